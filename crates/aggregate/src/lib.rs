@@ -1,0 +1,1 @@
+//! Aggregation pipelines: a table of stages over a document stream.

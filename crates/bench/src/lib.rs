@@ -1,0 +1,1 @@
+//! The performance lab: scenarios, load generators, verdicts.

@@ -1,0 +1,34 @@
+//! BSON without copies: borrowed documents, order, key strings, Extended JSON.
+//!
+//! **Invariant:** a [`DocumentRef`] made by [`DocumentRef::parse`] is well formed to its leaves, so nothing above
+//! this crate checks a length again. One made by [`DocumentRef::trusted`] (bytes that we wrote and whose checksum
+//! held) behaves the same; on malformed bytes its iteration stops early, it never panics and never reads outside.
+//!
+//! Owned values keep sub-documents as bytes too: one comparison, one key string and one hash serve both forms.
+#![forbid(unsafe_code)]
+
+mod decimal128;
+mod document;
+mod object_id;
+mod reader;
+mod validate;
+mod value;
+mod writer;
+
+pub use decimal128::Decimal128;
+pub use document::{ArrayBuf, DocumentBuf};
+pub use object_id::ObjectId;
+pub use reader::{ArrayRef, DocumentRef, Element, Elements};
+pub use validate::BsonError;
+pub use value::{BinarySubtype, Timestamp, Type, Value, ValueRef};
+pub use writer::Writer;
+
+/// Largest document that a user may store, in bytes.
+/// Source: MongoDB limits, "BSON Document Size".
+pub const MAX_USER_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
+/// Largest document inside a message: a user document and the server's own fields around it.
+pub const MAX_INTERNAL_DOCUMENT_BYTES: usize = MAX_USER_DOCUMENT_BYTES + 16 * 1024;
+/// Deepest nesting that a parsed document may have.
+pub const MAX_DEPTH_ACCEPTED: usize = 200;
+/// Deepest nesting that a stored document may have.
+pub const MAX_DEPTH_STORED: usize = 180;

@@ -1,0 +1,242 @@
+//! Reading encoded documents in place.
+
+use crate::validate::{self, BsonError};
+use crate::{ArrayBuf, Decimal128, DocumentBuf, ObjectId, Timestamp, Type, ValueRef};
+use std::fmt;
+
+/// A whole encoded document: length, elements, closing zero.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct DocumentRef<'a>(&'a [u8]);
+
+/// An array: a document whose names are its indexes (which nothing here reads or trusts).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ArrayRef<'a>(DocumentRef<'a>);
+
+/// A name and its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Element<'a> {
+    /// The field's name; in an array, the index that the writer gave.
+    pub name: &'a str,
+    /// The field's value.
+    pub value: ValueRef<'a>,
+}
+
+const EMPTY: [u8; 5] = [5, 0, 0, 0, 0];
+
+impl<'a> DocumentRef<'a> {
+    /// The document without fields.
+    pub const EMPTY: DocumentRef<'static> = DocumentRef(&EMPTY);
+
+    /// Checks all of `bytes`, which must be exactly one document nested at most [`crate::MAX_DEPTH_ACCEPTED`] deep.
+    /// # Errors
+    /// [`BsonError`] names what is wrong and at which byte.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, BsonError> {
+        validate::document(bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// Takes bytes that were parsed before and have been kept under a checksum since.
+    pub fn trusted(bytes: &'a [u8]) -> Self {
+        Self(if bytes.len() < EMPTY.len() { &EMPTY } else { bytes })
+    }
+
+    /// The document as encoded, length first.
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Encoded length in bytes.
+    pub fn len_bytes(self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has no fields.
+    pub fn is_empty(self) -> bool {
+        self.0.len() <= EMPTY.len()
+    }
+
+    /// The fields in their order, duplicates included.
+    pub fn iter(self) -> Elements<'a> {
+        Elements { rest: &self.0[4..self.0.len() - 1] }
+    }
+
+    /// The first field with that name.
+    pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
+        let mut elements = self.iter();
+        while let Some((kind, field, body)) = elements.next_encoded() {
+            if field == name.as_bytes() {
+                return decode(kind, body);
+            }
+        }
+        None
+    }
+
+    /// The first field.
+    pub fn first(self) -> Option<Element<'a>> {
+        self.iter().next()
+    }
+
+    /// Number of fields; walks the document.
+    pub fn count(self) -> usize {
+        let mut elements = self.iter();
+        std::iter::from_fn(|| elements.next_encoded()).count()
+    }
+
+    /// A copy that owns its bytes.
+    #[allow(clippy::wrong_self_convention)]
+    pub fn to_owned(self) -> DocumentBuf {
+        DocumentBuf::from_trusted(self.0.to_vec())
+    }
+}
+
+impl<'a> IntoIterator for DocumentRef<'a> {
+    type Item = Element<'a>;
+    type IntoIter = Elements<'a>;
+    fn into_iter(self) -> Elements<'a> {
+        self.iter()
+    }
+}
+
+impl<'a> ArrayRef<'a> {
+    /// The array without elements.
+    pub const EMPTY: ArrayRef<'static> = ArrayRef(DocumentRef::EMPTY);
+
+    /// Reads a document as an array.
+    pub fn from_document(document: DocumentRef<'a>) -> Self {
+        Self(document)
+    }
+
+    /// The array as encoded.
+    pub fn as_document(self) -> DocumentRef<'a> {
+        self.0
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Number of elements; walks the array.
+    pub fn count(self) -> usize {
+        self.0.count()
+    }
+
+    /// The values in their order.
+    pub fn iter(self) -> impl Iterator<Item = ValueRef<'a>> + Clone {
+        let mut elements = self.0.iter();
+        std::iter::from_fn(move || {
+            let (kind, _, body) = elements.next_encoded()?;
+            decode(kind, body)
+        })
+    }
+
+    /// The value at a position, counted from 0.
+    pub fn get(self, index: usize) -> Option<ValueRef<'a>> {
+        self.iter().nth(index)
+    }
+
+    /// A copy that owns its bytes.
+    #[allow(clippy::wrong_self_convention)]
+    pub fn to_owned(self) -> ArrayBuf {
+        ArrayBuf::from_document(self.0.to_owned())
+    }
+}
+
+/// Walks a document's fields.
+#[derive(Clone)]
+pub struct Elements<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Elements<'a> {
+    /// The next field still encoded: type, name, body. Names compare faster as bytes.
+    #[inline]
+    fn next_encoded(&mut self) -> Option<(Type, &'a [u8], &'a [u8])> {
+        let (&first, rest) = self.rest.split_first()?;
+        let kind = Type::from_byte(first)?;
+        let end = rest.iter().position(|&byte| byte == 0)?;
+        let (name, rest) = (&rest[..end], &rest[end + 1..]);
+        let length = validate::body_length(kind, rest)?;
+        let (body, rest) = rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some((kind, name, body))
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Element<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Element<'a>> {
+        let (kind, name, body) = self.next_encoded()?;
+        Some(Element { name: std::str::from_utf8(name).ok()?, value: decode(kind, body)? })
+    }
+}
+
+fn fixed<const N: usize>(body: &[u8]) -> Option<[u8; N]> {
+    body.get(..N)?.try_into().ok()
+}
+
+/// A length-prefixed string's text, without its closing zero.
+fn text(body: &[u8]) -> Option<&str> {
+    let length = i32::from_le_bytes(fixed(body)?);
+    let bytes = body.get(4..4 + usize::try_from(length).ok()?.checked_sub(1)?)?;
+    std::str::from_utf8(bytes).ok()
+}
+
+fn zero_terminated(body: &[u8]) -> Option<(&str, &[u8])> {
+    let end = body.iter().position(|&byte| byte == 0)?;
+    Some((std::str::from_utf8(&body[..end]).ok()?, &body[end + 1..]))
+}
+
+/// Decodes a body that [`validate::body_length`] measured.
+fn decode(kind: Type, body: &[u8]) -> Option<ValueRef<'_>> {
+    Some(match kind {
+        Type::Double => ValueRef::Double(f64::from_le_bytes(fixed(body)?)),
+        Type::String => ValueRef::String(text(body)?),
+        Type::Document => ValueRef::Document(DocumentRef::trusted(body)),
+        Type::Array => ValueRef::Array(ArrayRef(DocumentRef::trusted(body))),
+        Type::Binary => ValueRef::Binary { subtype: *body.get(4)?, bytes: body.get(5..)? },
+        Type::Undefined => ValueRef::Undefined,
+        Type::ObjectId => ValueRef::ObjectId(ObjectId(fixed(body)?)),
+        Type::Boolean => ValueRef::Boolean(*body.first()? != 0),
+        Type::DateTime => ValueRef::DateTime(i64::from_le_bytes(fixed(body)?)),
+        Type::Null => ValueRef::Null,
+        Type::Regex => {
+            let (pattern, rest) = zero_terminated(body)?;
+            ValueRef::Regex { pattern, options: zero_terminated(rest)?.0 }
+        }
+        Type::DbPointer => ValueRef::DbPointer {
+            namespace: text(body)?,
+            id: ObjectId(fixed(body.get(body.len().checked_sub(12)?..)?)?),
+        },
+        Type::JavaScript => ValueRef::JavaScript(text(body)?),
+        Type::Symbol => ValueRef::Symbol(text(body)?),
+        Type::JavaScriptWithScope => {
+            let code = text(body.get(4..)?)?;
+            let scope = DocumentRef::trusted(body.get(4 + 4 + code.len() + 1..)?);
+            ValueRef::JavaScriptWithScope { code, scope }
+        }
+        Type::Int32 => ValueRef::Int32(i32::from_le_bytes(fixed(body)?)),
+        Type::Timestamp => ValueRef::Timestamp(Timestamp {
+            increment: u32::from_le_bytes(fixed(body)?),
+            seconds: u32::from_le_bytes(fixed(body.get(4..)?)?),
+        }),
+        Type::Int64 => ValueRef::Int64(i64::from_le_bytes(fixed(body)?)),
+        Type::Decimal128 => ValueRef::Decimal128(Decimal128(fixed(body)?)),
+        Type::MinKey => ValueRef::MinKey,
+        Type::MaxKey => ValueRef::MaxKey,
+    })
+}
+
+impl fmt::Debug for DocumentRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|element| (element.name, element.value))).finish()
+    }
+}
+
+impl fmt::Debug for ArrayRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

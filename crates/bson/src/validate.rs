@@ -1,0 +1,195 @@
+//! The one place where a document's lengths are doubted.
+
+use crate::{MAX_DEPTH_ACCEPTED, MAX_INTERNAL_DOCUMENT_BYTES, Type};
+use std::fmt;
+
+/// What is wrong with bytes that claim to be a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BsonError {
+    /// A length does not fit what it stands in; `offset` in bytes from the document's start.
+    BadLength {
+        /// Where the length stands.
+        offset: usize,
+    },
+    /// No such element type.
+    UnknownType {
+        /// Where the type byte stands.
+        offset: usize,
+        /// What stands there.
+        byte: u8,
+    },
+    /// A string that is not UTF-8, or lacks its closing zero.
+    BadString {
+        /// Where the string begins.
+        offset: usize,
+    },
+    /// A boolean that is neither 0 nor 1.
+    BadBoolean {
+        /// Where the byte stands.
+        offset: usize,
+    },
+    /// Nested deeper than [`MAX_DEPTH_ACCEPTED`].
+    TooDeep,
+    /// Larger than a message's documents may be, in bytes.
+    TooLarge {
+        /// The document's length.
+        length: usize,
+    },
+}
+
+impl fmt::Display for BsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadLength { offset } => write!(f, "invalid BSON: bad length at offset {offset}"),
+            Self::UnknownType { offset, byte } => {
+                write!(f, "invalid BSON: unknown type {byte:#04x} at offset {offset}")
+            }
+            Self::BadString { offset } => write!(f, "invalid BSON: string at offset {offset} is not valid UTF-8"),
+            Self::BadBoolean { offset } => write!(f, "invalid BSON: boolean at offset {offset} is neither 0 nor 1"),
+            Self::TooDeep => write!(f, "BSON nested deeper than {MAX_DEPTH_ACCEPTED} levels"),
+            Self::TooLarge { length } => {
+                write!(f, "BSON document of {length} bytes, more than {MAX_INTERNAL_DOCUMENT_BYTES}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BsonError {}
+
+fn length_at(bytes: &[u8]) -> Option<usize> {
+    let prefix = bytes.get(..4)?;
+    usize::try_from(i32::from_le_bytes(prefix.try_into().ok()?)).ok()
+}
+
+/// Length in bytes of a value's body at the start of `rest`, which may be longer; `None` where it does not fit.
+#[inline]
+pub(crate) fn body_length(kind: Type, rest: &[u8]) -> Option<usize> {
+    let length = match kind {
+        Type::Undefined | Type::Null | Type::MinKey | Type::MaxKey => 0,
+        Type::Boolean => 1,
+        Type::Int32 => 4,
+        Type::Double | Type::DateTime | Type::Timestamp | Type::Int64 => 8,
+        Type::ObjectId => 12,
+        Type::Decimal128 => 16,
+        Type::String | Type::JavaScript | Type::Symbol => length_at(rest)?.checked_add(4)?,
+        Type::Document | Type::Array | Type::JavaScriptWithScope => length_at(rest)?,
+        Type::Binary => length_at(rest)?.checked_add(5)?,
+        Type::DbPointer => length_at(rest)?.checked_add(16)?,
+        Type::Regex => {
+            let pattern = rest.iter().position(|&byte| byte == 0)? + 1;
+            pattern + rest[pattern..].iter().position(|&byte| byte == 0)? + 1
+        }
+    };
+    (length <= rest.len()).then_some(length)
+}
+
+/// Checks that `bytes` is exactly one document, to its leaves.
+pub(crate) fn document(bytes: &[u8]) -> Result<(), BsonError> {
+    if bytes.len() > 48_000_000 {
+        return Err(BsonError::TooLarge { length: bytes.len() });
+    }
+    nested(bytes, 0, 1)
+}
+
+/// `base` is where `bytes` begins in the outermost document, for error messages.
+fn nested(bytes: &[u8], base: usize, depth: usize) -> Result<(), BsonError> {
+    if depth > MAX_DEPTH_ACCEPTED {
+        return Err(BsonError::TooDeep);
+    }
+    if bytes.len() < 5 || length_at(bytes) != Some(bytes.len()) || bytes[bytes.len() - 1] != 0 {
+        return Err(BsonError::BadLength { offset: base });
+    }
+    let end = bytes.len() - 1;
+    let mut position = 4;
+    while position < end {
+        let byte = bytes[position];
+        let kind = Type::from_byte(byte).ok_or(BsonError::UnknownType { offset: base + position, byte })?;
+        let name_start = position + 1;
+        let name_length = bytes[name_start..end]
+            .iter()
+            .position(|&byte| byte == 0)
+            .ok_or(BsonError::BadString { offset: base + name_start })?;
+        utf8(&bytes[name_start..name_start + name_length], base + name_start)?;
+        let body_start = name_start + name_length + 1;
+        let length =
+            body_length(kind, &bytes[body_start..end]).ok_or(BsonError::BadLength { offset: base + body_start })?;
+        body(kind, &bytes[body_start..body_start + length], base + body_start, depth)?;
+        position = body_start + length;
+    }
+    Ok(())
+}
+
+fn body(kind: Type, bytes: &[u8], offset: usize, depth: usize) -> Result<(), BsonError> {
+    match kind {
+        Type::String | Type::JavaScript | Type::Symbol => string(bytes, offset),
+        Type::Document | Type::Array => nested(bytes, offset, depth + 1),
+        Type::Boolean if bytes[0] > 1 => Err(BsonError::BadBoolean { offset }),
+        Type::Binary if bytes[4] == crate::BinarySubtype::OLD => {
+            let inner = length_at(&bytes[5..]).and_then(|length| length.checked_add(4));
+            if inner == Some(bytes.len() - 5) { Ok(()) } else { Err(BsonError::BadLength { offset: offset + 5 }) }
+        }
+        Type::Regex => bytes[..bytes.len() - 1].split(|&byte| byte == 0).try_for_each(|part| utf8(part, offset)),
+        Type::DbPointer => string(&bytes[..bytes.len() - 12], offset),
+        Type::JavaScriptWithScope => {
+            let bad = BsonError::BadLength { offset };
+            let code = bytes.get(4..).ok_or(bad)?;
+            let code_length = body_length(Type::String, code).ok_or(bad)?;
+            string(&code[..code_length], offset + 4)?;
+            nested(&code[code_length..], offset + 4 + code_length, depth + 1)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A string's body: length, text, closing zero.
+fn string(bytes: &[u8], offset: usize) -> Result<(), BsonError> {
+    match bytes.split_last() {
+        Some((0, front)) if front.len() >= 4 => utf8(&front[4..], offset + 4),
+        _ => Err(BsonError::BadString { offset }),
+    }
+}
+
+fn utf8(bytes: &[u8], offset: usize) -> Result<(), BsonError> {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(BsonError::BadString { offset }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DocumentBuf, DocumentRef};
+
+    #[test]
+    fn a_lying_length_is_named_with_its_offset() {
+        let mut document = DocumentBuf::new();
+        document.append("a", "text");
+        let good = document.as_ref().as_bytes().to_vec();
+        assert!(DocumentRef::parse(&good).is_ok());
+        let mut long = good.clone();
+        long[7] = 200;
+        assert_eq!(DocumentRef::parse(&long), Err(BsonError::BadLength { offset: 7 }));
+        let mut outer = good.clone();
+        outer[0] += 1;
+        assert_eq!(DocumentRef::parse(&outer), Err(BsonError::BadLength { offset: 0 }));
+        let mut kind = good;
+        kind[4] = 0x55;
+        assert_eq!(DocumentRef::parse(&kind), Err(BsonError::UnknownType { offset: 4, byte: 0x55 }));
+    }
+
+    #[test]
+    fn nesting_is_limited() {
+        let nest = |levels: usize| {
+            let mut inner = DocumentBuf::new();
+            for _ in 1..levels {
+                let mut outer = DocumentBuf::new();
+                outer.append("a", &inner);
+                inner = outer;
+            }
+            inner
+        };
+        assert!(DocumentRef::parse(nest(MAX_DEPTH_ACCEPTED).as_ref().as_bytes()).is_ok());
+        assert_eq!(DocumentRef::parse(nest(MAX_DEPTH_ACCEPTED + 1).as_ref().as_bytes()), Err(BsonError::TooDeep));
+    }
+}

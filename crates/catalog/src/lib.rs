@@ -1,0 +1,1 @@
+//! Databases, collections and indexes: the only door to the store.

@@ -1,0 +1,1 @@
+//! A lean MongoDB wire client for the lab and the tools.

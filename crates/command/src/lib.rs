@@ -1,0 +1,1 @@
+//! One file per command, the dispatch table and the cursor store.

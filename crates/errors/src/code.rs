@@ -1,0 +1,122 @@
+//! The numbers and names that clients switch on.
+
+use std::fmt;
+
+/// An error code as clients see it: a named one, or a "location" that MongoDB never named.
+/// Source: MongoDB manual, "Error Codes".
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ErrorCode(pub i32);
+
+macro_rules! codes {
+    ($($constant:ident = $number:literal $name:literal;)*) => {
+        #[allow(missing_docs)]
+        impl ErrorCode {
+            $(pub const $constant: Self = Self($number);)*
+
+            /// The name of a named code.
+            fn known_name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($number => Some($name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    INTERNAL_ERROR = 1 "InternalError";
+    BAD_VALUE = 2 "BadValue";
+    NO_SUCH_KEY = 4 "NoSuchKey";
+    HOST_UNREACHABLE = 6 "HostUnreachable";
+    UNKNOWN_ERROR = 8 "UnknownError";
+    FAILED_TO_PARSE = 9 "FailedToParse";
+    UNAUTHORIZED = 13 "Unauthorized";
+    TYPE_MISMATCH = 14 "TypeMismatch";
+    OVERFLOW = 15 "Overflow";
+    INVALID_LENGTH = 16 "InvalidLength";
+    PROTOCOL_ERROR = 17 "ProtocolError";
+    AUTHENTICATION_FAILED = 18 "AuthenticationFailed";
+    ILLEGAL_OPERATION = 20 "IllegalOperation";
+    INVALID_BSON = 22 "InvalidBSON";
+    LOCK_TIMEOUT = 24 "LockTimeout";
+    NAMESPACE_NOT_FOUND = 26 "NamespaceNotFound";
+    INDEX_NOT_FOUND = 27 "IndexNotFound";
+    PATH_NOT_VIABLE = 28 "PathNotViable";
+    CANNOT_BACKFILL_ARRAY = 30 "CannotBackfillArray";
+    CONFLICTING_UPDATE_OPERATORS = 40 "ConflictingUpdateOperators";
+    CURSOR_NOT_FOUND = 43 "CursorNotFound";
+    NAMESPACE_EXISTS = 48 "NamespaceExists";
+    MAX_TIME_MS_EXPIRED = 50 "MaxTimeMSExpired";
+    DOLLAR_PREFIXED_FIELD_NAME = 52 "DollarPrefixedFieldName";
+    INVALID_ID_FIELD = 53 "InvalidIdField";
+    NOT_SINGLE_VALUE_FIELD = 54 "NotSingleValueField";
+    EMPTY_FIELD_NAME = 56 "EmptyFieldName";
+    DOTTED_FIELD_NAME = 57 "DottedFieldName";
+    COMMAND_NOT_FOUND = 59 "CommandNotFound";
+    WRITE_CONCERN_FAILED = 64 "WriteConcernFailed";
+    MULTIPLE_ERRORS_OCCURRED = 65 "MultipleErrorsOccurred";
+    IMMUTABLE_FIELD = 66 "ImmutableField";
+    CANNOT_CREATE_INDEX = 67 "CannotCreateIndex";
+    INDEX_ALREADY_EXISTS = 68 "IndexAlreadyExists";
+    INVALID_OPTIONS = 72 "InvalidOptions";
+    INVALID_NAMESPACE = 73 "InvalidNamespace";
+    NO_REPLICATION_ENABLED = 76 "NoReplicationEnabled";
+    UNKNOWN_REPL_WRITE_CONCERN = 79 "UnknownReplWriteConcern";
+    INDEX_OPTIONS_CONFLICT = 85 "IndexOptionsConflict";
+    INDEX_KEY_SPECS_CONFLICT = 86 "IndexKeySpecsConflict";
+    OPERATION_FAILED = 96 "OperationFailed";
+    UNSATISFIABLE_WRITE_CONCERN = 100 "UnsatisfiableWriteConcern";
+    WRITE_CONFLICT = 112 "WriteConflict";
+    COMMAND_NOT_SUPPORTED = 115 "CommandNotSupported";
+    DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure";
+    NOT_A_REPLICA_SET = 123 "NotAReplicaSet";
+    CANNOT_INDEX_PARALLEL_ARRAYS = 171 "CannotIndexParallelArrays";
+    QUERY_PLAN_KILLED = 175 "QueryPlanKilled";
+    INTERRUPTED_AT_SHUTDOWN = 11600 "InterruptedAtShutdown";
+    INTERRUPTED = 11601 "Interrupted";
+    INVALID_PIPELINE_OPERATOR = 168 "InvalidPipelineOperator";
+    INDEX_BUILD_ABORTED = 276 "IndexBuildAborted";
+    QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED = 292 "QueryExceededMemoryLimitNoDiskUseAllowed";
+    NO_QUERY_EXECUTION_PLANS = 291 "NoQueryExecutionPlans";
+    INVALID_INDEX_SPECIFICATION_OPTION = 197 "InvalidIndexSpecificationOption";
+    NO_SUCH_SESSION = 206 "NoSuchSession";
+    NO_SUCH_TRANSACTION = 251 "NoSuchTransaction";
+    TRANSACTION_TOO_OLD = 225 "TransactionTooOld";
+    OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction";
+    API_VERSION_ERROR = 322 "APIVersionError";
+    API_STRICT_ERROR = 323 "APIStrictError";
+    OUT_OF_DISK_SPACE = 14031 "OutOfDiskSpace";
+    CANNOT_MODIFY = 10003 "CannotGrowDocumentInCappedNamespace";
+    BSON_OBJECT_TOO_LARGE = 10334 "BSONObjectTooLarge";
+    DUPLICATE_KEY = 11000 "DuplicateKey";
+    KEY_TOO_LONG = 17280 "KeyTooLong";
+    NOT_WRITABLE_PRIMARY = 10107 "NotWritablePrimary";
+    IDL_UNKNOWN_FIELD = 40415 "IDLUnknownField";
+    IDL_FAILED_TO_PARSE = 40414 "IDLFailedToParse";
+    DOCUMENT_TOO_LARGE_TO_RETURN = 17420 "Location17420";
+}
+
+impl ErrorCode {
+    /// The `codeName` of a reply: the code's name, or `Location` and the number.
+    pub fn name(self) -> String {
+        self.known_name().map_or_else(|| format!("Location{}", self.0), str::to_owned)
+    }
+}
+
+impl fmt::Debug for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name(), self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_codes_have_names_and_others_are_locations() {
+        assert_eq!(ErrorCode::DUPLICATE_KEY.name(), "DuplicateKey");
+        assert_eq!(ErrorCode(15998).name(), "Location15998");
+    }
+}

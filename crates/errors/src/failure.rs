@@ -1,0 +1,94 @@
+//! One failed operation, as the user will see it.
+
+use crate::ErrorCode;
+use bunko_bson::{DocumentBuf, DocumentRef};
+use std::fmt;
+
+/// A code, a message, and what else a reply carries. One pointer wide, so results stay small.
+#[derive(Clone)]
+pub struct Failure(Box<Facts>);
+
+#[derive(Clone)]
+struct Facts {
+    code: ErrorCode,
+    message: String,
+    labels: Vec<&'static str>,
+    details: DocumentBuf,
+}
+
+impl Failure {
+    /// A failure with that code and message.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self(Box::new(Facts { code, message: message.into(), labels: Vec::new(), details: DocumentBuf::new() }))
+    }
+
+    /// `BadValue`, the commonest.
+    pub fn bad_value(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::BAD_VALUE, message)
+    }
+
+    /// `FailedToParse`.
+    pub fn failed_to_parse(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::FAILED_TO_PARSE, message)
+    }
+
+    /// `TypeMismatch`, which names the field.
+    pub fn type_mismatch(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::TYPE_MISMATCH, message)
+    }
+
+    /// Adds an error label, such as `TransientTransactionError`.
+    #[must_use]
+    pub fn with_label(mut self, label: &'static str) -> Self {
+        self.0.labels.push(label);
+        self
+    }
+
+    /// Adds fields that stand beside `code` in the reply, such as `keyPattern` and `keyValue`.
+    #[must_use]
+    pub fn with_details(mut self, details: DocumentRef<'_>) -> Self {
+        self.0.details.extend(details);
+        self
+    }
+
+    /// Puts words in front of the message, as outer parsers do.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: &str) -> Self {
+        self.0.message.insert_str(0, prefix);
+        self
+    }
+
+    /// The code.
+    pub fn code(&self) -> ErrorCode {
+        self.0.code
+    }
+
+    /// The message, for `errmsg`.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Error labels, for `errorLabels`.
+    pub fn labels(&self) -> &[&'static str] {
+        &self.0.labels
+    }
+
+    /// Fields that stand beside `code`.
+    pub fn details(&self) -> DocumentRef<'_> {
+        self.0.details.as_ref()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.code.name(), self.0.message)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.0.code, self.0.message)
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,1 @@
+//! Aggregation expressions, pure functions of a document and variables.

@@ -1,0 +1,1 @@
+//! The default engine: locations and keys in LSM trees, documents where the log put them.

@@ -1,0 +1,1 @@
+//! Plans, explains and executes finds and writes.

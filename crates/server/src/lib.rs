@@ -1,0 +1,1 @@
+//! Sockets: reads frames, runs commands, writes replies.

@@ -1,0 +1,1 @@
+//! The log, and the contract of the engines that are views of it.

@@ -1,0 +1,1 @@
+//! What tests share: shell-syntax documents, script runner, crash harness.

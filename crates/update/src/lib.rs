@@ -1,0 +1,1 @@
+//! Update operators, pure functions from one document to the next.
