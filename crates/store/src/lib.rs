@@ -1,1 +1,35 @@
 //! The log, and the contract of the engines that are views of it.
+//!
+//! Every write is one record of an append-only log ([`Log`]); an [`Engine`] applies records in order of their
+//! [`Lsn`], serves snapshots and checkpoints. [`Store`] ties the two: append, apply, acknowledge, recover.
+//!
+//! **Invariant:** an engine's durable state never points past the durable log.
+//! **Invariant:** a document's bytes are written to the log once, under a checksum of their own.
+
+mod batch;
+mod checkpoint;
+mod data_directory;
+mod engine;
+mod error;
+mod lock_table;
+mod log;
+mod manifest;
+pub mod planted;
+mod position;
+mod snapshots;
+mod statistics;
+mod store;
+mod varint;
+mod watermark;
+
+pub use batch::{Batch, Effect, Effects};
+pub use engine::{Direction, Engine, KeyCursor, KeyRange, ReadPoint, RecordCursor, RecordRange, View};
+pub use error::StorageError;
+pub use lock_table::{LockTable, Locked};
+pub use log::{DurabilityCallback, Log, LogOptions, LogStatistics};
+pub use position::{KeyspaceId, Location, Lsn, RecordId};
+pub use statistics::KeyspaceStatistics;
+pub use store::{EngineFactory, LogHandle, Snapshot, Store, StoreOptions, StoreStatistics};
+
+/// What storage operations return.
+pub type Result<T, E = StorageError> = std::result::Result<T, E>;

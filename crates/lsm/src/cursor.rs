@@ -1,0 +1,108 @@
+//! Walking record stores and indexes.
+
+use crate::engine::tree_error;
+use crate::key::{self, KEYSPACE_BYTES};
+use crate::view::{malformed, record_id};
+use bunko_store::{Direction, KeyCursor, Location, Log, RecordCursor, RecordId, Result};
+use lsm_tree::{Guard, IterGuardImpl, UserKey, UserValue};
+use std::path::Path;
+use std::sync::Arc;
+
+type Items = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send + 'static>;
+
+/// Items of a tree, in the direction asked for.
+struct Walk {
+    items: Items,
+    direction: Direction,
+}
+
+impl Walk {
+    fn next(&mut self) -> Result<Option<(UserKey, UserValue)>> {
+        let item = match self.direction {
+            Direction::Forward => self.items.next(),
+            Direction::Backward => self.items.next_back(),
+        };
+        item.map(|item| item.into_inner().map_err(|error| tree_error(Path::new("trees"), error))).transpose()
+    }
+}
+
+/// Walks an index.
+pub(crate) struct LsmKeyCursor {
+    walk: Walk,
+    current: Option<UserKey>,
+}
+
+impl LsmKeyCursor {
+    pub fn new(items: Items, direction: Direction) -> Self {
+        Self { walk: Walk { items, direction }, current: None }
+    }
+}
+
+impl KeyCursor for LsmKeyCursor {
+    fn next(&mut self) -> Result<Option<(&[u8], RecordId)>> {
+        let Some((key, value)) = self.walk.next()? else { return Ok(None) };
+        let record = record_id(&value)?;
+        let key = self.current.insert(key);
+        Ok(Some((key.get(KEYSPACE_BYTES..).unwrap_or_default(), record)))
+    }
+}
+
+/// Walks a record store; documents that stand close together in the log are read together.
+pub(crate) struct LsmRecordCursor {
+    walk: Walk,
+    log: Arc<Log>,
+    window: Window,
+}
+
+/// Bytes of the log read ahead of need.
+struct Window {
+    position: u64,
+    bytes: Vec<u8>,
+    /// Where the last document ended: one that begins soon after it is taken for a scan in log order.
+    last_end: u64,
+}
+
+/// Read ahead in a scan, in bytes.
+const WINDOW_BYTES: u64 = 256 * 1024;
+/// A gap between two documents that still counts as log order, in bytes.
+const GAP_BYTES: u64 = 64 * 1024;
+
+impl LsmRecordCursor {
+    pub fn new(items: Items, direction: Direction, log: Arc<Log>) -> Self {
+        let window = Window { position: 0, bytes: Vec::new(), last_end: 0 };
+        Self { walk: Walk { items, direction }, log, window }
+    }
+}
+
+impl Window {
+    fn read(&mut self, log: &Log, location: Location) -> Result<&[u8]> {
+        let length = u64::from(location.length);
+        let end = location.position + length;
+        let held = self.position..self.position + self.bytes.len() as u64;
+        if !(held.start <= location.position && end <= held.end) {
+            let follows = location.position >= self.last_end && location.position - self.last_end < GAP_BYTES;
+            let ahead = if follows { log.readable_bytes(location.position).min(WINDOW_BYTES) } else { 0 };
+            self.bytes.resize(length.max(ahead) as usize, 0);
+            // Left empty where the read fails, so that stale bytes are never taken for the window's.
+            if let Err(error) = log.read_raw(location.position, &mut self.bytes) {
+                self.bytes.clear();
+                return Err(error);
+            }
+            self.position = location.position;
+        }
+        self.last_end = end;
+        let start = (location.position - self.position) as usize;
+        let document = &self.bytes[start..start + length as usize];
+        log.verify(location, document)?;
+        Ok(document)
+    }
+}
+
+impl RecordCursor for LsmRecordCursor {
+    fn next(&mut self) -> Result<Option<(RecordId, Location, &[u8])>> {
+        let Some((key, value)) = self.walk.next()? else { return Ok(None) };
+        let record = key::record_of(&key).ok_or_else(|| malformed("record key"))?;
+        let location = Location::decode(&value).ok_or_else(|| malformed("location"))?;
+        Ok(Some((record, location, self.window.read(&self.log, location)?)))
+    }
+}

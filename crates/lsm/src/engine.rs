@@ -1,0 +1,175 @@
+//! Applying batches and checkpointing.
+
+use crate::key;
+use crate::view::LsmView;
+use bunko_store::{Effect, Effects, Engine, KeyspaceId, LogHandle, Lsn, ReadPoint, Result, StorageError, View};
+use lsm_tree::compaction::Leveled;
+use lsm_tree::config::{CompressionPolicy, PinningPolicy};
+use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SeqNo, SequenceNumberCounter};
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The engine's name in `serverStatus` and the manifest.
+pub const NAME: &str = "lsm";
+
+/// Longest key that the tree takes, in bytes.
+const KEY_BYTES_MAX: usize = u16::MAX as usize;
+
+/// Most compactions in a row: each moves one level on, seven is the tree's depth.
+const COMPACTION_ROUNDS_MAX: usize = 7;
+
+/// How the engine behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct LsmOptions {
+    /// Cache for blocks of the trees, in bytes (`storage.wiredTiger.engineConfig.cacheSizeGB`). Documents are cached
+    /// by the operating system.
+    pub cache_bytes: u64,
+}
+
+impl Default for LsmOptions {
+    fn default() -> Self {
+        Self { cache_bytes: 256 * 1024 * 1024 }
+    }
+}
+
+/// One tree for all keyspaces, so that thousands of collections cost one memtable and one flush.
+pub struct LsmEngine {
+    tree: AnyTree,
+    path: PathBuf,
+    log: LogHandle,
+    /// Size of the active memtable; kept here because the tree's own figure is behind a lock.
+    unflushed_bytes: AtomicU64,
+    dropped: Mutex<Dropped>,
+    /// All that the tables hold is below.
+    marked: AtomicU64,
+}
+
+/// Dropped keyspaces, whose tables may go only once the drop is durable.
+#[derive(Default)]
+struct Dropped {
+    since_mark: Vec<KeyspaceId>,
+    before_mark: Vec<KeyspaceId>,
+}
+
+impl LsmEngine {
+    /// Opens the trees below `directory`.
+    pub fn open(directory: &Path, log: LogHandle, options: LsmOptions) -> Result<Arc<Self>> {
+        let path = directory.join("trees");
+        // Versions of the tree count for themselves, below any LSN: a snapshot always reads the newest version, in
+        // which every entry has the LSN of its batch.
+        let tree = lsm_tree::Config::new(&path, SequenceNumberCounter::default(), SequenceNumberCounter::default())
+            .use_cache(Arc::new(Cache::with_capacity_bytes(options.cache_bytes)))
+            .data_block_compression_policy(CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]))
+            .index_block_pinning_policy(PinningPolicy::all(true))
+            .filter_block_pinning_policy(PinningPolicy::all(true))
+            .open()
+            .map_err(|error| tree_error(&path, error))?;
+        Ok(Arc::new(Self {
+            tree,
+            path,
+            log,
+            unflushed_bytes: AtomicU64::new(0),
+            dropped: Mutex::default(),
+            marked: AtomicU64::new(0),
+        }))
+    }
+}
+
+impl LsmEngine {
+    /// The tree forgets versions below the threshold that have a successor, however new that is. So only when no open
+    /// view is older than all that the tables hold may anything be forgotten at all.
+    fn forgettable(&self, oldest_view: Lsn) -> SeqNo {
+        let marked = self.marked.load(Ordering::Relaxed);
+        if oldest_view.0 >= marked { marked } else { 0 }
+    }
+}
+
+/// A tree's error in the store's terms.
+pub(crate) fn tree_error(path: &Path, error: lsm_tree::Error) -> StorageError {
+    match error {
+        lsm_tree::Error::Io(source) => StorageError::io(path, source),
+        other => StorageError::Corrupt { file: path.to_owned(), offset_bytes: 0, found: other.to_string() },
+    }
+}
+
+impl Engine for LsmEngine {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn apply(&self, lsn: Lsn, effects: Effects<'_>) -> Result<()> {
+        let mut memtable_bytes = 0;
+        for effect in effects {
+            let (_, size) = match effect {
+                Effect::PutRecord { keyspace, record, location, .. } => {
+                    self.tree.insert(key::of_record(keyspace, record).as_slice(), location.encode().as_slice(), lsn.0)
+                }
+                Effect::DeleteRecord { keyspace, record, .. } => {
+                    self.tree.remove(key::of_record(keyspace, record).as_slice(), lsn.0)
+                }
+                Effect::PutKey { keyspace, key, record } => {
+                    debug_assert!(key.len() + key::KEYSPACE_BYTES <= KEY_BYTES_MAX);
+                    self.tree.insert(key::of_index(keyspace, key), record.0.to_le_bytes().as_slice(), lsn.0)
+                }
+                Effect::DeleteKey { keyspace, key } => self.tree.remove(key::of_index(keyspace, key), lsn.0),
+                Effect::DropKeyspace { keyspace } => {
+                    self.dropped.lock().since_mark.push(keyspace);
+                    (0, 0)
+                }
+            };
+            memtable_bytes = size.max(memtable_bytes);
+        }
+        self.unflushed_bytes.store(memtable_bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn view(&self, point: ReadPoint) -> Box<dyn View> {
+        Box::new(LsmView::new(self.tree.clone(), Arc::clone(&self.log), point))
+    }
+
+    fn begin_checkpoint(&self, watermark: Lsn) -> Result<()> {
+        self.marked.store(watermark.0, Ordering::Relaxed);
+        self.tree.rotate_memtable();
+        self.unflushed_bytes.store(0, Ordering::Relaxed);
+        let mut dropped = self.dropped.lock();
+        let marked = std::mem::take(&mut dropped.since_mark);
+        dropped.before_mark.extend(marked);
+        Ok(())
+    }
+
+    fn finish_checkpoint(&self, oldest_view: Lsn) -> Result<()> {
+        let io = |error| tree_error(&self.path, error);
+        {
+            let lock = self.tree.get_flush_lock();
+            self.tree.flush(&lock, self.forgettable(oldest_view)).map_err(io)?;
+        }
+        // Tables that hold other keyspaces too are left to compaction.
+        let dropped = std::mem::take(&mut self.dropped.lock().before_mark);
+        for keyspace in dropped {
+            self.tree.drop_range(key::whole(keyspace)).map_err(io)?;
+        }
+        Ok(())
+    }
+
+    fn maintain(&self, oldest_view: Lsn) -> Result<()> {
+        let threshold = self.forgettable(oldest_view);
+        for _ in 0..COMPACTION_ROUNDS_MAX {
+            let before = self.tree.l0_run_count();
+            self.tree.compact(Arc::new(Leveled::default()), threshold).map_err(|error| tree_error(&self.path, error))?;
+            if self.tree.l0_run_count() >= before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn unflushed_bytes(&self) -> u64 {
+        self.unflushed_bytes.load(Ordering::Relaxed)
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.tree.disk_space()
+    }
+}

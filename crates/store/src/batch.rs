@@ -1,0 +1,278 @@
+//! What one write does: physical, idempotent effects, encoded as they stand in the log.
+//!
+//! The encoding is effects first, documents after, so that a record's effects can be decoded without touching the
+//! documents, and an inserted document's bytes are copied only once on their way to the log.
+
+use crate::{KeyspaceId, Location, RecordId, varint};
+use std::borrow::Cow;
+
+const PUT_RECORD: u8 = 1;
+const REPLACE_RECORD: u8 = 2;
+const DELETE_RECORD: u8 = 3;
+const PUT_KEY: u8 = 4;
+const DELETE_KEY: u8 = 5;
+const DROP_KEYSPACE: u8 = 6;
+
+/// One effect, decoded; documents are given by where they stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect<'a> {
+    /// A document now stands at `location`.
+    PutRecord {
+        /// The record store.
+        keyspace: KeyspaceId,
+        /// The record.
+        record: RecordId,
+        /// Where the document's bytes are.
+        location: Location,
+        /// Where the version that it replaces was.
+        replaced: Option<Location>,
+    },
+    /// A document is gone.
+    DeleteRecord {
+        /// The record store.
+        keyspace: KeyspaceId,
+        /// The record.
+        record: RecordId,
+        /// Where it was.
+        replaced: Location,
+    },
+    /// An index key now leads to a record.
+    PutKey {
+        /// The index.
+        keyspace: KeyspaceId,
+        /// The memcomparable key.
+        key: &'a [u8],
+        /// The record.
+        record: RecordId,
+    },
+    /// An index key is gone.
+    DeleteKey {
+        /// The index.
+        keyspace: KeyspaceId,
+        /// The memcomparable key.
+        key: &'a [u8],
+    },
+    /// All of a keyspace is gone.
+    DropKeyspace {
+        /// Which.
+        keyspace: KeyspaceId,
+    },
+}
+
+/// Effects that become one log record, all or none.
+#[derive(Default)]
+pub struct Batch<'d> {
+    effects: Vec<u8>,
+    documents: Vec<Cow<'d, [u8]>>,
+    documents_bytes: usize,
+}
+
+impl<'d> Batch<'d> {
+    /// A batch without effects.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether nothing was put in.
+    pub fn is_empty(&self) -> bool {
+        self.effects.is_empty()
+    }
+
+    /// Bytes that the record's body will take in the log.
+    pub fn len_bytes(&self) -> usize {
+        self.effects.len() + self.documents_bytes
+    }
+
+    /// Inserts a document under a record id that is not in use.
+    pub fn insert_record(&mut self, keyspace: KeyspaceId, record: RecordId, document: impl Into<Cow<'d, [u8]>>) {
+        self.effects.push(PUT_RECORD);
+        self.document(keyspace, record, document.into());
+    }
+
+    /// Replaces a record's document; `replaced` is where the old one stood.
+    pub fn replace_record(
+        &mut self,
+        keyspace: KeyspaceId,
+        record: RecordId,
+        document: impl Into<Cow<'d, [u8]>>,
+        replaced: Location,
+    ) {
+        self.effects.push(REPLACE_RECORD);
+        self.effects.extend_from_slice(&replaced.encode());
+        self.document(keyspace, record, document.into());
+    }
+
+    fn document(&mut self, keyspace: KeyspaceId, record: RecordId, document: Cow<'d, [u8]>) {
+        self.header(keyspace);
+        varint::put(&mut self.effects, record.0);
+        varint::put(&mut self.effects, document.len() as u64);
+        self.effects.extend_from_slice(&crc32c::crc32c(&document).to_le_bytes());
+        self.documents_bytes += document.len();
+        self.documents.push(document);
+    }
+
+    /// Deletes a record; `replaced` is where its document stood.
+    pub fn delete_record(&mut self, keyspace: KeyspaceId, record: RecordId, replaced: Location) {
+        self.effects.push(DELETE_RECORD);
+        self.effects.extend_from_slice(&replaced.encode());
+        self.header(keyspace);
+        varint::put(&mut self.effects, record.0);
+    }
+
+    /// Lets an index key lead to a record.
+    pub fn put_key(&mut self, keyspace: KeyspaceId, key: &[u8], record: RecordId) {
+        self.effects.push(PUT_KEY);
+        self.header(keyspace);
+        self.key(key);
+        varint::put(&mut self.effects, record.0);
+    }
+
+    /// Removes an index key.
+    pub fn delete_key(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        self.effects.push(DELETE_KEY);
+        self.header(keyspace);
+        self.key(key);
+    }
+
+    /// Removes all of a keyspace.
+    pub fn drop_keyspace(&mut self, keyspace: KeyspaceId) {
+        self.effects.push(DROP_KEYSPACE);
+        self.header(keyspace);
+    }
+
+    fn header(&mut self, keyspace: KeyspaceId) {
+        varint::put(&mut self.effects, u64::from(keyspace.0));
+    }
+
+    fn key(&mut self, key: &[u8]) {
+        varint::put(&mut self.effects, key.len() as u64);
+        self.effects.extend_from_slice(key);
+    }
+
+    pub(crate) fn encoded_effects(&self) -> &[u8] {
+        &self.effects
+    }
+
+    pub(crate) fn documents(&self) -> &[Cow<'d, [u8]>] {
+        &self.documents
+    }
+}
+
+/// Walks a record's effects; the documents' positions follow from the record's own.
+#[derive(Clone)]
+pub struct Effects<'a> {
+    rest: &'a [u8],
+    /// Where the next document of the record stands in the log.
+    next_document: u64,
+}
+
+impl<'a> Effects<'a> {
+    /// `documents_position` is where the record's first document stands in the log.
+    pub(crate) fn new(encoded: &'a [u8], documents_position: u64) -> Self {
+        Self { rest: encoded, next_document: documents_position }
+    }
+
+    /// Whether the walk ended before the end, which only a malformed record does.
+    pub(crate) fn is_cut(&self) -> bool {
+        !self.rest.is_empty()
+    }
+
+    fn decode(&mut self) -> Option<Effect<'a>> {
+        let mut input = self.rest;
+        let (&kind, rest) = input.split_first()?;
+        input = rest;
+        let replaced = if matches!(kind, REPLACE_RECORD | DELETE_RECORD) {
+            let (encoded, rest) = input.split_at_checked(Location::ENCODED_BYTES)?;
+            input = rest;
+            Location::decode(encoded)
+        } else {
+            None
+        };
+        let keyspace = KeyspaceId(u32::try_from(varint::take(&mut input)?).ok()?);
+        let effect = match kind {
+            PUT_RECORD | REPLACE_RECORD => {
+                let record = RecordId(varint::take(&mut input)?);
+                let length = u32::try_from(varint::take(&mut input)?).ok()?;
+                let (checksum, rest) = input.split_at_checked(4)?;
+                input = rest;
+                let checksum = u32::from_le_bytes(checksum.try_into().ok()?);
+                let location = Location { position: self.next_document, length, checksum };
+                self.next_document += u64::from(length);
+                Effect::PutRecord { keyspace, record, location, replaced }
+            }
+            DELETE_RECORD => {
+                Effect::DeleteRecord { keyspace, record: RecordId(varint::take(&mut input)?), replaced: replaced? }
+            }
+            PUT_KEY | DELETE_KEY => {
+                let length = usize::try_from(varint::take(&mut input)?).ok()?;
+                let (key, rest) = input.split_at_checked(length)?;
+                input = rest;
+                if kind == DELETE_KEY {
+                    Effect::DeleteKey { keyspace, key }
+                } else {
+                    Effect::PutKey { keyspace, key, record: RecordId(varint::take(&mut input)?) }
+                }
+            }
+            DROP_KEYSPACE => Effect::DropKeyspace { keyspace },
+            _ => return None,
+        };
+        self.rest = input;
+        Some(effect)
+    }
+}
+
+impl<'a> Iterator for Effects<'a> {
+    type Item = Effect<'a>;
+
+    fn next(&mut self) -> Option<Effect<'a>> {
+        self.decode()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_come_back_with_their_documents_positions() {
+        let (records, index) = (KeyspaceId(300), KeyspaceId(7));
+        let old = Location { position: 9, length: 3, checksum: 4 };
+        let mut batch = Batch::new();
+        batch.insert_record(records, RecordId(1), b"first".as_slice());
+        batch.put_key(index, b"key", RecordId(1));
+        batch.replace_record(records, RecordId(2), b"second!".to_vec(), old);
+        batch.delete_record(records, RecordId(3), old);
+        batch.delete_key(index, b"gone");
+        batch.drop_keyspace(index);
+        let mut effects = Effects::new(batch.encoded_effects(), 1000);
+        let seen: Vec<_> = effects.by_ref().collect();
+        assert!(!effects.is_cut());
+        let at = |position, text: &[u8]| Location {
+            position,
+            length: text.len() as u32,
+            checksum: crc32c::crc32c(text),
+        };
+        assert_eq!(
+            seen,
+            [
+                Effect::PutRecord {
+                    keyspace: records,
+                    record: RecordId(1),
+                    location: at(1000, b"first"),
+                    replaced: None
+                },
+                Effect::PutKey { keyspace: index, key: b"key", record: RecordId(1) },
+                Effect::PutRecord {
+                    keyspace: records,
+                    record: RecordId(2),
+                    location: at(1005, b"second!"),
+                    replaced: Some(old)
+                },
+                Effect::DeleteRecord { keyspace: records, record: RecordId(3), replaced: old },
+                Effect::DeleteKey { keyspace: index, key: b"gone" },
+                Effect::DropKeyspace { keyspace: index },
+            ]
+        );
+        assert_eq!(batch.documents().len(), 2);
+    }
+}

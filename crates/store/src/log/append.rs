@@ -1,0 +1,316 @@
+//! Appending: LSNs are given under one lock, bytes go to the kernel in groups.
+
+use super::group_commit::GroupCommit;
+use super::preallocate::Preallocator;
+use super::record::{HEADER_BYTES, Header, Kind};
+use super::recovery::{self, Recovered};
+use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use crate::planted::{self, Bug};
+use crate::{Batch, Effects, Lsn, Result, StorageError};
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Bytes that may wait in memory before an append writes them itself.
+const BUFFER_BYTES_MAX: usize = 1 << 20;
+
+/// How the log behaves.
+#[derive(Clone)]
+pub struct LogOptions {
+    /// Longest time that a record stays unsynced without anyone asking (`storage.journal.commitIntervalMs`).
+    pub commit_interval: Duration,
+    /// Told once when a write or sync fails; a server stops itself here, since nothing may be acknowledged after.
+    pub on_failure: Arc<dyn Fn(&StorageError) + Send + Sync>,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { commit_interval: Duration::from_millis(100), on_failure: Arc::new(|_| ()) }
+    }
+}
+
+/// The log's counters, for `serverStatus` and the lab.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct LogStatistics {
+    pub next_lsn: u64,
+    pub synced_lsn: u64,
+    pub appended_records: u64,
+    pub written_groups: u64,
+    pub synced_groups: u64,
+    pub segments: u64,
+    /// Appends that found the next segment not ready.
+    pub segment_waits: u64,
+}
+
+/// The append-only log of one data directory.
+pub struct Log {
+    pub(super) directory: PathBuf,
+    tail: Mutex<Tail>,
+    /// Held while bytes go to the kernel, so that groups are written in order; keeps a spent buffer for reuse.
+    /// Taken before `tail` where both are held.
+    writing: Mutex<Vec<u8>>,
+    /// Everything below is in the kernel.
+    pub(super) written: AtomicU64,
+    /// Everything below is on disk.
+    pub(super) synced: AtomicU64,
+    pub(super) segments: RwLock<FxHashMap<u64, Arc<Segment>>>,
+    pub(super) preallocator: Arc<Preallocator>,
+    preallocating: Mutex<Option<std::thread::JoinHandle<()>>>,
+    pub(super) group_commit: GroupCommit,
+    pub(super) has_failed: AtomicBool,
+    on_failure: Arc<dyn Fn(&StorageError) + Send + Sync>,
+    appended_records: AtomicU64,
+    written_groups: AtomicU64,
+    segment_waits: AtomicU64,
+}
+
+/// Where the next record goes, and what is not yet in the kernel.
+struct Tail {
+    next: Lsn,
+    /// Rests of segments that are full.
+    sealed: Vec<Group>,
+    current: Group,
+}
+
+/// Bytes of one segment that are not yet in the kernel.
+struct Group {
+    segment: Arc<Segment>,
+    position: u64,
+    bytes: Vec<u8>,
+}
+
+/// A record that has its place.
+pub(crate) struct Appended {
+    pub lsn: Lsn,
+    pub documents_position: u64,
+}
+
+impl Log {
+    /// Opens the log of `directory`, replaying records from `replay_from` on to `replay`.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] with file and offset for a bad record before the end; a torn tail is cut.
+    pub(crate) fn open(
+        directory: &Path,
+        options: LogOptions,
+        replay_from: Lsn,
+        replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
+    ) -> Result<Arc<Self>> {
+        std::fs::create_dir_all(directory).map_err(|error| StorageError::io(directory, error))?;
+        let Recovered { segments, end } = recovery::recover(directory, replay_from, replay)?;
+        let (preallocator, thread) = Preallocator::start(directory, segment_of(end.0) + 1);
+        let mut segments: FxHashMap<u64, Arc<Segment>> =
+            segments.into_iter().map(|segment| (segment.number, Arc::new(segment))).collect();
+        let number = segment_of(end.0);
+        let segment = match segments.get(&number) {
+            Some(segment) => Arc::clone(segment),
+            None => Arc::new(recovery::create_first(directory, number)?),
+        };
+        segments.insert(number, Arc::clone(&segment));
+        let log = Arc::new(Self {
+            directory: directory.to_owned(),
+            tail: Mutex::new(Tail {
+                next: end,
+                sealed: Vec::new(),
+                current: Group { segment, position: end.0, bytes: Vec::new() },
+            }),
+            writing: Mutex::new(Vec::new()),
+            written: AtomicU64::new(end.0),
+            synced: AtomicU64::new(end.0),
+            segments: RwLock::new(segments),
+            preallocator,
+            preallocating: Mutex::new(Some(thread)),
+            group_commit: GroupCommit::default(),
+            has_failed: AtomicBool::new(false),
+            on_failure: options.on_failure,
+            appended_records: AtomicU64::new(0),
+            written_groups: AtomicU64::new(0),
+            segment_waits: AtomicU64::new(0),
+        });
+        GroupCommit::start(&log, options.commit_interval);
+        Ok(log)
+    }
+
+    /// Gives the batch its place. `in_order` is called under the log's lock, in order of LSNs.
+    ///
+    /// # Errors
+    /// Before anything is kept: [`StorageError::OutOfDiskSpace`], [`StorageError::RecordTooLarge`],
+    /// [`StorageError::LogFailed`].
+    pub(crate) fn append(
+        &self,
+        batch: &Batch<'_>,
+        time_ms: u64,
+        in_order: impl FnOnce(Lsn, Lsn),
+    ) -> Result<Appended> {
+        let effects = batch.encoded_effects();
+        let length = (HEADER_BYTES + batch.len_bytes()) as u64;
+        // A segment must also hold its own header and the seal behind the last record.
+        if length > SEGMENT_BYTES - first_record(0) - HEADER_BYTES as u64 {
+            return Err(StorageError::RecordTooLarge { length_bytes: length });
+        }
+        let effects_checksum = crc32c::crc32c(effects);
+        let mut tail = self.tail.lock();
+        if self.has_failed() {
+            return Err(StorageError::LogFailed);
+        }
+        if offset_in_segment(tail.next.0) + length + HEADER_BYTES as u64 > SEGMENT_BYTES {
+            self.next_segment(&mut tail)?;
+        }
+        let header = Header {
+            length: length as u32,
+            lsn: tail.next,
+            synced: Lsn(self.synced.load(Ordering::Relaxed)),
+            time_ms,
+            effects_length: effects.len() as u32,
+            effects_checksum,
+            kind: Kind::Batch,
+        };
+        let bytes = &mut tail.current.bytes;
+        bytes.extend_from_slice(&header.encode());
+        bytes.extend_from_slice(effects);
+        for document in batch.documents() {
+            bytes.extend_from_slice(document);
+        }
+        let is_full = bytes.len() >= BUFFER_BYTES_MAX;
+        tail.next = Lsn(header.lsn.0 + length);
+        in_order(header.lsn, tail.next);
+        self.appended_records.fetch_add(1, Ordering::Relaxed);
+        drop(tail);
+        if is_full {
+            self.write(header.lsn)?;
+        }
+        Ok(Appended { lsn: header.lsn, documents_position: header.documents_position() })
+    }
+
+    /// Seals the current segment and goes on in the next. Nothing is kept of the sealing where that fails.
+    fn next_segment(&self, tail: &mut Tail) -> Result<()> {
+        let segment = match self.preallocator.try_take() {
+            Some(segment) => segment?,
+            None => {
+                self.segment_waits.fetch_add(1, Ordering::Relaxed);
+                self.preallocator.take()?
+            }
+        };
+        let seal = Header {
+            length: HEADER_BYTES as u32,
+            lsn: tail.next,
+            synced: Lsn(self.synced.load(Ordering::Relaxed)),
+            time_ms: 0,
+            effects_length: 0,
+            effects_checksum: 0,
+            kind: Kind::Seal,
+        };
+        let segment = Arc::new(segment);
+        self.segments.write().insert(segment.number, Arc::clone(&segment));
+        tail.next = Lsn(first_record(segment.number));
+        let next = Group { segment, position: tail.next.0, bytes: Vec::new() };
+        let mut full = std::mem::replace(&mut tail.current, next);
+        full.bytes.extend_from_slice(&seal.encode());
+        tail.sealed.push(full);
+        Ok(())
+    }
+
+    /// Returns once the record at `lsn` is in the kernel, where a kill of the process cannot reach it.
+    pub fn write(&self, lsn: Lsn) -> Result<()> {
+        if self.written.load(Ordering::Acquire) > lsn.0 || planted::active(Bug::AckBeforeAppend) {
+            return Ok(());
+        }
+        let mut spare = self.writing.lock();
+        if self.written.load(Ordering::Acquire) > lsn.0 {
+            return Ok(());
+        }
+        let (sealed, segment, position) = {
+            let mut tail = self.tail.lock();
+            std::mem::swap(&mut tail.current.bytes, &mut spare);
+            let position = tail.current.position;
+            tail.current.position = tail.next.0;
+            (std::mem::take(&mut tail.sealed), Arc::clone(&tail.current.segment), position)
+        };
+        for group in sealed {
+            self.write_group(&group.segment, group.position, &group.bytes)?;
+        }
+        self.write_group(&segment, position, &spare)?;
+        spare.clear();
+        spare.shrink_to(4 * BUFFER_BYTES_MAX);
+        Ok(())
+    }
+
+    fn write_group(&self, segment: &Segment, position: u64, bytes: &[u8]) -> Result<()> {
+        if self.has_failed() {
+            return Err(StorageError::LogFailed);
+        }
+        if let Err(error) = segment.file.write_all_at(bytes, offset_in_segment(position)) {
+            return Err(self.fail(StorageError::io(&segment.path, error)));
+        }
+        self.written.store(position + bytes.len() as u64, Ordering::Release);
+        self.written_groups.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A group may be half written, a failed sync may have dropped pages: nothing is acknowledged from here on.
+    pub(crate) fn fail(&self, error: StorageError) -> StorageError {
+        if !self.has_failed.swap(true, Ordering::SeqCst) {
+            (self.on_failure)(&error);
+        }
+        error
+    }
+
+    /// Whether a write or sync has failed: the log takes nothing any more.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Position behind the last record.
+    pub fn next_lsn(&self) -> Lsn {
+        self.tail.lock().next
+    }
+
+    /// Gives up segments that hold nothing alive, for reuse.
+    pub(crate) fn retire(&self, numbers: &[u64]) -> Result<()> {
+        for number in numbers {
+            let segment = self.segments.write().remove(number);
+            if let Some(segment) = segment {
+                self.preallocator.recycle(&segment)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers of the segments that exist, the current one last.
+    pub(crate) fn segment_numbers(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.segments.read().keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The log's counters.
+    pub fn statistics(&self) -> LogStatistics {
+        LogStatistics {
+            next_lsn: self.next_lsn().0,
+            synced_lsn: self.synced.load(Ordering::Relaxed),
+            appended_records: self.appended_records.load(Ordering::Relaxed),
+            written_groups: self.written_groups.load(Ordering::Relaxed),
+            synced_groups: self.group_commit.synced_groups(),
+            segments: self.segments.read().len() as u64,
+            segment_waits: self.segment_waits.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Syncs what there is and stops the threads.
+    pub(crate) fn close(&self) -> Result<()> {
+        let end = self.next_lsn();
+        let synced = self.sync_blocking(end);
+        self.group_commit.close();
+        self.group_commit.join();
+        self.preallocator.close();
+        if let Some(thread) = self.preallocating.lock().take() {
+            let _ = thread.join();
+        }
+        synced
+    }
+}

@@ -1,0 +1,156 @@
+//! One fdatasync for everybody who waits for one.
+
+use super::append::Log;
+use super::segment::{Segment, segment_of};
+use crate::planted::{self, Bug};
+use crate::{Lsn, Result, StorageError};
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Called once with the outcome, on the syncing thread: must not block.
+pub type DurabilityCallback = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// Who waits for durability.
+#[derive(Default)]
+pub(super) struct GroupCommit {
+    requests: Arc<Requests>,
+    synced_groups: AtomicU64,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+/// What the syncing thread waits on; it must not keep the log alive.
+#[derive(Default)]
+struct Requests {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<DurabilityCallback>,
+    is_closing: bool,
+}
+
+impl GroupCommit {
+    /// Starts the syncing thread, which ends with the log.
+    pub fn start(log: &Arc<Log>, interval: Duration) {
+        let weak = Arc::downgrade(log);
+        let requests = Arc::clone(&log.group_commit.requests);
+        let thread = std::thread::Builder::new()
+            .name("log-sync".into())
+            .spawn(move || {
+                while let Some(waiting) = requests.wait(interval) {
+                    let Some(log) = weak.upgrade() else { return };
+                    let outcome = log.sync();
+                    for callback in waiting {
+                        callback(outcome.as_ref().map(|&()| ()).map_err(|_| StorageError::LogFailed));
+                    }
+                }
+            })
+            .expect("a thread can be started");
+        *log.group_commit.thread.lock() = Some(thread);
+    }
+
+    pub fn synced_groups(&self) -> u64 {
+        self.synced_groups.load(Ordering::Relaxed)
+    }
+
+    /// Lets the thread end after whoever waits already.
+    pub fn close(&self) {
+        self.requests.state.lock().is_closing = true;
+        self.requests.changed.notify_all();
+    }
+
+    pub fn join(&self) {
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Requests {
+    /// Those who wait now, after the interval nobody; `None` when closing.
+    fn wait(&self, interval: Duration) -> Option<Vec<DurabilityCallback>> {
+        let deadline = Instant::now() + interval;
+        let mut state = self.state.lock();
+        while state.waiting.is_empty() && !state.is_closing {
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                break;
+            }
+        }
+        if state.is_closing && state.waiting.is_empty() {
+            return None;
+        }
+        Some(std::mem::take(&mut state.waiting))
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.group_commit.close();
+        self.preallocator.close();
+    }
+}
+
+impl Log {
+    /// Calls back once the record at `lsn` is on disk.
+    pub fn on_durable(&self, lsn: Lsn, callback: DurabilityCallback) {
+        if self.synced.load(Ordering::Acquire) > lsn.0 {
+            callback(Ok(()));
+            return;
+        }
+        let mut state = self.group_commit.requests.state.lock();
+        if state.is_closing {
+            drop(state);
+            callback(Err(StorageError::LogFailed));
+            return;
+        }
+        // Its record is appended already, so the next sync covers it.
+        state.waiting.push(callback);
+        drop(state);
+        self.group_commit.requests.changed.notify_one();
+    }
+
+    /// Everything below is on disk.
+    pub fn synced_lsn(&self) -> Lsn {
+        Lsn(self.synced.load(Ordering::Acquire))
+    }
+
+    /// Returns once everything below `end` is on disk.
+    pub(crate) fn sync_blocking(&self, end: Lsn) -> Result<()> {
+        if self.synced_lsn() >= end {
+            return Ok(());
+        }
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let last = Lsn(end.0.saturating_sub(1));
+        self.on_durable(last, Box::new(move |outcome| drop(sender.send(outcome))));
+        receiver.recv().unwrap_or(Err(StorageError::LogFailed))
+    }
+
+    /// Writes and syncs all that has been appended so far. Only the syncing thread calls this.
+    fn sync(&self) -> Result<()> {
+        let end = self.next_lsn();
+        let start = self.synced_lsn();
+        if end <= start {
+            return Ok(());
+        }
+        self.write(Lsn(end.0 - 1))?;
+        if !planted::active(Bug::NoFdatasync) {
+            for number in segment_of(start.0)..=segment_of(end.0) {
+                let segment = self.segments.read().get(&number).cloned();
+                if let Some(segment) = segment {
+                    self.sync_segment(&segment)?;
+                }
+            }
+        }
+        self.synced.store(end.0, Ordering::Release);
+        self.group_commit.synced_groups.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn sync_segment(&self, segment: &Segment) -> Result<()> {
+        segment.file.sync_data().map_err(|error| self.fail(StorageError::io(&segment.path, error)))
+    }
+}

@@ -1,0 +1,16 @@
+//! The append-only log: journal, oplog and document store in one.
+//!
+//! Records are framed in [`record`], live in preallocated [`segment`] files, reach the kernel in groups ([`append`]) and
+//! the disk in groups ([`group_commit`]); [`recovery`] finds the end after a crash.
+
+mod append;
+mod group_commit;
+mod preallocate;
+mod read;
+mod record;
+mod recovery;
+mod segment;
+
+pub use append::{Log, LogOptions, LogStatistics};
+pub use group_commit::DurabilityCallback;
+pub(crate) use segment::segment_of;

@@ -1,0 +1,178 @@
+//! Keeps the next segment ready, so that no writer waits for the filesystem to find room.
+//!
+//! A segment is made under a temporary name, allocated (by recycling, fallocate, or zero fill where the filesystem has
+//! neither), given its header, synced and renamed: what bears a segment's name is always whole.
+
+use super::segment::{SEGMENT_BYTES, Segment};
+use crate::{Result, StorageError};
+use parking_lot::{Condvar, Mutex};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Most retired segments that wait for reuse; more are deleted.
+const RECYCLED_MAX: usize = 4;
+
+/// Hands out segments in order, made ahead by a thread of its own.
+pub(super) struct Preallocator {
+    state: Mutex<State>,
+    changed: Condvar,
+    directory: PathBuf,
+}
+
+struct State {
+    /// The segment to make next.
+    number: u64,
+    ready: Option<Result<Segment>>,
+    recycled: Vec<PathBuf>,
+    is_closing: bool,
+}
+
+impl Preallocator {
+    /// Starts making segment `number`.
+    pub fn start(directory: &Path, number: u64) -> (Arc<Self>, std::thread::JoinHandle<()>) {
+        let preallocator = Arc::new(Self {
+            state: Mutex::new(State { number, ready: None, recycled: Vec::new(), is_closing: false }),
+            changed: Condvar::new(),
+            directory: directory.to_owned(),
+        });
+        let thread = {
+            let preallocator = Arc::clone(&preallocator);
+            std::thread::Builder::new()
+                .name("log-allocate".into())
+                .spawn(move || preallocator.run())
+                .expect("a thread can be started")
+        };
+        (preallocator, thread)
+    }
+
+    fn run(&self) {
+        let mut state = self.state.lock();
+        while !state.is_closing {
+            if state.ready.is_some() {
+                self.changed.wait(&mut state);
+                continue;
+            }
+            let (number, recycled) = (state.number, state.recycled.pop());
+            let made = parking_lot::MutexGuard::unlocked(&mut state, || make(&self.directory, number, recycled));
+            state.ready = Some(made);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next segment if it is ready, or the failure to make it.
+    pub fn try_take(&self) -> Option<Result<Segment>> {
+        if self.state.lock().ready.is_none() {
+            return None;
+        }
+        Some(self.take())
+    }
+
+    /// The next segment; waits where it is not ready. A failure (a full disk) is tried again by the next call.
+    pub fn take(&self) -> Result<Segment> {
+        let mut state = self.state.lock();
+        loop {
+            match state.ready.take() {
+                Some(Ok(segment)) => {
+                    state.number = segment.number + 1;
+                    self.changed.notify_all();
+                    return Ok(segment);
+                }
+                Some(Err(error)) => {
+                    self.changed.notify_all();
+                    return Err(error);
+                }
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+
+    /// Takes a segment file that nobody reads any more.
+    pub fn recycle(&self, segment: &Segment) -> Result<()> {
+        let io = |error| StorageError::io(&segment.path, error);
+        let mut state = self.state.lock();
+        if state.recycled.len() >= RECYCLED_MAX {
+            return std::fs::remove_file(&segment.path).map_err(io);
+        }
+        let path = segment.path.with_extension("recycled");
+        std::fs::rename(&segment.path, &path).map_err(io)?;
+        state.recycled.push(path);
+        Ok(())
+    }
+
+    pub fn close(&self) {
+        self.state.lock().is_closing = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Makes one segment, durable under its name.
+pub(super) fn make(directory: &Path, number: u64, recycled: Option<PathBuf>) -> Result<Segment> {
+    let path = Segment::path(directory, number);
+    let temporary = directory.join(format!("{number:012}.tmp"));
+    let io = |error| StorageError::io(&temporary, error);
+    if let Some(recycled) = recycled {
+        std::fs::rename(&recycled, &temporary).map_err(io)?;
+    }
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&temporary).map_err(io)?;
+    allocate(&file).map_err(io)?;
+    Segment::initialise(&file, number).map_err(io)?;
+    file.sync_all().map_err(io)?;
+    std::fs::rename(&temporary, &path).map_err(io)?;
+    // A crash can lose a new file's name unless its directory is synced too.
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
+    Ok(Segment { number, file, path })
+}
+
+/// Reserves the whole segment. A recycled file has its blocks already: then this costs nothing.
+fn allocate(file: &File) -> std::io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    match fallocate(file, FallocateFlags::empty(), 0, SEGMENT_BYTES) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => zero_fill(file),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// For filesystems without fallocate (ext3): writes what is missing at the end.
+fn zero_fill(file: &File) -> std::io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut position = file.metadata()?.len();
+    while position < SEGMENT_BYTES {
+        let length = zeros.len().min((SEGMENT_BYTES - position) as usize);
+        file.write_all_at(&zeros[..length], position)?;
+        position += length as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_come_in_order_and_recycled_files_return() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (preallocator, thread) = Preallocator::start(directory.path(), 3);
+        let third = preallocator.take().expect("room");
+        let fourth = preallocator.take().expect("room");
+        assert_eq!((third.number, fourth.number), (3, 4));
+        assert_eq!(third.file.metadata().expect("file").len(), SEGMENT_BYTES);
+        preallocator.recycle(&third).expect("renamed");
+        let fifth = preallocator.take().expect("room");
+        let sixth = preallocator.take().expect("room");
+        assert_eq!((fifth.number, sixth.number), (5, 6));
+        Segment::open(directory.path(), 6).expect("a whole segment");
+        assert!(!third.path.exists());
+        preallocator.close();
+        thread.join().expect("no panic");
+    }
+
+    #[test]
+    fn zero_fill_reaches_the_full_size() {
+        let file = tempfile::tempfile().expect("temporary file");
+        zero_fill(&file).expect("room");
+        assert_eq!(file.metadata().expect("file").len(), SEGMENT_BYTES);
+    }
+}

@@ -1,0 +1,57 @@
+//! Reading documents where the log put them.
+
+use super::append::Log;
+use super::segment::{Segment, offset_in_segment, segment_of};
+use crate::{Location, Lsn, Result, StorageError};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Log {
+    /// Reads a document into `into` (cleared first) and verifies its checksum.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] names file and offset where the bytes are not what was written.
+    pub fn read(&self, location: Location, into: &mut Vec<u8>) -> Result<()> {
+        into.clear();
+        into.resize(location.length as usize, 0);
+        self.read_raw(location.position, into)?;
+        self.verify(location, into)
+    }
+
+    /// Reads bytes as they stand; the caller verifies. Bytes not yet in the kernel are written first.
+    pub fn read_raw(&self, position: u64, into: &mut [u8]) -> Result<()> {
+        let end = position + into.len() as u64;
+        if self.written.load(Ordering::Acquire) < end {
+            self.write(Lsn(end - 1))?;
+        }
+        let segment = self.segment(position)?;
+        segment
+            .file
+            .read_exact_at(into, offset_in_segment(position))
+            .map_err(|error| StorageError::io(&segment.path, error))
+    }
+
+    /// Bytes that one read from `position` on may take: up to the end of what is in the kernel or of the segment.
+    pub fn readable_bytes(&self, position: u64) -> u64 {
+        let segment_end = (segment_of(position) + 1) * super::segment::SEGMENT_BYTES;
+        self.written.load(Ordering::Acquire).min(segment_end).saturating_sub(position)
+    }
+
+    /// Compares bytes with the checksum of the location that they were read from.
+    pub fn verify(&self, location: Location, bytes: &[u8]) -> Result<()> {
+        if crc32c::crc32c(bytes) == location.checksum {
+            return Ok(());
+        }
+        Err(self.segment(location.position)?.corrupt(location.position, "a document that fails its checksum"))
+    }
+
+    fn segment(&self, position: u64) -> Result<Arc<Segment>> {
+        let number = segment_of(position);
+        self.segments.read().get(&number).cloned().ok_or_else(|| StorageError::Corrupt {
+            file: Segment::path(&self.directory, number),
+            offset_bytes: offset_in_segment(position),
+            found: "the segment is missing".into(),
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! How one record stands in the log.
+//!
+//! ```text
+//! 0  u32  length of the record, header included
+//! 4  u32  CRC-32C of bytes 0..4 and 8..44
+//! 8  u64  LSN: the record's own position, so stale bytes of a recycled segment never pass for a record
+//! 16 u64  LSN up to which the log was synced when this record was written: evidence for recovery
+//! 24 u64  wall clock in milliseconds since 1970, for the oplog view
+//! 32 u32  length of the effects
+//! 36 u32  CRC-32C of the effects; each document's CRC stands among the effects
+//! 40 u32  kind
+//! 44      effects, then documents
+//! ```
+//! Every byte is under exactly one checksum, so a document is verified alone when it is read.
+
+use crate::Lsn;
+
+pub(super) const HEADER_BYTES: usize = 44;
+
+/// What a record is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Effects and documents.
+    Batch,
+    /// Nothing more in this segment; the log goes on in the next.
+    Seal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub length: u32,
+    pub lsn: Lsn,
+    pub synced: Lsn,
+    pub time_ms: u64,
+    pub effects_length: u32,
+    pub effects_checksum: u32,
+    pub kind: Kind,
+}
+
+impl Header {
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&self.length.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.lsn.0.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.synced.0.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.time_ms.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.effects_length.to_le_bytes());
+        bytes[36..40].copy_from_slice(&self.effects_checksum.to_le_bytes());
+        bytes[40..44].copy_from_slice(&u32::from(self.kind == Kind::Seal).to_le_bytes());
+        let checksum = checksum(&bytes);
+        bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the header of a record that should stand at `lsn`; `None` where none does.
+    pub fn decode(bytes: &[u8], lsn: Lsn) -> Option<Self> {
+        let bytes: &[u8; HEADER_BYTES] = bytes.get(..HEADER_BYTES)?.try_into().ok()?;
+        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        if u64_at(8) != lsn.0 || u32_at(4) != checksum(bytes) {
+            return None;
+        }
+        let header = Self {
+            length: u32_at(0),
+            lsn,
+            synced: Lsn(u64_at(16)),
+            time_ms: u64_at(24),
+            effects_length: u32_at(32),
+            effects_checksum: u32_at(36),
+            kind: if u32_at(40) == 0 { Kind::Batch } else { Kind::Seal },
+        };
+        (header.length as usize >= HEADER_BYTES + header.effects_length as usize).then_some(header)
+    }
+
+    /// Where the record's documents begin in the log.
+    pub fn documents_position(&self) -> u64 {
+        self.lsn.0 + HEADER_BYTES as u64 + u64::from(self.effects_length)
+    }
+}
+
+fn checksum(header: &[u8; HEADER_BYTES]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&header[..4]), &header[8..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_only_read_where_it_belongs() {
+        let header = Header {
+            length: 100,
+            lsn: Lsn(4096),
+            synced: Lsn(64),
+            time_ms: 12,
+            effects_length: 20,
+            effects_checksum: 5,
+            kind: Kind::Batch,
+        };
+        let mut bytes = header.encode();
+        assert_eq!(Header::decode(&bytes, Lsn(4096)), Some(header));
+        assert_eq!(Header::decode(&bytes, Lsn(4097)), None);
+        bytes[33] ^= 1;
+        assert_eq!(Header::decode(&bytes, Lsn(4096)), None);
+        assert_eq!(Header::decode(&[0; 100], Lsn(0)), None);
+    }
+}

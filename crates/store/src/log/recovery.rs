@@ -1,0 +1,189 @@
+//! Finding the end of the log after a crash, and telling a torn tail from corruption.
+//!
+//! Records carry the LSN up to which the log was synced when they were written. A bad record is the torn tail of a
+//! crash unless something proves that it was once durable: a later record that says so, or the manifest's watermark.
+
+use super::record::{HEADER_BYTES, Header, Kind};
+use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use crate::{Effect, Effects, Lsn, Result, StorageError};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The log as found.
+pub(crate) struct Recovered {
+    pub(super) segments: Vec<Segment>,
+    /// Position behind the last good record.
+    pub end: Lsn,
+}
+
+/// Reads the log from `replay_from` on, hands each record to `replay`, and finds the end.
+pub(super) fn recover(
+    directory: &Path,
+    replay_from: Lsn,
+    replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
+) -> Result<Recovered> {
+    remove_leftovers(directory)?;
+    let numbers = Segment::list(directory)?;
+    let mut segments = Vec::with_capacity(numbers.len());
+    for number in numbers {
+        segments.push(Segment::open(directory, number)?);
+    }
+    let from = replay_from.max(Lsn(first_record(0)));
+    let first = segment_of(from.0);
+    if !segments.iter().any(|segment| segment.number == first) {
+        if replay_from > Lsn(first_record(0)) || !segments.is_empty() {
+            return Err(StorageError::Corrupt {
+                file: Segment::path(directory, first),
+                offset_bytes: 0,
+                found: "the segment that the manifest points into is missing".into(),
+            });
+        }
+        return Ok(Recovered { segments, end: from });
+    }
+    let mut end = from;
+    for segment in segments.iter().filter(|segment| segment.number >= first) {
+        match scan(segment, from, replay)? {
+            End::Sealed => end = Lsn(first_record(segment.number + 1)),
+            End::Open(position) => {
+                end = position;
+                if position < from {
+                    return Err(segment.corrupt(position.0, "no valid record, before the last checkpoint"));
+                }
+                refuse_lost_records(&segments, segment, position)?;
+                break;
+            }
+        }
+    }
+    // Stale bytes behind the end could be mistaken for the log's continuation once it grows up to them.
+    if let Some(segment) = segments.iter().find(|segment| segment.number == segment_of(end.0)) {
+        erase_tail(segment, end)?;
+    }
+    segments.retain(|segment| segment.number <= segment_of(end.0));
+    Ok(Recovered { segments, end })
+}
+
+/// How a segment's records end.
+enum End {
+    Sealed,
+    Open(Lsn),
+}
+
+/// Walks the records of one segment from its first, replaying those at or above `from`.
+fn scan(segment: &Segment, from: Lsn, replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>) -> Result<End> {
+    let mut content = Vec::with_capacity(SEGMENT_BYTES as usize);
+    read_whole(segment, &mut content)?;
+    let mut position = first_record(segment.number);
+    loop {
+        let offset = offset_in_segment(position) as usize;
+        let Some((header, record)) = record_at(&content, offset, Lsn(position)) else {
+            return Ok(End::Open(Lsn(position)));
+        };
+        if header.kind == Kind::Seal {
+            return Ok(End::Sealed);
+        }
+        if position >= from.0 {
+            let effects = &record[HEADER_BYTES..HEADER_BYTES + header.effects_length as usize];
+            replay(Lsn(position), Effects::new(effects, header.documents_position()))?;
+        }
+        position += u64::from(header.length);
+        if offset_in_segment(position) as usize + HEADER_BYTES > content.len() || segment_of(position) != segment.number {
+            return Ok(End::Open(Lsn(position)));
+        }
+    }
+}
+
+fn read_whole(segment: &Segment, content: &mut Vec<u8>) -> Result<()> {
+    use std::io::{Read, Seek, SeekFrom};
+    let io = |error| StorageError::io(&segment.path, error);
+    let mut file: &File = &segment.file;
+    file.seek(SeekFrom::Start(0)).map_err(io)?;
+    content.clear();
+    file.take(SEGMENT_BYTES).read_to_end(content).map_err(io)?;
+    Ok(())
+}
+
+/// The whole, verified record that should stand at `offset`.
+fn record_at(content: &[u8], offset: usize, lsn: Lsn) -> Option<(Header, &[u8])> {
+    let header = Header::decode(content.get(offset..)?, lsn)?;
+    let record = content.get(offset..offset + header.length as usize)?;
+    if header.kind == Kind::Seal {
+        return Some((header, record));
+    }
+    let effects = record.get(HEADER_BYTES..HEADER_BYTES + header.effects_length as usize)?;
+    if crc32c::crc32c(effects) != header.effects_checksum {
+        return None;
+    }
+    let documents = header.documents_position();
+    let mut walk = Effects::new(effects, documents);
+    for effect in walk.by_ref() {
+        if let Effect::PutRecord { location, .. } = effect {
+            let start = offset + (location.position - lsn.0) as usize;
+            let document = record.get(start - offset..start - offset + location.length as usize)?;
+            if crc32c::crc32c(document) != location.checksum {
+                return None;
+            }
+        }
+    }
+    (!walk.is_cut()).then_some((header, record))
+}
+
+/// Stops where a record behind `bad` proves that what stood at `bad` was once on disk.
+fn refuse_lost_records(segments: &[Segment], bad_segment: &Segment, bad: Lsn) -> Result<()> {
+    let mut content = Vec::new();
+    for segment in segments.iter().filter(|segment| segment.number >= bad_segment.number) {
+        read_whole(segment, &mut content)?;
+        let start = if segment.number == bad_segment.number {
+            offset_in_segment(bad.0) as usize + 1
+        } else {
+            offset_in_segment(first_record(segment.number)) as usize
+        };
+        let base = segment.number * SEGMENT_BYTES;
+        for offset in start..content.len().saturating_sub(HEADER_BYTES) {
+            // The header holds its own position: one comparison rules out nearly every offset.
+            let position = base + offset as u64;
+            if content[offset + 8..offset + 16] != position.to_le_bytes() {
+                continue;
+            }
+            if let Some(header) = Header::decode(&content[offset..], Lsn(position))
+                && header.synced > bad
+            {
+                return Err(bad_segment.corrupt(
+                    bad.0,
+                    format!("no valid record, though the record at log position {position} proves that one was durable"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes zeros from the end of the log to the end of the last written bytes of the segment.
+fn erase_tail(segment: &Segment, end: Lsn) -> Result<()> {
+    let io = |error| StorageError::io(&segment.path, error);
+    let mut content = Vec::new();
+    read_whole(segment, &mut content)?;
+    let offset = offset_in_segment(end.0) as usize;
+    let Some(last) = content.iter().rposition(|&byte| byte != 0).filter(|&last| last >= offset) else {
+        return Ok(());
+    };
+    segment.file.write_all_at(&vec![0; last + 1 - offset], offset as u64).map_err(io)?;
+    segment.file.sync_data().map_err(io)
+}
+
+/// Half-made and recycled files of an earlier run.
+fn remove_leftovers(directory: &Path) -> Result<()> {
+    let io = |error| StorageError::io(directory, error);
+    for entry in std::fs::read_dir(directory).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        if path.extension().is_some_and(|extension| extension == "tmp" || extension == "recycled") {
+            std::fs::remove_file(&path).map_err(|error| StorageError::io(&path, error))?;
+        }
+    }
+    Ok(())
+}
+
+/// The segment that an empty log begins with.
+pub(super) fn create_first(directory: &Path, number: u64) -> Result<Segment> {
+    super::preallocate::make(directory, number, None)
+}

@@ -1,0 +1,97 @@
+//! Files of fixed size that together are the log.
+
+use crate::{Result, StorageError};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Size of every segment file. The largest message (48 MB) fits into one.
+pub(crate) const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// Records begin behind the segment's own header.
+pub(super) const SEGMENT_HEADER_BYTES: u64 = 64;
+
+const MAGIC: &[u8; 8] = b"BUNKOLOG";
+const VERSION: u32 = 1;
+
+/// The segment that a log position falls into.
+pub(crate) fn segment_of(position: u64) -> u64 {
+    position / SEGMENT_BYTES
+}
+
+/// Where a position stands in its segment's file.
+pub(super) fn offset_in_segment(position: u64) -> u64 {
+    position % SEGMENT_BYTES
+}
+
+/// Position of the first record of a segment.
+pub(super) fn first_record(number: u64) -> u64 {
+    number * SEGMENT_BYTES + SEGMENT_HEADER_BYTES
+}
+
+/// One file of the log.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub number: u64,
+    pub file: File,
+    pub path: PathBuf,
+}
+
+impl Segment {
+    pub fn path(directory: &Path, number: u64) -> PathBuf {
+        directory.join(format!("{number:012}.segment"))
+    }
+
+    /// The numbers of all segment files in a directory, ascending.
+    pub fn list(directory: &Path) -> Result<Vec<u64>> {
+        let entries = std::fs::read_dir(directory).map_err(|error| StorageError::io(directory, error))?;
+        let mut numbers = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| StorageError::io(directory, error))?;
+            let name = entry.file_name();
+            if let Some(number) = name.to_str().and_then(|name| name.strip_suffix(".segment")?.parse().ok()) {
+                numbers.push(number);
+            }
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Opens an existing segment and checks its header.
+    pub fn open(directory: &Path, number: u64) -> Result<Self> {
+        let path = Self::path(directory, number);
+        let io = |error| StorageError::io(&path, error);
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(io)?;
+        let mut header = [0; SEGMENT_HEADER_BYTES as usize];
+        let corrupt = |found: &str| StorageError::Corrupt { file: path.clone(), offset_bytes: 0, found: found.into() };
+        file.read_exact_at(&mut header, 0).map_err(|_| corrupt("segment shorter than its header"))?;
+        if header != Self::header(number) {
+            return Err(corrupt("not the header of this segment"));
+        }
+        Ok(Self { number, file, path })
+    }
+
+    /// Writes the header that makes a preallocated file this segment.
+    pub fn initialise(file: &File, number: u64) -> std::io::Result<()> {
+        file.write_all_at(&Self::header(number), 0)
+    }
+
+    fn header(number: u64) -> [u8; SEGMENT_HEADER_BYTES as usize] {
+        let mut header = [0; SEGMENT_HEADER_BYTES as usize];
+        header[..8].copy_from_slice(MAGIC);
+        header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        header[16..24].copy_from_slice(&number.to_le_bytes());
+        header[24..32].copy_from_slice(&SEGMENT_BYTES.to_le_bytes());
+        let checksum = crc32c::crc32c(&header[..32]);
+        header[32..36].copy_from_slice(&checksum.to_le_bytes());
+        header
+    }
+
+    /// What a reader says when bytes at a log position are not what was written.
+    pub fn corrupt(&self, position: u64, found: impl Into<String>) -> StorageError {
+        StorageError::Corrupt {
+            file: self.path.clone(),
+            offset_bytes: offset_in_segment(position),
+            found: found.into(),
+        }
+    }
+}

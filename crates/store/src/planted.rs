@@ -1,0 +1,33 @@
+//! Bugs planted on purpose, to see the crash suites turn red.
+//!
+//! Compiled in only with the feature `planted-bugs`; chosen by the environment variable `BUNKO_PLANTED_BUG`.
+
+/// A promise that can be broken on request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// Acknowledge a write whose record is not in the kernel.
+    AckBeforeAppend,
+    /// Report durability without fdatasync.
+    NoFdatasync,
+}
+
+/// Whether that bug is switched on; always false in a build without the feature.
+#[inline]
+pub fn active(bug: Bug) -> bool {
+    #[cfg(feature = "planted-bugs")]
+    {
+        use std::sync::OnceLock;
+        static CHOSEN: OnceLock<Option<Bug>> = OnceLock::new();
+        let chosen = CHOSEN.get_or_init(|| match std::env::var("BUNKO_PLANTED_BUG").as_deref() {
+            Ok("ack_before_append") => Some(Bug::AckBeforeAppend),
+            Ok("no_fdatasync") => Some(Bug::NoFdatasync),
+            _ => None,
+        });
+        *chosen == Some(bug)
+    }
+    #[cfg(not(feature = "planted-bugs"))]
+    {
+        let _ = bug;
+        false
+    }
+}

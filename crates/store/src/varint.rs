@@ -1,0 +1,38 @@
+//! Little-endian base-128 integers.
+
+pub(crate) fn put(buffer: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        buffer.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    buffer.push(number as u8);
+}
+
+/// Takes one integer off the front; `None` where it is cut or longer than 64 bits.
+pub(crate) fn take(input: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = input.split_first()?;
+        *input = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn round_trips_at_the_edges() {
+        for number in [0, 1, 127, 128, 16383, 16384, u64::from(u32::MAX), u64::MAX] {
+            let mut buffer = Vec::new();
+            super::put(&mut buffer, number);
+            let mut input = buffer.as_slice();
+            assert_eq!(super::take(&mut input), Some(number));
+            assert!(input.is_empty());
+            assert_eq!(super::take(&mut &buffer[..buffer.len() - 1]), None);
+        }
+    }
+}
