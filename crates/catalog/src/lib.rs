@@ -1,1 +1,31 @@
 //! Databases, collections and indexes: the only door to the store.
+//!
+//! **Invariant:** whoever changes a document changes its index keys in the same batch.
+//! **Invariant:** a unique key is looked up and put while its lock is held.
+//! **Invariant:** storage errors become [`bunko_errors::Failure`]s here and nowhere else.
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod collection;
+mod duplicate_key;
+mod failure;
+mod index;
+mod index_build;
+mod index_keys;
+mod index_spec;
+mod namespace;
+mod persistence;
+pub mod stored_document;
+mod validation;
+mod write;
+
+pub use catalog::{Catalog, CreateOptions, DropOutcome, RenameTarget};
+pub use collection::Collection;
+pub use failure::from_storage;
+pub use index::{ID_INDEX, Index, IndexField, IndexState};
+pub use index_keys::{IndexKeys, index_keys};
+pub use index_spec::IndexSpec;
+pub use namespace::Namespace;
+pub use validation::Validation;
+pub use index_build::IndexesCreated;
+pub use write::{Inserted, Order, Verdict, dropped};

@@ -1,0 +1,275 @@
+//! Which databases and collections there are, and changes of that.
+
+use crate::collection::{Collection, Parts};
+use crate::index_spec::IndexSpec;
+use crate::namespace::check_database;
+use crate::{Index, IndexState, Namespace, from_storage, persistence};
+use bunko_bson::DocumentBuf;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// All databases of one store.
+pub struct Catalog {
+    pub(crate) store: Arc<Store>,
+    collections: RwLock<FxHashMap<String, Arc<Collection>>>,
+    /// One change of the catalog at a time.
+    pub(crate) changes: Mutex<Allocation>,
+    new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
+}
+
+/// Ids that are never given twice.
+pub(crate) struct Allocation {
+    next_keyspace: u32,
+    next_record: RecordId,
+}
+
+impl Allocation {
+    fn keyspace(&mut self) -> KeyspaceId {
+        self.next_keyspace += 1;
+        KeyspaceId(self.next_keyspace - 1)
+    }
+}
+
+/// What `create` may be given, checked by the command.
+#[derive(Clone, Debug, Default)]
+pub struct CreateOptions {
+    /// As `listCollections` shows them.
+    pub options: DocumentBuf,
+}
+
+/// What was dropped.
+#[derive(Clone, Copy, Debug)]
+pub struct DropOutcome {
+    /// Indexes that the collection had.
+    pub indexes: usize,
+    /// The record of the drop.
+    pub lsn: Lsn,
+}
+
+impl Catalog {
+    /// Reads the catalog of an open store. `new_uuid` gives collections their identity.
+    pub fn open(store: Arc<Store>, new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>) -> Result<Arc<Self>> {
+        let loaded = persistence::load(&store)?;
+        let collections = loaded
+            .collections
+            .into_iter()
+            .map(|collection| (collection.namespace().as_str().to_owned(), Arc::new(collection)))
+            .collect();
+        Ok(Arc::new(Self {
+            store,
+            collections: RwLock::new(collections),
+            changes: Mutex::new(Allocation {
+                next_keyspace: loaded.next_keyspace,
+                next_record: loaded.next_record,
+            }),
+            new_uuid,
+        }))
+    }
+
+    /// The store below.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The collection with that name, if it exists.
+    pub fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
+        self.collections.read().get(namespace.as_str()).cloned()
+    }
+
+    /// All collections of a database by name.
+    pub fn collections(&self, database: &str) -> Vec<Arc<Collection>> {
+        let mut found: Vec<_> = self
+            .collections
+            .read()
+            .values()
+            .filter(|collection| collection.namespace().database() == database)
+            .cloned()
+            .collect();
+        found.sort_by_key(|collection| collection.namespace());
+        found
+    }
+
+    /// The databases that hold a collection, by name.
+    pub fn databases(&self) -> Vec<String> {
+        let names: BTreeSet<String> = self
+            .collections
+            .read()
+            .values()
+            .map(|collection| collection.namespace().database().to_owned())
+            .collect();
+        names.into_iter().collect()
+    }
+
+    /// Creates a collection.
+    /// # Errors
+    /// `NamespaceExists`; a database whose name differs only in case.
+    pub fn create(&self, namespace: &Namespace, create: CreateOptions) -> Result<(Arc<Collection>, Lsn)> {
+        let mut changes = self.changes.lock();
+        if self.collection(namespace).is_some() {
+            return Err(Failure::new(
+                ErrorCode::NAMESPACE_EXISTS,
+                format!("Collection {namespace} already exists."),
+            ));
+        }
+        self.refuse_other_case(namespace.database())?;
+        let spec = IndexSpec::id();
+        let (records, keys) = (changes.keyspace(), changes.keyspace());
+        let id_index = Index::new(spec.name, keys, spec.fields, spec.is_unique, spec.document)
+            .with_state(IndexState::Ready, 0);
+        let catalog_record = changes.next_record;
+        changes.next_record = RecordId(catalog_record.0 + 1);
+        let parts = Parts {
+            namespace: namespace.clone(),
+            uuid: (self.new_uuid)(),
+            options: create.options,
+            records,
+            catalog_record,
+            indexes: vec![Arc::new(id_index)],
+            next_record: RecordId::FIRST,
+        };
+        let collection = Arc::new(Collection::new(Arc::clone(&self.store), parts));
+        let mut batch = Batch::new();
+        persistence::put_counter(&self.store, &mut batch, changes.next_keyspace)?;
+        let record = persistence::encode(&collection, namespace, &collection.indexes());
+        persistence::put(&self.store, &mut batch, catalog_record, record)?;
+        let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        self.collections.write().insert(namespace.as_str().to_owned(), Arc::clone(&collection));
+        Ok((collection, lsn))
+    }
+
+    /// The collection with that name, created where it is missing.
+    pub fn collection_or_create(&self, namespace: &Namespace) -> Result<Arc<Collection>> {
+        if let Some(collection) = self.collection(namespace) {
+            return Ok(collection);
+        }
+        match self.create(namespace, CreateOptions::default()) {
+            Ok((collection, _)) => Ok(collection),
+            // Somebody else was faster.
+            Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => {
+                self.collection(namespace).ok_or(failure)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Names that differ only in case would be one directory on some systems; MongoDB refuses them everywhere.
+    fn refuse_other_case(&self, database: &str) -> Result<()> {
+        check_database(database)?;
+        let lower = database.to_lowercase();
+        match self.databases().into_iter().find(|other| other != database && other.to_lowercase() == lower) {
+            Some(other) => Err(Failure::new(
+                ErrorCode(13297),
+                format!("db already exists with different case already have: [{other}] trying to create [{database}]"),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops a collection; `None` where there is none.
+    pub fn drop_collection(&self, namespace: &Namespace) -> Result<Option<DropOutcome>> {
+        let _changes = self.changes.lock();
+        let Some(collection) = self.collection(namespace) else { return Ok(None) };
+        let _no_writer = collection.structure.write();
+        let mut batch = Batch::new();
+        let indexes = self.put_drop(&mut batch, &collection)?;
+        let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        collection.set_dropped();
+        self.collections.write().remove(namespace.as_str());
+        Ok(Some(DropOutcome { indexes, lsn }))
+    }
+
+    /// Drops a database with all its collections; how many there were.
+    pub fn drop_database(&self, database: &str) -> Result<(usize, Option<Lsn>)> {
+        check_database(database)?;
+        let mut last = None;
+        let collections = self.collections(database);
+        for collection in &collections {
+            last = self.drop_collection(&collection.namespace())?.map(|outcome| outcome.lsn).or(last);
+        }
+        Ok((collections.len(), last))
+    }
+
+    fn put_drop(&self, batch: &mut Batch<'_>, collection: &Collection) -> Result<usize> {
+        let indexes = collection.indexes();
+        persistence::delete(&self.store, batch, collection.catalog_record)?;
+        batch.drop_keyspace(collection.records);
+        for index in indexes.iter() {
+            batch.drop_keyspace(index.keyspace);
+        }
+        Ok(indexes.len())
+    }
+
+    /// Gives a collection another name, dropping what has that name where `replace` says so.
+    /// # Errors
+    /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays.
+    pub fn rename(&self, from: &Namespace, to: &Namespace, replace: RenameTarget) -> Result<Lsn> {
+        let _changes = self.changes.lock();
+        let source = self.collection(from).ok_or_else(|| {
+            Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
+        })?;
+        let target = self.collection(to);
+        let _no_writer = source.structure.write();
+        let _no_writer_either = target.as_ref().map(|target| target.structure.write());
+        let mut batch = Batch::new();
+        if let Some(target) = &target {
+            if replace == RenameTarget::Keep {
+                return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
+            }
+            self.put_drop(&mut batch, target)?;
+        } else {
+            self.refuse_other_case(to.database())?;
+        }
+        let record = persistence::encode(&source, to, &source.indexes());
+        persistence::put(&self.store, &mut batch, source.catalog_record, record)?;
+        let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        if let Some(target) = &target {
+            target.set_dropped();
+        }
+        source.rename(to.clone());
+        let mut collections = self.collections.write();
+        collections.remove(from.as_str());
+        collections.insert(to.as_str().to_owned(), Arc::clone(&source));
+        Ok(lsn)
+    }
+
+    /// Saves a collection's record with the indexes given, and lets writers see them.
+    pub(crate) fn save_indexes(
+        &self,
+        collection: &Collection,
+        indexes: Vec<Arc<Index>>,
+        dropped: &[Arc<Index>],
+    ) -> Result<Lsn> {
+        let _no_writer = collection.structure.write();
+        let mut batch = Batch::new();
+        let record = persistence::encode(collection, &collection.namespace(), &indexes);
+        persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
+        for index in dropped {
+            batch.drop_keyspace(index.keyspace);
+        }
+        let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        collection.set_indexes(indexes);
+        Ok(lsn)
+    }
+
+    /// A keyspace for a new index. The counter is saved before the id is used.
+    pub(crate) fn allocate_keyspace(&self, changes: &mut Allocation) -> Result<KeyspaceId> {
+        let keyspace = changes.keyspace();
+        let mut batch = Batch::new();
+        persistence::put_counter(&self.store, &mut batch, changes.next_keyspace)?;
+        self.store.commit(&batch).map_err(from_storage)?;
+        Ok(keyspace)
+    }
+}
+
+/// What becomes of a collection that has the new name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameTarget {
+    /// It stays, and the rename is refused.
+    Keep,
+    /// It is dropped.
+    Drop,
+}

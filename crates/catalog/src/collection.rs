@@ -1,0 +1,147 @@
+//! One collection as writers and readers see it.
+
+use crate::{Index, IndexState, Namespace, from_storage};
+use arc_swap::ArcSwap;
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_errors::Result;
+use bunko_store::{KeyspaceId, RecordId, Snapshot, Store};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A collection, shared by all who use it; a dropped one answers as empty and takes no writes.
+pub struct Collection {
+    pub(crate) store: Arc<Store>,
+    namespace: ArcSwap<Namespace>,
+    /// 16 bytes, as `listCollections` shows them.
+    pub uuid: [u8; 16],
+    /// What `create` was given.
+    pub options: DocumentBuf,
+    pub(crate) records: KeyspaceId,
+    pub(crate) catalog_record: RecordId,
+    indexes: ArcSwap<Vec<Arc<Index>>>,
+    next_record: AtomicU64,
+    is_dropped: AtomicBool,
+    /// Shared by writers; exclusive for the instant in which the set of indexes changes, so that no writer misses
+    /// an index that is being built.
+    pub(crate) structure: RwLock<()>,
+    /// Taken by writers who change the catalog's record of this collection while they share its structure.
+    pub(crate) catalog_record_lock: Mutex<()>,
+}
+
+/// What a collection is made of; from the catalog's record or from `create`.
+pub(crate) struct Parts {
+    pub namespace: Namespace,
+    pub uuid: [u8; 16],
+    pub options: DocumentBuf,
+    pub records: KeyspaceId,
+    pub catalog_record: RecordId,
+    pub indexes: Vec<Arc<Index>>,
+    pub next_record: RecordId,
+}
+
+impl Collection {
+    pub(crate) fn new(store: Arc<Store>, parts: Parts) -> Self {
+        Self {
+            store,
+            namespace: ArcSwap::from_pointee(parts.namespace),
+            uuid: parts.uuid,
+            options: parts.options,
+            records: parts.records,
+            catalog_record: parts.catalog_record,
+            indexes: ArcSwap::from_pointee(parts.indexes),
+            next_record: AtomicU64::new(parts.next_record.0),
+            is_dropped: AtomicBool::new(false),
+            structure: RwLock::new(()),
+            catalog_record_lock: Mutex::new(()),
+        }
+    }
+
+    /// Its present name.
+    pub fn namespace(&self) -> Arc<Namespace> {
+        self.namespace.load_full()
+    }
+
+    pub(crate) fn rename(&self, namespace: Namespace) {
+        self.namespace.store(Arc::new(namespace));
+    }
+
+    /// All indexes, those under construction included, `_id` first.
+    pub fn indexes(&self) -> Arc<Vec<Arc<Index>>> {
+        self.indexes.load_full()
+    }
+
+    /// The indexes that queries may use.
+    pub fn ready_indexes(&self) -> Vec<Arc<Index>> {
+        self.indexes.load().iter().filter(|index| index.state() == IndexState::Ready).cloned().collect()
+    }
+
+    /// The index with that name.
+    pub fn index(&self, name: &str) -> Option<Arc<Index>> {
+        self.indexes.load().iter().find(|index| index.name == name).cloned()
+    }
+
+    /// The index on `_id`.
+    pub fn id_index(&self) -> Arc<Index> {
+        Arc::clone(&self.indexes.load()[0])
+    }
+
+    pub(crate) fn set_indexes(&self, indexes: Vec<Arc<Index>>) {
+        self.indexes.store(Arc::new(indexes));
+    }
+
+    /// The record store, for cursors over a snapshot.
+    pub fn records(&self) -> KeyspaceId {
+        self.records
+    }
+
+    /// Number of documents, exact.
+    pub fn count(&self) -> u64 {
+        self.store.entries(self.records)
+    }
+
+    /// Bytes of all documents, exact.
+    pub fn data_bytes(&self) -> u64 {
+        self.store.keyspace_statistics(self.records).bytes
+    }
+
+    /// Bytes of an index's keys.
+    pub fn index_bytes(&self, index: &Index) -> u64 {
+        self.store.keyspace_statistics(index.keyspace).bytes
+    }
+
+    /// The present state of the whole store.
+    pub fn snapshot(&self) -> Snapshot {
+        self.store.snapshot()
+    }
+
+    /// The store, for reads at the present state.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Whether it has been dropped since it was looked up.
+    pub fn is_dropped(&self) -> bool {
+        self.is_dropped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_dropped(&self) {
+        self.is_dropped.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn take_record_ids(&self, count: u64) -> RecordId {
+        RecordId(self.next_record.fetch_add(count, Ordering::Relaxed))
+    }
+
+    /// The record with that `_id`, as of now.
+    pub fn find_id(&self, id: bunko_bson::ValueRef<'_>) -> Result<Option<RecordId>> {
+        let mut key = Vec::with_capacity(24);
+        bunko_bson::key_string::append(&mut key, id, bunko_bson::key_string::Direction::Ascending);
+        self.store.latest().key(self.id_index().keyspace, &key).map_err(from_storage)
+    }
+
+    /// Options without those that only matter while creating.
+    pub fn options(&self) -> DocumentRef<'_> {
+        self.options.as_ref()
+    }
+}

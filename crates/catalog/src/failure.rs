@@ -1,0 +1,18 @@
+//! The one place where storage errors become what users see.
+
+use bunko_errors::{ErrorCode, Failure};
+use bunko_store::StorageError;
+
+/// The failure that a client gets for a storage error.
+pub fn from_storage(error: StorageError) -> Failure {
+    let code = match &error {
+        StorageError::OutOfDiskSpace { .. } => ErrorCode::OUT_OF_DISK_SPACE,
+        StorageError::RecordTooLarge { .. } => ErrorCode::BSON_OBJECT_TOO_LARGE,
+        StorageError::LogFailed => ErrorCode::INTERRUPTED_AT_SHUTDOWN,
+        StorageError::Io { .. }
+        | StorageError::Corrupt { .. }
+        | StorageError::Locked { .. }
+        | StorageError::NewerFormat { .. } => ErrorCode::INTERNAL_ERROR,
+    };
+    Failure::new(code, error.to_string())
+}

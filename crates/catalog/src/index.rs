@@ -1,0 +1,121 @@
+//! One index of a collection.
+
+use bunko_bson::key_string::Direction;
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_store::KeyspaceId;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The name of the index that every collection has.
+pub const ID_INDEX: &str = "_id_";
+
+/// A field of an index and its direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexField {
+    /// The dotted path.
+    pub path: String,
+    /// The order of its values.
+    pub direction: Direction,
+}
+
+/// Whether queries may use an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexState {
+    /// Maintained by writers, not yet complete.
+    Building,
+    /// Complete.
+    Ready,
+}
+
+/// A sorted index and how to derive its keys.
+#[derive(Debug)]
+pub struct Index {
+    /// Its name, unique within the collection.
+    pub name: String,
+    /// Where its keys are.
+    pub keyspace: KeyspaceId,
+    /// The fields, in order.
+    pub fields: Vec<IndexField>,
+    /// Whether two documents may not share a key.
+    pub is_unique: bool,
+    /// The specification as `listIndexes` shows it.
+    pub spec: DocumentBuf,
+    is_ready: AtomicBool,
+    /// One bit per field: some document has an array on that field's path.
+    multikey: AtomicU64,
+    uses: AtomicU64,
+}
+
+impl Index {
+    pub(crate) fn new(
+        name: String,
+        keyspace: KeyspaceId,
+        fields: Vec<IndexField>,
+        is_unique: bool,
+        spec: DocumentBuf,
+    ) -> Self {
+        Self {
+            name,
+            keyspace,
+            fields,
+            is_unique,
+            spec,
+            is_ready: AtomicBool::new(false),
+            multikey: AtomicU64::new(0),
+            uses: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn with_state(self, state: IndexState, multikey: u64) -> Self {
+        self.set_state(state);
+        self.multikey.store(multikey, Ordering::Release);
+        self
+    }
+
+    /// Whether queries may use it.
+    pub fn state(&self) -> IndexState {
+        if self.is_ready.load(Ordering::Acquire) { IndexState::Ready } else { IndexState::Building }
+    }
+
+    pub(crate) fn set_state(&self, state: IndexState) {
+        self.is_ready.store(state == IndexState::Ready, Ordering::Release);
+    }
+
+    /// The key pattern, such as `{a: 1, b: -1}`.
+    pub fn key_pattern(&self) -> DocumentRef<'_> {
+        self.spec.as_ref().get("key").and_then(bunko_bson::ValueRef::as_document).unwrap_or(DocumentRef::EMPTY)
+    }
+
+    /// Whether some document has an array on the path of the field at `position`.
+    pub fn is_multikey_at(&self, position: usize) -> bool {
+        self.multikey() & (1 << position) != 0
+    }
+
+    /// Whether some document has several keys, or may have.
+    pub fn is_multikey(&self) -> bool {
+        self.multikey() != 0
+    }
+
+    pub(crate) fn multikey(&self) -> u64 {
+        self.multikey.load(Ordering::Acquire)
+    }
+
+    /// Adds bits; whether any of them is new.
+    pub(crate) fn add_multikey(&self, bits: u64) -> bool {
+        self.multikey.fetch_or(bits, Ordering::AcqRel) & bits != bits
+    }
+
+    /// Whether it is the index on `_id`.
+    pub fn is_id(&self) -> bool {
+        self.name == ID_INDEX
+    }
+
+    /// Counts one plan that used it, for `$indexStats`.
+    pub fn note_use(&self) {
+        self.uses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Plans that used it since the start.
+    pub fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,110 @@
+//! Names of databases and collections.
+
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::fmt;
+
+/// Longest namespace, in bytes.
+/// Source: MongoDB limits, "Namespace Length".
+const NAMESPACE_BYTES_MAX: usize = 255;
+/// Longest database name, in bytes.
+const DATABASE_BYTES_MAX: usize = 63;
+
+/// A database and a collection in it, as `database.collection`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Namespace {
+    full: String,
+    dot: usize,
+}
+
+impl Namespace {
+    /// Checks both names.
+    /// # Errors
+    /// `InvalidNamespace` names what is wrong.
+    pub fn new(database: &str, collection: &str) -> Result<Self> {
+        check_database(database)?;
+        let full = format!("{database}.{collection}");
+        let namespace = Self { full, dot: database.len() };
+        check_collection(&namespace)?;
+        Ok(namespace)
+    }
+
+    /// Splits `database.collection` at its first dot.
+    /// # Errors
+    /// `InvalidNamespace` as [`Self::new`].
+    pub fn parse(full: &str) -> Result<Self> {
+        let (database, collection) = full.split_once('.').unwrap_or((full, ""));
+        Self::new(database, collection)
+    }
+
+    /// The database's name.
+    pub fn database(&self) -> &str {
+        &self.full[..self.dot]
+    }
+
+    /// The collection's name.
+    pub fn collection(&self) -> &str {
+        &self.full[self.dot + 1..]
+    }
+
+    /// Both, joined by a dot.
+    pub fn as_str(&self) -> &str {
+        &self.full
+    }
+}
+
+fn invalid(message: String) -> Failure {
+    Failure::new(ErrorCode::INVALID_NAMESPACE, message)
+}
+
+/// Whether a database may have that name.
+pub(crate) fn check_database(name: &str) -> Result<()> {
+    let is_bad = |character: char| matches!(character, '/' | '\\' | '.' | ' ' | '"' | '$' | '\0');
+    if name.is_empty() || name.len() > DATABASE_BYTES_MAX || name.contains(is_bad) {
+        return Err(invalid(format!("Invalid database name: '{name}'")));
+    }
+    Ok(())
+}
+
+fn check_collection(namespace: &Namespace) -> Result<()> {
+    let name = namespace.collection();
+    if name.is_empty() || name.starts_with('.') || name.ends_with('.') || name.contains(['$', '\0']) {
+        return Err(invalid(format!("Invalid collection name: {name}")));
+    }
+    if namespace.full.len() > NAMESPACE_BYTES_MAX {
+        return Err(invalid(format!(
+            "Fully qualified namespace is too long. Namespace: {namespace} Max: {NAMESPACE_BYTES_MAX}"
+        )));
+    }
+    Ok(())
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.full)
+    }
+}
+
+impl fmt::Debug for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.full)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked() {
+        let namespace = Namespace::new("db", "a.b").expect("valid");
+        assert_eq!((namespace.database(), namespace.collection(), namespace.as_str()), ("db", "a.b", "db.a.b"));
+        for (database, collection) in
+            [("", "a"), ("a b", "c"), ("a", ""), ("a", "b$c"), ("a", ".b"), ("a", "b."), ("x.y", "z")]
+        {
+            let failure = Namespace::new(database, collection).expect_err("invalid");
+            assert_eq!(failure.code(), ErrorCode::INVALID_NAMESPACE, "{database} {collection}");
+        }
+        assert!(Namespace::new("db", &"x".repeat(300)).is_err());
+        assert!(Namespace::new(&"d".repeat(64), "c").is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! The catalog's own records: one document per collection in keyspace 0, and one that counts keyspaces.
+
+use crate::collection::{Collection, Parts};
+use crate::index_spec::IndexSpec;
+use crate::{Index, IndexState, Namespace, from_storage};
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::{Batch, Direction, KeyspaceId, RecordId, RecordRange, Store, View};
+use std::sync::Arc;
+
+/// The record store of the catalog itself.
+pub(crate) const CATALOG: KeyspaceId = KeyspaceId(0);
+/// The record that counts keyspaces.
+const COUNTER: RecordId = RecordId(1);
+
+/// What the catalog's records say.
+pub(crate) struct Loaded {
+    pub collections: Vec<Collection>,
+    pub next_keyspace: u32,
+    pub next_record: RecordId,
+}
+
+/// Reads the whole catalog.
+pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
+    let mut loaded =
+        Loaded { collections: Vec::new(), next_keyspace: 1, next_record: RecordId(COUNTER.0 + 1) };
+    let snapshot = store.snapshot();
+    let mut cursor = snapshot.records(CATALOG, RecordRange::ALL, Direction::Forward);
+    while let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? {
+        let document = DocumentRef::trusted(bytes);
+        if record == COUNTER {
+            loaded.next_keyspace = keyspace(document, "nextKeyspace")?.0;
+            continue;
+        }
+        loaded.next_record = RecordId(record.0 + 1);
+        loaded.collections.push(read_collection(store, record, document)?);
+    }
+    Ok(loaded)
+}
+
+fn malformed(field: &str) -> Failure {
+    Failure::new(ErrorCode::INTERNAL_ERROR, format!("the catalog's record lacks a well-formed '{field}'"))
+}
+
+fn keyspace(document: DocumentRef<'_>, field: &str) -> Result<KeyspaceId> {
+    match document.get(field) {
+        Some(ValueRef::Int64(number)) => u32::try_from(number).map(KeyspaceId).map_err(|_| malformed(field)),
+        _ => Err(malformed(field)),
+    }
+}
+
+fn read_collection(store: &Arc<Store>, record: RecordId, document: DocumentRef<'_>) -> Result<Collection> {
+    let namespace = document.get("ns").and_then(ValueRef::as_str).ok_or_else(|| malformed("ns"))?;
+    let uuid = match document.get("uuid") {
+        Some(ValueRef::Binary { bytes, .. }) => bytes.try_into().map_err(|_| malformed("uuid"))?,
+        _ => return Err(malformed("uuid")),
+    };
+    let records = keyspace(document, "records")?;
+    let mut indexes = Vec::new();
+    for value in document.get("indexes").and_then(ValueRef::as_array).ok_or_else(|| malformed("indexes"))?.iter() {
+        indexes.push(Arc::new(read_index(value.as_document().ok_or_else(|| malformed("indexes"))?)?));
+    }
+    let last = {
+        let snapshot = store.snapshot();
+        let mut cursor = snapshot.records(records, RecordRange::ALL, Direction::Backward);
+        cursor.next().map_err(from_storage)?.map_or(0, |(record, _, _)| record.0)
+    };
+    let parts = Parts {
+        namespace: Namespace::parse(namespace)?,
+        uuid,
+        options: document.get("options").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY).to_owned(),
+        records,
+        catalog_record: record,
+        indexes,
+        next_record: RecordId(last + 1),
+    };
+    Ok(Collection::new(Arc::clone(store), parts))
+}
+
+fn read_index(document: DocumentRef<'_>) -> Result<Index> {
+    let spec = document.get("spec").and_then(ValueRef::as_document).ok_or_else(|| malformed("spec"))?;
+    let spec = IndexSpec::parse(spec)?;
+    let multikey = match document.get("multikey") {
+        Some(ValueRef::Int64(bits)) => bits as u64,
+        _ => return Err(malformed("multikey")),
+    };
+    let is_ready = matches!(document.get("ready"), Some(ValueRef::Boolean(true)));
+    let state = if is_ready { IndexState::Ready } else { IndexState::Building };
+    let index = Index::new(spec.name, keyspace(document, "keyspace")?, spec.fields, spec.is_unique, spec.document);
+    Ok(index.with_state(state, multikey))
+}
+
+/// A collection's record, under the name and with the indexes given.
+pub(crate) fn encode(collection: &Collection, namespace: &Namespace, indexes: &[Arc<Index>]) -> DocumentBuf {
+    let mut encoded_indexes = ArrayBuf::new();
+    for index in indexes {
+        let document = DocumentBuf::new()
+            .with("spec", &index.spec)
+            .with("keyspace", i64::from(index.keyspace.0))
+            .with("ready", index.state() == IndexState::Ready)
+            .with("multikey", index.multikey() as i64);
+        encoded_indexes.push(&document);
+    }
+    DocumentBuf::new()
+        .with("ns", namespace.as_str())
+        .with("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid })
+        .with("options", &collection.options)
+        .with("records", i64::from(collection.records.0))
+        .with("indexes", &encoded_indexes)
+}
+
+/// Puts a catalog record into a batch, whether it is new or replaces one.
+pub(crate) fn put(store: &Store, batch: &mut Batch<'_>, record: RecordId, document: DocumentBuf) -> Result<()> {
+    let mut old = Vec::new();
+    match store.latest().record(CATALOG, record, &mut old).map_err(from_storage)? {
+        Some(location) => batch.replace_record(CATALOG, record, document.into_bytes(), location),
+        None => batch.insert_record(CATALOG, record, document.into_bytes()),
+    }
+    Ok(())
+}
+
+/// Puts the counter of keyspaces into a batch.
+pub(crate) fn put_counter(store: &Store, batch: &mut Batch<'_>, next_keyspace: u32) -> Result<()> {
+    put(store, batch, COUNTER, DocumentBuf::new().with("nextKeyspace", i64::from(next_keyspace)))
+}
+
+/// Removes a catalog record.
+pub(crate) fn delete(store: &Store, batch: &mut Batch<'_>, record: RecordId) -> Result<()> {
+    let mut old = Vec::new();
+    if let Some(location) = store.latest().record(CATALOG, record, &mut old).map_err(from_storage)? {
+        batch.delete_record(CATALOG, record, location);
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! What a document must be before it is stored: `_id` first and of a usable type, no zero timestamps, within limits.
+
+use bunko_bson::{
+    DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, ObjectId, Timestamp, ValueRef, Writer,
+};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::borrow::Cow;
+
+/// Where new ids and timestamps come from.
+pub trait Stamps: Sync {
+    /// A new `_id`.
+    fn object_id(&self) -> ObjectId;
+    /// A timestamp later than all before.
+    fn timestamp(&self) -> Timestamp;
+}
+
+/// The bytes to store for an inserted document: its own where nothing is to be changed.
+/// # Errors
+/// `InvalidIdField`, `DollarPrefixedFieldName`, `BadValue` (too large), `Overflow` (too deep).
+pub fn for_insert<'d>(document: DocumentRef<'d>, stamps: &dyn Stamps) -> Result<Cow<'d, [u8]>> {
+    check_size(document)?;
+    let mut has_id_first = false;
+    let mut id = None;
+    let mut has_zero_timestamp = false;
+    for (position, element) in document.iter().enumerate() {
+        if element.name == "_id" && id.is_none() {
+            check_id(element.value)?;
+            has_id_first = position == 0;
+            id = Some(element.value);
+        }
+        has_zero_timestamp |= is_zero_timestamp(element.value);
+    }
+    if has_id_first && !has_zero_timestamp {
+        return Ok(Cow::Borrowed(document.as_bytes()));
+    }
+    let mut stored = Vec::with_capacity(document.len_bytes() + 17);
+    let mut writer = Writer::new(&mut stored);
+    match id {
+        Some(id) => writer.append("_id", id),
+        None => writer.append("_id", stamps.object_id()),
+    };
+    let mut is_id_written = id.is_none();
+    for element in document {
+        if element.name == "_id" && !is_id_written {
+            is_id_written = true;
+        } else if is_zero_timestamp(element.value) {
+            writer.append(element.name, stamps.timestamp());
+        } else {
+            writer.append(element.name, element.value);
+        }
+    }
+    writer.end();
+    check_size(DocumentRef::trusted(&stored))?;
+    Ok(Cow::Owned(stored))
+}
+
+fn is_zero_timestamp(value: ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Timestamp(Timestamp { seconds: 0, increment: 0 }))
+}
+
+fn check_size(document: DocumentRef<'_>) -> Result<()> {
+    if document.len_bytes() > MAX_USER_DOCUMENT_BYTES {
+        return Err(Failure::bad_value(format!(
+            "object to insert too large. size in bytes: {}, max size: {MAX_USER_DOCUMENT_BYTES}",
+            document.len_bytes()
+        )));
+    }
+    if is_deeper_than(document, MAX_DEPTH_STORED) {
+        return Err(Failure::new(
+            ErrorCode::OVERFLOW,
+            format!("cannot insert document because it exceeds {MAX_DEPTH_STORED} levels of nesting"),
+        ));
+    }
+    Ok(())
+}
+
+fn is_deeper_than(document: DocumentRef<'_>, levels: usize) -> bool {
+    // A level costs at least eight bytes: most documents need no walk.
+    if document.len_bytes() < 8 * levels {
+        return false;
+    }
+    levels == 0
+        || document.iter().any(|element| match element.value {
+            ValueRef::Document(inner) => is_deeper_than(inner, levels - 1),
+            ValueRef::Array(inner) => is_deeper_than(inner.as_document(), levels - 1),
+            _ => false,
+        })
+}
+
+/// Refuses what cannot be an `_id`.
+/// # Errors
+/// `InvalidIdField`, `DollarPrefixedFieldName`.
+pub fn check_id(id: ValueRef<'_>) -> Result<()> {
+    match id {
+        ValueRef::Array(_) | ValueRef::Regex { .. } | ValueRef::Undefined => Err(Failure::new(
+            ErrorCode::INVALID_ID_FIELD,
+            format!("The '_id' value cannot be of type {}", id.kind().alias()),
+        )),
+        ValueRef::Document(document) => match document.iter().find(|element| element.name.starts_with('$')) {
+            Some(element) => Err(Failure::new(
+                ErrorCode::DOLLAR_PREFIXED_FIELD_NAME,
+                format!("_id fields may not contain '$'-prefixed fields: {} is not valid for storage.", element.name),
+            )),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentBuf;
+
+    struct Fixed;
+    impl Stamps for Fixed {
+        fn object_id(&self) -> ObjectId {
+            ObjectId([9; 12])
+        }
+        fn timestamp(&self) -> Timestamp {
+            Timestamp { seconds: 5, increment: 6 }
+        }
+    }
+
+    #[test]
+    fn id_is_made_or_moved_to_the_front_and_zero_timestamps_are_filled() {
+        let names = |document: &DocumentBuf| {
+            let stored = for_insert(document.as_ref(), &Fixed).expect("storable").into_owned();
+            let stored = DocumentRef::parse(&stored).expect("valid").to_owned();
+            stored.as_ref().iter().map(|element| element.name.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&DocumentBuf::new().with("a", 1_i32)), ["_id", "a"]);
+        assert_eq!(names(&DocumentBuf::new().with("a", 1_i32).with("_id", 2_i32)), ["_id", "a"]);
+        let zero = DocumentBuf::new().with("_id", 1_i32).with("t", Timestamp { seconds: 0, increment: 0 });
+        let stored = for_insert(zero.as_ref(), &Fixed).expect("storable");
+        assert!(matches!(
+            DocumentRef::trusted(&stored).get("t"),
+            Some(ValueRef::Timestamp(Timestamp { seconds: 5, increment: 6 }))
+        ));
+        let whole = DocumentBuf::new().with("_id", 1_i32);
+        assert!(matches!(for_insert(whole.as_ref(), &Fixed), Ok(Cow::Borrowed(_))));
+    }
+
+    #[test]
+    fn unusable_ids_and_depths_are_refused() {
+        let array = bunko_bson::ArrayBuf::new();
+        let failure =
+            for_insert(DocumentBuf::new().with("_id", &array).as_ref(), &Fixed).map(drop).expect_err("refused");
+        assert_eq!(failure.code(), ErrorCode::INVALID_ID_FIELD);
+        let mut deep = DocumentBuf::new();
+        for _ in 0..MAX_DEPTH_STORED {
+            deep = DocumentBuf::new().with("abcdefgh", &deep);
+        }
+        let failure = for_insert(deep.as_ref(), &Fixed).map(drop).expect_err("refused");
+        assert_eq!(failure.code(), ErrorCode::OVERFLOW);
+    }
+}

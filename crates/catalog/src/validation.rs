@@ -1,0 +1,83 @@
+//! Comparing records with indexes, for `validate` and the crash suites.
+
+use crate::index_keys::{index_keys, stored_key};
+use crate::{Collection, from_storage};
+use bunko_bson::DocumentRef;
+use bunko_errors::Result;
+use bunko_store::{Direction, KeyRange, RecordRange, View};
+
+/// Most complaints that are spelled out.
+const ERRORS_MAX: usize = 20;
+
+/// What was found; nothing is changed.
+#[derive(Clone, Debug, Default)]
+pub struct Validation {
+    /// Records gone over.
+    pub records: u64,
+    /// Records that are not valid BSON or whose keys cannot be derived.
+    pub invalid_documents: u64,
+    /// Keys found by index name.
+    pub keys_per_index: Vec<(String, u64)>,
+    /// Complaints, the first few.
+    pub errors: Vec<String>,
+    /// How many there were.
+    pub error_count: u64,
+}
+
+impl Validation {
+    fn complain(&mut self, error: String) {
+        self.error_count += 1;
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(error);
+        }
+    }
+
+    /// Whether records, indexes and counts agree.
+    pub fn is_valid(&self) -> bool {
+        self.error_count == 0
+    }
+}
+
+impl Collection {
+    /// Goes over every record and every key of one snapshot.
+    pub fn validate(&self) -> Result<Validation> {
+        let mut validation = Validation::default();
+        let snapshot = self.snapshot();
+        let indexes = self.ready_indexes();
+        let mut expected = vec![0_u64; indexes.len()];
+        let mut cursor = snapshot.records(self.records, RecordRange::ALL, Direction::Forward);
+        while let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? {
+            validation.records += 1;
+            let document = match DocumentRef::parse(bytes) {
+                Ok(document) => document,
+                Err(error) => {
+                    validation.invalid_documents += 1;
+                    validation.complain(format!("record {}: {error}", record.0));
+                    continue;
+                }
+            };
+            for (index, expected) in indexes.iter().zip(&mut expected) {
+                for mut key in index_keys(index, document)?.keys {
+                    stored_key(index, &mut key, record);
+                    *expected += 1;
+                    let found = snapshot.key(index.keyspace, &key).map_err(from_storage)?;
+                    if found != Some(record) {
+                        validation.complain(format!("record {} has no key in index {}", record.0, index.name));
+                    }
+                }
+            }
+        }
+        for (index, expected) in indexes.iter().zip(expected) {
+            let mut cursor = snapshot.keys(index.keyspace, KeyRange::ALL, Direction::Forward);
+            let mut found = 0;
+            while cursor.next().map_err(from_storage)?.is_some() {
+                found += 1;
+            }
+            if found != expected {
+                validation.complain(format!("index {} has {found} keys, its records have {expected}", index.name));
+            }
+            validation.keys_per_index.push((index.name.clone(), found));
+        }
+        Ok(validation)
+    }
+}

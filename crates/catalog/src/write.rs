@@ -1,0 +1,382 @@
+//! Changing documents together with their index keys.
+
+use crate::duplicate_key::duplicate_key;
+use crate::index_keys::{index_keys, scalar_key, stored_key};
+use crate::{Catalog, Collection, Index, Namespace, from_storage, persistence};
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::{Batch, KeyspaceId, LockTable, Lsn, RecordId};
+use rustc_hash::FxHashSet;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Documents that share one log record at most.
+const DOCUMENTS_PER_BATCH_MAX: usize = 1024;
+/// Bytes that a log record holds before the next is begun.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+
+/// Whether a failed insert stops those behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It does.
+    Ordered,
+    /// It does not.
+    Unordered,
+}
+
+/// What became of an insert.
+#[derive(Debug, Default)]
+pub struct Inserted {
+    /// How many documents were stored.
+    pub count: usize,
+    /// The last record written.
+    pub lsn: Option<Lsn>,
+    /// Failures by position in the input.
+    pub failures: Vec<(usize, Failure)>,
+}
+
+/// What to do with a record, decided while it is locked.
+pub enum Verdict {
+    /// Leave it.
+    Keep,
+    /// Store these bytes instead; `_id` unchanged.
+    Replace(DocumentBuf),
+    /// Remove it.
+    Delete,
+}
+
+/// Keys of one document in the collection's indexes, flat to spare allocations.
+#[derive(Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    entries: Vec<KeyEntry>,
+}
+
+struct KeyEntry {
+    document: usize,
+    index: usize,
+    start: usize,
+    end: usize,
+}
+
+impl Keys {
+    fn of<'k>(&'k self, entry: &KeyEntry) -> &'k [u8] {
+        &self.bytes[entry.start..entry.end]
+    }
+
+    /// Adds the keys of a document; the multikey bits of each index that gained some.
+    fn add(
+        &mut self,
+        indexes: &[Arc<Index>],
+        document: usize,
+        bytes: &[u8],
+        record: RecordId,
+        grown: &mut Vec<(usize, u64)>,
+    ) -> Result<()> {
+        let body = DocumentRef::trusted(bytes);
+        for (position, index) in indexes.iter().enumerate() {
+            let start = self.bytes.len();
+            if scalar_key(index, body, &mut self.bytes) && self.bytes.len() - start <= crate::index_keys::KEY_BYTES_MAX
+            {
+                stored_key(index, &mut self.bytes, record);
+                self.entries.push(KeyEntry { document, index: position, start, end: self.bytes.len() });
+                continue;
+            }
+            self.bytes.truncate(start);
+            let keys = index_keys(index, body)?;
+            if keys.multikey & !index.multikey() != 0 {
+                grown.push((position, keys.multikey));
+            }
+            for key in keys.keys {
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(&key);
+                stored_key(index, &mut self.bytes, record);
+                self.entries.push(KeyEntry { document, index: position, start, end: self.bytes.len() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lock of a unique key.
+pub(crate) fn key_stripe(keyspace: KeyspaceId, key: &[u8]) -> usize {
+    LockTable::stripe((keyspace, key))
+}
+
+/// The lock of a record.
+pub(crate) fn record_stripe(keyspace: KeyspaceId, record: RecordId) -> usize {
+    LockTable::stripe((keyspace, record))
+}
+
+impl Catalog {
+    /// Inserts documents that [`crate::stored_document::for_insert`] made fit, creating the collection if need be.
+    /// # Errors
+    /// Only what stops everything, such as a full disk; what concerns one document is in [`Inserted::failures`].
+    pub fn insert(&self, namespace: &Namespace, documents: &[Cow<'_, [u8]>], order: Order) -> Result<Inserted> {
+        let mut inserted = Inserted::default();
+        let mut first = 0;
+        while first < documents.len() {
+            let mut bytes = 0;
+            let count = documents[first..]
+                .iter()
+                .take(DOCUMENTS_PER_BATCH_MAX)
+                .take_while(|document| {
+                    let fits = bytes == 0 || bytes + document.len() <= BATCH_BYTES_MAX;
+                    bytes += document.len();
+                    fits
+                })
+                .count();
+            let collection = self.collection_or_create(namespace)?;
+            let Some(stopped) = self.insert_batch(
+                &collection,
+                &documents[first..first + count],
+                first,
+                order,
+                &mut inserted,
+            )?
+            else {
+                // Dropped since it was looked up: the next round creates it anew.
+                continue;
+            };
+            if stopped == Stopped::AtFailure {
+                break;
+            }
+            first += count;
+        }
+        Ok(inserted)
+    }
+
+    /// One log record's worth; `None` where the collection is gone.
+    fn insert_batch(
+        &self,
+        collection: &Collection,
+        documents: &[Cow<'_, [u8]>],
+        offset: usize,
+        order: Order,
+        inserted: &mut Inserted,
+    ) -> Result<Option<Stopped>> {
+        let _structure = collection.structure.read();
+        if collection.is_dropped() {
+            return Ok(None);
+        }
+        let indexes = collection.indexes();
+        let first_record = collection.take_record_ids(documents.len() as u64);
+        let record = |position: usize| RecordId(first_record.0 + position as u64);
+        let mut keys = Keys::default();
+        let mut refused: Vec<(usize, Failure)> = Vec::new();
+        let mut grown = Vec::new();
+        for (position, document) in documents.iter().enumerate() {
+            if let Err(failure) = keys.add(&indexes, position, document, record(position), &mut grown) {
+                keys.entries.retain(|entry| entry.document != position);
+                refused.push((position, failure));
+            }
+        }
+        self.grow_multikey(collection, &indexes, &grown)?;
+        let mut stripes: Vec<usize> = keys
+            .entries
+            .iter()
+            .filter(|entry| indexes[entry.index].is_unique)
+            .map(|entry| key_stripe(indexes[entry.index].keyspace, keys.of(entry)))
+            .collect();
+        let _locked = self.store.locks().lock_all(&mut stripes);
+        let latest = self.store.latest();
+        let mut batch = Batch::new();
+        let mut added: FxHashSet<(usize, &[u8])> = FxHashSet::default();
+        let mut stopped = Stopped::AtEnd;
+        let mut entries = keys.entries.as_slice();
+        let mut refused = refused.into_iter().peekable();
+        for (position, document) in documents.iter().enumerate() {
+            let count = entries.iter().take_while(|entry| entry.document == position).count();
+            let (own, rest) = entries.split_at(count);
+            entries = rest;
+            let mut failure = refused.next_if(|(refused, _)| *refused == position).map(|(_, failure)| failure);
+            for entry in own.iter().filter(|entry| indexes[entry.index].is_unique) {
+                if failure.is_some() {
+                    break;
+                }
+                let (index, key) = (&indexes[entry.index], keys.of(entry));
+                let is_taken = (documents.len() > 1 && added.contains(&(entry.index, key)))
+                    || latest.key(index.keyspace, key).map_err(from_storage)?.is_some();
+                failure = is_taken.then(|| duplicate_key(collection, index, key));
+            }
+            if let Some(failure) = failure {
+                inserted.failures.push((offset + position, failure));
+                if order == Order::Ordered {
+                    stopped = Stopped::AtFailure;
+                    break;
+                }
+                continue;
+            }
+            batch.insert_record(collection.records, record(position), document.as_ref());
+            for entry in own {
+                let (index, key) = (&indexes[entry.index], keys.of(entry));
+                batch.put_key(index.keyspace, key, record(position));
+                if index.is_unique && documents.len() > 1 {
+                    added.insert((entry.index, key));
+                }
+            }
+            inserted.count += 1;
+        }
+        if !batch.is_empty() {
+            inserted.lsn = Some(self.store.commit(&batch).map_err(from_storage)?);
+        }
+        Ok(Some(stopped))
+    }
+
+    /// Saves that an index became multikey, before any key that makes it so is written. The caller holds the
+    /// collection's structure shared.
+    pub(crate) fn grow_multikey(
+        &self,
+        collection: &Collection,
+        indexes: &[Arc<Index>],
+        grown: &[(usize, u64)],
+    ) -> Result<()> {
+        if !grown.iter().any(|(position, bits)| indexes[*position].multikey() & bits != *bits) {
+            return Ok(());
+        }
+        // Not the catalog's own lock: whoever changes the set of indexes holds that while waiting for writers.
+        let _record = collection.catalog_record_lock.lock();
+        let mut is_new = false;
+        for (position, bits) in grown {
+            is_new |= indexes[*position].add_multikey(*bits);
+        }
+        if is_new {
+            let mut batch = Batch::new();
+            let record = persistence::encode(collection, &collection.namespace(), &collection.indexes());
+            persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
+            self.store.commit(&batch).map_err(from_storage)?;
+        }
+        Ok(())
+    }
+
+    /// Locks a record, lets `decide` look at its newest version and carries the verdict out.
+    ///
+    /// `decide` may be called again where locks of unique keys had to be added. Returns the LSN of the change, or
+    /// `None` where nothing changed or the record is gone.
+    pub fn change(
+        &self,
+        collection: &Collection,
+        record: RecordId,
+        decide: &mut dyn FnMut(DocumentRef<'_>) -> Result<Verdict>,
+    ) -> Result<Option<Lsn>> {
+        let mut stripes = vec![record_stripe(collection.records, record)];
+        let mut current = Vec::new();
+        loop {
+            let _structure = collection.structure.read();
+            if collection.is_dropped() {
+                return Ok(None);
+            }
+            let locked = self.store.locks().lock_all(&mut stripes);
+            let latest = self.store.latest();
+            let Some(location) = latest.record(collection.records, record, &mut current).map_err(from_storage)? else {
+                return Ok(None);
+            };
+            let replacement = match decide(DocumentRef::trusted(&current))? {
+                Verdict::Keep => return Ok(None),
+                Verdict::Delete => None,
+                Verdict::Replace(document) => Some(document.into_bytes()),
+            };
+            let indexes = collection.indexes();
+            let (old, new) = self.changed_keys(collection, &indexes, record, &current, replacement.as_deref())?;
+            let mut needed: Vec<usize> = new
+                .iter()
+                .filter(|(index, _)| indexes[*index].is_unique)
+                .map(|(index, key)| key_stripe(indexes[*index].keyspace, key))
+                .filter(|stripe| !stripes.contains(stripe))
+                .collect();
+            if !needed.is_empty() {
+                drop(locked);
+                stripes.append(&mut needed);
+                continue;
+            }
+            for (index, key) in new.iter().filter(|(index, _)| indexes[*index].is_unique) {
+                let holder = latest.key(indexes[*index].keyspace, key).map_err(from_storage)?;
+                if holder.is_some_and(|holder| holder != record) {
+                    return Err(duplicate_key(collection, &indexes[*index], key));
+                }
+            }
+            let mut batch = Batch::new();
+            for (index, key) in &old {
+                batch.delete_key(indexes[*index].keyspace, key);
+            }
+            match replacement {
+                Some(document) => batch.replace_record(collection.records, record, document, location),
+                None => batch.delete_record(collection.records, record, location),
+            }
+            for (index, key) in &new {
+                batch.put_key(indexes[*index].keyspace, key, record);
+            }
+            return self.store.commit(&batch).map(Some).map_err(from_storage);
+        }
+    }
+
+    /// Keys that a change takes away and brings.
+    #[allow(clippy::type_complexity)]
+    fn changed_keys(
+        &self,
+        collection: &Collection,
+        indexes: &[Arc<Index>],
+        record: RecordId,
+        old: &[u8],
+        new: Option<&[u8]>,
+    ) -> Result<(Vec<(usize, Vec<u8>)>, Vec<(usize, Vec<u8>)>)> {
+        let mut grown = Vec::new();
+        let (mut removed, mut added) = (Vec::new(), Vec::new());
+        let (mut old_single, mut new_single) = (Vec::new(), Vec::new());
+        for (position, index) in indexes.iter().enumerate() {
+            old_single.clear();
+            new_single.clear();
+            // Usually the indexed fields did not change: then two short keys are all it takes to know.
+            if let Some(new) = new
+                && scalar_key(index, DocumentRef::trusted(old), &mut old_single)
+                && scalar_key(index, DocumentRef::trusted(new), &mut new_single)
+                && old_single == new_single
+            {
+                continue;
+            }
+            let before = all_keys(index, old, record, None)?;
+            let after = match new {
+                Some(new) => all_keys(index, new, record, Some((position, &mut grown)))?,
+                None => BTreeSet::new(),
+            };
+            removed.extend(before.difference(&after).map(|key| (position, key.clone())));
+            added.extend(after.difference(&before).map(|key| (position, key.clone())));
+        }
+        self.grow_multikey(collection, indexes, &grown)?;
+        Ok((removed, added))
+    }
+}
+
+fn all_keys(
+    index: &Index,
+    document: &[u8],
+    record: RecordId,
+    grown: Option<(usize, &mut Vec<(usize, u64)>)>,
+) -> Result<BTreeSet<Vec<u8>>> {
+    let keys = index_keys(index, DocumentRef::trusted(document))?;
+    if let Some((position, grown)) = grown
+        && keys.multikey & !index.multikey() != 0
+    {
+        grown.push((position, keys.multikey));
+    }
+    Ok(keys
+        .keys
+        .into_iter()
+        .map(|mut key| {
+            stored_key(index, &mut key, record);
+            key
+        })
+        .collect())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    AtEnd,
+    AtFailure,
+}
+
+/// What a cursor over a dropped collection gets.
+pub fn dropped(collection: &Collection) -> Failure {
+    Failure::new(ErrorCode::QUERY_PLAN_KILLED, format!("collection dropped: {}", collection.namespace()))
+}

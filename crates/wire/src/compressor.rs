@@ -1,0 +1,119 @@
+//! The compressors, their names and numbers, and which one a connection uses.
+
+use crate::WireError;
+
+/// A way to compress frames.
+/// Source: MongoDB specifications, "Wire Compression in Drivers", "Compressor IDs".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Compressor {
+    /// Snappy's block format.
+    Snappy = 1,
+    /// Deflate in zlib's wrapper.
+    Zlib = 2,
+    /// Zstandard.
+    Zstd = 3,
+}
+
+impl Compressor {
+    /// All compressors, the server's default order.
+    /// Source: MongoDB manual, `net.compression.compressors`.
+    pub const ALL: [Self; 3] = [Self::Snappy, Self::Zstd, Self::Zlib];
+
+    /// The name in `hello`, connection strings and configuration files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Snappy => "snappy",
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// The compressor of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|compressor| compressor.name() == name)
+    }
+
+    /// The number in OP_COMPRESSED.
+    pub fn id(self) -> u8 {
+        self as u8
+    }
+
+    /// The compressor behind a number; `None` for 0, `noop`, which every receiver takes and nobody negotiates.
+    pub(crate) fn from_id(id: u8) -> Result<Option<Self>, WireError> {
+        match id {
+            0 => Ok(None),
+            1 => Ok(Some(Self::Snappy)),
+            2 => Ok(Some(Self::Zlib)),
+            3 => Ok(Some(Self::Zstd)),
+            _ => Err(WireError::UnknownCompressor(id)),
+        }
+    }
+
+    /// The most bytes that one compressed byte can stand for; rounded up.
+    pub(crate) fn expansion_max(self) -> usize {
+        match self {
+            // A copy of 64 bytes takes 3.
+            Self::Snappy => 22,
+            // 258 bytes take two codes of one bit each.
+            Self::Zlib => 1032,
+            // A block of one repeated byte, at most 128 KiB, takes 4 bytes.
+            Self::Zstd => 32 * 1024,
+        }
+    }
+}
+
+/// The compressors that both sides have, in the client's order of preference, for the reply to `hello`: a reply names
+/// them in `compression`, and lacks that field where there are none. Names that we do not know are passed over.
+/// Source: MongoDB specifications, "Wire Compression in Drivers", "MongoDB Handshake Amendment".
+pub fn negotiate<'n>(client_list: impl IntoIterator<Item = &'n str>, ours: &[Compressor]) -> Vec<Compressor> {
+    let mut shared = Vec::with_capacity(ours.len());
+    for compressor in client_list.into_iter().filter_map(Compressor::from_name) {
+        if ours.contains(&compressor) && !shared.contains(&compressor) {
+            shared.push(compressor);
+        }
+    }
+    shared
+}
+
+/// Commands whose requests and replies are never compressed: they carry secrets next to text that an attacker may
+/// choose, and the compressed length would betray them.
+/// Source: MongoDB specifications, "Wire Compression in Drivers", "Messages not allowed to be compressed"; the legacy
+/// hello goes by two spellings.
+pub const NEVER_COMPRESSED: [&str; 12] = [
+    "hello",
+    "isMaster",
+    "ismaster",
+    "saslStart",
+    "saslContinue",
+    "getnonce",
+    "authenticate",
+    "createUser",
+    "updateUser",
+    "copydbSaslStart",
+    "copydbgetnonce",
+    "copydb",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_lead_back() {
+        for compressor in Compressor::ALL {
+            assert_eq!(Compressor::from_id(compressor.id()), Ok(Some(compressor)));
+            assert_eq!(Compressor::from_name(compressor.name()), Some(compressor));
+        }
+        assert_eq!(Compressor::from_id(0), Ok(None));
+        assert_eq!(Compressor::from_id(4), Err(WireError::UnknownCompressor(4)));
+    }
+
+    #[test]
+    fn the_clients_order_counts() {
+        let client = ["lz4", "zlib", "snappy", "zlib", "Zstd"];
+        assert_eq!(negotiate(client, &Compressor::ALL), [Compressor::Zlib, Compressor::Snappy]);
+        assert_eq!(negotiate(client, &[Compressor::Zstd, Compressor::Snappy]), [Compressor::Snappy]);
+        assert_eq!(negotiate([], &Compressor::ALL), []);
+    }
+}

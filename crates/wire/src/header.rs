@@ -1,0 +1,228 @@
+//! The header that every frame begins with, and cutting frames off a stream.
+
+use crate::{HEADER_BYTES, MAX_FRAME_BYTES, WireError};
+use std::fmt;
+
+/// What a frame holds.
+/// Source: MongoDB wire protocol, "Opcodes" and "Legacy Opcodes".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum OpCode {
+    /// OP_REPLY: the answer to OP_QUERY and OP_GET_MORE.
+    Reply = 1,
+    /// OP_UPDATE: recognised so that it can be refused.
+    Update = 2001,
+    /// OP_INSERT: recognised so that it can be refused.
+    Insert = 2002,
+    /// OP_QUERY: a query, or on `<database>.$cmd` a command.
+    Query = 2004,
+    /// OP_GET_MORE: the next batch of a cursor that OP_QUERY opened.
+    GetMore = 2005,
+    /// OP_DELETE: recognised so that it can be refused.
+    Delete = 2006,
+    /// OP_KILL_CURSORS: no reply.
+    KillCursors = 2007,
+    /// OP_COMPRESSED: any other opcode, compressed.
+    Compressed = 2012,
+    /// OP_MSG: all that current drivers send.
+    Message = 2013,
+}
+
+impl OpCode {
+    /// The opcode behind a header's last field.
+    /// # Errors
+    /// [`WireError::UnknownOpCode`]
+    #[inline]
+    pub fn from_code(code: i32) -> Result<Self, WireError> {
+        Ok(match code {
+            1 => Self::Reply,
+            2001 => Self::Update,
+            2002 => Self::Insert,
+            2004 => Self::Query,
+            2005 => Self::GetMore,
+            2006 => Self::Delete,
+            2007 => Self::KillCursors,
+            2012 => Self::Compressed,
+            2013 => Self::Message,
+            _ => return Err(WireError::UnknownOpCode(code)),
+        })
+    }
+
+    /// The number on the wire.
+    #[inline]
+    pub fn code(self) -> i32 {
+        self as i32
+    }
+
+    /// The protocol's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reply => "OP_REPLY",
+            Self::Update => "OP_UPDATE",
+            Self::Insert => "OP_INSERT",
+            Self::Query => "OP_QUERY",
+            Self::GetMore => "OP_GET_MORE",
+            Self::Delete => "OP_DELETE",
+            Self::KillCursors => "OP_KILL_CURSORS",
+            Self::Compressed => "OP_COMPRESSED",
+            Self::Message => "OP_MSG",
+        }
+    }
+}
+
+impl fmt::Display for OpCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The first 16 bytes of a frame, little-endian on the wire.
+/// Source: MongoDB wire protocol, "Standard Message Header".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Length of the whole frame, this header included, in bytes.
+    pub length: u32,
+    /// Chosen by the sender; the reply names it.
+    pub request_id: i32,
+    /// The request that this frame answers; 0 in requests.
+    pub response_to: i32,
+    /// What follows the header.
+    pub op_code: OpCode,
+}
+
+impl Header {
+    /// Reads a header whose `length` was checked against `limit_bytes` before.
+    #[inline]
+    fn read(bytes: [u8; HEADER_BYTES], length: usize) -> Result<Self, WireError> {
+        let field =
+            |start: usize| i32::from_le_bytes([bytes[start], bytes[start + 1], bytes[start + 2], bytes[start + 3]]);
+        Ok(Self {
+            length: length as u32,
+            request_id: field(4),
+            response_to: field(8),
+            op_code: OpCode::from_code(field(12))?,
+        })
+    }
+
+    /// Reads the header of a whole frame and returns what follows it.
+    /// # Errors
+    /// Where the frame is not exactly as long as it says.
+    #[inline]
+    pub(crate) fn of_whole(frame: &[u8]) -> Result<(Self, &[u8]), WireError> {
+        match split_frame(frame, MAX_FRAME_BYTES)? {
+            Some((header, body, consumed)) if consumed == frame.len() => Ok((header, body)),
+            Some((header, _, _)) => {
+                Err(WireError::BadLength { length: i64::from(header.length), limit_bytes: frame.len() })
+            }
+            None => Err(WireError::Truncated),
+        }
+    }
+
+    /// [`Self::of_whole`] of the opcode `expected`.
+    /// # Errors
+    /// [`WireError::WrongOpCode`] where it is another.
+    #[inline]
+    pub(crate) fn of_frame(frame: &[u8], expected: OpCode) -> Result<(Self, &[u8]), WireError> {
+        let (header, body) = Self::of_whole(frame)?;
+        if header.op_code != expected {
+            return Err(WireError::WrongOpCode { expected, found: header.op_code });
+        }
+        Ok((header, body))
+    }
+
+    /// Appends a header; [`crate::FrameStart::finish`] fills in the length.
+    #[inline]
+    pub(crate) fn write(out: &mut Vec<u8>, length: u32, request_id: i32, response_to: i32, op_code: OpCode) {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..4].copy_from_slice(&length.to_le_bytes());
+        bytes[4..8].copy_from_slice(&request_id.to_le_bytes());
+        bytes[8..12].copy_from_slice(&response_to.to_le_bytes());
+        bytes[12..].copy_from_slice(&op_code.code().to_le_bytes());
+        out.extend_from_slice(&bytes);
+    }
+}
+
+/// The claimed length, if its four bytes have arrived and it lies within `limit_bytes`.
+#[inline]
+fn frame_length(input: &[u8], limit_bytes: usize) -> Result<Option<usize>, WireError> {
+    let Some(&prefix) = input.first_chunk::<4>() else { return Ok(None) };
+    let claimed = i32::from_le_bytes(prefix);
+    let limit_bytes = limit_bytes.min(MAX_FRAME_BYTES);
+    match usize::try_from(claimed) {
+        Ok(length) if (HEADER_BYTES..=limit_bytes).contains(&length) => Ok(Some(length)),
+        _ => Err(WireError::BadLength { length: i64::from(claimed), limit_bytes }),
+    }
+}
+
+/// A frame cut off a stream: its header, what follows the header, and the whole frame's length in bytes.
+pub type Split<'a> = (Header, &'a [u8], usize);
+
+/// Cuts one frame off the front of `input`: its header, what follows the header, and the frame's length in bytes,
+/// which the caller then drops from `input`. `None`: not all of the frame has arrived.
+///
+/// A frame longer than `limit_bytes` (never more than [`MAX_FRAME_BYTES`]; less for a peer that has not
+/// authenticated) is refused by its first four bytes, an unknown opcode by the header: nobody waits for the rest.
+/// # Errors
+/// [`WireError::BadLength`] outside 16..=`limit_bytes`, [`WireError::UnknownOpCode`].
+#[inline]
+pub fn split_frame(input: &[u8], limit_bytes: usize) -> Result<Option<Split<'_>>, WireError> {
+    let Some(length) = frame_length(input, limit_bytes)? else { return Ok(None) };
+    let Some(&bytes) = input.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+    let header = Header::read(bytes, length)?;
+    Ok(input.get(HEADER_BYTES..length).map(|body| (header, body, length)))
+}
+
+/// How many bytes the frame at the front of `input` has in total, so that a reader can make room once.
+/// `None` while that is unknown, or where [`split_frame`] will refuse the length.
+#[inline]
+pub fn needed_bytes(input: &[u8]) -> Option<usize> {
+    frame_length(input, MAX_FRAME_BYTES).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(length: i32, op_code: i32) -> Vec<u8> {
+        [length, 7, 3, op_code].iter().flat_map(|field| field.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn a_frame_is_cut_off_once_it_is_complete() {
+        let mut input = header(18, 2013);
+        input.extend_from_slice(&[1, 2, 99]);
+        for arrived in 0..18 {
+            assert_eq!(split_frame(&input[..arrived], MAX_FRAME_BYTES), Ok(None));
+            assert_eq!(needed_bytes(&input[..arrived]), (arrived >= 4).then_some(18));
+        }
+        let (header, body, consumed) = split_frame(&input, MAX_FRAME_BYTES).expect("valid").expect("complete");
+        assert_eq!(header, Header { length: 18, request_id: 7, response_to: 3, op_code: OpCode::Message });
+        assert_eq!((body, consumed), (&[1, 2][..], 18));
+    }
+
+    #[test]
+    fn a_bad_length_is_refused_by_its_four_bytes() {
+        for length in [i32::MIN, -1, 0, 15, 48_000_001, i32::MAX] {
+            let input = length.to_le_bytes();
+            let refused = WireError::BadLength { length: i64::from(length), limit_bytes: MAX_FRAME_BYTES };
+            assert_eq!(split_frame(&input, usize::MAX), Err(refused));
+            assert_eq!(needed_bytes(&input), None);
+        }
+        assert_eq!(split_frame(&48_000_000_i32.to_le_bytes(), usize::MAX), Ok(None));
+        let refused = WireError::BadLength { length: 101, limit_bytes: 100 };
+        assert_eq!(split_frame(&101_i32.to_le_bytes(), 100), Err(refused));
+    }
+
+    #[test]
+    fn an_unknown_opcode_is_refused_by_the_header() {
+        assert_eq!(split_frame(&header(1000, 2010), MAX_FRAME_BYTES), Err(WireError::UnknownOpCode(2010)));
+        for code in [1, 2001, 2002, 2004, 2005, 2006, 2007, 2012, 2013] {
+            let op_code = OpCode::from_code(code).expect("known");
+            assert_eq!(op_code.code(), code);
+            let input = header(16, code);
+            assert!(
+                matches!(split_frame(&input, MAX_FRAME_BYTES), Ok(Some((found, [], 16))) if found.op_code == op_code)
+            );
+        }
+    }
+}
