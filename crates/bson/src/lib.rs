@@ -7,15 +7,23 @@
 //! Owned values keep sub-documents as bytes too: one comparison, one key string and one hash serve both forms.
 #![forbid(unsafe_code)]
 
+pub mod arithmetic;
+pub mod base64;
+pub mod datetime;
 mod decimal128;
 mod document;
+pub mod extended_json;
+pub mod key_string;
+pub mod number;
 mod object_id;
+pub mod order;
 mod reader;
+pub mod text;
 mod validate;
 mod value;
 mod writer;
 
-pub use decimal128::Decimal128;
+pub use decimal128::{Decimal128, Rounding};
 pub use document::{ArrayBuf, DocumentBuf};
 pub use object_id::ObjectId;
 pub use reader::{ArrayRef, DocumentRef, Element, Elements};

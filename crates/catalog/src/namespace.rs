@@ -28,6 +28,17 @@ impl Namespace {
         Ok(namespace)
     }
 
+    /// A namespace as cursors name it: `$cmd.listCollections` and the like are allowed.
+    /// # Errors
+    /// `InvalidNamespace` for a bad database name or an empty collection name.
+    pub fn of_cursor(database: &str, collection: &str) -> Result<Self> {
+        if collection.starts_with("$cmd.") {
+            check_database(database)?;
+            return Ok(Self { full: format!("{database}.{collection}"), dot: database.len() });
+        }
+        Self::new(database, collection)
+    }
+
     /// Splits `database.collection` at its first dot.
     /// # Errors
     /// `InvalidNamespace` as [`Self::new`].

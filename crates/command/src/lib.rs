@@ -1,1 +1,27 @@
 //! One file per command, the dispatch table and the cursor store.
+//!
+//! **Invariant:** a command's fields are checked against its table entry before it runs: nothing is accepted and
+//! ignored.
+//! **Invariant:** a reply is only sent once the write concern holds; [`Answer::acknowledgement`] says what to wait for.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod connection;
+mod counters;
+mod cursor_store;
+mod cursor_reply;
+mod dispatch;
+mod generic_options;
+mod invocation;
+mod operations;
+mod parameters;
+mod service;
+mod write_concern;
+
+pub use commands::COMMANDS;
+pub use connection::{ClientConnection, Peer};
+pub use counters::Counters;
+pub use dispatch::{Answer, Command, Databases, Halt, Pace, Request};
+pub use invocation::Invocation;
+pub use service::{Facts, LogLines, Service, World};
+pub use write_concern::Acknowledgement;

@@ -76,12 +76,14 @@ codes! {
     INTERRUPTED_AT_SHUTDOWN = 11600 "InterruptedAtShutdown";
     INTERRUPTED = 11601 "Interrupted";
     INVALID_PIPELINE_OPERATOR = 168 "InvalidPipelineOperator";
+    CONVERSION_FAILURE = 241 "ConversionFailure";
     INDEX_BUILD_ABORTED = 276 "IndexBuildAborted";
     QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED = 292 "QueryExceededMemoryLimitNoDiskUseAllowed";
     NO_QUERY_EXECUTION_PLANS = 291 "NoQueryExecutionPlans";
     INVALID_INDEX_SPECIFICATION_OPTION = 197 "InvalidIndexSpecificationOption";
     NO_SUCH_SESSION = 206 "NoSuchSession";
     NO_SUCH_TRANSACTION = 251 "NoSuchTransaction";
+    QUERY_FEATURE_NOT_ALLOWED = 224 "QueryFeatureNotAllowed";
     TRANSACTION_TOO_OLD = 225 "TransactionTooOld";
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction";
     API_VERSION_ERROR = 322 "APIVersionError";

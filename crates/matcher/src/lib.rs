@@ -1,1 +1,26 @@
-//! Query filters: parsed once, matched against raw documents.
+//! Query filters: parsed once into an owned tree, matched against raw documents.
+//!
+//! [`Filter`] serves `find`, `$match`, deletes and the `q` of updates; [`ElementFilter`] is `$pull`'s condition and
+//! [`ArrayFilter`] one entry of `arrayFilters`. The planner reads [`Filter::root`].
+//!
+//! **Invariant:** matching never fails on a document's contents and allocates nothing; all errors are found by
+//! `parse`. The one exception is `$expr`, whose run-time errors [`Filter::try_matches`] returns.
+#![forbid(unsafe_code)]
+
+mod element;
+mod evaluate;
+mod explain;
+mod expression;
+mod filter;
+mod operators;
+mod parse;
+mod path;
+mod value_text;
+
+pub use element::{ArrayFilter, ElementFilter};
+pub use expression::{Comparison, Expr, ExprCompiler, ExprPredicate, Expression};
+pub use filter::{Filter, MatchedPosition};
+pub use operators::bits::{BitMask, BitTest};
+pub use operators::bson_type::TypeSet;
+pub use operators::regex::{Regex, RegexPrefix};
+pub use path::{Component, Path};

@@ -1,0 +1,7 @@
+//! What must hold for all values, checked on generated ones.
+
+mod decimals;
+mod key_strings;
+mod numbers;
+mod order;
+mod values;

@@ -1,0 +1,106 @@
+//! `hello` and its older spellings: the handshake, and the heartbeat of monitors.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
+use bunko_errors::{ErrorCode, Failure};
+use bunko_wire::{Compressor, MAX_FRAME_BYTES, negotiate};
+use std::time::Duration;
+
+/// Newest wire version whose commands all exist here (MongoDB 7.0 speaks 21, 8.0 speaks 25).
+const MAX_WIRE_VERSION: i32 = 21;
+/// Most writes in one command.
+pub(crate) const WRITE_BATCH_MAX: usize = 100_000;
+/// Longest time that a heartbeat is held back.
+const AWAIT_MAX: Duration = Duration::from_secs(60);
+
+const FIELDS: &[&str] = &[
+    "helloOk",
+    "client",
+    "compression",
+    "backpressure",
+    "speculativeAuthenticate",
+    "saslSupportedMechs",
+    "topologyVersion",
+    "maxAwaitTimeMS",
+    "internalClient",
+    "hostInfo",
+    "forShell",
+    "loadBalanced",
+];
+
+pub(super) const COMMAND: Command =
+    Command { name: "hello", aliases: &[], fields: FIELDS, databases: Databases::Any, run };
+pub(super) const IS_MASTER: Command =
+    Command { name: "isMaster", aliases: &["ismaster"], fields: FIELDS, databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    if let Some(client) = invocation.document("client")? {
+        if invocation.connection.metadata.is_some() {
+            return Err(Failure::new(
+                ErrorCode(186),
+                "The client metadata document may only be sent in the first hello",
+            )
+            .into());
+        }
+        invocation.connection.metadata = Some(client.to_owned());
+    }
+    let is_hello = invocation.command.name == "hello";
+    reply.append("helloOk", true);
+    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, true);
+    let topology_version = topology_version(invocation);
+    reply
+        .append("topologyVersion", &topology_version)
+        .append("maxBsonObjectSize", MAX_USER_DOCUMENT_BYTES as i32)
+        .append("maxMessageSizeBytes", MAX_FRAME_BYTES as i32)
+        .append("maxWriteBatchSize", WRITE_BATCH_MAX as i32)
+        .append("localTime", ValueRef::DateTime(invocation.service.world.now_ms()))
+        .append("logicalSessionTimeoutMinutes", 30)
+        .append("connectionId", invocation.connection.id)
+        .append("minWireVersion", 0)
+        .append("maxWireVersion", MAX_WIRE_VERSION)
+        .append("readOnly", false);
+    agree_on_compression(invocation, reply)?;
+    hold_back(invocation)
+}
+
+/// A single node's topology never changes: one version for the life of the process.
+fn topology_version(invocation: &Invocation<'_>) -> DocumentBuf {
+    let process = bunko_bson::ObjectId::from_parts(0, invocation.service.world.process, 0);
+    DocumentBuf::new().with("processId", process).with("counter", 0_i64)
+}
+
+fn agree_on_compression(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Failure> {
+    let Some(wanted) = invocation.array("compression")? else { return Ok(()) };
+    let agreed = negotiate(wanted.iter().filter_map(ValueRef::as_str), &Compressor::ALL);
+    if !agreed.is_empty() {
+        reply.begin_array("compression");
+        for (index, compressor) in agreed.iter().enumerate() {
+            reply.push(index, compressor.name());
+        }
+        reply.end();
+    }
+    invocation.connection.compressors = agreed;
+    Ok(())
+}
+
+/// A monitor that knows the topology already waits for a change, or for its patience to end.
+fn hold_back(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
+    let known = invocation.document("topologyVersion")?;
+    match (known, invocation.size("maxAwaitTimeMS")?) {
+        (None, None) => Ok(()),
+        (Some(_), None) | (None, Some(_)) => Err(Failure::new(
+            ErrorCode(31368),
+            "A request with a 'topologyVersion' must include 'maxAwaitTimeMS', and the other way round",
+        )
+        .into()),
+        (Some(known), Some(milliseconds)) => {
+            let own = topology_version(invocation);
+            let is_same = known.get("processId").map(ValueRef::to_value).map(|id| format!("{id:?}"))
+                == own.as_ref().get("processId").map(ValueRef::to_value).map(|id| format!("{id:?}"));
+            let wait = if is_same { Duration::from_millis(milliseconds).min(AWAIT_MAX) } else { Duration::ZERO };
+            invocation.delay = Some(wait);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `insert`: stores documents; the hottest path of all.
+
+use super::hello::WRITE_BATCH_MAX;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{ValueRef, Writer};
+use bunko_catalog::{Order, stored_document};
+use bunko_errors::{ErrorCode, Failure};
+use std::borrow::Cow;
+
+pub(super) const COMMAND: Command = Command {
+    name: "insert",
+    aliases: &[],
+    fields: &["documents", "ordered", "bypassDocumentValidation", "bypassEmptyTsReplacement"],
+    databases: Databases::Any,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let order = if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
+    let documents = invocation.documents("documents")?;
+    check_batch_size(documents.len())?;
+    let service = invocation.service;
+    let mut storable: Vec<Cow<'_, [u8]>> = Vec::with_capacity(documents.len());
+    let mut positions: Vec<usize> = Vec::new();
+    let mut refused: Vec<(usize, Failure)> = Vec::new();
+    for (position, document) in documents.iter().enumerate() {
+        match stored_document::for_insert(*document, &service.world) {
+            Ok(document) => {
+                storable.push(document);
+                if !refused.is_empty() {
+                    positions.push(position);
+                }
+            }
+            Err(failure) => {
+                if refused.is_empty() {
+                    // From here on positions in the request and among the storable differ.
+                    positions = (0..position).collect();
+                }
+                refused.push((position, failure));
+                if order == Order::Ordered {
+                    break;
+                }
+            }
+        }
+    }
+    let inserted = service.catalog.insert(&namespace, &storable, order)?;
+    invocation.note_written(inserted.lsn);
+    service.counters.note_inserted(inserted.count as u64);
+    let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
+    let mut failures: Vec<(usize, Failure)> = inserted
+        .failures
+        .into_iter()
+        .map(|(position, failure)| (positions.get(position).copied().unwrap_or(position), failure))
+        .collect();
+    if !stopped_early {
+        failures.extend(refused);
+        failures.sort_by_key(|(position, _)| *position);
+    }
+    reply.append("n", inserted.count as i32);
+    write_errors(reply, &failures);
+    Ok(())
+}
+
+/// Refuses an empty batch and one beyond the limit.
+pub(super) fn check_batch_size(count: usize) -> Result<(), Failure> {
+    if (1..=WRITE_BATCH_MAX).contains(&count) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        ErrorCode::INVALID_LENGTH,
+        format!("Write batch sizes must be between 1 and {WRITE_BATCH_MAX}. Got {count} operations."),
+    ))
+}
+
+/// Appends `writeErrors` where there are any.
+pub(super) fn write_errors(reply: &mut Writer<'_>, failures: &[(usize, Failure)]) {
+    if failures.is_empty() {
+        return;
+    }
+    reply.begin_array("writeErrors");
+    for (index, (position, failure)) in failures.iter().enumerate() {
+        reply.begin_document(&index.to_string());
+        reply
+            .append("index", *position as i32)
+            .append("code", failure.code().0)
+            .extend(failure.details())
+            .append("errmsg", ValueRef::String(failure.message()))
+            .end();
+    }
+    reply.end();
+}

@@ -1,0 +1,55 @@
+//! `killCursors`: closes cursors.
+
+use crate::cursor_store::Killed;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{ValueRef, Writer};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command =
+    Command { name: "killCursors", aliases: &[], fields: &["cursors"], databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let ValueRef::String(collection) = invocation.argument() else {
+        return Err(Failure::type_mismatch(format!(
+            "BSON field 'killCursors.killCursors' is the wrong type '{}', expected type 'string'",
+            invocation.argument().kind().alias()
+        ))
+        .into());
+    };
+    let namespace = Namespace::of_cursor(invocation.request.database, collection)?;
+    let ids = invocation.array("cursors")?.ok_or_else(|| {
+        Failure::new(
+            ErrorCode::IDL_FAILED_TO_PARSE,
+            "BSON field 'killCursors.cursors' is missing but a required field",
+        )
+    })?;
+    let ids: Vec<i64> = ids
+        .iter()
+        .enumerate()
+        .map(|(index, value)| match value {
+            ValueRef::Int64(id) => Ok(id),
+            other => Err(Failure::type_mismatch(format!(
+                "BSON field 'killCursors.cursors.{index}' is the wrong type '{}', expected type 'long'",
+                other.kind().alias()
+            ))),
+        })
+        .collect::<Result<_, _>>()?;
+    let cursors = &invocation.service.cursors;
+    let (killed, missing): (Vec<i64>, Vec<i64>) =
+        ids.into_iter().partition(|id| cursors.kill(*id, Some(&namespace)) == Killed::Closed);
+    write_ids(reply, "cursorsKilled", &killed);
+    write_ids(reply, "cursorsNotFound", &missing);
+    write_ids(reply, "cursorsAlive", &[]);
+    write_ids(reply, "cursorsUnknown", &[]);
+    Ok(())
+}
+
+fn write_ids(reply: &mut Writer<'_>, name: &str, ids: &[i64]) {
+    reply.begin_array(name);
+    for (index, id) in ids.iter().enumerate() {
+        reply.push(index, *id);
+    }
+    reply.end();
+}

@@ -1,0 +1,13 @@
+//! `ping`: answers.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+
+pub(super) const COMMAND: Command =
+    Command { name: "ping", aliases: &[], fields: &[], databases: Databases::Any, run };
+
+#[allow(clippy::unnecessary_wraps)]
+fn run(_invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Filling a batch and keeping the rest for `getMore`.
+
+use crate::cursor_store::{CursorSource, OpenCursor};
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, Writer};
+use bunko_catalog::Namespace;
+use bunko_errors::Result;
+use std::time::Instant;
+
+/// Documents of a first batch whose size nobody named.
+/// Source: MongoDB manual, "Cursor Batches".
+pub const FIRST_BATCH_DOCUMENTS: u64 = 101;
+/// A batch ends with the document that would take it past that.
+const BATCH_BYTES_MAX: usize = MAX_USER_DOCUMENT_BYTES;
+
+/// How a cursor answers first.
+pub struct FirstBatch {
+    /// Most documents in it.
+    pub documents: u64,
+    /// Whether the cursor is closed after it.
+    pub is_only: bool,
+    /// Whether later batches may take long to fill.
+    pub is_long: bool,
+    /// Whether the idle timeout spares the cursor.
+    pub has_no_timeout: bool,
+}
+
+/// Whether a source may have more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Reached,
+    NotYet,
+}
+
+/// Writes `cursor: {firstBatch, id, ns}` and keeps the cursor where there may be more.
+pub fn write_first_batch(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    namespace: Namespace,
+    mut source: Box<dyn CursorSource>,
+    batch: &FirstBatch,
+) -> Result<()> {
+    reply.begin_document("cursor").begin_array("firstBatch");
+    let mut pending = None;
+    let end = fill(reply, source.as_mut(), &mut pending, batch.documents)?;
+    reply.end();
+    let name = namespace.as_str().to_owned();
+    let id = if batch.is_only || end == End::Reached {
+        0
+    } else {
+        let cursor = OpenCursor {
+            namespace,
+            source,
+            pending,
+            session: invocation.options.session,
+            is_long: batch.is_long,
+            has_no_timeout: batch.has_no_timeout,
+            last_use: Instant::now(),
+            originating_command: originating_command(invocation),
+        };
+        invocation.service.cursors.insert(cursor, &*invocation.service.world.random)?
+    };
+    reply.append("id", id).append("ns", name.as_str()).end();
+    Ok(())
+}
+
+/// Commands with many documents inside are not worth keeping.
+const ORIGINATING_COMMAND_BYTES_MAX: usize = 4096;
+
+fn originating_command(invocation: &Invocation<'_>) -> DocumentBuf {
+    let body = invocation.request.body;
+    if body.len_bytes() > ORIGINATING_COMMAND_BYTES_MAX { DocumentBuf::new() } else { body.to_owned() }
+}
+
+/// Writes `cursor: {nextBatch, id, ns}`.
+pub fn write_next_batch(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    id: i64,
+    namespace: &Namespace,
+    documents: u64,
+) -> Result<()> {
+    let cursors = &invocation.service.cursors;
+    let mut cursor = cursors.take(id, namespace)?;
+    reply.begin_document("cursor").begin_array("nextBatch");
+    let OpenCursor { source, pending, .. } = cursor.as_mut();
+    let end = match fill(reply, source.as_mut(), pending, documents) {
+        Ok(end) => end,
+        Err(failure) => {
+            cursors.finish(id);
+            return Err(failure);
+        }
+    };
+    reply.end();
+    let is_open = end == End::NotYet && cursors.put_back(id, cursor, Instant::now());
+    if end == End::Reached {
+        cursors.finish(id);
+    }
+    reply.append("id", if is_open { id } else { 0 }).append("ns", namespace.as_str()).end();
+    Ok(())
+}
+
+fn fill(
+    reply: &mut Writer<'_>,
+    source: &mut dyn CursorSource,
+    pending: &mut Option<DocumentBuf>,
+    documents: u64,
+) -> Result<End> {
+    let before = reply.len_bytes();
+    let mut index = 0;
+    while index < documents {
+        if let Some(document) = pending.take() {
+            reply.push(index as usize, &document);
+            index += 1;
+            continue;
+        }
+        let Some(document) = source.next()? else { return Ok(End::Reached) };
+        if index > 0 && reply.len_bytes() - before + document.len_bytes() > BATCH_BYTES_MAX {
+            *pending = Some(document.to_owned());
+            return Ok(End::NotYet);
+        }
+        reply.push(index as usize, document);
+        index += 1;
+    }
+    Ok(End::NotYet)
+}

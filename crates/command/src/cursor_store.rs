@@ -1,0 +1,180 @@
+//! Cursors that wait for their next `getMore`.
+
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::time::{Duration, Instant};
+
+/// How long a cursor may wait before it is closed.
+/// Source: MongoDB manual, parameter `cursorTimeoutMillis`.
+pub const CURSOR_TIMEOUT: Duration = Duration::from_secs(600);
+/// Most cursors that wait at once; each keeps a snapshot.
+const CURSORS_MAX: usize = 100_000;
+
+/// Where a cursor's documents come from; one is lent until the next call.
+pub trait CursorSource: Send {
+    /// The next document, or `None` at the end.
+    fn next(&mut self) -> Result<Option<DocumentRef<'_>>>;
+}
+
+/// A cursor and what `getMore` must know of it.
+pub struct OpenCursor {
+    /// What it reads.
+    pub namespace: Namespace,
+    /// Where its documents come from.
+    pub source: Box<dyn CursorSource>,
+    /// A document that did not fit into the batch before.
+    pub pending: Option<DocumentBuf>,
+    /// The session that opened it.
+    pub session: Option<[u8; 16]>,
+    /// Whether a batch may take long to fill.
+    pub is_long: bool,
+    /// Whether the idle timeout spares it.
+    pub has_no_timeout: bool,
+    /// When it was used last.
+    pub last_use: Instant,
+    /// The command that opened it, for `currentOp`.
+    pub originating_command: DocumentBuf,
+}
+
+enum Slot {
+    Waiting(Box<OpenCursor>),
+    /// A `getMore` has it; true when it was killed meanwhile.
+    Working { is_killed: bool },
+}
+
+/// All cursors by id.
+#[derive(Default)]
+pub struct CursorStore {
+    slots: Mutex<FxHashMap<i64, Slot>>,
+}
+
+/// What became of a cursor that was to be killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Killed {
+    /// It is gone.
+    Closed,
+    /// There was none.
+    NotFound,
+}
+
+fn not_found(id: i64) -> Failure {
+    Failure::new(ErrorCode::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
+}
+
+impl CursorStore {
+    /// Keeps a cursor under a new id made from `random`.
+    /// # Errors
+    /// Where too many are open.
+    pub fn insert(&self, cursor: OpenCursor, random: &dyn Fn() -> u64) -> Result<i64> {
+        let mut slots = self.slots.lock();
+        if slots.len() >= CURSORS_MAX {
+            return Err(Failure::new(
+                ErrorCode::OPERATION_FAILED,
+                format!("{CURSORS_MAX} cursors are open already; close some or let them time out"),
+            ));
+        }
+        loop {
+            let id = (random() >> 1) as i64;
+            if id != 0 && !slots.contains_key(&id) {
+                slots.insert(id, Slot::Waiting(Box::new(cursor)));
+                return Ok(id);
+            }
+        }
+    }
+
+    /// Takes a cursor out to work with it; [`Self::put_back`] or [`Self::finish`] must follow.
+    /// # Errors
+    /// `CursorNotFound`; `Unauthorized` where it reads another namespace; `CursorInUse`.
+    pub fn take(&self, id: i64, namespace: &Namespace) -> Result<Box<OpenCursor>> {
+        let mut slots = self.slots.lock();
+        let slot = slots.get_mut(&id).ok_or_else(|| not_found(id))?;
+        match slot {
+            Slot::Working { .. } => Err(Failure::new(ErrorCode(292), format!("cursor id {id} is already in use"))),
+            Slot::Waiting(cursor) if cursor.namespace != *namespace => Err(Failure::new(
+                ErrorCode::UNAUTHORIZED,
+                format!(
+                    "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
+                    cursor.namespace
+                ),
+            )),
+            Slot::Waiting(_) => match std::mem::replace(slot, Slot::Working { is_killed: false }) {
+                Slot::Waiting(cursor) => Ok(cursor),
+                Slot::Working { .. } => Err(not_found(id)),
+            },
+        }
+    }
+
+    /// Whether a cursor's next batch may take long.
+    pub fn is_long(&self, id: i64) -> bool {
+        matches!(self.slots.lock().get(&id), Some(Slot::Waiting(cursor)) if cursor.is_long)
+    }
+
+    /// Lets a cursor wait again, unless it was killed meanwhile; whether it still is there.
+    pub fn put_back(&self, id: i64, mut cursor: Box<OpenCursor>, now: Instant) -> bool {
+        let mut slots = self.slots.lock();
+        if let Some(Slot::Working { is_killed: false }) = slots.get(&id) {
+            cursor.last_use = now;
+            slots.insert(id, Slot::Waiting(cursor));
+            return true;
+        }
+        slots.remove(&id);
+        drop(slots);
+        false
+    }
+
+    /// Forgets a cursor that came to its end.
+    pub fn finish(&self, id: i64) {
+        self.slots.lock().remove(&id);
+    }
+
+    /// Closes a cursor of that namespace, or of any.
+    pub fn kill(&self, id: i64, namespace: Option<&Namespace>) -> Killed {
+        let mut slots = self.slots.lock();
+        match slots.get_mut(&id) {
+            Some(Slot::Working { is_killed }) if !*is_killed => {
+                *is_killed = true;
+                Killed::Closed
+            }
+            Some(Slot::Waiting(cursor)) if namespace.is_none_or(|namespace| cursor.namespace == *namespace) => {
+                let closed = slots.remove(&id);
+                // Dropping a snapshot takes a lock of the store: not under ours.
+                drop(slots);
+                drop(closed);
+                Killed::Closed
+            }
+            _ => Killed::NotFound,
+        }
+    }
+
+    /// Closes what has waited too long, and all cursors of a session where one is given; how many.
+    pub fn purge(&self, now: Instant, timeout: Duration) -> usize {
+        self.remove_where(|cursor| !cursor.has_no_timeout && now.duration_since(cursor.last_use) > timeout)
+    }
+
+    /// Closes the cursors of a session; how many.
+    pub fn end_session(&self, session: [u8; 16]) -> usize {
+        self.remove_where(|cursor| cursor.session == Some(session))
+    }
+
+    fn remove_where(&self, mut is_over: impl FnMut(&OpenCursor) -> bool) -> usize {
+        let mut slots = self.slots.lock();
+        let over: Vec<i64> = slots
+            .iter()
+            .filter_map(|(id, slot)| matches!(slot, Slot::Waiting(cursor) if is_over(cursor)).then_some(*id))
+            .collect();
+        let removed: Vec<_> = over.iter().filter_map(|id| slots.remove(id)).collect();
+        drop(slots);
+        removed.len()
+    }
+
+    /// Open cursors: all, and those without a timeout.
+    pub fn open_counts(&self) -> (usize, usize) {
+        let slots = self.slots.lock();
+        let without_timeout =
+            slots.values().filter(|slot| matches!(slot, Slot::Waiting(cursor) if cursor.has_no_timeout)).count();
+        (slots.len(), without_timeout)
+    }
+}

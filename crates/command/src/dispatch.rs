@@ -1,0 +1,174 @@
+//! From a request to a reply: finding the command, checking its fields, running it, writing what came of it.
+
+use crate::commands;
+use crate::connection::ClientConnection;
+use crate::generic_options::GenericOptions;
+use crate::invocation::Invocation;
+use crate::service::Service;
+use crate::write_concern::Acknowledgement;
+use bunko_bson::{DocumentRef, Writer};
+use bunko_errors::{ErrorCode, Failure};
+use bunko_wire::{Message, Sequence};
+use std::time::{Duration, Instant};
+
+/// One entry of the table of commands.
+pub struct Command {
+    /// The name that `listCommands` shows.
+    pub name: &'static str,
+    /// Other spellings that old clients use.
+    pub aliases: &'static [&'static str],
+    /// Fields of its own, besides the first and the generic ones; arrays that may come as a document sequence too.
+    pub fields: &'static [&'static str],
+    /// Where it may run.
+    pub databases: Databases,
+    /// Runs it; fields of the reply but `ok` are written by it.
+    pub run: fn(&mut Invocation<'_>, &mut Writer<'_>) -> Result<(), Halt>,
+}
+
+/// Databases against which a command may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Databases {
+    /// Any.
+    Any,
+    /// `admin` alone.
+    Admin,
+}
+
+/// Why a command did not come to its end.
+#[derive(Debug)]
+pub enum Halt {
+    /// It failed.
+    Failed(Failure),
+    /// It would take too long where it runs; nothing has been done yet.
+    TooLong,
+}
+
+impl From<Failure> for Halt {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Where a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// On a thread that serves other connections: whatever is long must refuse itself with [`Halt::TooLong`].
+    Short,
+    /// On a thread of its own.
+    Long,
+}
+
+/// A command as it came in, whatever frame it came in.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The database named by `$db` or by the namespace of an OP_QUERY.
+    pub database: &'a str,
+    /// The command document.
+    pub body: DocumentRef<'a>,
+    /// The OP_MSG with its document sequences, where it is one.
+    pub message: Option<&'a Message<'a>>,
+}
+
+impl<'a> Request<'a> {
+    /// The documents of an array field that came as a sequence.
+    pub fn sequence(&self, field: &str) -> Option<&'a Sequence<'a>> {
+        self.message.and_then(|message| message.sequence(field))
+    }
+}
+
+/// What is to be done with the reply that [`Service::run`] wrote.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answer {
+    /// What to wait for before sending it.
+    pub acknowledgement: Acknowledgement,
+    /// How long to hold it back (`maxAwaitTimeMS` of `hello`).
+    pub delay: Option<Duration>,
+    /// Whether the same request may be answered again and again, if the client allows it.
+    pub is_streamable: bool,
+}
+
+impl Service {
+    /// Runs one command and appends its reply document to `out`.
+    ///
+    /// # Errors
+    /// [`Halt::TooLong`] only, and only at [`Pace::Short`]: run it again at [`Pace::Long`]. Failures are replies.
+    pub fn run(
+        &self,
+        connection: &mut ClientConnection,
+        request: Request<'_>,
+        pace: Pace,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer, Halt> {
+        let start = out.len();
+        let mut answer = Answer::default();
+        match self.attempt(connection, request, pace, out, &mut answer) {
+            Ok(()) => Ok(answer),
+            Err(Halt::TooLong) => {
+                out.truncate(start);
+                Err(Halt::TooLong)
+            }
+            Err(Halt::Failed(failure)) => {
+                out.truncate(start);
+                self.counters.note_failure(failure.code());
+                write_failure(out, &failure);
+                Ok(answer)
+            }
+        }
+    }
+
+    fn attempt(
+        &self,
+        connection: &mut ClientConnection,
+        request: Request<'_>,
+        pace: Pace,
+        out: &mut Vec<u8>,
+        answer: &mut Answer,
+    ) -> Result<(), Halt> {
+        let name = request.body.first().map(|element| element.name).unwrap_or_default();
+        let command = commands::find(name).ok_or_else(|| {
+            Failure::new(ErrorCode::COMMAND_NOT_FOUND, format!("no such command: '{name}'"))
+        })?;
+        if command.databases == Databases::Admin && request.database != "admin" {
+            return Err(Failure::new(
+                ErrorCode::UNAUTHORIZED,
+                format!("{} may only be run against the admin database.", command.name),
+            )
+            .into());
+        }
+        let options = GenericOptions::parse(command, &request)?;
+        let mut invocation = Invocation::new(self, connection, request, command, options, pace);
+        let mut reply = Writer::new(out);
+        let started = Instant::now();
+        let outcome = (command.run)(&mut invocation, &mut reply);
+        let written = invocation.written();
+        answer.delay = invocation.delay;
+        answer.is_streamable = invocation.delay.is_some();
+        // A write that came before a failure is acknowledged with the failure, so it must hold too.
+        answer.acknowledgement = Acknowledgement::of(&invocation.options.write_concern, written);
+        if !matches!(outcome, Err(Halt::TooLong)) {
+            self.counters.note_command(command.name, invocation.namespace_noted(), started.elapsed());
+        }
+        outcome?;
+        reply.append("ok", 1.0).end();
+        Ok(())
+    }
+}
+
+/// Appends the document that reports a failure.
+pub(crate) fn write_failure(out: &mut Vec<u8>, failure: &Failure) {
+    let mut reply = Writer::new(out);
+    if !failure.labels().is_empty() {
+        reply.begin_array("errorLabels");
+        for (index, label) in failure.labels().iter().enumerate() {
+            reply.push(index, *label);
+        }
+        reply.end();
+    }
+    reply
+        .append("ok", 0.0)
+        .append("errmsg", failure.message())
+        .append("code", failure.code().0)
+        .append("codeName", failure.code().name().as_str())
+        .extend(failure.details())
+        .end();
+}

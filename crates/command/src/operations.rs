@@ -1,0 +1,5 @@
+//! What is running, for `currentOp` and `killOp`.
+
+/// The running operations.
+#[derive(Debug, Default)]
+pub struct Operations {}

@@ -1,0 +1,152 @@
+//! What all connections share.
+
+use crate::counters::Counters;
+use crate::cursor_store::CursorStore;
+use crate::operations::Operations;
+use crate::parameters::Parameters;
+use bunko_bson::{DocumentBuf, ObjectId, Timestamp};
+use bunko_catalog::Catalog;
+use bunko_catalog::stored_document::Stamps;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// The world below the server: time and chance.
+pub struct World {
+    /// Milliseconds since 1970.
+    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Unpredictable bytes, for cursor ids, nonces and UUIDs.
+    pub random: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// The five bytes that this process puts into object ids.
+    pub process: [u8; 5],
+    object_ids: AtomicU32,
+    /// Seconds and increment of the last timestamp given.
+    last_timestamp: AtomicU64,
+}
+
+impl World {
+    /// A world with that clock and that randomness.
+    pub fn new(clock: Arc<dyn Fn() -> u64 + Send + Sync>, random: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
+        let seed = random();
+        let mut process = [0; 5];
+        process.copy_from_slice(&seed.to_le_bytes()[..5]);
+        Self {
+            clock,
+            object_ids: AtomicU32::new(random() as u32),
+            random,
+            process,
+            last_timestamp: AtomicU64::new(0),
+        }
+    }
+
+    /// Milliseconds since 1970, as BSON dates have them.
+    pub fn now_ms(&self) -> i64 {
+        (self.clock)() as i64
+    }
+}
+
+impl Stamps for World {
+    fn object_id(&self) -> ObjectId {
+        let seconds = ((self.clock)() / 1000) as u32;
+        ObjectId::from_parts(seconds, self.process, self.object_ids.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn timestamp(&self) -> Timestamp {
+        let now = ((self.clock)() / 1000) << 32;
+        let next = self
+            .last_timestamp
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some((last + 1).max(now + 1)))
+            .map_or(now + 1, |last| (last + 1).max(now + 1));
+        Timestamp { seconds: (next >> 32) as u32, increment: next as u32 }
+    }
+}
+
+/// What the process knows about itself and its machine.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// `host:port` as clients should name this server.
+    pub host: String,
+    /// The command line.
+    pub arguments: Vec<String>,
+    /// The configuration in force, as `getCmdLineOpts` shows it under `parsed`.
+    pub parsed_options: DocumentBuf,
+    /// Most connections at once.
+    pub connections_max: u32,
+}
+
+/// The last lines of the server's log, for `getLog`.
+#[derive(Debug, Default)]
+pub struct LogLines {
+    lines: Mutex<VecDeque<String>>,
+    total: AtomicU64,
+}
+
+impl LogLines {
+    /// Most lines that are kept.
+    const LINES_MAX: usize = 1024;
+
+    /// Keeps one line.
+    pub fn push(&self, line: String) {
+        self.total.fetch_add(1, Ordering::Relaxed);
+        let mut lines = self.lines.lock();
+        if lines.len() == Self::LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// The lines kept, and how many there were.
+    pub fn snapshot(&self) -> (Vec<String>, u64) {
+        (self.lines.lock().iter().cloned().collect(), self.total.load(Ordering::Relaxed))
+    }
+}
+
+/// Everything that commands use.
+pub struct Service {
+    /// Databases, collections, indexes.
+    pub catalog: Arc<Catalog>,
+    /// Open cursors.
+    pub cursors: CursorStore,
+    /// What is running, for `currentOp` and `killOp`.
+    pub operations: Operations,
+    /// What `getParameter` and `setParameter` see.
+    pub parameters: Parameters,
+    /// What `serverStatus` and `top` count.
+    pub counters: Counters,
+    /// Time and chance.
+    pub world: World,
+    /// The process and its machine.
+    pub facts: Facts,
+    /// The last lines of the log.
+    pub log_lines: Arc<LogLines>,
+    /// When the service began.
+    pub started: Instant,
+    /// Called by `shutdown`.
+    pub shut_down: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Service {
+    /// A service over an open catalog.
+    pub fn new(
+        catalog: Arc<Catalog>,
+        world: World,
+        facts: Facts,
+        log_lines: Arc<LogLines>,
+        shut_down: Box<dyn Fn() + Send + Sync>,
+    ) -> Self {
+        Self {
+            cursors: CursorStore::default(),
+            operations: Operations::default(),
+            parameters: Parameters::default(),
+            counters: Counters::default(),
+            started: Instant::now(),
+            catalog,
+            world,
+            facts,
+            log_lines,
+            shut_down,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Conditions on the elements of an array: `$pull` and `arrayFilters`.
+
+use crate::evaluate::Evaluation;
+use crate::expression::Expression;
+use crate::operators::{self, compare};
+use crate::parse::{self, NoExpr, Parser};
+use crate::path::{AsField, Path};
+use bunko_bson::{DocumentRef, Value, ValueRef};
+use bunko_errors::{Failure, Result};
+
+/// The condition of `$pull`.
+#[derive(Clone, Debug)]
+pub struct ElementFilter(Condition);
+
+#[derive(Clone, Debug)]
+enum Condition {
+    /// `{a: 1}`: elements that are documents and match as such.
+    Document(Expression),
+    /// `{$gt: 1}` or `/re/`: elements themselves.
+    Element(Expression),
+    /// Anything else: equal elements.
+    Equal(Value),
+}
+
+impl ElementFilter {
+    /// Parses a `$pull` condition: a document of operators applies to the element itself, any other document to the
+    /// fields of elements that are documents, a regex to strings, and another value is compared.
+    /// # Errors
+    /// As [`crate::Filter::parse`].
+    pub fn parse(condition: ValueRef<'_>) -> Result<Self> {
+        let parser = Parser::new(&NoExpr);
+        Ok(Self(match condition {
+            ValueRef::Document(condition) if takes_element(condition) => {
+                Condition::Element(parser.operators(&Path::itself(), condition)?)
+            }
+            ValueRef::Document(filter) => Condition::Document(parser.filter(filter)?),
+            ValueRef::Regex { .. } => Condition::Element(parse::literal(&Path::itself(), condition)?),
+            value => Condition::Equal(value.to_value()),
+        }))
+    }
+
+    /// Whether an element satisfies the condition.
+    pub fn matches(&self, element: ValueRef<'_>) -> bool {
+        let mut evaluation = Evaluation::default();
+        match &self.0 {
+            Condition::Document(filter) => {
+                element.as_document().is_some_and(|document| filter.evaluate(document, &mut evaluation))
+            }
+            Condition::Element(condition) => condition.evaluate(AsField(element), &mut evaluation),
+            Condition::Equal(value) => compare::equals(element, value.as_ref()),
+        }
+    }
+}
+
+/// Whether a condition's operators apply to elements themselves; `{$or: [{a: 1}]}` is a filter on documents.
+fn takes_element(condition: DocumentRef<'_>) -> bool {
+    condition.first().is_some_and(|first| operators::on_field(first.name).is_some())
+}
+
+/// One entry of `arrayFilters`: which elements `$[identifier]` stands for.
+#[derive(Clone, Debug)]
+pub struct ArrayFilter {
+    identifier: String,
+    condition: Expression,
+}
+
+impl ArrayFilter {
+    /// Parses an entry, all of whose paths start with one identifier. That each identifier is used, and filtered
+    /// once only, is the caller's to check.
+    /// # Errors
+    /// `FailedToParse` for no or several identifiers, `BadValue` for a malformed one; else as
+    /// [`crate::Filter::parse`]. The message says that an array filter was being parsed.
+    pub fn parse(filter: DocumentRef<'_>) -> Result<Self> {
+        Self::parse_entry(filter).map_err(|failure| match failure.message() {
+            WITHOUT_IDENTIFIER => failure,
+            _ => failure.with_prefix("Error parsing array filter :: caused by :: "),
+        })
+    }
+
+    fn parse_entry(filter: DocumentRef<'_>) -> Result<Self> {
+        let mut condition = Parser::new(&NoExpr).filter(filter)?;
+        let mut identifiers: Vec<String> = Vec::new();
+        condition.for_each_path_mut(&mut |path| {
+            let first = path.components()[0].name();
+            if !identifiers.iter().any(|known| known == first) {
+                identifiers.push(first.to_owned());
+            }
+            *path = path.below_first();
+        });
+        match &identifiers[..] {
+            [] => Err(Failure::failed_to_parse(WITHOUT_IDENTIFIER)),
+            [identifier] if !is_identifier(identifier) => Err(Failure::bad_value(format!(
+                "The top-level field name must be an alphanumeric string beginning with a lowercase letter, \
+                 found '{identifier}'"
+            ))),
+            [identifier] => Ok(Self { identifier: identifier.clone(), condition }),
+            [first, second, ..] => Err(Failure::failed_to_parse(format!(
+                "Expected a single top-level field name, found '{first}' and '{second}'"
+            ))),
+        }
+    }
+
+    /// The name between the brackets of `$[name]`.
+    pub fn identifier(&self) -> &str {
+        &self.identifier
+    }
+
+    /// Whether an element is one of those that the identifier stands for.
+    pub fn matches(&self, element: ValueRef<'_>) -> bool {
+        self.condition.evaluate(AsField(element), &mut Evaluation::default())
+    }
+}
+
+const WITHOUT_IDENTIFIER: &str = "Cannot use an expression without a top-level field name in arrayFilters";
+
+fn is_identifier(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_lowercase()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}

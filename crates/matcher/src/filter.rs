@@ -1,0 +1,126 @@
+//! A filter on whole documents.
+
+use crate::evaluate::Evaluation;
+use crate::explain;
+use crate::expression::{ExprCompiler, Expression};
+use crate::parse::{NoExpr, Parser};
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_errors::Result;
+
+/// A query filter, parsed.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    root: Expression,
+}
+
+/// Where a matching document matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchedPosition {
+    /// What the positional operator `$` stands for: the index, in the outermost array on the path, of the first
+    /// element that satisfied an array predicate. Of several such predicates the last one tested counts, in the
+    /// order of [`Expression`]'s normal form. `None` if no array was searched, or only under a negation.
+    pub index: Option<usize>,
+}
+
+impl Filter {
+    /// Parses a filter in a context without `$expr`.
+    /// # Errors
+    /// As [`Filter::parse_with`]; `QueryFeatureNotAllowed` where `$expr` is used.
+    pub fn parse(filter: DocumentRef<'_>) -> Result<Self> {
+        Self::parse_with(filter, &NoExpr)
+    }
+
+    /// Parses a filter; `compiler` takes the operands of `$expr`.
+    /// # Errors
+    /// `BadValue`, `TypeMismatch` or `FailedToParse` as MongoDB for a malformed or unsupported operator; 51091 and
+    /// 51108 for a bad regular expression; what `compiler` reports.
+    pub fn parse_with(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
+        Ok(Self { root: Parser::new(compiler).filter(filter)? })
+    }
+
+    /// Whether the document matches. One on which an `$expr` fails does not; see [`Filter::try_matches`].
+    pub fn matches(&self, document: DocumentRef<'_>) -> bool {
+        let mut evaluation = Evaluation::default();
+        self.root.evaluate(document, &mut evaluation) && evaluation.failure.is_none()
+    }
+
+    /// Whether the document matches.
+    /// # Errors
+    /// The first failure of an `$expr`; filters without one never fail.
+    pub fn try_matches(&self, document: DocumentRef<'_>) -> Result<bool> {
+        Ok(self.matches_with_position(document)?.is_some())
+    }
+
+    /// Whether the document matches, and where: for the positional operator `$`.
+    /// # Errors
+    /// As [`Filter::try_matches`].
+    pub fn matches_with_position(&self, document: DocumentRef<'_>) -> Result<Option<MatchedPosition>> {
+        let mut evaluation = Evaluation::default();
+        let matched = self.root.evaluate(document, &mut evaluation);
+        match evaluation.failure {
+            Some(failure) => Err(failure),
+            None => Ok(matched.then_some(MatchedPosition { index: evaluation.position })),
+        }
+    }
+
+    /// The parsed tree, in normal form.
+    pub fn root(&self) -> &Expression {
+        &self.root
+    }
+
+    /// The normal form as a filter: explain's `parsedQuery`.
+    pub fn to_document(&self) -> DocumentBuf {
+        explain::document(&self.root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ExprPredicate;
+    use bunko_bson::ValueRef;
+    use bunko_errors::Failure;
+    use std::sync::Arc;
+
+    /// Compiles the name of a boolean field; a field that is no boolean fails.
+    struct FieldIsTrue;
+
+    struct NamedField(String);
+
+    impl ExprCompiler for FieldIsTrue {
+        fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
+            let name = expression.as_str().ok_or_else(|| Failure::bad_value("a name"))?;
+            Ok(Arc::new(NamedField(name.to_owned())))
+        }
+    }
+
+    impl ExprPredicate for NamedField {
+        fn matches(&self, document: DocumentRef<'_>) -> Result<bool> {
+            match document.get(&self.0) {
+                Some(ValueRef::Boolean(boolean)) => Ok(boolean),
+                _ => Err(Failure::bad_value("not a boolean")),
+            }
+        }
+    }
+
+    #[test]
+    fn expr_is_compiled_by_the_caller_and_its_failures_surface() {
+        let source = DocumentBuf::new().with("$expr", "flag");
+        let filter = Filter::parse_with(source.as_ref(), &FieldIsTrue).expect("compiles");
+        assert_eq!(filter.to_document(), source);
+        let (yes, no) = (DocumentBuf::new().with("flag", true), DocumentBuf::new().with("flag", false));
+        assert!(filter.matches(yes.as_ref()));
+        assert!(!filter.matches(no.as_ref()));
+        assert_eq!(filter.try_matches(DocumentRef::EMPTY).expect_err("fails").message(), "not a boolean");
+        assert!(!filter.matches(DocumentRef::EMPTY));
+    }
+
+    #[test]
+    fn a_negation_does_not_turn_a_failure_into_a_match() {
+        let inner: bunko_bson::ArrayBuf = [&DocumentBuf::new().with("$expr", "flag")].into_iter().collect();
+        let filter = DocumentBuf::new().with("$nor", &inner);
+        let filter = Filter::parse_with(filter.as_ref(), &FieldIsTrue).expect("compiles");
+        assert!(!filter.matches(DocumentRef::EMPTY));
+        assert!(filter.try_matches(DocumentRef::EMPTY).is_err());
+    }
+}

@@ -1,0 +1,51 @@
+//! `$all`: the array holds every one of these, or an element for each `$elemMatch`.
+
+use super::{FieldOperator, elem_match};
+use crate::expression::Expression;
+use crate::parse::{self, Operand, Parser, holds_operators};
+use bunko_bson::{ArrayRef, ValueRef};
+use bunko_errors::{Failure, Result};
+
+pub(crate) const ALL: FieldOperator = FieldOperator { name: "$all", parse };
+
+fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
+    let ValueRef::Array(list) = operand.value else {
+        return Err(Failure::bad_value("$all needs an array"));
+    };
+    if list.is_empty() {
+        // Nothing matches, but the path stays known to array filters.
+        return Ok(Expression::In { path: operand.path.clone(), values: Vec::new(), regexes: Vec::new() });
+    }
+    let children = match list.iter().next() {
+        Some(first) if elem_match_operand(first).is_some() => all_elem_match(parser, operand, list),
+        _ => list.iter().map(|value| one(operand, value)).collect(),
+    };
+    Ok(Expression::and(children?))
+}
+
+fn one(operand: &Operand<'_>, value: ValueRef<'_>) -> Result<Expression> {
+    if value.as_document().is_some_and(holds_operators) {
+        return Err(Failure::bad_value("no $ expressions in $all"));
+    }
+    parse::literal(operand.path, value)
+}
+
+fn all_elem_match(parser: &Parser<'_>, operand: &Operand<'_>, list: ArrayRef<'_>) -> Result<Vec<Expression>> {
+    list.iter()
+        .map(|value| {
+            if value.as_document().is_none() {
+                return Err(Failure::bad_value("$all/$elemMatch has to be an object"));
+            }
+            let Some(condition) = elem_match_operand(value) else {
+                return Err(Failure::bad_value("$all/$elemMatch has to be consistent"));
+            };
+            elem_match::parse(parser, operand.path, condition)
+        })
+        .collect()
+}
+
+/// The operand of `{$elemMatch: ...}`.
+fn elem_match_operand(value: ValueRef<'_>) -> Option<ValueRef<'_>> {
+    let first = value.as_document()?.first()?;
+    (first.name == elem_match::ELEM_MATCH.name).then_some(first.value)
+}

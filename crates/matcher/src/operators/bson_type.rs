@@ -1,0 +1,87 @@
+//! `$type`: the types of values, by number, alias, `"number"` or a list of those.
+
+use super::FieldOperator;
+use crate::expression::Expression;
+use crate::parse::Operand;
+use crate::value_text::ValueText;
+use bunko_bson::{ArrayBuf, Type, ValueRef, number};
+use bunko_errors::{Failure, Result};
+
+pub(crate) const TYPE: FieldOperator = FieldOperator { name: "$type", parse: |_, operand| parse(operand) };
+
+const NUMBERS: [Type; 4] = [Type::Double, Type::Int32, Type::Int64, Type::Decimal128];
+
+/// A set of types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeSet {
+    types: Vec<Type>,
+    /// Whether the set was given the alias `"number"`, which explain prints again.
+    all_numbers: bool,
+}
+
+impl TypeSet {
+    /// Whether the set holds that type.
+    pub fn contains(&self, kind: Type) -> bool {
+        self.types.contains(&kind) || self.all_numbers && NUMBERS.contains(&kind)
+    }
+
+    /// The types given one by one, ascending by number, and then `"number"`: an operand of `$type`.
+    pub fn to_array(&self) -> ArrayBuf {
+        let mut array: ArrayBuf = self.types.iter().map(|&kind| code(kind)).collect();
+        if self.all_numbers {
+            array.push("number");
+        }
+        array
+    }
+
+    fn insert(&mut self, value: ValueRef<'_>) -> Result<()> {
+        if let ValueRef::String("number") = value {
+            self.all_numbers = true;
+            return Ok(());
+        }
+        let kind = match value {
+            ValueRef::String(alias) => {
+                by_alias(alias).ok_or_else(|| Failure::bad_value(format!("Unknown type name alias: {alias}")))?
+            }
+            value if value.is_number() => by_number(value)?,
+            _ => return Err(Failure::type_mismatch("type must be represented as a number or a string")),
+        };
+        if !self.types.contains(&kind) {
+            self.types.push(kind);
+        }
+        Ok(())
+    }
+}
+
+fn parse(operand: &Operand<'_>) -> Result<Expression> {
+    let mut types = TypeSet { types: Vec::new(), all_numbers: false };
+    match operand.value {
+        ValueRef::Array(list) if list.is_empty() => {
+            return Err(Failure::failed_to_parse(format!("{} must match at least one type", operand.path)));
+        }
+        ValueRef::Array(list) => list.iter().try_for_each(|value| types.insert(value))?,
+        value => types.insert(value)?,
+    }
+    types.types.sort_by_key(|&kind| code(kind));
+    Ok(Expression::Type { path: operand.path.clone(), types })
+}
+
+/// A type's number in queries: `MinKey` is -1 rather than its byte, 255.
+fn code(kind: Type) -> i32 {
+    i32::from(kind as u8 as i8)
+}
+
+fn by_alias(alias: &str) -> Option<Type> {
+    (0..=u8::MAX).filter_map(Type::from_byte).find(|kind| kind.alias() == alias)
+}
+
+fn by_number(value: ValueRef<'_>) -> Result<Type> {
+    let exact = number::as_i64_exact(value);
+    if exact == Some(0) {
+        return Err(Failure::bad_value("Invalid numerical type code: 0. Instead use {$exists:false}."));
+    }
+    exact
+        .and_then(|number| i8::try_from(number).ok())
+        .and_then(|number| Type::from_byte(number as u8))
+        .ok_or_else(|| Failure::bad_value(format!("Invalid numerical type code: {}", ValueText(value))))
+}

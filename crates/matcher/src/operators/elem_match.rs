@@ -1,0 +1,70 @@
+//! `$elemMatch`: one element of an array satisfies everything at once.
+
+use super::FieldOperator;
+use crate::evaluate::Evaluation;
+use crate::expression::Expression;
+use crate::parse::{Parser, holds_operators};
+use crate::path::{AsElement, Leaves, Path, Subject};
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_errors::{Failure, Result};
+
+pub(crate) const ELEM_MATCH: FieldOperator =
+    FieldOperator { name: "$elemMatch", parse: |parser, operand| parse(parser, operand.path, operand.value) };
+
+/// Either form: operators apply to the element itself, anything else is a filter on its fields.
+pub(crate) fn parse(parser: &Parser<'_>, path: &Path, operand: ValueRef<'_>) -> Result<Expression> {
+    let ValueRef::Document(condition) = operand else {
+        return Err(Failure::bad_value("$elemMatch needs an Object"));
+    };
+    let (parser, path) = (parser.inside_element(), path.clone());
+    if is_on_values(condition) {
+        let condition = Box::new(parser.operators(&Path::itself(), condition)?);
+        return Ok(Expression::ElemMatchValue { path, condition });
+    }
+    Ok(Expression::ElemMatchObject { path, filter: Box::new(parser.filter(condition)?) })
+}
+
+fn is_on_values(condition: DocumentRef<'_>) -> bool {
+    let logical = |name| matches!(name, "$and" | "$or" | "$nor" | "$where" | "$expr");
+    holds_operators(condition) && !condition.first().is_some_and(|first| logical(first.name))
+}
+
+/// Whether some document in the array at the path matches the filter. An array in it counts as a document.
+pub(crate) fn matches_object<S: Subject>(
+    subject: S,
+    path: &Path,
+    filter: &Expression,
+    evaluation: &mut Evaluation,
+) -> bool {
+    matches_element(subject, path, evaluation, |element, evaluation| match element {
+        ValueRef::Document(document) => filter.evaluate(document, evaluation),
+        ValueRef::Array(array) => filter.evaluate(array.as_document(), evaluation),
+        _ => false,
+    })
+}
+
+/// Whether some element of the array at the path satisfies the condition.
+pub(crate) fn matches_value<S: Subject>(
+    subject: S,
+    path: &Path,
+    condition: &Expression,
+    evaluation: &mut Evaluation,
+) -> bool {
+    matches_element(subject, path, evaluation, |element, evaluation| condition.evaluate(AsElement(element), evaluation))
+}
+
+fn matches_element<S: Subject>(
+    subject: S,
+    path: &Path,
+    evaluation: &mut Evaluation,
+    test: impl Fn(ValueRef<'_>, &mut Evaluation) -> bool,
+) -> bool {
+    subject.any(path, Leaves::Whole, &mut |value: Option<ValueRef<'_>>, outer: Option<usize>| {
+        let Some(ValueRef::Array(array)) = value else { return false };
+        let before = evaluation.position;
+        let found = array.iter().position(|element| test(element, evaluation));
+        // What the condition found inside an element is not this array's position.
+        evaluation.position = if found.is_some() { outer.or(found) } else { before };
+        found.is_some()
+    })
+}

@@ -1,0 +1,16 @@
+//! `$expr`: an aggregation expression over the whole document, compiled by the caller's [`crate::ExprCompiler`].
+
+use super::TopLevelOperator;
+use crate::expression::{Expr, Expression};
+use crate::parse::{Level, Parser};
+use bunko_bson::ValueRef;
+use bunko_errors::{Failure, Result};
+
+pub(crate) const EXPR: TopLevelOperator = TopLevelOperator { name: "$expr", parse };
+
+fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
+    if parser.level == Level::Element {
+        return Err(Failure::bad_value("$expr can only be applied to the top-level document"));
+    }
+    Ok(Expression::Expr(Expr { source: value.to_value(), predicate: parser.compiler.compile(value)? }))
+}

@@ -1,0 +1,49 @@
+//! `$in` and `$nin`: equality with one of several values, regexes among them.
+
+use super::FieldOperator;
+use super::regex::Regex;
+use crate::expression::Expression;
+use crate::parse::{Operand, holds_operators};
+use bunko_bson::{Value, ValueRef, order};
+use bunko_errors::{Failure, Result};
+
+pub(crate) const IN: FieldOperator = FieldOperator { name: "$in", parse: |_, operand| parse(operand) };
+pub(crate) const NIN: FieldOperator =
+    FieldOperator { name: "$nin", parse: |_, operand| Ok(Expression::not(parse(operand)?)) };
+
+fn parse(operand: &Operand<'_>) -> Result<Expression> {
+    let ValueRef::Array(list) = operand.value else {
+        return Err(Failure::bad_value(format!("{} needs an array", operand.name)));
+    };
+    let (mut values, mut regexes) = (Vec::new(), Vec::new());
+    for value in list.iter() {
+        match value {
+            ValueRef::Document(document) if holds_operators(document) => {
+                return Err(Failure::bad_value("cannot nest $ under $in"));
+            }
+            ValueRef::Undefined => return Err(Failure::bad_value("InMatchExpression equality cannot be undefined")),
+            ValueRef::Regex { pattern, options } => regexes.push(Regex::new(pattern, options)?),
+            value => values.push(value.to_value()),
+        }
+    }
+    values.sort_by(|a, b| order::compare(a.as_ref(), b.as_ref()));
+    values.dedup_by(|a, b| order::compare(a.as_ref(), b.as_ref()).is_eq());
+    Ok(simplest(operand, values, regexes))
+}
+
+/// A list of one is an equality or a regex match, as the planner and explain see it.
+fn simplest(operand: &Operand<'_>, mut values: Vec<Value>, mut regexes: Vec<Regex>) -> Expression {
+    let path = operand.path.clone();
+    match (values.len(), regexes.len()) {
+        (1, 0) => Expression::equal(path, values.remove(0)),
+        (0, 1) => Expression::Regex { path, regex: regexes.remove(0) },
+        _ => Expression::In { path, values, regexes },
+    }
+}
+
+/// Whether `value`, or a missing one, is in the list.
+pub(crate) fn matches(values: &[Value], regexes: &[Regex], value: Option<ValueRef<'_>>) -> bool {
+    let sought = value.unwrap_or(ValueRef::Null);
+    values.binary_search_by(|candidate| order::compare(candidate.as_ref(), sought)).is_ok()
+        || regexes.iter().any(|regex| regex.matches(value))
+}

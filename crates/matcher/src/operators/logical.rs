@@ -1,0 +1,30 @@
+//! `$and`, `$or`, `$nor`: lists of filters.
+
+use super::TopLevelOperator;
+use crate::expression::Expression;
+use crate::parse::Parser;
+use bunko_bson::ValueRef;
+use bunko_errors::{Failure, Result};
+
+pub(crate) const AND: TopLevelOperator =
+    TopLevelOperator { name: "$and", parse: |parser, value| Ok(Expression::and(list(parser, "$and", value)?)) };
+pub(crate) const OR: TopLevelOperator =
+    TopLevelOperator { name: "$or", parse: |parser, value| Ok(Expression::or(list(parser, "$or", value)?)) };
+pub(crate) const NOR: TopLevelOperator =
+    TopLevelOperator { name: "$nor", parse: |parser, value| Ok(Expression::nor(list(parser, "$nor", value)?)) };
+
+fn list(parser: &Parser<'_>, name: &str, value: ValueRef<'_>) -> Result<Vec<Expression>> {
+    let ValueRef::Array(filters) = value else {
+        return Err(Failure::bad_value(format!("{name} must be an array")));
+    };
+    if filters.is_empty() {
+        return Err(Failure::bad_value("$and/$or/$nor must be a nonempty array"));
+    }
+    filters
+        .iter()
+        .map(|filter| match filter {
+            ValueRef::Document(filter) => parser.filter(filter),
+            _ => Err(Failure::bad_value("$or/$and/$nor entries need to be full objects")),
+        })
+        .collect()
+}

@@ -1,0 +1,109 @@
+//! Query operators, one file per operator or family. The tables are the registry: parsers find operators here only,
+//! and a test asks a script of every entry.
+
+mod all;
+mod always;
+pub(crate) mod bits;
+pub(crate) mod bson_type;
+mod comment;
+pub(crate) mod compare;
+pub(crate) mod elem_match;
+mod exists;
+mod expr;
+pub(crate) mod in_list;
+mod integer;
+mod logical;
+pub(crate) mod modulo;
+mod not;
+pub(crate) mod refused;
+pub(crate) mod regex;
+mod size;
+
+use crate::expression::Expression;
+use crate::parse::{Operand, Parser};
+use bunko_bson::ValueRef;
+use bunko_errors::Result;
+
+/// An operator behind a field's name: `{a: {$gt: 1}}`.
+pub(crate) struct FieldOperator {
+    pub name: &'static str,
+    pub parse: fn(&Parser<'_>, &Operand<'_>) -> Result<Expression>,
+}
+
+/// An operator in place of a field's name: `{$or: [...]}`.
+pub(crate) struct TopLevelOperator {
+    pub name: &'static str,
+    pub parse: fn(&Parser<'_>, ValueRef<'_>) -> Result<Expression>,
+}
+
+const FIELD_OPERATORS: &[FieldOperator] = &[
+    compare::EQ,
+    compare::NE,
+    compare::GT,
+    compare::GTE,
+    compare::LT,
+    compare::LTE,
+    in_list::IN,
+    in_list::NIN,
+    not::NOT,
+    exists::EXISTS,
+    bson_type::TYPE,
+    regex::REGEX,
+    regex::OPTIONS,
+    modulo::MOD,
+    size::SIZE,
+    all::ALL,
+    elem_match::ELEM_MATCH,
+    bits::ALL_SET,
+    bits::ALL_CLEAR,
+    bits::ANY_SET,
+    bits::ANY_CLEAR,
+    comment::ON_FIELD,
+];
+
+const TOP_LEVEL_OPERATORS: &[TopLevelOperator] = &[
+    logical::AND,
+    logical::OR,
+    logical::NOR,
+    expr::EXPR,
+    comment::TOP_LEVEL,
+    always::ALWAYS_TRUE,
+    always::ALWAYS_FALSE,
+];
+
+/// The operator of that name behind a field's name.
+pub(crate) fn on_field(name: &str) -> Option<&'static FieldOperator> {
+    FIELD_OPERATORS.iter().find(|operator| operator.name == name)
+}
+
+/// The operator of that name in place of a field's name.
+pub(crate) fn top_level(name: &str) -> Option<&'static TopLevelOperator> {
+    TOP_LEVEL_OPERATORS.iter().find(|operator| operator.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A script `gt-gte.txt` covers `$gt` and `$gte`; those that we refuse stand in `refused.txt`.
+    #[test]
+    fn every_operator_has_a_script() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
+        let covered: Vec<String> = fs::read_dir(directory)
+            .expect("scripts")
+            .filter_map(|entry| {
+                entry.expect("entry").file_name().into_string().ok()?.strip_suffix(".txt").map(str::to_owned)
+            })
+            .flat_map(|topic| topic.split('-').map(|name| format!("${name}")).collect::<Vec<_>>())
+            .collect();
+        let names = FIELD_OPERATORS.iter().map(|operator| operator.name);
+        for name in names.chain(TOP_LEVEL_OPERATORS.iter().map(|operator| operator.name)) {
+            assert!(covered.iter().any(|known| known == name), "no script for {name} in {directory}");
+        }
+        let refusals = fs::read_to_string(format!("{directory}/refused.txt")).expect("refused.txt");
+        for name in refused::names() {
+            assert!(refusals.contains(&format!("{name}:")), "{name} is not in refused.txt");
+        }
+    }
+}

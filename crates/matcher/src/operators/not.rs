@@ -1,0 +1,21 @@
+//! `$not`: the opposite of other operators on the same field, missing fields included.
+
+use super::FieldOperator;
+use crate::expression::Expression;
+use crate::parse::{self, Operand, Parser};
+use bunko_bson::ValueRef;
+use bunko_errors::{Failure, Result};
+
+pub(crate) const NOT: FieldOperator = FieldOperator { name: "$not", parse };
+
+fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
+    let negated = match operand.value {
+        ValueRef::Regex { .. } => parse::literal(operand.path, operand.value)?,
+        ValueRef::Document(condition) if condition.is_empty() => {
+            return Err(Failure::bad_value("$not cannot be empty"));
+        }
+        ValueRef::Document(condition) => parser.operators(operand.path, condition)?,
+        _ => return Err(Failure::bad_value("$not needs a regex or a document")),
+    };
+    Ok(Expression::not(negated))
+}

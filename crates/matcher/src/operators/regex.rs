@@ -1,0 +1,175 @@
+//! `$regex` with `$options`, and regex literals: PCRE2 on strings.
+
+use super::FieldOperator;
+use crate::expression::Expression;
+use crate::parse::Operand;
+use crate::path::Path;
+use bunko_bson::ValueRef;
+use bunko_errors::{ErrorCode, Failure, Result};
+use pcre2::bytes;
+
+pub(crate) const REGEX: FieldOperator = FieldOperator { name: "$regex", parse: |_, operand| parse(operand) };
+
+/// Read by `$regex`; here only its company is checked.
+pub(crate) const OPTIONS: FieldOperator = FieldOperator {
+    name: "$options",
+    parse: |_, operand| match operand.siblings.get("$regex") {
+        Some(_) => Ok(Expression::And(Vec::new())),
+        None => Err(Failure::bad_value("$options needs a $regex")),
+    },
+};
+
+/// Longest pattern, in bytes. Source: MongoDB limits.
+const MAX_PATTERN_BYTES: usize = 16 * 1024;
+/// Most memory that one match may use for backtracking, in bytes.
+const MAX_JIT_STACK_BYTES: usize = 1024 * 1024;
+
+/// A compiled regular expression and its source.
+#[derive(Clone, Debug)]
+pub struct Regex {
+    pattern: String,
+    options: String,
+    compiled: bytes::Regex,
+}
+
+/// What strings have to start with for a pattern to match, and nothing more than that can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegexPrefix {
+    /// All matching strings start with this; never empty.
+    pub literal: String,
+    /// Whether all strings that start so match: a range of keys then answers the query without the regex.
+    pub exact: bool,
+}
+
+impl Regex {
+    /// Compiles a pattern.
+    /// # Errors
+    /// 51091 for a pattern that is too long or invalid, 51108 for an option other than `i`, `m`, `s`, `x`, `u`.
+    pub fn new(pattern: &str, options: &str) -> Result<Self> {
+        if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
+            return Err(Failure::new(ErrorCode(51108), format!("invalid flag in regex options: {unknown}")));
+        }
+        if pattern.len() > MAX_PATTERN_BYTES {
+            return Err(Failure::new(ErrorCode(51091), "Regular expression is invalid: pattern is too large"));
+        }
+        // UTF-8 is always on, which makes `u` a word without effect. PCRE2's own limits on matching (ten million
+        // steps) end a runaway pattern.
+        let compiled = bytes::RegexBuilder::new()
+            .caseless(options.contains('i'))
+            .multi_line(options.contains('m'))
+            .dotall(options.contains('s'))
+            .extended(options.contains('x'))
+            .utf(true)
+            .jit_if_available(true)
+            .max_jit_stack_size(Some(MAX_JIT_STACK_BYTES))
+            .build(pattern)
+            .map_err(|error| {
+                let reason = error.to_string();
+                // The library names itself and the offset first, the server does not.
+                let reason = reason
+                    .rsplit_once("offset ")
+                    .and_then(|(_, rest)| rest.split_once(": "))
+                    .map_or(reason.as_str(), |(_, reason)| reason);
+                Failure::new(ErrorCode(51091), format!("Regular expression is invalid: {reason}"))
+            })?;
+        Ok(Self { pattern: pattern.to_owned(), options: options.to_owned(), compiled })
+    }
+
+    /// The pattern as it was written.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// The options as they were written.
+    pub fn options(&self) -> &str {
+        &self.options
+    }
+
+    /// Whether the pattern matches somewhere in `text`. A match that exceeds its limits is none.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.compiled.is_match(text.as_bytes()).unwrap_or(false)
+    }
+
+    /// Whether a value is a string that matches, or this regex itself.
+    pub(crate) fn matches(&self, value: Option<ValueRef<'_>>) -> bool {
+        match value {
+            Some(ValueRef::String(text) | ValueRef::Symbol(text)) => self.is_match(text),
+            Some(ValueRef::Regex { pattern, options }) => pattern == self.pattern && options == self.options,
+            _ => false,
+        }
+    }
+
+    /// The literal that matching strings start with, for patterns such as `^abc` and `\Aabc`. `None` under the
+    /// options `i`, `m` and `x`, which change what the start means.
+    pub fn prefix(&self) -> Option<RegexPrefix> {
+        if self.options.contains(['i', 'm', 'x']) {
+            return None;
+        }
+        let rest = self.pattern.strip_prefix('^').or_else(|| self.pattern.strip_prefix("\\A"))?;
+        // An alternative would start anew, and finding out whether a bar is quoted is not worth it.
+        if rest.contains('|') {
+            return None;
+        }
+        literal_prefix(rest)
+    }
+}
+
+fn literal_prefix(pattern: &str) -> Option<RegexPrefix> {
+    let mut literal = String::new();
+    let mut rest = pattern;
+    while let Some((character, after)) = literal_character(rest) {
+        // A quantifier that allows none takes its character out of the prefix; one that allows several ends it.
+        match after.as_bytes().first() {
+            Some(b'*' | b'?' | b'{') => break,
+            Some(b'+') => {
+                literal.push(character);
+                rest = after;
+                break;
+            }
+            _ => literal.push(character),
+        }
+        rest = after;
+    }
+    (!literal.is_empty()).then_some(RegexPrefix { literal, exact: matches!(rest, "" | ".*") })
+}
+
+/// The character that a pattern starts with, if it stands for itself, and the pattern behind it.
+fn literal_character(pattern: &str) -> Option<(char, &str)> {
+    let mut characters = pattern.chars();
+    match characters.next()? {
+        '\\' => match characters.next()? {
+            escaped if escaped.is_ascii_punctuation() => Some((escaped, characters.as_str())),
+            _ => None,
+        },
+        '^' | '$' | '.' | '[' | '(' | ')' | '*' | '+' | '?' | '{' => None,
+        character => Some((character, characters.as_str())),
+    }
+}
+
+/// A regex match at a path.
+pub(crate) fn expression(path: &Path, pattern: &str, options: &str) -> Result<Expression> {
+    Ok(Expression::Regex { path: path.clone(), regex: Regex::new(pattern, options)? })
+}
+
+fn parse(operand: &Operand<'_>) -> Result<Expression> {
+    let given = match operand.siblings.get("$options") {
+        None => None,
+        Some(ValueRef::String(options)) => Some(options),
+        Some(_) => return Err(Failure::bad_value("$options has to be a string")),
+    };
+    let (pattern, options) = match operand.value {
+        ValueRef::String(pattern) => (pattern, given.unwrap_or("")),
+        ValueRef::Regex { pattern, options: "" } => (pattern, given.unwrap_or("")),
+        ValueRef::Regex { .. } if given.is_some() => {
+            return Err(Failure::new(ErrorCode(51075), "options set in both $regex and $options"));
+        }
+        ValueRef::Regex { pattern, options } => (pattern, options),
+        _ => return Err(Failure::bad_value("$regex has to be a string")),
+    };
+    for (text, what) in [(pattern, "Regular expression"), (options, "Regular expression options string")] {
+        if text.contains('\0') {
+            return Err(Failure::bad_value(format!("{what} cannot contain an embedded null byte")));
+        }
+    }
+    expression(operand.path, pattern, options)
+}

@@ -1,0 +1,14 @@
+//! `$size`: the number of an array's elements.
+
+use super::{FieldOperator, integer};
+use crate::expression::Expression;
+use bunko_errors::Failure;
+
+pub(crate) const SIZE: FieldOperator = FieldOperator {
+    name: "$size",
+    parse: |_, operand| {
+        let size = integer::non_negative(operand.name, operand.value)
+            .map_err(|reason| Failure::bad_value(format!("Failed to parse $size. {reason}")))?;
+        Ok(Expression::Size { path: operand.path.clone(), size })
+    },
+};

@@ -1,0 +1,106 @@
+//! From a filter document to the tree. Operators parse their own operands; see [`crate::operators`].
+
+use crate::expression::{ExprCompiler, ExprPredicate, Expression};
+use crate::operators::{self, compare, regex};
+use crate::path::Path;
+use bunko_bson::{DocumentRef, Element, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
+
+/// What one filter's operators are parsed with.
+#[derive(Clone, Copy)]
+pub(crate) struct Parser<'p> {
+    pub compiler: &'p dyn ExprCompiler,
+    pub level: Level,
+}
+
+/// What the filter being parsed applies to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// A whole document.
+    Document,
+    /// An element under `$elemMatch`, where nothing may refer to the whole document.
+    Element,
+}
+
+/// An operator's operand and what stands around it.
+pub(crate) struct Operand<'a> {
+    pub name: &'static str,
+    pub path: &'a Path,
+    pub value: ValueRef<'a>,
+    /// The document that the operator stands in: `$regex` and `$options` look for each other.
+    pub siblings: DocumentRef<'a>,
+}
+
+impl<'p> Parser<'p> {
+    pub fn new(compiler: &'p dyn ExprCompiler) -> Self {
+        Self { compiler, level: Level::Document }
+    }
+
+    /// The parser for what stands inside `$elemMatch`.
+    pub fn inside_element(&self) -> Self {
+        Self { level: Level::Element, ..*self }
+    }
+
+    /// A filter: all of its fields and top-level operators.
+    pub fn filter(&self, filter: DocumentRef<'_>) -> Result<Expression> {
+        let children = filter.iter().map(|element| self.entry(element)).collect::<Result<_>>()?;
+        Ok(Expression::and(children))
+    }
+
+    fn entry(&self, entry: Element<'_>) -> Result<Expression> {
+        if is_operator(entry.name) {
+            return match operators::top_level(entry.name) {
+                Some(operator) => (operator.parse)(self, entry.value),
+                None => Err(operators::refused::failure(entry.name)
+                    .unwrap_or_else(|| Failure::bad_value(format!("unknown top level operator: {}", entry.name)))),
+            };
+        }
+        let path = Path::parse(entry.name);
+        match entry.value {
+            ValueRef::Document(condition) if holds_operators(condition) => self.operators(&path, condition),
+            value => literal(&path, value),
+        }
+    }
+
+    /// All operators of `{$gt: 1, $lt: 5}`, applied to one path.
+    pub fn operators(&self, path: &Path, condition: DocumentRef<'_>) -> Result<Expression> {
+        let mut children = Vec::new();
+        for element in condition {
+            let Some(operator) = operators::on_field(element.name) else {
+                return Err(operators::refused::failure(element.name)
+                    .unwrap_or_else(|| Failure::bad_value(format!("unknown operator: {}", element.name))));
+            };
+            let operand = Operand { name: operator.name, path, value: element.value, siblings: condition };
+            children.push((operator.parse)(self, &operand)?);
+        }
+        Ok(Expression::and(children))
+    }
+}
+
+/// A value in place of operators: a regex is matched, anything else is compared.
+pub(crate) fn literal(path: &Path, value: ValueRef<'_>) -> Result<Expression> {
+    match value {
+        ValueRef::Regex { pattern, options } => regex::expression(path, pattern, options),
+        value => compare::equal(path, value),
+    }
+}
+
+/// Whether a document is a list of operators rather than a value: its first field tells.
+pub(crate) fn holds_operators(document: DocumentRef<'_>) -> bool {
+    document.first().is_some_and(|first| is_operator(first.name))
+}
+
+fn is_operator(name: &str) -> bool {
+    // The fields of a DBRef start with a dollar and are fields none the less.
+    name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db")
+}
+
+/// Refuses `$expr`: for contexts that have no whole document, and for callers that bring no compiler.
+pub(crate) struct NoExpr;
+
+impl ExprCompiler for NoExpr {
+    fn compile(&self, _expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
+        Err(Failure::new(ErrorCode::QUERY_FEATURE_NOT_ALLOWED, "$expr is not allowed in this context"))
+    }
+}

@@ -1,0 +1,247 @@
+//! Dotted paths and the values that a document holds at them.
+
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use std::fmt;
+
+/// One step of a path: a field's name that may be an array index as well.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Component {
+    name: Box<str>,
+    index: Option<usize>,
+}
+
+impl Component {
+    fn parse(name: &str) -> Self {
+        // "01" is a field's name only: an array's own names have no leading zeros.
+        let canonical = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
+        Self { name: name.into(), index: if canonical { name.parse().ok() } else { None } }
+    }
+
+    /// The field's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The array index that the name spells, if it is all digits without a leading zero.
+    pub fn index(&self) -> Option<usize> {
+        self.index
+    }
+}
+
+/// A dotted path, split once. Without components it stands for the tested value itself, as inside
+/// `{$elemMatch: {$gt: 1}}`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Path {
+    text: Box<str>,
+    components: Vec<Component>,
+}
+
+impl Path {
+    /// Splits at the dots; `""` and `"a."` name the empty field, as in MongoDB.
+    pub fn parse(text: &str) -> Self {
+        Self { text: text.into(), components: text.split('.').map(Component::parse).collect() }
+    }
+
+    /// The tested value itself.
+    pub(crate) fn itself() -> Self {
+        Self { text: "".into(), components: Vec::new() }
+    }
+
+    /// The path as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The steps, outermost first.
+    pub fn components(&self) -> &[Component] {
+        &self.components
+    }
+
+    /// Whether this stands for the tested value itself.
+    pub fn is_itself(&self) -> bool {
+        self.components.is_empty()
+    }
+
+    /// The path below its first component.
+    pub(crate) fn below_first(&self) -> Self {
+        match self.text.split_once('.') {
+            Some((_, below)) => Self::parse(below),
+            None => Self::itself(),
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.text)
+    }
+}
+
+/// Which values an array at the end of a path stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// Each element, then the array itself: what most operators test.
+    ElementsAndWhole,
+    /// The array itself only: `$size` and `$elemMatch`.
+    Whole,
+}
+
+/// Whether one value at a path matches: `None` for a missing one, and the index in the outermost array on the way.
+pub(crate) trait Test: FnMut(Option<ValueRef<'_>>, Option<usize>) -> bool {}
+impl<F: FnMut(Option<ValueRef<'_>>, Option<usize>) -> bool> Test for F {}
+
+/// What a filter is matched against.
+pub(crate) trait Subject: Copy {
+    /// Tests the values at `path` in order until one matches.
+    fn any(self, path: &Path, leaves: Leaves, test: &mut impl Test) -> bool;
+
+    /// The whole document, if the subject is one: what `$expr` reads.
+    fn document(&self) -> Option<DocumentRef<'_>>;
+}
+
+impl Subject for DocumentRef<'_> {
+    #[inline]
+    fn any(self, path: &Path, leaves: Leaves, test: &mut impl Test) -> bool {
+        visit_document(path.components(), self, None, leaves, test)
+    }
+
+    fn document(&self) -> Option<DocumentRef<'_>> {
+        Some(*self)
+    }
+}
+
+/// A value that stands for a field: arrays inside it are traversed as a document's are.
+#[derive(Clone, Copy)]
+pub(crate) struct AsField<'a>(pub ValueRef<'a>);
+
+impl Subject for AsField<'_> {
+    fn any(self, path: &Path, leaves: Leaves, test: &mut impl Test) -> bool {
+        visit_value(path.components(), Some(self.0), None, leaves, test)
+    }
+
+    fn document(&self) -> Option<DocumentRef<'_>> {
+        None
+    }
+}
+
+/// One element of an array under `{$elemMatch: {$op: ...}}`, which looks into no further array.
+#[derive(Clone, Copy)]
+pub(crate) struct AsElement<'a>(pub ValueRef<'a>);
+
+impl Subject for AsElement<'_> {
+    fn any(self, path: &Path, _leaves: Leaves, test: &mut impl Test) -> bool {
+        debug_assert!(path.is_itself(), "conditions on elements name no field");
+        test(Some(self.0), None)
+    }
+
+    fn document(&self) -> Option<DocumentRef<'_>> {
+        None
+    }
+}
+
+fn visit_document(
+    path: &[Component],
+    document: DocumentRef<'_>,
+    outer: Option<usize>,
+    leaves: Leaves,
+    test: &mut impl Test,
+) -> bool {
+    let Some((first, rest)) = path.split_first() else {
+        return test(Some(ValueRef::Document(document)), outer);
+    };
+    visit_value(rest, document.get(first.name()), outer, leaves, test)
+}
+
+fn visit_value(
+    rest: &[Component],
+    value: Option<ValueRef<'_>>,
+    outer: Option<usize>,
+    leaves: Leaves,
+    test: &mut impl Test,
+) -> bool {
+    match value {
+        Some(ValueRef::Array(array)) if rest.is_empty() => visit_leaf_array(array, outer, leaves, test),
+        Some(ValueRef::Array(array)) => visit_array(rest, array, outer, leaves, test),
+        value if rest.is_empty() => test(value, outer),
+        Some(ValueRef::Document(document)) => visit_document(rest, document, outer, leaves, test),
+        // A path that runs into a scalar is missing.
+        _ => test(None, outer),
+    }
+}
+
+fn visit_leaf_array(array: ArrayRef<'_>, outer: Option<usize>, leaves: Leaves, test: &mut impl Test) -> bool {
+    if leaves == Leaves::ElementsAndWhole {
+        for (index, element) in array.iter().enumerate() {
+            if test(Some(element), outer.or(Some(index))) {
+                return true;
+            }
+        }
+    }
+    test(Some(ValueRef::Array(array)), outer)
+}
+
+/// An array in the middle of a path: its documents are entered by name, and a numeric component also picks one
+/// element. Elements that are neither yield nothing, not even "missing": `{"a.b": null}` does not match `{a: [1]}`.
+fn visit_array(
+    rest: &[Component],
+    array: ArrayRef<'_>,
+    outer: Option<usize>,
+    leaves: Leaves,
+    test: &mut impl Test,
+) -> bool {
+    let (next, below) = (rest[0].index(), &rest[1..]);
+    for (index, element) in array.iter().enumerate() {
+        let outer = outer.or(Some(index));
+        if let ValueRef::Document(document) = element
+            && visit_document(rest, document, outer, leaves, test)
+        {
+            return true;
+        }
+        if next == Some(index) && visit_indexed(below, element, outer, leaves, test) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The element that a numeric component picked. At the end of the path it is tested whole: `{"a.0": 1}` does not
+/// match `{a: [[1]]}`.
+fn visit_indexed(
+    below: &[Component],
+    element: ValueRef<'_>,
+    outer: Option<usize>,
+    leaves: Leaves,
+    test: &mut impl Test,
+) -> bool {
+    match element {
+        element if below.is_empty() => test(Some(element), outer),
+        ValueRef::Document(document) => visit_document(below, document, outer, leaves, test),
+        ValueRef::Array(array) => visit_array(below, array, outer, leaves, test),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_canonical_numbers_are_indexes() {
+        let path = Path::parse("a.0.10.01.-1.99999999999999999999.");
+        let indexes: Vec<_> = path.components().iter().map(Component::index).collect();
+        assert_eq!(indexes, [None, Some(0), Some(10), None, None, None, None]);
+        assert_eq!(path.components().last().expect("seven").name(), "");
+    }
+
+    #[test]
+    fn below_the_last_component_is_the_value_itself() {
+        assert!(Path::parse("x").below_first().is_itself());
+        assert_eq!(Path::parse("x.a.b").below_first(), Path::parse("a.b"));
+    }
+}

@@ -1,0 +1,97 @@
+//! Runs `tests/scripts`: what filters mean and how they fail, in files to be read.
+//!
+//! - `match`: a filter, then documents; says of each whether it matches.
+//! - `position`: the same, with the index that the positional operator `$` stands for.
+//! - `parse`: filters; prints each in normal form, or its error.
+//! - `pull`: a condition of `$pull`, then array elements.
+//! - `array-filter`: an entry of `arrayFilters`, then array elements.
+//! - `prefix`: regular expressions; prints what the planner may assume of matching strings.
+
+use bunko_bson::{DocumentBuf, Value, ValueRef};
+use bunko_errors::Failure;
+use bunko_matcher::{ArrayFilter, ElementFilter, Filter, Regex};
+use bunko_testkit::{script, shell};
+
+#[test]
+fn scripts() {
+    script::run("tests/scripts", |case| {
+        let mut lines = case.input.lines();
+        let output: Vec<String> = match case.directive.as_str() {
+            "parse" => lines.map(parse).collect(),
+            "prefix" => lines.map(prefix).collect(),
+            directive => {
+                let first = lines.next().expect("a filter");
+                match matcher(directive, first) {
+                    Ok(matches) => lines.map(matches).collect(),
+                    Err(failure) => vec![show(&failure)],
+                }
+            }
+        };
+        output.join("\n")
+    });
+}
+
+type Matcher = Box<dyn Fn(&str) -> String>;
+
+fn matcher(directive: &str, source: &str) -> Result<Matcher, Failure> {
+    Ok(match directive {
+        "match" => {
+            let filter = Filter::parse(document(source).as_ref())?;
+            Box::new(move |line| filter.matches(document(line).as_ref()).to_string())
+        }
+        "position" => {
+            let filter = Filter::parse(document(source).as_ref())?;
+            Box::new(move |line| match filter.matches_with_position(document(line).as_ref()) {
+                Ok(None) => "no match".to_owned(),
+                Ok(Some(position)) => {
+                    position.index.map_or_else(|| "match".to_owned(), |index| format!("match at {index}"))
+                }
+                Err(failure) => show(&failure),
+            })
+        }
+        "pull" => {
+            let filter = ElementFilter::parse(value(source).as_ref())?;
+            Box::new(move |line| filter.matches(value(line).as_ref()).to_string())
+        }
+        "array-filter" => {
+            let filter = ArrayFilter::parse(document(source).as_ref())?;
+            Box::new(move |line| format!("$[{}] {}", filter.identifier(), filter.matches(value(line).as_ref())))
+        }
+        unknown => panic!("unknown directive {unknown}"),
+    })
+}
+
+/// A filter's normal form, which has to parse to itself.
+fn parse(line: &str) -> String {
+    let normal = |source: &DocumentBuf| Filter::parse(source.as_ref()).map(|filter| filter.to_document());
+    match normal(&document(line)) {
+        Ok(once) => {
+            let twice = normal(&once).expect("a normal form is a filter");
+            assert_eq!(once, twice, "the normal form of {line} is not its own");
+            shell::print(ValueRef::Document(once.as_ref()))
+        }
+        Err(failure) => show(&failure),
+    }
+}
+
+fn prefix(line: &str) -> String {
+    let Value::Regex { pattern, options } = value(line) else { panic!("{line} is no regex") };
+    match Regex::new(&pattern, &options).map(|regex| regex.prefix()) {
+        Ok(None) => "none".to_owned(),
+        Ok(Some(prefix)) if prefix.exact => format!("exactly {:?}", prefix.literal),
+        Ok(Some(prefix)) => format!("at least {:?}", prefix.literal),
+        Err(failure) => show(&failure),
+    }
+}
+
+fn show(failure: &Failure) -> String {
+    format!("{} ({}): {}", failure.code().name(), failure.code().0, failure.message())
+}
+
+fn document(line: &str) -> DocumentBuf {
+    shell::parse_document(line).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+fn value(line: &str) -> Value {
+    shell::parse_value(line).unwrap_or_else(|error| panic!("{line}: {error}"))
+}

@@ -1,0 +1,55 @@
+//! The array filters of one update, by identifier.
+
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_errors::{Failure, Result};
+use bunko_matcher::ArrayFilter;
+
+use crate::printed::Printed;
+
+/// Filters in the order given, and which of them a path has named.
+#[derive(Debug, Default)]
+pub(crate) struct ArrayFilters {
+    filters: Vec<ArrayFilter>,
+    used: Vec<bool>,
+}
+
+impl ArrayFilters {
+    /// # Errors
+    /// What the filter's own parser answers; `FailedToParse` for an identifier that two filters claim.
+    pub fn parse(documents: &[DocumentRef<'_>]) -> Result<Self> {
+        let mut filters: Vec<ArrayFilter> = Vec::with_capacity(documents.len());
+        for document in documents {
+            let filter = ArrayFilter::parse(*document)?;
+            if filters.iter().any(|other| other.identifier() == filter.identifier()) {
+                let identifier = filter.identifier();
+                let message = format!("Found multiple array filters with the same top-level field name {identifier}");
+                return Err(Failure::failed_to_parse(message));
+            }
+            filters.push(filter);
+        }
+        Ok(Self { used: vec![false; filters.len()], filters })
+    }
+
+    /// The position of the filter with that identifier, which counts as used from now on.
+    pub fn find(&mut self, identifier: &str) -> Option<usize> {
+        let position = self.filters.iter().position(|filter| filter.identifier() == identifier)?;
+        self.used[position] = true;
+        Some(position)
+    }
+
+    /// # Errors
+    /// `FailedToParse` names the first filter that no path of `update` uses.
+    pub fn check_all_used(&self, update: DocumentRef<'_>) -> Result<()> {
+        let Some(unused) = self.used.iter().position(|used| !used) else { return Ok(()) };
+        let identifier = self.filters[unused].identifier();
+        Err(Failure::failed_to_parse(format!(
+            "The array filter for identifier '{identifier}' was not used in the update {}",
+            Printed(update.into())
+        )))
+    }
+
+    /// Whether the filter at that position matches an array's element.
+    pub fn matches(&self, position: usize, element: ValueRef<'_>) -> bool {
+        self.filters[position].matches(element)
+    }
+}

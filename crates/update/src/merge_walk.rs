@@ -1,0 +1,333 @@
+//! Applies a trie: walks it and the document side by side and writes the next document.
+//!
+//! What no path touches is copied as byte ranges; only values at the trie's leaves are encoded anew. The rejected
+//! design, a mutable tree of the whole document, costs an allocation per field before the first operator runs.
+
+use crate::dotted_path::{Trail, as_index};
+use crate::encoded::{Encoded, EncodedElements};
+use crate::immutable_id::{self, ID};
+use crate::nesting;
+use crate::operators::{BlockedPath, Effect, Modifier, Scene};
+use crate::printed::PrintedElement;
+use crate::trie::{Elements, Fields, Node, Trie};
+use crate::update::{ApplyContext, Insertion, dollar_prefixed};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef, Writer};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::borrow::Cow;
+
+/// How many nulls one path may put between an array's end and a new element.
+const PADDING_COUNT_MAX: usize = 1_500_000;
+/// Room for what a typical update adds, so that the result is written without growing, in bytes.
+const GROWTH_BYTES: usize = 128;
+/// Length of the length in front of a document, in bytes.
+const LENGTH_BYTES: usize = 4;
+
+/// What holds the value at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Document,
+    Array,
+}
+
+/// One application of a trie to a document.
+pub(crate) struct MergeWalk<'a> {
+    trie: &'a Trie,
+    document: DocumentRef<'a>,
+    context: &'a ApplyContext,
+    id_is_fixed: bool,
+    changed: bool,
+    output: Vec<u8>,
+}
+
+impl<'a> MergeWalk<'a> {
+    /// The next document; `None` where nothing changes.
+    pub fn run(trie: &'a Trie, document: DocumentRef<'a>, context: &'a ApplyContext) -> Result<Option<DocumentBuf>> {
+        let mut walk = Self {
+            trie,
+            document,
+            context,
+            id_is_fixed: context.insert == Insertion::No || document.get(ID).is_some(),
+            changed: false,
+            output: Vec::with_capacity(document.len_bytes() + GROWTH_BYTES),
+        };
+        walk.document(&trie.root, document, None)?;
+        Ok(walk.changed.then(|| DocumentBuf::from_trusted(walk.output)))
+    }
+
+    /// Writes a document, its fields modified in their places and those that it lacks appended.
+    fn document(&mut self, fields: &Fields, document: DocumentRef<'_>, trail: Option<&Trail<'_>>) -> Result<()> {
+        let fields = self.resolve(fields, trail)?;
+        let bytes = document.as_bytes();
+        let start = self.open();
+        let mut copied = LENGTH_BYTES;
+        let mut met = vec![false; fields.named.len()];
+        let mut left = met.len();
+        for element in EncodedElements::new(document) {
+            let child = fields.named.iter().zip(&met).position(|((name, _), met)| !met && name == element.name);
+            let Some(child) = child else { continue };
+            met[child] = true;
+            self.output.extend_from_slice(&bytes[copied..element.start]);
+            copied = element.end();
+            self.existing(&fields.named[child].1, &element, Holder::Document, &Trail::below(trail, element.name))?;
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+        self.output.extend_from_slice(&bytes[copied..bytes.len() - 1]);
+        for ((name, node), _) in fields.named.iter().zip(met).filter(|(_, met)| !met) {
+            self.missing(node, &Trail::below(trail, name))?;
+        }
+        self.close(start);
+        Ok(())
+    }
+
+    /// Writes an array, elements modified by index, padded where an index lies behind its end.
+    fn array(&mut self, fields: &Fields, array: ArrayRef<'_>, trail: &Trail<'_>) -> Result<()> {
+        let fields = self.resolve(fields, Some(trail))?;
+        let mut children = Vec::with_capacity(fields.named.len());
+        for (name, node) in &fields.named {
+            match as_index(name) {
+                Some(index) => children.push((index, name, node)),
+                None => self.blocked(node, array.into(), trail, &Trail::below(Some(trail), name))?,
+            }
+        }
+        let bytes = array.as_document().as_bytes();
+        let start = self.open();
+        let mut copied = LENGTH_BYTES;
+        let mut count = 0;
+        // Names order by value where they are indexes, so the children come as the elements do.
+        let mut children = children.into_iter().peekable();
+        for (index, element) in EncodedElements::new(array.as_document()).enumerate() {
+            if children.peek().is_none() {
+                break;
+            }
+            count = index + 1;
+            let Some((_, name, node)) = children.next_if(|(wanted, ..)| *wanted == index) else { continue };
+            self.output.extend_from_slice(&bytes[copied..element.start]);
+            copied = element.end();
+            self.existing(node, &element, Holder::Array, &Trail::below(Some(trail), name))?;
+        }
+        self.output.extend_from_slice(&bytes[copied..bytes.len() - 1]);
+        for (index, name, node) in children {
+            let below = Trail::below(Some(trail), name);
+            if self.creates(node, &below)? {
+                self.pad(count, index)?;
+                self.missing(node, &below)?;
+                count = index + 1;
+            }
+        }
+        self.close(start);
+        Ok(())
+    }
+
+    /// Writes an array, all elements or those that filters match modified.
+    fn elements(&mut self, elements: &Elements, array: ArrayRef<'_>, trail: &Trail<'_>) -> Result<()> {
+        let bytes = array.as_document().as_bytes();
+        let start = self.open();
+        let mut copied = LENGTH_BYTES;
+        for element in EncodedElements::new(array.as_document()) {
+            let below = Trail::below(Some(trail), element.name);
+            let filtered = elements.filtered.iter();
+            let matching = filtered.filter(|(filter, _)| self.trie.filters.matches(*filter, element.value));
+            let mut nodes = elements.every.as_deref().into_iter().chain(matching.map(|(_, node)| node));
+            let Some(first) = nodes.next() else { continue };
+            let node =
+                nodes.try_fold(Cow::Borrowed(first), |merged, node| merged.merge(node, &below).map(Cow::Owned))?;
+            self.output.extend_from_slice(&bytes[copied..element.start]);
+            copied = element.end();
+            self.existing(&node, &element, Holder::Array, &below)?;
+        }
+        self.output.extend_from_slice(&bytes[copied..bytes.len() - 1]);
+        self.close(start);
+        Ok(())
+    }
+
+    /// Puts the child below `$` under the position that the query matched.
+    fn resolve<'f>(&self, fields: &'f Fields, trail: Option<&Trail<'_>>) -> Result<Cow<'f, Fields>> {
+        let Some(positional) = &fields.positional else { return Ok(Cow::Borrowed(fields)) };
+        let Some(position) = self.context.matched_position else {
+            let message = "The positional operator did not find the match needed from the query.";
+            return Err(Failure::bad_value(message));
+        };
+        let name = position.to_string();
+        let mut resolved = Fields { named: fields.named.clone(), positional: None };
+        resolved.merge_child(&name, positional, &Trail::below(trail, &name))?;
+        Ok(Cow::Owned(resolved))
+    }
+
+    /// Writes what becomes of an element that is there.
+    fn existing(&mut self, node: &Node, element: &Encoded<'_>, holder: Holder, trail: &Trail<'_>) -> Result<()> {
+        match (node, element.value) {
+            (Node::Leaf(modifier), _) => self.leaf(modifier.as_ref(), element, holder, trail),
+            (Node::Fields(fields), ValueRef::Document(document)) => {
+                self.output.extend_from_slice(element.header());
+                self.document(fields, document, Some(trail))
+            }
+            (Node::Fields(fields), ValueRef::Array(array)) => {
+                self.output.extend_from_slice(element.header());
+                self.array(fields, array, trail)
+            }
+            (Node::Fields(fields), scalar) => {
+                for (name, child) in &self.resolve(fields, Some(trail))?.named {
+                    self.blocked(child, scalar, trail, &Trail::below(Some(trail), name))?;
+                }
+                self.output.extend_from_slice(element.bytes);
+                Ok(())
+            }
+            (Node::Elements(elements), ValueRef::Array(array)) => {
+                self.output.extend_from_slice(element.header());
+                self.elements(elements, array, trail)
+            }
+            (Node::Elements(_), value) => {
+                let element = PrintedElement { name: trail.name(), value };
+                Err(Failure::bad_value(format!("Cannot apply array updates to non-array element {element}")))
+            }
+        }
+    }
+
+    fn leaf(
+        &mut self,
+        modifier: &dyn Modifier,
+        element: &Encoded<'_>,
+        holder: Holder,
+        trail: &Trail<'_>,
+    ) -> Result<()> {
+        let start = self.output.len();
+        let scene = Scene { document: self.document, context: self.context, trail };
+        match modifier.modify(Some(element.value), &scene)? {
+            Effect::Keep => self.output.extend_from_slice(element.bytes),
+            Effect::Set(value) => self.put(element.name, value, trail)?,
+            Effect::Make(value) => self.put(element.name, value.as_ref(), trail)?,
+            Effect::Remove if holder == Holder::Array => self.put(element.name, ValueRef::Null, trail)?,
+            Effect::Remove => {}
+        }
+        if self.output[start..] == *element.bytes { Ok(()) } else { self.note_change(trail) }
+    }
+
+    /// Writes an element that is not there yet, if `node` creates anything.
+    fn missing(&mut self, node: &Node, trail: &Trail<'_>) -> Result<()> {
+        match node {
+            Node::Leaf(modifier) => {
+                let scene = Scene { document: self.document, context: self.context, trail };
+                match modifier.modify(None, &scene)? {
+                    Effect::Keep | Effect::Remove => return Ok(()),
+                    Effect::Set(value) => self.put(trail.name(), value, trail)?,
+                    Effect::Make(value) => self.put(trail.name(), value.as_ref(), trail)?,
+                }
+                self.note_change(trail)
+            }
+            Node::Fields(fields) => {
+                let before = self.output.len();
+                self.output.push(Type::Document as u8);
+                self.output.extend_from_slice(trail.name().as_bytes());
+                self.output.push(0);
+                let start = self.open();
+                for (name, child) in &self.resolve(fields, Some(trail))?.named {
+                    self.missing(child, &Trail::below(Some(trail), name))?;
+                }
+                if self.output.len() == start + LENGTH_BYTES {
+                    self.output.truncate(before);
+                } else {
+                    self.close(start);
+                }
+                Ok(())
+            }
+            Node::Elements(_) => Err(no_array_at(trail)),
+        }
+    }
+
+    /// Whether [`Self::missing`] would write anything.
+    fn creates(&self, node: &Node, trail: &Trail<'_>) -> Result<bool> {
+        match node {
+            Node::Leaf(modifier) => {
+                let scene = Scene { document: self.document, context: self.context, trail };
+                Ok(matches!(modifier.modify(None, &scene)?, Effect::Set(_) | Effect::Make(_)))
+            }
+            Node::Fields(fields) => {
+                for (name, child) in &self.resolve(fields, Some(trail))?.named {
+                    if self.creates(child, &Trail::below(Some(trail), name))? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Node::Elements(_) => Err(no_array_at(trail)),
+        }
+    }
+
+    /// Answers for `node` below a value that cannot hold the next part of its path: a scalar, or an array where the
+    /// part is no index. `holder` is that value's trail.
+    fn blocked(&self, node: &Node, value: ValueRef<'_>, holder: &Trail<'_>, trail: &Trail<'_>) -> Result<()> {
+        let modifier = match node {
+            Node::Leaf(modifier) => modifier,
+            Node::Fields(fields) => {
+                let fields = self.resolve(fields, Some(trail))?;
+                return fields.named.iter().try_for_each(|(name, child)| {
+                    self.blocked(child, value, holder, &Trail::below(Some(trail), name))
+                });
+            }
+            Node::Elements(_) => return Err(no_array_at(trail)),
+        };
+        let element = PrintedElement { name: holder.name(), value };
+        let part = trail.name_at(holder.depth());
+        let scene = Scene { document: self.document, context: self.context, trail };
+        let message = match modifier.modify(None, &scene)? {
+            Effect::Set(_) | Effect::Make(_) => format!("Cannot create field '{part}' in element {{{element}}}"),
+            Effect::Keep | Effect::Remove if modifier.on_blocked_path() == BlockedPath::Refused => {
+                format!("Cannot use the part ({part}) of ({trail}) to traverse the element ({{{element}}})")
+            }
+            Effect::Keep | Effect::Remove => return Ok(()),
+        };
+        Err(Failure::new(ErrorCode::PATH_NOT_VIABLE, message))
+    }
+
+    fn note_change(&mut self, trail: &Trail<'_>) -> Result<()> {
+        self.changed = true;
+        if self.id_is_fixed && trail.root_name() == ID { Err(immutable_id::modified_by(trail)) } else { Ok(()) }
+    }
+
+    /// Writes an element whose value an operator gave.
+    fn put(&mut self, name: &str, value: ValueRef<'_>, trail: &Trail<'_>) -> Result<()> {
+        if trail.root_name().starts_with('$') {
+            return Err(dollar_prefixed(trail.root_name(), &trail.to_string()));
+        }
+        nesting::check(value, trail.depth())?;
+        let start = self.output.len();
+        // A writer opens a document of its own; its length goes again at once.
+        Writer::new(&mut self.output).append(name, value);
+        self.output.drain(start..start + LENGTH_BYTES);
+        Ok(())
+    }
+
+    /// Fills an array of `count` elements with nulls up to `index`.
+    fn pad(&mut self, count: usize, index: usize) -> Result<()> {
+        if index - count > PADDING_COUNT_MAX {
+            let message = format!("can't backfill more than {PADDING_COUNT_MAX} elements");
+            return Err(Failure::new(ErrorCode::CANNOT_BACKFILL_ARRAY, message));
+        }
+        for position in count..index {
+            self.output.push(Type::Null as u8);
+            self.output.extend_from_slice(position.to_string().as_bytes());
+            self.output.push(0);
+        }
+        Ok(())
+    }
+
+    /// Opens a document at the output's end; its length is written by [`Self::close`].
+    fn open(&mut self) -> usize {
+        let start = self.output.len();
+        self.output.extend_from_slice(&[0; LENGTH_BYTES]);
+        start
+    }
+
+    fn close(&mut self, start: usize) {
+        self.output.push(0);
+        let length = ((self.output.len() - start) as u32).to_le_bytes();
+        self.output[start..start + LENGTH_BYTES].copy_from_slice(&length);
+    }
+}
+
+fn no_array_at(trail: &Trail<'_>) -> Failure {
+    Failure::bad_value(format!("The path '{trail}' must exist in the document in order to apply array updates."))
+}

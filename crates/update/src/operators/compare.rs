@@ -1,0 +1,21 @@
+//! What `$min` and `$max` share.
+
+use super::{Effect, Modifier, Scene};
+use bunko_bson::{Value, ValueRef, order};
+use bunko_errors::Result;
+use std::cmp::Ordering;
+
+/// Sets `value` where it compares to the current one as `wanted`, or where there is none.
+#[derive(Debug)]
+pub(super) struct Compare {
+    pub value: Value,
+    pub wanted: Ordering,
+}
+
+impl Modifier for Compare {
+    fn modify<'a>(&'a self, current: Option<ValueRef<'a>>, _scene: &Scene<'a>) -> Result<Effect<'a>> {
+        let value = self.value.as_ref();
+        let replaces = current.is_none_or(|current| order::compare(value, current) == self.wanted);
+        Ok(if replaces { Effect::Set(value) } else { Effect::Keep })
+    }
+}

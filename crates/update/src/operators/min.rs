@@ -1,0 +1,14 @@
+//! `$min`: lowers a value to a bound, in the order of all types.
+
+use super::Operator;
+use super::compare::Compare;
+use crate::trie::Plan;
+use bunko_bson::Element;
+use bunko_errors::Result;
+use std::cmp::Ordering;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$min", parse };
+
+fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
+    plan.modify(field.name, Compare { value: field.value.to_value(), wanted: Ordering::Less })
+}

@@ -1,0 +1,150 @@
+//! The update operators: one file and one line in [`OPERATORS`] each.
+
+mod add_to_set;
+mod arithmetic;
+mod array_cull;
+mod bit;
+mod compare;
+mod current_date;
+mod inc;
+mod max;
+mod min;
+mod mul;
+mod pop;
+mod pull;
+mod pull_all;
+mod push;
+mod push_sort;
+mod rename;
+mod set;
+mod set_on_insert;
+mod unset;
+
+use crate::dotted_path::Trail;
+use crate::printed::{Printed, PrintedElement};
+use crate::trie::Plan;
+use crate::update::ApplyContext;
+use bunko_bson::{DocumentRef, Element, Value, ValueRef};
+use bunko_errors::{Failure, Result};
+use std::fmt;
+
+pub(crate) use set::Set;
+
+/// An update operator as the table lists it.
+struct Operator {
+    name: &'static str,
+    /// Parses one `path: argument` below the operator into the plan.
+    parse: fn(&mut Plan, Element<'_>) -> Result<()>,
+}
+
+const OPERATORS: &[Operator] = &[
+    add_to_set::OPERATOR,
+    bit::OPERATOR,
+    current_date::OPERATOR,
+    inc::OPERATOR,
+    max::OPERATOR,
+    min::OPERATOR,
+    mul::OPERATOR,
+    pop::OPERATOR,
+    pull::OPERATOR,
+    pull_all::OPERATOR,
+    push::OPERATOR,
+    rename::OPERATOR,
+    set::OPERATOR,
+    set_on_insert::OPERATOR,
+    unset::OPERATOR,
+];
+
+/// Parses one operator with all its paths into the plan.
+/// # Errors
+/// `FailedToParse` for an unknown name or an argument that is no document; what the operator's own parser answers.
+pub(crate) fn parse(plan: &mut Plan, modifier: Element<'_>) -> Result<()> {
+    let Some(operator) = OPERATORS.iter().find(|operator| operator.name == modifier.name) else {
+        return Err(Failure::failed_to_parse(format!(
+            "Unknown modifier: {}. Expected a valid update modifier or pipeline-style update specified as an array",
+            modifier.name
+        )));
+    };
+    let ValueRef::Document(paths) = modifier.value else {
+        return Err(Failure::failed_to_parse(format!(
+            "Modifiers operate on fields but we found type {} instead. For example: {{$mod: {{<field>: ...}}}} not {{{}}}",
+            modifier.value.kind().alias(),
+            PrintedElement::from(modifier)
+        )));
+    };
+    paths.iter().try_for_each(|path| (operator.parse)(plan, path))
+}
+
+/// One operator with its argument, at one path.
+pub(crate) trait Modifier: fmt::Debug + Send + Sync {
+    /// What becomes of the value at the path, `None` where there is none.
+    fn modify<'a>(&'a self, current: Option<ValueRef<'a>>, scene: &Scene<'a>) -> Result<Effect<'a>>;
+
+    /// What an operator that creates nothing makes of a path that leads through a scalar.
+    fn on_blocked_path(&self) -> BlockedPath {
+        BlockedPath::Ignored
+    }
+}
+
+/// What a modifier does with the value at its path.
+#[derive(Debug)]
+pub(crate) enum Effect<'a> {
+    Keep,
+    Remove,
+    /// A value that the update or the document holds.
+    Set(ValueRef<'a>),
+    /// A value made now.
+    Make(Value),
+}
+
+/// Whether a path through a scalar is an error even where nothing would be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockedPath {
+    Ignored,
+    Refused,
+}
+
+/// Where a modifier is at work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scene<'a> {
+    /// The document before the update.
+    pub document: DocumentRef<'a>,
+    pub context: &'a ApplyContext,
+    pub trail: &'a Trail<'a>,
+}
+
+impl Scene<'_> {
+    /// The document's `_id` for messages: `_id: 1`.
+    pub fn id(&self) -> String {
+        match self.document.get("_id") {
+            Some(value) => PrintedElement { name: "_id", value }.to_string(),
+            None => "no id".to_owned(),
+        }
+    }
+}
+
+/// An argument for messages: the value as written.
+fn printed(value: ValueRef<'_>) -> String {
+    Printed(value).to_string()
+}
+
+/// A whole number of any numeric type, as `$push`'s and `$pop`'s arguments allow.
+fn whole_number(value: ValueRef<'_>) -> Option<i64> {
+    bunko_bson::number::as_i64_exact(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn every_operator_has_a_script() {
+        for operator in OPERATORS {
+            let file = format!("{}.txt", operator.name.trim_start_matches('$'));
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts").join(file);
+            let text = std::fs::read_to_string(&script).unwrap_or_else(|error| panic!("{}: {error}", script.display()));
+            assert!(text.contains(operator.name), "{} does not use {}", script.display(), operator.name);
+        }
+    }
+}

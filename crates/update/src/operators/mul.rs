@@ -1,0 +1,13 @@
+//! `$mul`: multiplies a number.
+
+use super::Operator;
+use super::arithmetic::{Arithmetic, Operation};
+use crate::trie::Plan;
+use bunko_bson::Element;
+use bunko_errors::Result;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$mul", parse };
+
+fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
+    plan.modify(field.name, Arithmetic::parse(Operation::Multiply, field)?)
+}

@@ -1,0 +1,119 @@
+//! `$rename`: moves a field to another path.
+//!
+//! Two modifiers share the work: one at the new path sets the old value, one at the old path removes it. Both look at
+//! the document as it was, where no other modification of the same update can have touched either path.
+
+use super::{Effect, Modifier, Operator, Scene};
+use crate::array_filters::ArrayFilters;
+use crate::dotted_path::{DottedPath, as_index, is_below};
+use crate::printed::PrintedElement;
+use crate::trie::Plan;
+use bunko_bson::{DocumentRef, Element, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$rename", parse };
+
+/// At the new path.
+#[derive(Debug)]
+struct Destination {
+    from: String,
+    to: String,
+}
+
+/// At the old path.
+#[derive(Debug)]
+struct Source;
+
+fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
+    let ValueRef::String(to) = field.value else {
+        let message = format!("The 'to' field for $rename must be a string: {}", PrintedElement::from(field));
+        return Err(Failure::bad_value(message));
+    };
+    check_paths(field, to)?;
+    plan.modify(to, Destination { from: field.name.to_owned(), to: to.to_owned() })?;
+    plan.modify(field.name, Source)
+}
+
+fn check_paths(field: Element<'_>, to: &str) -> Result<()> {
+    let from = field.name;
+    if to.contains('\0') {
+        return Err(Failure::bad_value("The 'to' field for $rename cannot contain an embedded null byte"));
+    }
+    if from == to {
+        let message = format!("The source and target field for $rename must differ: {}", PrintedElement::from(field));
+        return Err(Failure::bad_value(message));
+    }
+    if is_below(from, to) || is_below(to, from) {
+        return Err(Failure::bad_value(format!(
+            "The source and target field for $rename must not be on the same path: {}",
+            PrintedElement::from(field)
+        )));
+    }
+    for (which, path) in [("source", from), ("destination", to)] {
+        // Identifiers need no filter here: whatever they name is refused.
+        let is_dynamic = path.split('.').any(|part| part.starts_with("$["))
+            || DottedPath::parse(path, &mut ArrayFilters::default())?.is_dynamic();
+        if is_dynamic {
+            return Err(Failure::bad_value(format!("The {which} field for $rename may not be dynamic: {path}")));
+        }
+    }
+    Ok(())
+}
+
+impl Modifier for Destination {
+    fn modify<'a>(&'a self, _current: Option<ValueRef<'a>>, scene: &Scene<'a>) -> Result<Effect<'a>> {
+        let Some(value) = find(scene.document, &self.from)? else { return Ok(Effect::Keep) };
+        for (which, path) in [("source", &self.from), ("destination", &self.to)] {
+            if let Some(array) = array_above(scene.document, path) {
+                return Err(Failure::bad_value(format!(
+                    "The {which} field cannot be an array element, '{path}' in doc with {} has an array field called '{array}'",
+                    scene.id()
+                )));
+            }
+        }
+        Ok(Effect::Set(value))
+    }
+}
+
+impl Modifier for Source {
+    fn modify<'a>(&'a self, _current: Option<ValueRef<'a>>, _scene: &Scene<'a>) -> Result<Effect<'a>> {
+        Ok(Effect::Remove)
+    }
+}
+
+/// The value at a path without positional parts.
+/// # Errors
+/// `PathNotViable` where the path leads through a scalar.
+fn find<'a>(document: DocumentRef<'a>, path: &'a str) -> Result<Option<ValueRef<'a>>> {
+    let mut value = ValueRef::Document(document);
+    let mut name = "";
+    for part in path.split('.') {
+        let next = match (value, as_index(part)) {
+            (ValueRef::Document(document), _) => document.get(part),
+            (ValueRef::Array(array), Some(index)) => array.get(index),
+            _ => {
+                let element = PrintedElement { name, value };
+                let message =
+                    format!("Cannot use the part ({part}) of ({path}) to traverse the element ({{{element}}})");
+                return Err(Failure::new(ErrorCode::PATH_NOT_VIABLE, message));
+            }
+        };
+        let Some(next) = next else { return Ok(None) };
+        (value, name) = (next, part);
+    }
+    Ok(Some(value))
+}
+
+/// The name of the first array that a path leads into.
+fn array_above<'a>(document: DocumentRef<'a>, path: &'a str) -> Option<&'a str> {
+    let mut document = document;
+    let (parents, _) = path.rsplit_once('.')?;
+    for name in parents.split('.') {
+        match document.get(name)? {
+            ValueRef::Document(inner) => document = inner,
+            ValueRef::Array(_) => return Some(name),
+            _ => return None,
+        }
+    }
+    None
+}

@@ -1,0 +1,22 @@
+//! `$set`: puts a value in place.
+
+use super::{Effect, Modifier, Operator, Scene};
+use crate::trie::Plan;
+use bunko_bson::{Element, Value, ValueRef};
+use bunko_errors::Result;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$set", parse };
+
+/// Also what upserts use to write the query's equalities.
+#[derive(Debug)]
+pub(crate) struct Set(pub Value);
+
+fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
+    plan.modify(field.name, Set(field.value.to_value()))
+}
+
+impl Modifier for Set {
+    fn modify<'a>(&'a self, _current: Option<ValueRef<'a>>, _scene: &Scene<'a>) -> Result<Effect<'a>> {
+        Ok(Effect::Set(self.0.as_ref()))
+    }
+}

@@ -1,0 +1,58 @@
+//! Updates that replace the whole document.
+
+use crate::immutable_id::{self, ID};
+use crate::nesting;
+use crate::printed::PrintedElement;
+use crate::update::{ApplyContext, dollar_prefixed};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, Timestamp, ValueRef, order};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// The document that takes the old one's place.
+#[derive(Debug)]
+pub(crate) struct Replacement(DocumentBuf);
+
+impl Replacement {
+    /// # Errors
+    /// `DollarPrefixedFieldName` for a top-level name with `$` in front; `Overflow` for a document nested too deep.
+    pub fn parse(document: DocumentRef<'_>) -> Result<Self> {
+        if let Some(element) = document.iter().find(|element| element.name.starts_with('$')) {
+            return Err(dollar_prefixed(element.name, element.name));
+        }
+        nesting::check(document.into(), 0)?;
+        Ok(Self(document.to_owned()))
+    }
+
+    /// The new document: the old one's `_id` in front, zero timestamps at the top level filled.
+    /// # Errors
+    /// `ImmutableField` where the replacement brings another `_id`.
+    pub fn apply(&self, original: DocumentRef<'_>, context: &ApplyContext) -> Result<DocumentBuf> {
+        let replacement = self.0.as_ref();
+        let mut result = DocumentBuf::new();
+        match (original.get(ID), replacement.get(ID)) {
+            (Some(old), Some(new)) if !order::equal(old, new) => {
+                let message = format!(
+                    "After applying the update, the (immutable) field '{ID}' was found to have been altered to {}",
+                    PrintedElement { name: ID, value: new }
+                );
+                return Err(Failure::new(ErrorCode::IMMUTABLE_FIELD, message));
+            }
+            (Some(id), _) | (None, Some(id)) => {
+                result.append(ID, id);
+            }
+            (None, None) => {}
+        }
+        if replacement.iter().any(|element| is_zero_timestamp(element.value)) {
+            for Element { name, value } in replacement.iter().filter(|element| element.name != ID) {
+                let filled = if is_zero_timestamp(value) { context.timestamp.into() } else { value };
+                result.append(name, filled);
+            }
+        } else {
+            immutable_id::append_all_but_id(&mut result, replacement);
+        }
+        Ok(result)
+    }
+}
+
+fn is_zero_timestamp(value: ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Timestamp(Timestamp { seconds: 0, increment: 0 }))
+}

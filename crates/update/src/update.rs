@@ -1,0 +1,170 @@
+//! One parsed update and what it makes of a document.
+
+use crate::array_filters::ArrayFilters;
+use crate::immutable_id;
+use crate::merge_walk::MergeWalk;
+use crate::operators;
+use crate::replacement::Replacement;
+use crate::touched::TouchedPaths;
+use crate::trie::{Plan, Trie};
+use crate::upsert;
+use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Timestamp, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// How many documents the statement may update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Targets {
+    /// The first that matches.
+    One,
+    /// All that match (`multi: true`).
+    Many,
+}
+
+/// Whether the document is being created by the update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Insertion {
+    /// Nothing matched: the document comes from [`Update::upsert_base`].
+    Upsert,
+    /// The document exists.
+    No,
+}
+
+/// What an update cannot know from the document alone.
+#[derive(Clone, Copy, Debug)]
+pub struct ApplyContext {
+    /// The array position that the query matched, for `$` in paths.
+    pub matched_position: Option<usize>,
+    /// The time for `$currentDate` dates, in milliseconds since 1970.
+    pub now_ms: i64,
+    /// The time for `$currentDate` timestamps and for zero timestamps of replacements.
+    pub timestamp: Timestamp,
+    /// Whether `$setOnInsert` counts and `_id` may be new.
+    pub insert: Insertion,
+}
+
+/// What became of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The update leaves every byte as it is; in an upsert, the base is the document to insert.
+    Unchanged,
+    /// The new document.
+    Changed(DocumentBuf),
+}
+
+/// A parsed update, applicable to any number of documents.
+#[derive(Debug)]
+pub struct Update(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Operators(Trie),
+    Replacement(Replacement),
+}
+
+impl Update {
+    /// Parses the `u` of an update statement: operators where the first field starts with `$`, else a replacement.
+    /// # Errors
+    /// `CommandNotSupported` for a pipeline; `FailedToParse` for unknown operators, array filters without use and a
+    /// replacement of many documents; else what is wrong with a path or an operator's argument.
+    pub fn parse(update: ValueRef<'_>, array_filters: &[DocumentRef<'_>], targets: Targets) -> Result<Self> {
+        let document = match update {
+            ValueRef::Document(document) => document,
+            ValueRef::Array(_) => {
+                let message = "pipeline-style updates are not supported yet";
+                return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
+            }
+            _ => {
+                let message = "Update argument must be either an object or an array";
+                return Err(Failure::failed_to_parse(message));
+            }
+        };
+        if document.first().is_some_and(|first| first.name.starts_with('$')) {
+            return parse_operators(document, array_filters).map(|trie| Self(Kind::Operators(trie)));
+        }
+        if targets == Targets::Many {
+            let message = "multi update is not supported for replacement-style update";
+            return Err(Failure::failed_to_parse(message));
+        }
+        if !array_filters.is_empty() {
+            let message = "arrayFilters may not be specified for replacement-style updates";
+            return Err(Failure::failed_to_parse(message));
+        }
+        Replacement::parse(document).map(|replacement| Self(Kind::Replacement(replacement)))
+    }
+
+    /// Makes the next document. With [`Insertion::Upsert`] its `_id`, if it has one, is checked and stands in front.
+    /// # Errors
+    /// What the operators answer; `ImmutableField` for a change of `_id`; `Overflow` for a document nested deeper than
+    /// [`bunko_bson::MAX_DEPTH_STORED`]; 17419 for one beyond [`MAX_USER_DOCUMENT_BYTES`].
+    pub fn apply(&self, document: DocumentRef<'_>, context: &ApplyContext) -> Result<Outcome> {
+        let next = match &self.0 {
+            Kind::Operators(trie) => MergeWalk::run(trie, document, context)?,
+            Kind::Replacement(replacement) => {
+                Some(replacement.apply(document, context)?).filter(|next| next.as_ref() != document)
+            }
+        };
+        let next = match (next, context.insert) {
+            (None, Insertion::No) => return Ok(Outcome::Unchanged),
+            (Some(next), Insertion::No) => next,
+            (next, Insertion::Upsert) => {
+                let next = immutable_id::moved_to_front(next.unwrap_or_else(|| document.to_owned()));
+                immutable_id::check_for_insertion(next.as_ref())?;
+                if next.as_ref() == document {
+                    return Ok(Outcome::Unchanged);
+                }
+                next
+            }
+        };
+        check_size(next.as_ref())?;
+        Ok(Outcome::Changed(next))
+    }
+
+    /// The document that an upsert starts from: what the filter's equalities say, for a replacement only `_id`.
+    /// # Errors
+    /// `NotSingleValueField` where the filter gives one path, or a path and one above it, two values; what writing
+    /// the paths answers.
+    pub fn upsert_base(&self, filter: DocumentRef<'_>) -> Result<DocumentBuf> {
+        match &self.0 {
+            Kind::Operators(_) => upsert::base(filter, upsert::Fields::All),
+            Kind::Replacement(_) => upsert::base(filter, upsert::Fields::OnlyId),
+        }
+    }
+
+    /// Whether the whole document is replaced.
+    pub fn is_replacement(&self) -> bool {
+        matches!(self.0, Kind::Replacement(_))
+    }
+
+    /// The paths that may change: which indexes the caller must look at.
+    pub fn touched_paths(&self) -> TouchedPaths<'_> {
+        match &self.0 {
+            Kind::Operators(trie) => TouchedPaths::Paths(&trie.touched),
+            Kind::Replacement(_) => TouchedPaths::All,
+        }
+    }
+}
+
+fn parse_operators(document: DocumentRef<'_>, array_filters: &[DocumentRef<'_>]) -> Result<Trie> {
+    let mut plan = Plan::new(ArrayFilters::parse(array_filters)?);
+    for modifier in document {
+        operators::parse(&mut plan, modifier)?;
+    }
+    plan.filters.check_all_used(document)?;
+    Ok(plan.finish())
+}
+
+fn check_size(document: DocumentRef<'_>) -> Result<()> {
+    if document.len_bytes() > MAX_USER_DOCUMENT_BYTES {
+        let message = format!("Resulting document after update is larger than {MAX_USER_DOCUMENT_BYTES}");
+        return Err(Failure::new(ErrorCode(17419), message));
+    }
+    Ok(())
+}
+
+/// The failure of an update that would create a top-level field with `$` in front.
+pub(crate) fn dollar_prefixed(name: &str, path: &str) -> Failure {
+    let message = format!(
+        "The dollar ($) prefixed field '{name}' in '{path}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith."
+    );
+    Failure::new(ErrorCode::DOLLAR_PREFIXED_FIELD_NAME, message)
+}

@@ -1,0 +1,110 @@
+//! The document that an upsert starts from.
+
+use crate::array_filters::ArrayFilters;
+use crate::dotted_path::is_below;
+use crate::immutable_id::{self, ID};
+use crate::merge_walk::MergeWalk;
+use crate::operators::Set;
+use crate::trie::Plan;
+use crate::update::{ApplyContext, Insertion};
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Which of the filter's equalities count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fields {
+    All,
+    OnlyId,
+}
+
+/// Writes the filter's equalities into an empty document, ordered by path, `_id` in front.
+pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields) -> Result<DocumentBuf> {
+    let mut equalities = Equalities { fields, found: Vec::new() };
+    equalities.collect(filter)?;
+    equalities.found.sort_by_key(|(path, _)| *path);
+    let mut plan = Plan::new(ArrayFilters::default());
+    for (path, value) in equalities.found {
+        plan.modify(path, Set(value.to_value()))?;
+    }
+    let context = ApplyContext {
+        matched_position: None,
+        now_ms: 0,
+        timestamp: Timestamp { seconds: 0, increment: 0 },
+        insert: Insertion::Upsert,
+    };
+    let written = MergeWalk::run(&plan.finish(), DocumentRef::EMPTY, &context)?;
+    Ok(immutable_id::moved_to_front(written.unwrap_or_default()))
+}
+
+/// The values that a filter asks of paths, as far as it asks for exactly one.
+struct Equalities<'a> {
+    fields: Fields,
+    found: Vec<(&'a str, ValueRef<'a>)>,
+}
+
+impl<'a> Equalities<'a> {
+    fn collect(&mut self, filter: DocumentRef<'a>) -> Result<()> {
+        for condition in filter {
+            match (condition.name, condition.value) {
+                ("$and", ValueRef::Array(clauses)) => self.collect_clauses(clauses.iter())?,
+                ("$or", ValueRef::Array(clauses)) if clauses.count() == 1 => self.collect_clauses(clauses.iter())?,
+                (name, _) if name.starts_with('$') => {}
+                (path, ValueRef::Document(operators)) if is_operators(operators) => {
+                    self.collect_operators(path, operators)?;
+                }
+                (_, ValueRef::Regex { .. }) => {}
+                (path, value) => self.add(path, value)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn collect_clauses(&mut self, mut clauses: impl Iterator<Item = ValueRef<'a>>) -> Result<()> {
+        clauses.try_for_each(|clause| clause.as_document().map_or(Ok(()), |clause| self.collect(clause)))
+    }
+
+    fn collect_operators(&mut self, path: &'a str, operators: DocumentRef<'a>) -> Result<()> {
+        for operator in operators {
+            match (operator.name, operator.value) {
+                ("$eq", value) => self.add(path, value)?,
+                ("$all", ValueRef::Array(values)) => {
+                    values.iter().filter(|value| !is_pattern(*value)).try_for_each(|value| self.add(path, value))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &'a str, value: ValueRef<'a>) -> Result<()> {
+        if self.fields == Fields::OnlyId && path != ID {
+            return Ok(());
+        }
+        for (other, _) in &self.found {
+            let message = if *other == path {
+                format!("cannot infer query fields to set, path '{path}' is matched twice")
+            } else if is_below(path, other) || is_below(other, path) {
+                format!("cannot infer query fields to set, both paths '{path}' and '{other}' are matched")
+            } else {
+                continue;
+            };
+            return Err(Failure::new(ErrorCode::NOT_SINGLE_VALUE_FIELD, message));
+        }
+        self.found.push((path, value));
+        Ok(())
+    }
+}
+
+/// Whether a document asks by operators; a DBRef is a value although its names start with `$`.
+fn is_operators(document: DocumentRef<'_>) -> bool {
+    document.first().is_some_and(|first| first.name.starts_with('$') && !matches!(first.name, "$ref" | "$id" | "$db"))
+}
+
+/// Whether an element of `$all` matches otherwise than by equality.
+fn is_pattern(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Regex { .. } => true,
+        ValueRef::Document(document) => is_operators(document),
+        _ => false,
+    }
+}
