@@ -1,1 +1,23 @@
 //! A lean MongoDB wire client for the lab and the tools.
+//!
+//! Two ways in: [`Connection`] blocks and serves control work (checks, tools), [`load`] drives many connections with
+//! many requests in flight from few threads and costs less CPU than any server that it measures.
+//!
+//! **Invariant:** nothing here knows which server answers; whatever speaks OP_MSG (MongoDB 3.6 and later) will do.
+#![forbid(unsafe_code)]
+
+mod connection;
+mod cursor;
+mod error;
+pub mod frame;
+pub mod load;
+mod reply;
+mod uri;
+mod write_concern;
+
+pub use connection::Connection;
+pub use cursor::Cursor;
+pub use error::{ClientError, CommandError};
+pub use reply::{Reply, ReplyChecker, check_reply};
+pub use uri::{DEFAULT_PORT, Uri, UriError};
+pub use write_concern::{Acknowledgement, WriteConcern};

@@ -1,1 +1,39 @@
-//! Aggregation expressions, pure functions of a document and variables.
+//! Aggregation expressions, pure functions of a document and variables; accumulators, projections and sort patterns,
+//! which are made of them.
+//!
+//! **Invariant:** what [`Expression::parse`] accepted is evaluated without looking at names again: operators,
+//! variables and constant regular expressions are resolved once. Nothing here reads a clock or a store.
+#![forbid(unsafe_code)]
+
+mod accumulators;
+mod array;
+mod calendar;
+mod call;
+mod conversion;
+mod date_part;
+mod decimal;
+mod dependencies;
+mod evaluated;
+mod expression;
+mod field_path;
+mod number;
+mod operators;
+mod printed;
+mod regular_expression;
+mod rounding;
+mod summation;
+mod text;
+mod trimming;
+mod variables;
+
+pub mod projection;
+pub mod sort_pattern;
+
+pub use accumulators::{Accumulator, AccumulatorExpression};
+pub use dependencies::Dependencies;
+pub use evaluated::Evaluated;
+pub use expression::Expression;
+pub use field_path::FieldPath;
+pub use projection::Projection;
+pub use sort_pattern::SortPattern;
+pub use variables::{EvaluationContext, ParseScope, Variables};

@@ -1,0 +1,105 @@
+//! What can go wrong between a caller and a server.
+
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use std::time::Duration;
+use std::{fmt, io};
+
+/// A command could not be run or was refused.
+#[derive(Debug)]
+pub enum ClientError {
+    /// No connection could be made.
+    Unreachable {
+        /// `host:port` as the caller gave it.
+        address: String,
+        /// How long it was tried.
+        timeout: Duration,
+        /// The last attempt's error.
+        cause: io::Error,
+    },
+    /// An established connection broke.
+    Disconnected {
+        /// `host:port` as the caller gave it.
+        address: String,
+        /// What the socket said.
+        cause: io::Error,
+    },
+    /// The server sent something that is not a valid reply.
+    Protocol {
+        /// `host:port` as the caller gave it.
+        address: String,
+        /// What was wrong.
+        detail: String,
+    },
+    /// The server answered with an error.
+    Command(CommandError),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable { address, timeout, cause } => {
+                write!(f, "no MongoDB server reached at {address} within {} s: {cause}", timeout.as_secs_f64())
+            }
+            Self::Disconnected { address, cause } => write!(f, "connection to {address} lost: {cause}"),
+            Self::Protocol { address, detail } => write!(f, "{address} broke the wire protocol: {detail}"),
+            Self::Command(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+impl From<CommandError> for ClientError {
+    fn from(error: CommandError) -> Self {
+        Self::Command(error)
+    }
+}
+
+/// What a server said when it refused a command, or one of the writes inside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandError {
+    /// The server's error code; 0 where it gave none.
+    pub code: i32,
+    /// The code's name; empty where the server gave none.
+    pub code_name: String,
+    /// The server's message.
+    pub message: String,
+}
+
+impl CommandError {
+    /// MongoDB's `NamespaceExists`.
+    pub const NAMESPACE_EXISTS: i32 = 48;
+
+    /// Reads `code`, `codeName` and `errmsg` of a reply, a write error or a write concern error.
+    pub fn read(document: DocumentRef<'_>) -> Self {
+        let text = |name| document.get(name).and_then(ValueRef::as_str).unwrap_or_default().to_owned();
+        let code = match document.get("code") {
+            Some(ValueRef::Int32(code)) => code,
+            Some(ValueRef::Int64(code)) => code as i32,
+            Some(ValueRef::Double(code)) => code as i32,
+            _ => 0,
+        };
+        Self { code, code_name: text("codeName"), message: text("errmsg") }
+    }
+
+    /// A reply that is neither a success nor a well-formed refusal.
+    pub(crate) fn unreadable(reply: DocumentRef<'_>) -> Self {
+        let shown = DocumentBuf::parse(reply.as_bytes().to_vec()).map_or_else(
+            |error| format!("malformed ({error})"),
+            |document| format!("{document:?}").chars().take(200).collect(),
+        );
+        Self { code: 0, code_name: String::new(), message: format!("the reply has no ok field: {shown}") }
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code_name.as_str(), self.code) {
+            ("", 0) => f.write_str(&self.message),
+            ("", code) => write!(f, "{} (code {code})", self.message),
+            (name, code) => write!(f, "{} (code {code}, {name})", self.message),
+        }
+    }
+}
+
+impl std::error::Error for CommandError {}

@@ -1,0 +1,156 @@
+//! Requests written in place, and the quick look at replies that a load can afford.
+//!
+//! `bunko_wire` checks a message to its leaves; a generator that did so would cost as much as the server.
+
+use bunko_bson::DocumentRef;
+use bunko_wire::{
+    FrameStart, HEADER_BYTES, MAX_FRAME_BYTES, MessageFlags, OpCode, WireError, begin_message, split_frame,
+};
+
+/// Flag bits and the first section's kind: where a reply's document starts behind the header.
+const DOCUMENT_START: usize = 4 + 1;
+const SECTION_BODY: u8 = 0;
+const SECTION_SEQUENCE: u8 = 1;
+
+/// Whether the server is to answer a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyMode {
+    /// It answers.
+    Expected,
+    /// It stays silent (`moreToCome`): unacknowledged writes.
+    Silent,
+}
+
+/// Appends one OP_MSG request to a buffer that may hold others already.
+pub struct FrameWriter<'b> {
+    out: &'b mut Vec<u8>,
+    start: FrameStart,
+}
+
+impl<'b> FrameWriter<'b> {
+    /// Starts a request whose command is `body`.
+    pub fn new(out: &'b mut Vec<u8>, request_id: i32, mode: ReplyMode, body: DocumentRef<'_>) -> Self {
+        let flags = if mode == ReplyMode::Silent { MessageFlags::MORE_TO_COME } else { MessageFlags::NONE };
+        let start = begin_message(out, request_id, 0, flags);
+        out.extend_from_slice(body.as_bytes());
+        Self { out, start }
+    }
+
+    /// Adds a document sequence under `name`; `write` appends whole encoded documents, one behind the other.
+    pub fn sequence(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
+        self.out.push(SECTION_SEQUENCE);
+        let start = self.out.len();
+        self.out.extend_from_slice(&[0; 4]);
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.push(0);
+        write(self.out);
+        let length = ((self.out.len() - start) as u32).to_le_bytes();
+        self.out[start..start + 4].copy_from_slice(&length);
+        self
+    }
+
+    /// Closes the request.
+    /// # Errors
+    /// `BadLength` above 48,000,000 bytes; the buffer is then as before the request.
+    pub fn finish(self) -> Result<(), WireError> {
+        self.start.finish(self.out).map(|_| ())
+    }
+}
+
+/// Whether the server will answer a request made by [`FrameWriter`].
+pub fn expects_reply(request: &[u8]) -> bool {
+    let flags = request.get(HEADER_BYTES..).and_then(<[u8]>::first_chunk);
+    flags.is_some_and(|&flags| !MessageFlags(u32::from_le_bytes(flags)).contains(MessageFlags::MORE_TO_COME))
+}
+
+/// A whole reply, borrowed from a receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReplyFrame<'a> {
+    /// The id of the request that this answers.
+    pub response_to: i32,
+    /// The reply's document, whose length is checked and whose inside is not.
+    pub document: DocumentRef<'a>,
+    /// The whole frame's length.
+    pub length_bytes: usize,
+}
+
+/// Cuts one OP_MSG reply of one section off the front of `received`; `None` while it has not arrived whole.
+/// # Errors
+/// A lying length, another opcode, another kind of section.
+pub fn split_reply(received: &[u8]) -> Result<Option<ReplyFrame<'_>>, WireError> {
+    let Some((header, body, length_bytes)) = split_frame(received, MAX_FRAME_BYTES)? else { return Ok(None) };
+    if header.op_code != OpCode::Message {
+        return Err(WireError::WrongOpCode { expected: OpCode::Message, found: header.op_code });
+    }
+    let (&flags, rest) = body.split_first_chunk().ok_or(WireError::Truncated)?;
+    let has_checksum = MessageFlags(u32::from_le_bytes(flags)).contains(MessageFlags::CHECKSUM_PRESENT);
+    let trailer_bytes = if has_checksum { 4 } else { 0 };
+    match rest.first() {
+        Some(&SECTION_BODY) => {}
+        Some(&kind) => return Err(WireError::UnknownSection(kind)),
+        None => return Err(WireError::MissingBody),
+    }
+    let document = body.get(DOCUMENT_START..body.len() - trailer_bytes).ok_or(WireError::Truncated)?;
+    let claimed = document.first_chunk().map_or(0, |&length| u32::from_le_bytes(length) as usize);
+    if claimed < DocumentRef::EMPTY.len_bytes() || claimed != document.len() {
+        return Err(WireError::BadLength { length: claimed as i64, limit_bytes: document.len() });
+    }
+    Ok(Some(ReplyFrame { response_to: header.response_to, document: DocumentRef::trusted(document), length_bytes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentBuf;
+    use bunko_wire::Message;
+
+    fn request(mode: ReplyMode, body: &DocumentBuf) -> Vec<u8> {
+        let mut out = Vec::new();
+        FrameWriter::new(&mut out, 7, mode, body.as_ref()).finish().expect("short");
+        out
+    }
+
+    #[test]
+    fn a_reply_is_cut_off_once_it_is_whole() {
+        let body = DocumentBuf::new().with("ok", 1.0);
+        let mut frame = request(ReplyMode::Expected, &body);
+        assert!(expects_reply(&frame));
+        frame[8..12].copy_from_slice(&9_i32.to_le_bytes());
+        let length_bytes = frame.len();
+        let whole = ReplyFrame { response_to: 9, document: body.as_ref(), length_bytes };
+        assert_eq!(split_reply(&frame), Ok(Some(whole)));
+        assert_eq!(split_reply(&frame[..length_bytes - 1]), Ok(None));
+        frame.push(0xee);
+        assert_eq!(split_reply(&frame), Ok(Some(whole)));
+    }
+
+    #[test]
+    fn a_sequence_is_what_the_wire_crate_reads() {
+        let document = DocumentBuf::new().with("insert", "c");
+        let mut out = vec![0xee];
+        let mut frame = FrameWriter::new(&mut out, 7, ReplyMode::Silent, document.as_ref());
+        frame.sequence("documents", |out| out.extend_from_slice(&document.as_ref().as_bytes().repeat(3)));
+        frame.finish().expect("short");
+        assert!(!expects_reply(&out[1..]));
+        let message = Message::parse(&out[1..]).expect("well formed");
+        assert_eq!((message.header.request_id, message.body), (7, document.as_ref()));
+    }
+
+    #[test]
+    fn lying_lengths_and_other_opcodes_are_refused() {
+        let frame = request(ReplyMode::Expected, &DocumentBuf::new());
+        let changed = |at: usize, to: u8| {
+            let mut frame = frame.clone();
+            frame[at] = to;
+            split_reply(&frame).map(|_| ())
+        };
+        assert!(matches!(changed(0, 15), Err(WireError::BadLength { length: 15, .. })));
+        assert!(matches!(changed(0, 18), Err(WireError::Truncated)));
+        assert!(matches!(changed(0, 20), Err(WireError::MissingBody)));
+        assert!(matches!(changed(0, 21), Err(WireError::BadLength { length: 0, .. })));
+        assert!(matches!(changed(HEADER_BYTES + DOCUMENT_START, 6), Err(WireError::BadLength { length: 6, .. })));
+        assert!(matches!(changed(HEADER_BYTES + 4, 1), Err(WireError::UnknownSection(1))));
+        // 2013 is 0x7dd; 2012 is OP_COMPRESSED, which no client asked for.
+        assert!(matches!(changed(12, 0xdc), Err(WireError::WrongOpCode { .. })));
+    }
+}

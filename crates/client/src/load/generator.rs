@@ -1,0 +1,245 @@
+//! One generator thread: an epoll loop over its share of the connections.
+
+use super::pacer::Pacer;
+use super::socket::{Flushed, Socket};
+use super::{LoadError, LoadOptions, Next, Workload};
+use crate::reply::ReplyChecker;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_create,
+    timerfd_settime,
+};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Bytes read at once; one buffer per thread.
+const SCRATCH_BYTES: usize = 256 * 1024;
+const EVENTS_MAX: usize = 256;
+/// The timer's place among the sockets' indexes.
+const TIMER: u64 = u64::MAX;
+
+/// When a thread worked, and what it cost.
+pub(super) struct Span {
+    pub started: Instant,
+    pub ended: Instant,
+    pub cpu: Duration,
+}
+
+pub(super) struct Generator<'l, W> {
+    workload: &'l mut W,
+    sockets: &'l mut [Socket],
+    options: &'l LoadOptions,
+    thread: (usize, usize),
+    epoll: OwnedFd,
+    /// epoll's own timeout counts milliseconds; arrivals of an open loop are microseconds apart.
+    timer: OwnedFd,
+    /// The arrival that the timer was last set for.
+    armed_for: Option<Instant>,
+    pacer: Pacer,
+    checker: ReplyChecker,
+    scratch: Vec<u8>,
+    /// A socket's index for each request that may be made now.
+    free_slots: VecDeque<usize>,
+    /// Sockets with bytes that were not offered to the kernel yet.
+    dirty: Vec<usize>,
+    last_request_id: i32,
+    outstanding: usize,
+    /// Sockets that wait for the kernel to take more bytes.
+    waiting_for_room: usize,
+    finished: bool,
+    last_progress: Instant,
+}
+
+impl<'l, W: Workload> Generator<'l, W> {
+    /// Registers the sockets; everything that can fail before the starting signal fails here.
+    pub fn new(
+        workload: &'l mut W,
+        sockets: &'l mut [Socket],
+        options: &'l LoadOptions,
+        index: usize,
+        count: usize,
+    ) -> Result<Self, LoadError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (index, socket) in sockets.iter().enumerate() {
+            epoll::add(&epoll, socket.stream(), EventData::new_u64(index as u64), EventFlags::IN)?;
+        }
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        // Edge-triggered: a timer that has fired is reported once and never read.
+        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
+        // First one request on every connection, then the second: all connections work from the start.
+        let free_slots = (0..options.in_flight.max(1)).flat_map(|_| 0..sockets.len()).collect();
+        let now = Instant::now();
+        Ok(Self {
+            workload,
+            sockets,
+            options,
+            thread: (index, count),
+            epoll,
+            timer,
+            armed_for: None,
+            pacer: Pacer::Closed,
+            checker: ReplyChecker::default(),
+            scratch: vec![0; SCRATCH_BYTES],
+            free_slots,
+            dirty: Vec::new(),
+            last_request_id: 0,
+            outstanding: 0,
+            waiting_for_room: 0,
+            finished: false,
+            last_progress: now,
+        })
+    }
+
+    /// Works until the workload is finished and the last reply is in.
+    pub fn run(mut self) -> Result<Span, LoadError> {
+        let cpu_before = thread_cpu();
+        let started = Instant::now();
+        self.pacer = Pacer::new(self.options.arrival, self.thread.0, self.thread.1, started);
+        self.last_progress = started;
+        self.issue(started)?;
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        while !self.finished || self.outstanding > 0 || self.waiting_for_room > 0 {
+            self.wait(&mut events)?;
+            for event in events.drain(..) {
+                self.handle(event)?;
+            }
+            let now = Instant::now();
+            self.issue(now)?;
+            if self.outstanding > 0 && now - self.last_progress > self.options.stall_timeout {
+                let timeout = self.options.stall_timeout;
+                return Err(LoadError::Stalled { outstanding: self.outstanding, timeout });
+            }
+        }
+        for socket in &mut *self.sockets {
+            socket.drain_silent()?;
+        }
+        Ok(Span { started, ended: Instant::now(), cpu: thread_cpu().saturating_sub(cpu_before) })
+    }
+
+    fn wait(&mut self, events: &mut Vec<Event>) -> Result<(), LoadError> {
+        // A slot that is free but not used waits for its time, not for the server.
+        let arrival = self.pacer.next_arrival().filter(|_| !self.finished && !self.free_slots.is_empty());
+        if let Some(arrival) = arrival.filter(|&arrival| self.armed_for != Some(arrival)) {
+            // A timer of zero would be switched off.
+            let delay = arrival.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+            timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once_after(delay))?;
+            self.armed_for = Some(arrival);
+        }
+        let timeout = timespec(self.options.stall_timeout);
+        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), LoadError> {
+        let (data, flags) = (event.data, event.flags);
+        if data.u64() == TIMER {
+            return Ok(());
+        }
+        let index = data.u64() as usize;
+        if flags.contains(EventFlags::OUT) {
+            self.flush(index)?;
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            let now = self.receive(index)?;
+            self.issue(now)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the replies that have arrived on one socket; the clock is read once for all of them.
+    fn receive(&mut self, index: usize) -> Result<Instant, LoadError> {
+        let (workload, checker) = (&mut *self.workload, &mut self.checker);
+        let mut now = None;
+        let replies = self.sockets[index].receive(&mut self.scratch, |reply, started_at| {
+            let now = *now.get_or_insert_with(Instant::now);
+            workload.on_reply(checker.check(reply.document), started_at, now);
+        })?;
+        self.outstanding -= replies;
+        self.free_slots.extend(std::iter::repeat_n(index, replies));
+        let now = now.unwrap_or(self.last_progress);
+        self.last_progress = now;
+        Ok(now)
+    }
+
+    /// Makes every request that is due and has a free slot, then offers the new bytes to the kernel.
+    fn issue(&mut self, now: Instant) -> Result<(), LoadError> {
+        while !self.finished && !self.free_slots.is_empty() {
+            let Some(started_at) = self.pacer.due(now) else { break };
+            let Some(index) = self.free_slots.pop_front() else { break };
+            if !self.sockets[index].has_room() {
+                self.flush(index)?;
+            }
+            if self.sockets[index].has_room() {
+                self.make_request(index, started_at);
+            } else {
+                self.sockets[index].deferred_slots += 1;
+            }
+        }
+        while let Some(index) = self.dirty.pop() {
+            if self.sockets[index].dirty {
+                self.flush(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn make_request(&mut self, index: usize, started_at: Instant) {
+        let socket = &mut self.sockets[index];
+        self.last_request_id = self.last_request_id.wrapping_add(1);
+        let start = socket.outgoing().len();
+        if self.workload.next_request(self.last_request_id, socket.outgoing()) == Next::Finished {
+            self.finished = true;
+            return;
+        }
+        self.pacer.advance();
+        if socket.track(start, self.last_request_id, started_at) {
+            if self.outstanding == 0 {
+                self.last_progress = Instant::now();
+            }
+            self.outstanding += 1;
+        } else {
+            self.free_slots.push_back(index);
+        }
+        if !std::mem::replace(&mut socket.dirty, true) {
+            self.dirty.push(index);
+        }
+    }
+
+    fn flush(&mut self, index: usize) -> Result<(), LoadError> {
+        let socket = &mut self.sockets[index];
+        let blocked = socket.flush()? == Flushed::Partly;
+        if blocked != socket.awaits_room {
+            socket.awaits_room = blocked;
+            let interest = if blocked { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+            epoll::modify(&self.epoll, socket.stream(), EventData::new_u64(index as u64), interest)?;
+            if blocked {
+                self.waiting_for_room += 1;
+            } else {
+                self.waiting_for_room -= 1;
+            }
+        }
+        if !blocked {
+            self.free_slots.extend(std::iter::repeat_n(index, std::mem::take(&mut socket.deferred_slots)));
+        }
+        Ok(())
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: i64::from(duration.subsec_nanos()) }
+}
+
+fn once_after(delay: Duration) -> Itimerspec {
+    Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(delay) }
+}
+
+/// CPU time of the calling thread so far, user and system.
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

@@ -1,0 +1,93 @@
+//! When a server may acknowledge a write.
+
+use bunko_bson::DocumentBuf;
+use std::fmt;
+use std::str::FromStr;
+
+/// How many members must have a write before it is acknowledged: MongoDB's `w`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acknowledgement {
+    /// That many members; 0 asks for no reply at all.
+    Members(u32),
+    /// A majority of the voting members.
+    Majority,
+}
+
+/// A write concern as commands carry it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteConcern {
+    /// MongoDB's `w`.
+    pub w: Acknowledgement,
+    /// MongoDB's `j`: wait for the journal on disk. `None` leaves it to the server.
+    pub journal: Option<bool>,
+}
+
+impl Default for WriteConcern {
+    fn default() -> Self {
+        Self { w: Acknowledgement::Members(1), journal: None }
+    }
+}
+
+impl WriteConcern {
+    /// Whether the server is to reply.
+    pub fn expects_reply(&self) -> bool {
+        self.w != Acknowledgement::Members(0)
+    }
+
+    /// The value of a command's `writeConcern` field.
+    pub fn to_document(&self) -> DocumentBuf {
+        let mut document = match self.w {
+            Acknowledgement::Members(members) => DocumentBuf::new().with("w", members as i32),
+            Acknowledgement::Majority => DocumentBuf::new().with("w", "majority"),
+        };
+        if let Some(journal) = self.journal {
+            document.append("j", journal);
+        }
+        document
+    }
+}
+
+impl fmt::Display for WriteConcern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.w {
+            Acknowledgement::Members(members) => write!(f, "w: {members}")?,
+            Acknowledgement::Majority => f.write_str("w: \"majority\"")?,
+        }
+        match self.journal {
+            Some(journal) => write!(f, ", j: {journal}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for WriteConcern {
+    type Err = String;
+
+    /// Reads a flag's value: a member count, `majority`, or `j` for `{w: 1, j: true}`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "j" => Ok(Self { w: Acknowledgement::Members(1), journal: Some(true) }),
+            "majority" => Ok(Self { w: Acknowledgement::Majority, journal: None }),
+            // MongoDB's largest replica set has 50 members.
+            _ => match text.parse() {
+                Ok(members @ 0..=50) => Ok(Self { w: Acknowledgement::Members(members), journal: None }),
+                _ => Err(format!("write concern '{text}' is not 0..50, majority or j")),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_become_documents() {
+        let shown = |text: &str| text.parse::<WriteConcern>().map(|concern| format!("{:?}", concern.to_document()));
+        assert_eq!(shown("1").as_deref(), Ok(r#"{"w": Int32(1)}"#));
+        assert_eq!(shown("j").as_deref(), Ok(r#"{"w": Int32(1), "j": Boolean(true)}"#));
+        assert_eq!(shown("majority").as_deref(), Ok(r#"{"w": String("majority")}"#));
+        assert!(shown("51").is_err());
+        assert!(!"0".parse::<WriteConcern>().expect("valid").expects_reply());
+    }
+}

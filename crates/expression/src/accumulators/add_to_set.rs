@@ -1,0 +1,47 @@
+//! `$addToSet`: the distinct values in an array, in the order of their arrival.
+
+use super::{Accumulator, Form, Kind};
+use crate::Evaluated;
+use bunko_bson::key_string::{self, Direction};
+use bunko_bson::{ArrayBuf, Value};
+use bunko_errors::Result;
+use rustc_hash::FxHashSet;
+
+pub(super) const KIND: Kind = Kind { name: "$addToSet", form: Form::Expression, make: |_| make() };
+
+/// A new one.
+pub(crate) fn make() -> Box<dyn Accumulator> {
+    Box::<Set>::default()
+}
+
+#[derive(Default)]
+struct Set {
+    seen: FxHashSet<Box<[u8]>>,
+    seen_bytes: usize,
+    values: ArrayBuf,
+    /// Reused between values.
+    key: Vec<u8>,
+}
+
+impl Accumulator for Set {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
+        let Some(value) = value.get() else { return Ok(()) };
+        // Equal values of different number types have equal key strings.
+        self.key.clear();
+        key_string::append(&mut self.key, value, Direction::Ascending);
+        if !self.seen.contains(self.key.as_slice()) {
+            self.seen.insert(self.key.as_slice().into());
+            self.seen_bytes += self.key.len() + size_of::<Box<[u8]>>();
+            self.values.push(value);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Value {
+        Value::Array(self.values)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.seen_bytes + self.values.as_ref().as_document().len_bytes()
+    }
+}

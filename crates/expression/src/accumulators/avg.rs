@@ -1,0 +1,39 @@
+//! `$avg`: the mean of numbers; null of none.
+
+use super::{Accumulator, Form, Kind};
+use crate::Evaluated;
+use crate::number::Number;
+use crate::summation::Sum;
+use bunko_bson::Value;
+use bunko_errors::Result;
+
+pub(super) const KIND: Kind = Kind { name: "$avg", form: Form::Expression, make: |_| make() };
+
+/// A new one.
+pub(crate) fn make() -> Box<dyn Accumulator> {
+    Box::<Mean>::default()
+}
+
+#[derive(Default)]
+struct Mean {
+    sum: Sum,
+    count: i64,
+}
+
+impl Accumulator for Mean {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
+        if let Some(number) = value.get().and_then(Number::of) {
+            self.sum.add(number);
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Value {
+        self.sum.mean(self.count)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}

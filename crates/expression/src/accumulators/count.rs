@@ -1,0 +1,31 @@
+//! `$count`: how many documents.
+
+use super::{Accumulator, Form, Kind};
+use crate::Evaluated;
+use bunko_bson::Value;
+use bunko_errors::Result;
+
+pub(super) const KIND: Kind = Kind { name: "$count", form: Form::Empty, make: |_| make() };
+
+/// A new one.
+pub(crate) fn make() -> Box<dyn Accumulator> {
+    Box::<Count>::default()
+}
+
+#[derive(Default)]
+struct Count(i64);
+
+impl Accumulator for Count {
+    fn add(&mut self, _value: Evaluated<'_>) -> Result<()> {
+        self.0 += 1;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Value {
+        i32::try_from(self.0).map_or(Value::Int64(self.0), Value::Int32)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}

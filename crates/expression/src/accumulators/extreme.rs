@@ -1,0 +1,43 @@
+//! The least or the greatest value seen.
+
+use super::{Accumulator, value_bytes};
+use crate::Evaluated;
+use bunko_bson::{Value, order};
+use bunko_errors::Result;
+use std::cmp::Ordering;
+
+/// Keeps the value that compares `wanted` to all others; null and missing are ignored.
+pub(super) struct Extreme {
+    wanted: Ordering,
+    kept: Option<Value>,
+}
+
+impl Extreme {
+    pub(super) fn new(wanted: Ordering) -> Self {
+        Self { wanted, kept: None }
+    }
+}
+
+impl Accumulator for Extreme {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
+        if value.is_nullish() {
+            return Ok(());
+        }
+        let better = match &self.kept {
+            None => true,
+            Some(kept) => order::compare(value.or_null(), kept.as_ref()) == self.wanted,
+        };
+        if better {
+            self.kept = value.into_value();
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Value {
+        self.kept.unwrap_or(Value::Null)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.kept.as_ref().map_or(0, |value| value_bytes(value.as_ref()))
+    }
+}

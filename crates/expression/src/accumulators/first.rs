@@ -1,0 +1,33 @@
+//! `$first`: the value of the first document.
+
+use super::{Accumulator, Form, Kind, value_bytes};
+use crate::Evaluated;
+use bunko_bson::Value;
+use bunko_errors::Result;
+
+pub(super) const KIND: Kind = Kind { name: "$first", form: Form::Expression, make: |_| make() };
+
+/// A new one.
+pub(crate) fn make() -> Box<dyn Accumulator> {
+    Box::<First>::default()
+}
+
+#[derive(Default)]
+struct First(Option<Value>);
+
+impl Accumulator for First {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
+        if self.0.is_none() {
+            self.0 = Some(value.into_value().unwrap_or(Value::Null));
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Value {
+        self.0.unwrap_or(Value::Null)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.0.as_ref().map_or(0, |value| value_bytes(value.as_ref()))
+    }
+}

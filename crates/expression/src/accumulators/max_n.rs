@@ -1,0 +1,7 @@
+//! `$maxN`: the greatest values, greatest first; null and missing are ignored, at most `n`.
+
+use super::several::{Several, Which};
+use super::{Form, Kind};
+
+pub(super) const KIND: Kind =
+    Kind { name: "$maxN", form: Form::InputAndCount, make: |count| Box::new(Several::new(count, Which::Greatest)) };

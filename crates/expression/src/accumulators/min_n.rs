@@ -1,0 +1,7 @@
+//! `$minN`: the least values in order; null and missing are ignored, at most `n`.
+
+use super::several::{Several, Which};
+use super::{Form, Kind};
+
+pub(super) const KIND: Kind =
+    Kind { name: "$minN", form: Form::InputAndCount, make: |count| Box::new(Several::new(count, Which::Least)) };

@@ -1,0 +1,206 @@
+//! The table of accumulators: one file and one line each.
+
+mod add_to_set;
+pub(crate) mod avg;
+mod count;
+mod deviation;
+mod extreme;
+mod first;
+mod first_n;
+mod last;
+mod last_n;
+pub(crate) mod max;
+mod max_n;
+pub(crate) mod merge_objects;
+pub(crate) mod min;
+mod min_n;
+mod push;
+mod several;
+pub(crate) mod std_dev_pop;
+pub(crate) mod std_dev_samp;
+pub(crate) mod sum;
+
+use crate::call::{Parameters, Refusal, refuse};
+use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope};
+use bunko_bson::{DocumentRef, Element, Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+static KINDS: &[Kind] = &[
+    add_to_set::KIND,
+    avg::KIND,
+    count::KIND,
+    first::KIND,
+    first_n::KIND,
+    last::KIND,
+    last_n::KIND,
+    max::KIND,
+    max_n::KIND,
+    merge_objects::KIND,
+    min::KIND,
+    min_n::KIND,
+    push::KIND,
+    std_dev_pop::KIND,
+    std_dev_samp::KIND,
+    sum::KIND,
+];
+
+/// What a group keeps of its documents.
+pub trait Accumulator: Send {
+    /// Takes one document's value.
+    /// # Errors
+    /// Where the value's type is refused.
+    fn add(&mut self, value: Evaluated<'_>) -> Result<()>;
+
+    /// The group's value.
+    fn finish(self: Box<Self>) -> Value;
+
+    /// Memory that it holds now, in bytes.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// One entry of the table.
+struct Kind {
+    /// With its `$`.
+    name: &'static str,
+    form: Form,
+    /// Makes one for a new group; `n` where the form has it, else 0.
+    make: fn(usize) -> Box<dyn Accumulator>,
+}
+
+/// How an accumulator's argument is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `{$sum: expression}`.
+    Expression,
+    /// `{$count: {}}`.
+    Empty,
+    /// `{$firstN: {input: expression, n: expression}}`.
+    InputAndCount,
+}
+
+const INPUT_AND_COUNT: Parameters = Parameters {
+    not_an_object: (5_787_801, "specification must be an object; found {}"),
+    unknown: (5_787_901, "Unknown argument for 'n' operator: {}"),
+    names: &[("input", Some((5_787_907, "Missing value for 'input'"))), ("n", Some((5_787_906, "Missing value for 'n'")))],
+};
+const BAD_COUNT: Refusal = (5_787_902, "Value for 'n' must be of integral type, but found {}");
+const NOT_POSITIVE: Refusal = (5_787_908, "'n' must be greater than 0, found {}");
+
+/// An accumulator and the expression that feeds it.
+pub struct AccumulatorExpression {
+    kind: &'static Kind,
+    input: Expression,
+    count: usize,
+}
+
+impl AccumulatorExpression {
+    /// Reads `name: {$accumulator: argument}` of `$group`.
+    /// # Errors
+    /// 40234, 40235, 40236, 40238, 15952 as MongoDB; those of the argument.
+    pub fn parse(field: Element<'_>, scope: &ParseScope) -> Result<Self> {
+        let failure = |code, message: String| Failure::new(ErrorCode(code), message);
+        if field.name.contains('.') {
+            return Err(failure(40235, format!("The field name '{}' cannot contain '.'", field.name)));
+        }
+        if field.name.starts_with('$') {
+            return Err(failure(40236, format!("The field name '{}' cannot be an operator name", field.name)));
+        }
+        let operator = field.value.as_document().filter(|document| !document.is_empty());
+        let Some(operator) = operator else {
+            return Err(failure(40234, format!("The field '{}' must be an accumulator object", field.name)));
+        };
+        let (Some(call), 1) = (operator.first(), operator.count()) else {
+            return Err(failure(40238, format!("The field '{}' must specify one accumulator", field.name)));
+        };
+        let Some(kind) = KINDS.iter().find(|kind| kind.name == call.name) else {
+            return Err(failure(15952, format!("unknown group operator '{}'", call.name)));
+        };
+        kind.parse(call.value, scope)
+    }
+
+    /// An accumulator for a new group.
+    pub fn make(&self) -> Box<dyn Accumulator> {
+        (self.kind.make)(self.count)
+    }
+
+    /// What one document adds.
+    /// # Errors
+    /// Those of the expression.
+    #[inline]
+    pub fn evaluate<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+        self.input.evaluate(context)
+    }
+
+    /// Adds the fields that it reads.
+    pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
+        self.input.add_dependencies(dependencies);
+    }
+}
+
+impl Kind {
+    fn parse(&'static self, argument: ValueRef<'_>, scope: &ParseScope) -> Result<AccumulatorExpression> {
+        let input = match self.form {
+            Form::Expression => {
+                if let ValueRef::Array(array) = argument {
+                    if array.count() != 1 {
+                        let message = format!("The {} accumulator is a unary operator", self.name);
+                        return Err(Failure::new(ErrorCode(40237), message));
+                    }
+                }
+                // One element's array means the element, as in other calls of an operator.
+                let only = argument.as_array().and_then(|array| array.get(0)).unwrap_or(argument);
+                Expression::parse(only, scope)?
+            }
+            Form::Empty => {
+                if argument.as_document().is_none_or(|document| !document.is_empty()) {
+                    let message = format!("{} takes no arguments, i.e. {}:{{}}", self.name, self.name);
+                    return Err(Failure::type_mismatch(message));
+                }
+                Expression::literal(Value::Null)
+            }
+            Form::InputAndCount => {
+                let mut arguments = INPUT_AND_COUNT.parse(argument, scope)?;
+                let count = constant_count(&arguments.remove(1))?;
+                return Ok(AccumulatorExpression { kind: self, input: arguments.remove(0), count });
+            }
+        };
+        Ok(AccumulatorExpression { kind: self, input, count: 0 })
+    }
+}
+
+/// `n` is needed before the first document, so it may not read one.
+fn constant_count(expression: &Expression) -> Result<usize> {
+    let variables = crate::Variables::new();
+    let value = expression.evaluate(&EvaluationContext::new(DocumentRef::EMPTY, &variables, 0))?;
+    let number = value.get().and_then(bunko_bson::number::as_i64_exact);
+    let number = number.ok_or_else(|| refuse(BAD_COUNT, &crate::printed::printed(&value)))?;
+    match usize::try_from(number) {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(refuse(NOT_POSITIVE, &number.to_string())),
+    }
+}
+
+/// What a value takes in memory, about.
+fn value_bytes(value: ValueRef<'_>) -> usize {
+    size_of::<Value>()
+        + match value {
+            ValueRef::String(text) | ValueRef::JavaScript(text) | ValueRef::Symbol(text) => text.len(),
+            ValueRef::Document(document) => document.len_bytes(),
+            ValueRef::Array(array) => array.as_document().len_bytes(),
+            ValueRef::Binary { bytes, .. } => bytes.len(),
+            _ => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_accumulator_has_its_script() {
+        for kind in KINDS {
+            let script = format!("{}/tests/scripts/accumulators/{}", env!("CARGO_MANIFEST_DIR"), &kind.name[1..]);
+            assert!(std::path::Path::new(&script).is_file(), "{} lacks {script}", kind.name);
+        }
+    }
+}

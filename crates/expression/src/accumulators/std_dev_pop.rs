@@ -1,0 +1,11 @@
+//! `$stdDevPop`: the standard deviation of a population; null of fewer than 1 number.
+
+use super::deviation::Deviation;
+use super::{Accumulator, Form, Kind};
+
+pub(super) const KIND: Kind = Kind { name: "$stdDevPop", form: Form::Expression, make: |_| make() };
+
+/// A new one.
+pub(crate) fn make() -> Box<dyn Accumulator> {
+    Box::new(Deviation::new(0))
+}

@@ -1,0 +1,32 @@
+//! `$sum`: the sum of numbers; other types are ignored.
+
+use super::{Accumulator, Form, Kind};
+use crate::Evaluated;
+use crate::number::Number;
+use crate::summation::Sum;
+use bunko_bson::Value;
+use bunko_errors::Result;
+
+pub(super) const KIND: Kind = Kind { name: "$sum", form: Form::Expression, make: |_| make() };
+
+/// A new one.
+pub(crate) fn make() -> Box<dyn Accumulator> {
+    Box::<Sum>::default()
+}
+
+impl Accumulator for Sum {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
+        if let Some(number) = value.get().and_then(Number::of) {
+            Sum::add(self, number);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Value {
+        self.value()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}

@@ -1,0 +1,76 @@
+//! Arrays: positions, and arrays as sets.
+
+use crate::Evaluated;
+use crate::call::Call;
+use crate::number::as_i32;
+use crate::printed::printed;
+use crate::variables::{EvaluationContext, check_defined_name};
+use bunko_bson::{ArrayRef, Value, ValueRef, order};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// The element at a position, from the end where negative; missing outside.
+/// # Errors
+/// 28689 where it is no array: the operator's name, `not_an_array` and the type.
+pub(crate) fn element_at<'a>(
+    call: &Call,
+    array: Evaluated<'a>,
+    position: i32,
+    not_an_array: &str,
+) -> Result<Evaluated<'a>> {
+    match array {
+        Evaluated::Ref(ValueRef::Array(array)) => Ok(Evaluated::from(at(array, position))),
+        Evaluated::Owned(Value::Array(array)) => Ok(Evaluated::from(at(array.as_ref(), position)).into_owned()),
+        other => Err(call.failure(28689, &format!("{not_an_array}{}", other.type_name()))),
+    }
+}
+
+fn at(array: ArrayRef<'_>, position: i32) -> Option<ValueRef<'_>> {
+    match usize::try_from(position) {
+        Ok(position) => array.get(position),
+        Err(_) => array.get(array.count().checked_sub(position.unsigned_abs() as usize)?),
+    }
+}
+
+/// The part to search, from the optional third and fourth arguments: start and end, within `count`.
+/// # Errors
+/// 40096 for what is no integer, 40097 for a negative one.
+pub(crate) fn search_range(call: &Call, context: &EvaluationContext<'_>, count: usize) -> Result<(usize, usize)> {
+    let bound = |index: usize, what: &str, default: usize| -> Result<usize> {
+        let Some(value) = call.optional(index, context)? else { return Ok(default) };
+        let Some(number) = value.get().and_then(as_i32) else {
+            let (kind, found) = (value.type_name(), printed(&value));
+            let message = format!(" requires an integral {what} index, found a value of type: {kind}, with value: \"{found}\"");
+            return Err(call.failure(40096, &message));
+        };
+        usize::try_from(number)
+            .map_err(|_| call.failure(40097, &format!(" requires a nonnegative {what} index, found: {number}")))
+    };
+    Ok((bound(2, "starting", 0)?, bound(3, "ending", count)?.min(count)))
+}
+
+/// Values in order, each once.
+pub(crate) fn distinct(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'_>> {
+    values.sort_by(|a, b| order::compare(*a, *b));
+    values.dedup_by(|a, b| order::equal(*a, *b));
+    values
+}
+
+/// Where a value is among values in order, or would be.
+pub(crate) fn position(values: &[ValueRef<'_>], wanted: ValueRef<'_>) -> std::result::Result<usize, usize> {
+    values.binary_search_by(|value| order::compare(*value, wanted))
+}
+
+/// Whether values in order hold one.
+pub(crate) fn contains(values: &[ValueRef<'_>], wanted: ValueRef<'_>) -> bool {
+    position(values, wanted).is_ok()
+}
+
+/// The name that `as` gives an element; `this` without one.
+pub(crate) fn element_name(given: Option<ValueRef<'_>>) -> Result<&str> {
+    let Some(value) = given else { return Ok("this") };
+    let Some(name) = value.as_str() else {
+        return Err(Failure::new(ErrorCode(16866), "empty variable names are not allowed"));
+    };
+    check_defined_name(name)?;
+    Ok(name)
+}

@@ -1,0 +1,225 @@
+//! Dates: milliseconds since 1970 and the proleptic Gregorian calendar, in UTC or at a fixed offset.
+
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(crate) const MS_PER_SECOND: i64 = 1000;
+pub(crate) const MS_PER_MINUTE: i64 = 60 * MS_PER_SECOND;
+pub(crate) const MS_PER_HOUR: i64 = 60 * MS_PER_MINUTE;
+pub(crate) const MS_PER_DAY: i64 = 24 * MS_PER_HOUR;
+
+/// A moment taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Civil {
+    pub(crate) year: i64,
+    /// 1 to 12.
+    pub(crate) month: i64,
+    /// 1 to 31.
+    pub(crate) day: i64,
+    pub(crate) hour: i64,
+    pub(crate) minute: i64,
+    pub(crate) second: i64,
+    pub(crate) millisecond: i64,
+}
+
+/// Days since 1970 of a date. Source: H. Hinnant, "chrono-compatible low-level date algorithms".
+pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+/// Year, month and day of a number of days since 1970.
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+impl Civil {
+    /// Takes apart milliseconds since 1970.
+    pub(crate) fn of(ms: i64) -> Self {
+        let (year, month, day) = civil_from_days(ms.div_euclid(MS_PER_DAY));
+        let rest = ms.rem_euclid(MS_PER_DAY);
+        Self {
+            year,
+            month,
+            day,
+            hour: rest / MS_PER_HOUR,
+            minute: rest % MS_PER_HOUR / MS_PER_MINUTE,
+            second: rest % MS_PER_MINUTE / MS_PER_SECOND,
+            millisecond: rest % MS_PER_SECOND,
+        }
+    }
+
+    /// Milliseconds since 1970; fields out of their range carry over.
+    pub(crate) fn to_ms(self) -> Option<i64> {
+        let months = self.month - 1;
+        let year = self.year.checked_add(months.div_euclid(12))?;
+        if year.abs() > 400_000_000 {
+            return None;
+        }
+        let days = days_from_civil(year, months.rem_euclid(12) + 1, 1).checked_add(self.day - 1)?;
+        let in_day = self.hour * MS_PER_HOUR
+            + self.minute * MS_PER_MINUTE
+            + self.second * MS_PER_SECOND
+            + self.millisecond;
+        days.checked_mul(MS_PER_DAY)?.checked_add(in_day)
+    }
+
+    /// 1 to 366.
+    pub(crate) fn day_of_year(self) -> i64 {
+        days_from_civil(self.year, self.month, self.day) - days_from_civil(self.year, 1, 1) + 1
+    }
+
+    /// 1 (Sunday) to 7.
+    pub(crate) fn day_of_week(self) -> i64 {
+        (days_from_civil(self.year, self.month, self.day) + 4).rem_euclid(7) + 1
+    }
+
+    /// 1 (Monday) to 7.
+    pub(crate) fn iso_day_of_week(self) -> i64 {
+        (self.day_of_week() + 5) % 7 + 1
+    }
+
+    /// Weeks that began on a Sunday this year: 0 to 53.
+    pub(crate) fn week(self) -> i64 {
+        (self.day_of_year() + 7 - self.day_of_week()) / 7
+    }
+
+    /// ISO 8601 year and week: the week belongs to the year of its Thursday.
+    pub(crate) fn iso_week(self) -> (i64, i64) {
+        let day = days_from_civil(self.year, self.month, self.day);
+        let thursday = day - (self.iso_day_of_week() - 1) + 3;
+        let (year, _, _) = civil_from_days(thursday);
+        (year, (thursday - days_from_civil(year, 1, 1)) / 7 + 1)
+    }
+}
+
+/// Days in a month.
+pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
+    let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    days_from_civil(next_year, next_month, 1) - days_from_civil(year, month, 1)
+}
+
+/// ISO 8601 in UTC with milliseconds, as `$toString` prints dates.
+pub(crate) fn iso_text(ms: i64) -> String {
+    let c = Civil::of(ms);
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+        c.year, c.month, c.day, c.hour, c.minute, c.second, c.millisecond
+    )
+}
+
+/// A fixed offset from UTC in minutes: `UTC`, `GMT`, `Z`, `+05:30`, `-0330`, `+03`.
+/// # Errors
+/// 40485 for anything else. Names of the Olson database are refused until the database is there.
+pub(crate) fn parse_offset(zone: &str) -> Result<i64> {
+    if matches!(zone, "UTC" | "GMT" | "Z" | "Etc/UTC" | "Etc/GMT") {
+        return Ok(0);
+    }
+    offset_minutes(zone).ok_or_else(|| {
+        let message = format!(
+            "unrecognized time zone identifier: \"{zone}\": only UTC, GMT and fixed offsets such as \"+05:30\" are supported"
+        );
+        Failure::new(ErrorCode(40485), message)
+    })
+}
+
+fn offset_minutes(zone: &str) -> Option<i64> {
+    let (sign, digits) = match zone.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let digits = match digits.len() {
+        5 if digits.as_bytes()[2] == b':' => digits.replacen(':', "", 1),
+        2 | 4 => digits.to_owned(),
+        _ => return None,
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let hours: i64 = digits[..2].parse().ok()?;
+    let minutes: i64 = if digits.len() == 4 { digits[2..].parse().ok()? } else { 0 };
+    Some(sign * (hours * 60 + minutes))
+}
+
+/// Reads ISO 8601: a date, `T` or a space, a time to the minute or finer, a zone. Whole years and months are not read.
+pub(crate) fn parse_iso(text: &str) -> Option<i64> {
+    let bytes = text.as_bytes();
+    let number = |from: usize, to: usize| -> Option<i64> {
+        let digits = bytes.get(from..to)?;
+        if !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        text.get(from..to)?.parse().ok()
+    };
+    if bytes.get(4) != Some(&b'-') || bytes.get(7) != Some(&b'-') {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    if !(1..=12).contains(&month) || day < 1 || day > days_in_month(year, month) {
+        return None;
+    }
+    let mut civil = Civil { year, month, day, hour: 0, minute: 0, second: 0, millisecond: 0 };
+    if bytes.len() == 10 {
+        return civil.to_ms();
+    }
+    if !matches!(bytes.get(10), Some(b'T' | b't' | b' ')) || bytes.get(13) != Some(&b':') {
+        return None;
+    }
+    (civil.hour, civil.minute) = (number(11, 13)?, number(14, 16)?);
+    let mut end = 16;
+    if bytes.get(end) == Some(&b':') {
+        civil.second = number(17, 19)?;
+        end = 19;
+        if bytes.get(end) == Some(&b'.') {
+            let digits = bytes[end + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let taken = digits.min(3);
+            civil.millisecond = number(20, 20 + taken)? * 10_i64.pow(3 - taken as u32);
+            end += 1 + digits;
+        }
+    }
+    if civil.hour > 23 || civil.minute > 59 || civil.second > 59 {
+        return None;
+    }
+    let zone = text.get(end..)?.trim_start();
+    let offset = if zone.is_empty() { 0 } else { parse_offset(zone).ok()? };
+    Some(civil.to_ms()? - offset * MS_PER_MINUTE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_survive_being_taken_apart() {
+        for ms in [0, -1, 1_700_000_000_123, -62_135_596_800_000, 951_782_400_000, 253_402_300_799_999] {
+            assert_eq!(Civil::of(ms).to_ms(), Some(ms));
+        }
+        assert_eq!(iso_text(951_782_400_000), "2000-02-29T00:00:00.000Z");
+    }
+
+    #[test]
+    fn iso_text_is_read_at_any_offset() {
+        assert_eq!(parse_iso("2000-02-29T01:30:00.5+01:30"), Some(951_782_400_500));
+        assert_eq!(parse_iso("2000-02-29"), Some(951_782_400_000));
+        assert_eq!(parse_iso("2001-02-29"), None);
+        assert_eq!(parse_iso("yesterday"), None);
+    }
+
+    #[test]
+    fn iso_weeks_belong_to_the_year_of_their_thursday() {
+        let civil = Civil::of(parse_iso("2021-01-03").expect("a date"));
+        assert_eq!((civil.iso_week(), civil.week(), civil.day_of_week()), ((2020, 53), 1, 1));
+    }
+}

@@ -1,0 +1,202 @@
+//! A call of an operator: how its arguments are read from BSON, and what is kept of them.
+
+use crate::regular_expression::Pattern;
+use crate::variables::{Binding, EvaluationContext};
+use crate::{Evaluated, Expression, ParseScope, SortPattern};
+use bunko_bson::ValueRef;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// One entry of the table of operators.
+pub(crate) struct Operator {
+    /// With its `$`.
+    pub(crate) name: &'static str,
+    /// How its arguments are written.
+    pub(crate) form: Form,
+    /// Its value; arguments are evaluated as it asks for them, so that conditionals can leave some out.
+    pub(crate) evaluate: for<'a> fn(&'a Call, &EvaluationContext<'a>) -> Result<Evaluated<'a>>,
+}
+
+/// How arguments are written.
+pub(crate) enum Form {
+    /// `{$op: [a, b]}`, or `{$op: a}` for one.
+    Positional(Arity),
+    /// `{$op: {name: a}}`, kept in the order of the parameters.
+    Named(&'static Parameters),
+    /// Parsed by the operator itself.
+    Special(fn(&'static Operator, ValueRef<'_>, &ParseScope) -> Result<Call>),
+}
+
+/// How many positional arguments.
+pub(crate) enum Arity {
+    Exactly(usize),
+    Between(usize, usize),
+    Any,
+}
+
+/// An error's number and text; `{}` stands for what was found instead.
+pub(crate) type Refusal = (i32, &'static str);
+
+/// Named parameters and the errors about them, which differ from operator to operator.
+pub(crate) struct Parameters {
+    /// The argument is no document; `{}` is its type.
+    pub(crate) not_an_object: Refusal,
+    /// `{}` is the unknown name.
+    pub(crate) unknown: Refusal,
+    /// Name, and the error where it is required and absent.
+    pub(crate) names: &'static [(&'static str, Option<Refusal>)],
+}
+
+/// An error from its number and text.
+pub(crate) fn refuse(refusal: Refusal, found: &str) -> Failure {
+    Failure::new(ErrorCode(refusal.0), refusal.1.replacen("{}", found, 1))
+}
+
+/// An operator with its arguments.
+pub(crate) struct Call {
+    pub(crate) operator: &'static Operator,
+    pub(crate) arguments: Box<[Expression]>,
+    /// The first of the slots that the operator binds, for those that bind variables.
+    pub(crate) first_slot: u32,
+    pub(crate) prepared: Prepared,
+}
+
+/// What an operator makes of constant arguments, once.
+pub(crate) enum Prepared {
+    Nothing,
+    /// A regular expression.
+    Pattern(Pattern),
+    /// How documents are sorted.
+    Sort(SortPattern),
+}
+
+impl Call {
+    pub(crate) fn new(operator: &'static Operator, arguments: Vec<Expression>) -> Self {
+        Self { operator, arguments: arguments.into(), first_slot: 0, prepared: Prepared::Nothing }
+    }
+
+    /// Reads an operator's arguments.
+    pub(crate) fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Self> {
+        match &operator.form {
+            Form::Positional(arity) => {
+                let arguments = positional(value, scope)?;
+                arity.check(operator.name, arguments.len())?;
+                Ok(Self::new(operator, arguments))
+            }
+            Form::Named(parameters) => Ok(Self::new(operator, parameters.parse(value, scope)?)),
+            Form::Special(parse) => parse(operator, value, scope),
+        }
+    }
+
+    /// The operator's name, for messages.
+    pub(crate) fn name(&self) -> &'static str {
+        self.operator.name
+    }
+
+    /// Evaluates one argument.
+    #[inline]
+    pub(crate) fn argument<'a>(&'a self, index: usize, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+        self.arguments[index].evaluate(context)
+    }
+
+    /// Whether an optional argument was given.
+    pub(crate) fn has(&self, index: usize) -> bool {
+        self.arguments.get(index).is_some_and(|argument| !argument.is_absent())
+    }
+
+    /// An optional argument, evaluated.
+    pub(crate) fn optional<'a>(
+        &'a self,
+        index: usize,
+        context: &EvaluationContext<'a>,
+    ) -> Result<Option<Evaluated<'a>>> {
+        if self.has(index) { self.argument(index, context).map(Some) } else { Ok(None) }
+    }
+
+    /// Evaluates an argument with the call's variables bound to `values`, from the first slot on.
+    pub(crate) fn argument_with<'a>(
+        &'a self,
+        index: usize,
+        context: &EvaluationContext<'a>,
+        values: &[Option<ValueRef<'a>>],
+    ) -> Result<Evaluated<'static>> {
+        self.bind(index, context, values, self.first_slot)
+    }
+
+    fn bind<'b>(
+        &'b self,
+        index: usize,
+        context: &EvaluationContext<'b>,
+        values: &[Option<ValueRef<'b>>],
+        slot: u32,
+    ) -> Result<Evaluated<'static>> {
+        let Some((value, rest)) = values.split_first() else {
+            return Ok(self.argument(index, context)?.into_owned());
+        };
+        let binding = Binding { slot, value: *value, outer: context.locals() };
+        self.bind(index, &context.bound(&binding), rest, slot + 1)
+    }
+
+    /// A failure with a number of MongoDB's; the operator's name stands first.
+    pub(crate) fn failure(&self, code: i32, message: &str) -> Failure {
+        Failure::new(ErrorCode(code), format!("{}{message}", self.operator.name))
+    }
+
+    /// The first argument of an operator that answers null with null, or null's.
+    pub(crate) fn not_null<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Option<Evaluated<'a>>> {
+        let value = self.argument(0, context)?;
+        Ok(if value.is_nullish() { None } else { Some(value) })
+    }
+}
+
+impl Arity {
+    pub(crate) fn check(&self, name: &str, given: usize) -> Result<()> {
+        match *self {
+            Self::Exactly(count) if given != count => {
+                let message = format!("Expression {name} takes exactly {count} arguments. {given} were passed in.");
+                Err(Failure::new(ErrorCode(16020), message))
+            }
+            Self::Between(least, most) if given < least || given > most => {
+                let message = format!(
+                    "Expression {name} takes at least {least} arguments, and at most {most}, but {given} were passed in."
+                );
+                Err(Failure::new(ErrorCode(28667), message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Arguments that are written as an array, or as one value that is not one.
+pub(crate) fn positional(value: ValueRef<'_>, scope: &ParseScope) -> Result<Vec<Expression>> {
+    match value {
+        ValueRef::Array(array) => array.iter().map(|value| Expression::parse(value, scope)).collect(),
+        _ => Ok(vec![Expression::parse(value, scope)?]),
+    }
+}
+
+impl Parameters {
+    /// Reads named arguments as expressions, in the parameters' order.
+    pub(crate) fn parse(&self, value: ValueRef<'_>, scope: &ParseScope) -> Result<Vec<Expression>> {
+        self.read(value)?.into_iter().map(|given| given.map_or(Ok(Expression::ABSENT), |v| Expression::parse(v, scope))).collect()
+    }
+
+    /// Finds named arguments, unparsed, in the parameters' order.
+    pub(crate) fn read<'v>(&self, value: ValueRef<'v>) -> Result<Vec<Option<ValueRef<'v>>>> {
+        let Some(document) = value.as_document() else {
+            return Err(refuse(self.not_an_object, value.kind().alias()));
+        };
+        let mut given = vec![None; self.names.len()];
+        for element in document {
+            let Some(index) = self.names.iter().position(|(name, _)| *name == element.name) else {
+                return Err(refuse(self.unknown, element.name));
+            };
+            given[index] = Some(element.value);
+        }
+        for (value, (_, required)) in given.iter().zip(self.names) {
+            if let (None, Some(refusal)) = (value, required) {
+                return Err(refuse(*refusal, ""));
+            }
+        }
+        Ok(given)
+    }
+}

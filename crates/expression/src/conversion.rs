@@ -1,0 +1,205 @@
+//! Conversion between types, for `$convert` and its short forms.
+
+use crate::calendar;
+use crate::number::Number;
+use crate::text::double_text;
+use bunko_bson::{Decimal128, ObjectId, Type, Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// The types that can be converted to, by their aliases.
+/// # Errors
+/// `BadValue` for an unknown name.
+pub(crate) fn target_of_alias(alias: &str) -> Result<Type> {
+    const TYPES: [Type; 21] = [
+        Type::Double, Type::String, Type::Document, Type::Array, Type::Binary, Type::Undefined, Type::ObjectId,
+        Type::Boolean, Type::DateTime, Type::Null, Type::Regex, Type::DbPointer, Type::JavaScript, Type::Symbol,
+        Type::JavaScriptWithScope, Type::Int32, Type::Timestamp, Type::Int64, Type::Decimal128, Type::MinKey,
+        Type::MaxKey,
+    ];
+    let found = TYPES.into_iter().find(|kind| kind.alias() == alias);
+    found.ok_or_else(|| Failure::bad_value(format!("Unknown type name: {alias}")))
+}
+
+/// `ConversionFailure`, without the words about `onError` that the operator adds.
+fn failure(message: impl Into<String>) -> Failure {
+    Failure::new(ErrorCode::CONVERSION_FAILURE, message)
+}
+
+const NO_ON_ERROR: &str = "in $convert with no onError value";
+
+/// Converts a value that is not null.
+/// # Errors
+/// `ConversionFailure` where there is no conversion or it would lose the value.
+pub(crate) fn convert(value: ValueRef<'_>, target: Type) -> Result<Value> {
+    if value.kind() == target {
+        return Ok(value.to_value());
+    }
+    let converted = match target {
+        Type::Double => to_double(value)?,
+        Type::Decimal128 => to_decimal(value)?,
+        Type::Int32 => to_integer(value, i64::from(i32::MIN)..=i64::from(i32::MAX))?.map(|n| Value::Int32(n as i32)),
+        Type::Int64 => to_integer(value, i64::MIN..=i64::MAX)?.map(Value::Int64),
+        Type::Boolean => to_boolean(value),
+        Type::String => to_text(value).map(Value::String),
+        Type::DateTime => to_date(value)?,
+        Type::ObjectId => to_object_id(value)?,
+        _ => None,
+    };
+    converted.ok_or_else(|| {
+        let (from, to) = (value.kind().alias(), target.alias());
+        failure(format!("Unsupported conversion from {from} to {to} {NO_ON_ERROR}"))
+    })
+}
+
+fn bad_number(text: &str, why: &str) -> Failure {
+    failure(format!("Failed to parse number '{text}' {NO_ON_ERROR}: {why}"))
+}
+
+fn why_not_a_number(text: &str) -> &'static str {
+    if text.is_empty() {
+        "Empty string"
+    } else if text.starts_with(|c: char| c.is_ascii_digit()) {
+        "Did not consume whole string."
+    } else {
+        "Did not consume any digits"
+    }
+}
+
+fn to_double(value: ValueRef<'_>) -> Result<Option<Value>> {
+    let number = match value {
+        ValueRef::Boolean(boolean) => f64::from(u8::from(boolean)),
+        ValueRef::DateTime(ms) => ms as f64,
+        ValueRef::String(text) => {
+            // Rust reads `inf`, `nan` and a sign in front of them as MongoDB does, but trims nothing.
+            let number = text.parse::<f64>().map_err(|_| bad_number(text, why_not_a_number(text)))?;
+            if number.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) {
+                return Err(bad_number(text, "Out of range"));
+            }
+            number
+        }
+        ValueRef::Decimal128(number) => {
+            let double = number.to_f64();
+            if double.is_infinite() && !number.is_infinite() {
+                return Err(overflow(&number.to_string()));
+            }
+            double
+        }
+        _ => match Number::of(value) {
+            Some(number) => number.to_f64(),
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(Value::Double(number)))
+}
+
+fn to_decimal(value: ValueRef<'_>) -> Result<Option<Value>> {
+    let number = match value {
+        ValueRef::Boolean(boolean) => Decimal128::from_i64(i64::from(boolean)),
+        ValueRef::DateTime(ms) => Decimal128::from_i64(ms),
+        ValueRef::String(text) => {
+            Decimal128::parse(text).ok_or_else(|| bad_number(text, "Failed to parse string to decimal"))?
+        }
+        _ => match Number::of(value) {
+            Some(number) => number.to_decimal(),
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(Value::Decimal128(number)))
+}
+
+fn overflow(number: &str) -> Failure {
+    failure(format!("Conversion would overflow target type {NO_ON_ERROR}: {number}"))
+}
+
+fn to_integer(value: ValueRef<'_>, range: std::ops::RangeInclusive<i64>) -> Result<Option<i64>> {
+    let integer = match value {
+        ValueRef::Boolean(boolean) => i64::from(boolean),
+        // A date has milliseconds, which only a long can hold.
+        ValueRef::DateTime(ms) if *range.end() == i64::MAX => ms,
+        ValueRef::String(text) => {
+            let integer = text.parse::<i64>().map_err(|error| match error.kind() {
+                std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                    bad_number(text, "Overflow")
+                }
+                _ => bad_number(text, why_not_a_number(text)),
+            })?;
+            if !range.contains(&integer) {
+                return Err(bad_number(text, "Overflow"));
+            }
+            integer
+        }
+        ValueRef::Double(_) | ValueRef::Decimal128(_) => truncated(value)?,
+        _ => match Number::of(value).and_then(Number::as_integer) {
+            Some(integer) => integer,
+            None => return Ok(None),
+        },
+    };
+    if range.contains(&integer) { Ok(Some(integer)) } else { Err(overflow(&integer.to_string())) }
+}
+
+fn truncated(value: ValueRef<'_>) -> Result<i64> {
+    let Some(number) = Number::of(value) else { return Err(overflow("")) };
+    if number.is_nan() {
+        return Err(failure(format!("Attempt to convert NaN value to integer type {NO_ON_ERROR}")));
+    }
+    if number.to_f64().is_infinite() {
+        return Err(failure(format!("Attempt to convert infinity value to integer type {NO_ON_ERROR}")));
+    }
+    // Both bounds are powers of two, so the comparison is exact.
+    let in_range = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number.to_f64());
+    let integer = if in_range { bunko_bson::number::truncate_to_i64(value) } else { None };
+    integer.ok_or_else(|| overflow(&crate::printed::printed_value(value)))
+}
+
+fn to_boolean(value: ValueRef<'_>) -> Option<Value> {
+    match value {
+        ValueRef::String(_) | ValueRef::DateTime(_) | ValueRef::ObjectId(_) => Some(Value::Boolean(true)),
+        _ => Number::of(value).map(|number| Value::Boolean(!number.is_zero())),
+    }
+}
+
+fn to_text(value: ValueRef<'_>) -> Option<String> {
+    Some(match value {
+        ValueRef::Boolean(boolean) => boolean.to_string(),
+        ValueRef::Int32(number) => number.to_string(),
+        ValueRef::Int64(number) => number.to_string(),
+        ValueRef::Double(number) => double_text(number),
+        ValueRef::Decimal128(number) => number.to_string(),
+        ValueRef::ObjectId(id) => id.to_string(),
+        ValueRef::DateTime(ms) => calendar::iso_text(ms),
+        _ => return None,
+    })
+}
+
+fn to_date(value: ValueRef<'_>) -> Result<Option<Value>> {
+    let ms = match value {
+        ValueRef::Int64(ms) => ms,
+        ValueRef::Double(_) | ValueRef::Decimal128(_) => truncated(value)?,
+        ValueRef::ObjectId(_) | ValueRef::Timestamp(_) => match moment(value) {
+            Some(ms) => ms,
+            None => return Ok(None),
+        },
+        ValueRef::String(text) => calendar::parse_iso(text)
+            .ok_or_else(|| failure(format!("Error parsing date string '{text}' {NO_ON_ERROR}")))?,
+        _ => return Ok(None),
+    };
+    Ok(Some(Value::DateTime(ms)))
+}
+
+fn to_object_id(value: ValueRef<'_>) -> Result<Option<Value>> {
+    let Some(text) = value.as_str() else { return Ok(None) };
+    let why = if text.len() == 24 { "Invalid character found in hex string" } else { "Invalid string length for parsing to OID, expected 24" };
+    let refusal = || failure(format!("Failed to parse objectId '{text}' {NO_ON_ERROR}: {why}"));
+    ObjectId::parse_hex(text).map(|id| Some(Value::ObjectId(id))).ok_or_else(refusal)
+}
+
+/// The moment, in milliseconds since 1970, that a date, a timestamp or an ObjectId stands for.
+pub(crate) fn moment(value: ValueRef<'_>) -> Option<i64> {
+    match value {
+        ValueRef::DateTime(ms) => Some(ms),
+        ValueRef::Timestamp(timestamp) => Some(i64::from(timestamp.seconds) * calendar::MS_PER_SECOND),
+        // An ObjectId's seconds are signed where they become a date.
+        ValueRef::ObjectId(id) => Some(i64::from(id.seconds() as i32) * calendar::MS_PER_SECOND),
+        _ => None,
+    }
+}

@@ -1,0 +1,58 @@
+//! Decimal functions that need more than the four operations: roots, powers, logarithms, at 34 digits, half to even.
+
+use bunko_bson::Decimal128;
+use dec::{Context, Decimal, Rounding};
+
+/// Room for 36 digits, of which 34 are used.
+pub(crate) type Wide = Decimal<12>;
+/// What an operation of the library needs.
+pub(crate) type Arithmetic = Context<Wide>;
+
+/// IEEE 754 decimal128: digits and exponent range.
+const DIGITS: usize = 34;
+const EXPONENT_MAX: isize = 6144;
+const EXPONENT_MIN: isize = -6143;
+
+fn arithmetic() -> Arithmetic {
+    let mut context = Arithmetic::default();
+    context.set_rounding(Rounding::HalfEven);
+    // All three are within the library's limits.
+    context.set_precision(DIGITS).expect("34 digits fit");
+    context.set_max_exponent(EXPONENT_MAX).expect("in range");
+    context.set_min_exponent(EXPONENT_MIN).expect("in range");
+    context
+}
+
+/// Through text, because the library packs decimals densely and BSON packs them as binary integers.
+fn widen(context: &mut Arithmetic, number: Decimal128) -> Wide {
+    context.parse(number.to_string()).unwrap_or_else(|_| Wide::nan())
+}
+
+fn narrow(number: &Wide) -> Decimal128 {
+    Decimal128::parse(&number.to_string()).unwrap_or_else(|| Decimal128::from_f64(f64::NAN))
+}
+
+/// A function of one decimal.
+pub(crate) fn unary(number: Decimal128, function: fn(&mut Arithmetic, &mut Wide)) -> Decimal128 {
+    let mut context = arithmetic();
+    let mut wide = widen(&mut context, number);
+    function(&mut context, &mut wide);
+    narrow(&wide)
+}
+
+/// A power.
+pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
+    let mut context = arithmetic();
+    let mut wide = widen(&mut context, base);
+    let exponent = widen(&mut context, exponent);
+    context.pow(&mut wide, &exponent);
+    narrow(&wide)
+}
+
+/// A double as MongoDB promotes it: 15 significant digits.
+pub(crate) fn from_double(number: f64) -> Decimal128 {
+    if !number.is_finite() {
+        return Decimal128::from_f64(number);
+    }
+    Decimal128::parse(&format!("{number:.14e}")).unwrap_or_else(|| Decimal128::from_f64(number))
+}

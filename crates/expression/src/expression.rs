@@ -1,0 +1,179 @@
+//! Expressions: parsed once, evaluated per document.
+
+use crate::call::Call;
+use crate::field_path::check_component;
+use crate::printed::printed_document;
+use crate::variables::{EvaluationContext, Variable};
+use crate::{Dependencies, Evaluated, FieldPath, ParseScope, operators};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// An aggregation expression. Source: MongoDB manual, "Aggregation Expressions".
+pub struct Expression {
+    pub(crate) node: Node,
+}
+
+/// What an expression is made of.
+pub(crate) enum Node {
+    /// A constant, with documents and arrays of constants.
+    Literal(Value),
+    /// An optional argument that was not given.
+    Absent,
+    /// `$a.b`, `$$name`, `$$name.a.b`.
+    Path { variable: Variable, path: FieldPath },
+    /// A document some of whose values are computed.
+    Document(Vec<(String, Expression)>),
+    /// An array some of whose elements are computed.
+    Array(Vec<Expression>),
+    /// An operator.
+    Call(Call),
+}
+
+impl Expression {
+    /// Reads an expression.
+    /// # Errors
+    /// `InvalidPipelineOperator` for an unknown operator; the numbers of MongoDB for wrong arguments, paths, variables.
+    pub fn parse(value: ValueRef<'_>, scope: &ParseScope) -> Result<Self> {
+        match value {
+            ValueRef::String(text) if text.starts_with('$') => parse_path(text, scope),
+            ValueRef::Document(document) => parse_document(document, scope),
+            ValueRef::Array(array) => parse_array(array, scope),
+            _ => Ok(Self::literal(value.to_value())),
+        }
+    }
+
+    /// A constant.
+    pub fn literal(value: Value) -> Self {
+        Self { node: Node::Literal(value) }
+    }
+
+    /// An optional argument that was not given.
+    pub(crate) const ABSENT: Self = Self { node: Node::Absent };
+
+    /// An operator with its arguments.
+    pub(crate) fn call(call: Call) -> Self {
+        Self { node: Node::Call(call) }
+    }
+
+    /// Whether it is an optional argument that was not given.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self.node, Node::Absent)
+    }
+
+    /// The value, if it is constant.
+    pub fn as_literal(&self) -> Option<ValueRef<'_>> {
+        if let Node::Literal(value) = &self.node { Some(value.as_ref()) } else { None }
+    }
+
+    /// The value for one document. What is read in place lives as long as both the expression and the document.
+    /// # Errors
+    /// Those of its operators: wrong types, division by zero, and so on.
+    #[inline]
+    pub fn evaluate<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+        match &self.node {
+            Node::Literal(value) => Ok(Evaluated::Ref(value.as_ref())),
+            Node::Absent => Ok(Evaluated::Missing),
+            Node::Path { variable, path } => {
+                Ok(context.variable(*variable).map_or(Evaluated::Missing, |value| path.follow(value)))
+            }
+            Node::Call(call) => (call.operator.evaluate)(call, context),
+            Node::Document(fields) => evaluate_document(fields, context),
+            Node::Array(elements) => evaluate_array(elements, context),
+        }
+    }
+
+    /// Adds the fields that it reads.
+    pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
+        match &self.node {
+            Node::Literal(_) | Node::Absent => {}
+            Node::Path { variable: Variable::Root, path } if path.is_empty() => dependencies.add_all(),
+            Node::Path { variable: Variable::Root, path } => dependencies.add(path.dotted()),
+            Node::Path { .. } => {}
+            Node::Document(fields) => {
+                fields.iter().for_each(|(_, expression)| expression.add_dependencies(dependencies));
+            }
+            Node::Array(elements) => elements.iter().for_each(|element| element.add_dependencies(dependencies)),
+            Node::Call(call) => call.arguments.iter().for_each(|argument| argument.add_dependencies(dependencies)),
+        }
+    }
+}
+
+fn evaluate_document<'a>(fields: &'a [(String, Expression)], context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let mut document = DocumentBuf::new();
+    for (name, expression) in fields {
+        if let Some(value) = expression.evaluate(context)?.get() {
+            document.append(name, value);
+        }
+    }
+    Ok(Evaluated::from(document))
+}
+
+fn evaluate_array<'a>(elements: &'a [Expression], context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let mut array = ArrayBuf::new();
+    for element in elements {
+        array.push(element.evaluate(context)?.or_null());
+    }
+    Ok(Evaluated::from(array))
+}
+
+/// Reads `$a.b`, `$$name` or `$$name.a`.
+fn parse_path(text: &str, scope: &ParseScope) -> Result<Expression> {
+    let (variable, path) = if let Some(rest) = text.strip_prefix("$$") {
+        let (name, path) = rest.split_once('.').map_or((rest, None), |(name, path)| (name, Some(path)));
+        (scope.resolve(name)?, path)
+    } else {
+        let path = &text[1..];
+        if path.is_empty() {
+            return Err(Failure::new(ErrorCode(16872), "'$' by itself is not a valid FieldPath"));
+        }
+        (scope.current(), Some(path))
+    };
+    let path = path.map(FieldPath::parse).transpose()?.unwrap_or_default();
+    Ok(Expression { node: Node::Path { variable, path } })
+}
+
+/// Reads an operator or a document of expressions.
+fn parse_document(document: DocumentRef<'_>, scope: &ParseScope) -> Result<Expression> {
+    let Some(first) = document.first() else {
+        return Ok(Expression::literal(Value::Document(DocumentBuf::new())));
+    };
+    if first.name.starts_with('$') {
+        if document.count() > 1 {
+            let printed = printed_document(document);
+            let message = format!("an expression specification must contain exactly one field, the name of the expression. Found {} fields in {printed}", document.count());
+            return Err(Failure::new(ErrorCode(15983), message));
+        }
+        return operators::parse(first.name, first.value, scope);
+    }
+    let mut fields: Vec<(String, Expression)> = Vec::new();
+    for element in document {
+        check_component(element.name)?;
+        if element.name.contains('.') {
+            let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
+            return Err(Failure::new(ErrorCode(16412), message));
+        }
+        if fields.iter().any(|(name, _)| name == element.name) {
+            let message = format!("duplicate field name specified in object literal: {}", printed_document(document));
+            return Err(Failure::new(ErrorCode(16406), message));
+        }
+        fields.push((element.name.to_owned(), Expression::parse(element.value, scope)?));
+    }
+    if fields.iter().all(|(_, expression)| expression.as_literal().is_some()) {
+        // Not the document as written: a `$literal` inside has become its value.
+        let mut constant = DocumentBuf::new();
+        for (name, value) in fields.iter().filter_map(|(name, e)| Some((name, e.as_literal()?))) {
+            constant.append(name, value);
+        }
+        return Ok(Expression::literal(Value::Document(constant)));
+    }
+    Ok(Expression { node: Node::Document(fields) })
+}
+
+fn parse_array(array: ArrayRef<'_>, scope: &ParseScope) -> Result<Expression> {
+    let elements = array.iter().map(|value| Expression::parse(value, scope)).collect::<Result<Vec<_>>>()?;
+    if elements.iter().all(|element| element.as_literal().is_some()) {
+        let constant: ArrayBuf = elements.iter().filter_map(Expression::as_literal).collect();
+        return Ok(Expression::literal(Value::Array(constant)));
+    }
+    Ok(Expression { node: Node::Array(elements) })
+}

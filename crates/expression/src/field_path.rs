@@ -1,0 +1,100 @@
+//! Dotted paths into documents, as expressions follow them.
+
+use crate::Evaluated;
+use bunko_bson::{ArrayBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Deepest path that is accepted, in components.
+/// Source: MongoDB limits, "Nested Depth for BSON Documents".
+const COMPONENTS_MAX: usize = 200;
+
+/// A dotted path, such as `a.b`; a number is a field's name here, never an array index.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct FieldPath {
+    components: Box<[Box<str>]>,
+}
+
+impl FieldPath {
+    /// Splits and checks a path without its `$`.
+    /// # Errors
+    /// 40352 and 40353 for an empty path and a dot at an end, 15998 for an empty component, 16410 for one that starts
+    /// with `$`, 16411 for one that holds a zero byte.
+    pub fn parse(path: &str) -> Result<Self> {
+        if path.is_empty() {
+            return Err(Failure::new(ErrorCode(40352), "FieldPath cannot be constructed with empty string"));
+        }
+        if path.ends_with('.') {
+            return Err(Failure::new(ErrorCode(40353), "FieldPath must not end with a '.'."));
+        }
+        let components: Box<[Box<str>]> = path.split('.').map(Into::into).collect();
+        if components.len() > COMPONENTS_MAX {
+            return Err(Failure::new(ErrorCode::OVERFLOW, "FieldPath is too long"));
+        }
+        components.iter().try_for_each(|component| check_component(component))?;
+        Ok(Self { components })
+    }
+
+    /// The components, outermost first.
+    pub fn components(&self) -> &[Box<str>] {
+        &self.components
+    }
+
+    /// Whether it names nothing: the value itself.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.components.is_empty()
+    }
+
+    /// The path in one string.
+    pub fn dotted(&self) -> String {
+        self.components.join(".")
+    }
+
+    /// Follows the path: through an array, into each of its documents, collecting what they hold.
+    pub(crate) fn follow<'a>(&self, value: ValueRef<'a>) -> Evaluated<'a> {
+        if self.components.is_empty() {
+            return Evaluated::Ref(value);
+        }
+        follow(value, &self.components)
+    }
+
+    /// Follows the path from a document's top.
+    pub fn of<'a>(&self, document: DocumentRef<'a>) -> Evaluated<'a> {
+        self.follow(ValueRef::Document(document))
+    }
+}
+
+/// Checks one field name of a path or of an object expression.
+pub(crate) fn check_component(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Failure::new(ErrorCode(15998), "FieldPath field names may not be empty strings."));
+    }
+    if name.starts_with('$') {
+        let message = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
+        return Err(Failure::new(ErrorCode(16410), message));
+    }
+    if name.contains('\0') {
+        return Err(Failure::new(ErrorCode(16411), "FieldPath field names may not contain '\\0'."));
+    }
+    Ok(())
+}
+
+fn follow<'a>(value: ValueRef<'a>, path: &[Box<str>]) -> Evaluated<'a> {
+    let Some((name, rest)) = path.split_first() else { return Evaluated::Ref(value) };
+    match value {
+        ValueRef::Document(document) => match document.get(name) {
+            Some(field) => follow(field, rest),
+            None => Evaluated::Missing,
+        },
+        ValueRef::Array(array) => {
+            let mut found = ArrayBuf::new();
+            // Arrays directly inside arrays are not entered: MongoDB collects from documents only.
+            for document in array.iter().filter_map(ValueRef::as_document) {
+                if let Some(nested) = follow(ValueRef::Document(document), path).get() {
+                    found.push(nested);
+                }
+            }
+            Evaluated::from(found)
+        }
+        _ => Evaluated::Missing,
+    }
+}

@@ -1,0 +1,155 @@
+//! The four number types as operands.
+
+use crate::call::Call;
+use crate::variables::EvaluationContext;
+use crate::{Evaluated, decimal};
+use bunko_bson::{Decimal128, Value, ValueRef};
+use bunko_errors::Result;
+
+/// A number of any BSON type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Number {
+    Int32(i32),
+    Int64(i64),
+    Double(f64),
+    Decimal(Decimal128),
+}
+
+impl Number {
+    pub(crate) fn of(value: ValueRef<'_>) -> Option<Self> {
+        match value {
+            ValueRef::Int32(number) => Some(Self::Int32(number)),
+            ValueRef::Int64(number) => Some(Self::Int64(number)),
+            ValueRef::Double(number) => Some(Self::Double(number)),
+            ValueRef::Decimal128(number) => Some(Self::Decimal(number)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn to_f64(self) -> f64 {
+        match self {
+            Self::Int32(number) => f64::from(number),
+            Self::Int64(number) => number as f64,
+            Self::Double(number) => number,
+            Self::Decimal(number) => number.to_f64(),
+        }
+    }
+
+    pub(crate) fn to_decimal(self) -> Decimal128 {
+        match self {
+            Self::Int32(number) => Decimal128::from_i64(i64::from(number)),
+            Self::Int64(number) => Decimal128::from_i64(number),
+            Self::Double(number) => decimal::from_double(number),
+            Self::Decimal(number) => number,
+        }
+    }
+
+    /// The integer, if it is stored as one.
+    pub(crate) fn as_integer(self) -> Option<i64> {
+        match self {
+            Self::Int32(number) => Some(i64::from(number)),
+            Self::Int64(number) => Some(number),
+            Self::Double(_) | Self::Decimal(_) => None,
+        }
+    }
+
+    /// Combines two numbers in the wider of their types; integers that leave 64 bits become a double.
+    fn combined(
+        self,
+        other: Self,
+        integers: fn(i64, i64) -> Option<i64>,
+        doubles: fn(f64, f64) -> f64,
+        decimals: fn(Decimal128, Decimal128) -> Decimal128,
+    ) -> Self {
+        if self.is_decimal() || other.is_decimal() {
+            return Self::Decimal(decimals(self.to_decimal(), other.to_decimal()));
+        }
+        if let (Some(left), Some(right)) = (self.as_integer(), other.as_integer()) {
+            if let Some(result) = integers(left, right) {
+                return integer_like(result, [self, other]);
+            }
+        }
+        Self::Double(doubles(self.to_f64(), other.to_f64()))
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        self.combined(other, i64::checked_add, |a, b| a + b, Decimal128::add)
+    }
+
+    pub(crate) fn minus(self, other: Self) -> Self {
+        self.combined(other, i64::checked_sub, |a, b| a - b, Decimal128::subtract)
+    }
+
+    pub(crate) fn times(self, other: Self) -> Self {
+        self.combined(other, i64::checked_mul, |a, b| a * b, Decimal128::multiply)
+    }
+
+    /// The nearest integer of 64 bits, as a date takes it.
+    pub(crate) fn rounded(self) -> Option<i64> {
+        match self {
+            Self::Double(number) => bunko_bson::number::truncate_to_i64(ValueRef::Double(number.round())),
+            Self::Decimal(number) => {
+                bunko_bson::number::truncate_to_i64(ValueRef::Decimal128(number.round_to_integral()))
+            }
+            integer => integer.as_integer(),
+        }
+    }
+
+    pub(crate) fn is_decimal(self) -> bool {
+        matches!(self, Self::Decimal(_))
+    }
+
+    pub(crate) fn is_nan(self) -> bool {
+        match self {
+            Self::Double(number) => number.is_nan(),
+            Self::Decimal(number) => number.is_nan(),
+            Self::Int32(_) | Self::Int64(_) => false,
+        }
+    }
+
+    pub(crate) fn is_zero(self) -> bool {
+        !self.is_nan() && self.to_f64() == 0.0
+    }
+}
+
+impl From<Number> for Value {
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Int32(number) => Self::Int32(number),
+            Number::Int64(number) => Self::Int64(number),
+            Number::Double(number) => Self::Double(number),
+            Number::Decimal(number) => Self::Decimal128(number),
+        }
+    }
+}
+
+impl From<Number> for Evaluated<'_> {
+    fn from(number: Number) -> Self {
+        Self::Owned(number.into())
+    }
+}
+
+/// The operand of an operator on one number; nothing where it is null.
+/// # Errors
+/// 28765 for any other type.
+pub(crate) fn single(call: &Call, context: &EvaluationContext<'_>) -> Result<Option<Number>> {
+    let Some(value) = call.not_null(context)? else { return Ok(None) };
+    match value.get().and_then(Number::of) {
+        Some(number) => Ok(Some(number)),
+        None => Err(call.failure(28765, &format!(" only supports numeric types, not {}", value.type_name()))),
+    }
+}
+
+/// An integer in the narrower of its types: int where both operands were, and it fits.
+pub(crate) fn integer_like(result: i64, operands: [Number; 2]) -> Number {
+    let narrow = operands.iter().all(|operand| matches!(operand, Number::Int32(_)));
+    match i32::try_from(result) {
+        Ok(small) if narrow => Number::Int32(small),
+        _ => Number::Int64(result),
+    }
+}
+
+/// The value as a 32-bit integer, if it is exactly one.
+pub(crate) fn as_i32(value: ValueRef<'_>) -> Option<i32> {
+    bunko_bson::number::as_i64_exact(value).and_then(|number| i32::try_from(number).ok())
+}

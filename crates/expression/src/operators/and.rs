@@ -1,0 +1,14 @@
+//! `$and`: whether all are true; the rest after a false one is not evaluated.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$and", form: Form::Positional(Arity::Any), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    for index in 0..call.arguments.len() {
+        if !call.argument(index, context)?.is_true() {
+            return Ok(false.into());
+        }
+    }
+    Ok(true.into())
+}

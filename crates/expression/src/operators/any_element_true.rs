@@ -1,0 +1,14 @@
+//! `$anyElementTrue`: whether an array holds a true element.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use bunko_bson::ValueRef;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$anyElementTrue", form: Form::Positional(Arity::Exactly(1)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let value = call.argument(0, context)?;
+    let Some(ValueRef::Array(array)) = value.get() else {
+        return Err(call.failure(17041, &format!("'s argument must be an array, but is {}", value.type_name())));
+    };
+    Ok(array.iter().any(|element| Evaluated::Ref(element).is_true()).into())
+}

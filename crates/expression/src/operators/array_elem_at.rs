@@ -1,0 +1,26 @@
+//! `$arrayElemAt`: the element at a position; from the end where negative; missing outside.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::number::as_i32;
+use crate::printed::printed_value;
+use crate::array::element_at;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$arrayElemAt", form: Form::Positional(Arity::Exactly(2)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let (array, position) = (call.argument(0, context)?, call.argument(1, context)?);
+    if array.is_nullish() || position.is_nullish() {
+        return Ok(Evaluated::null());
+    }
+    let position = match position.get() {
+        Some(value) if value.is_number() => as_i32(value).ok_or_else(|| {
+            let found = printed_value(value);
+            call.failure(28691, &format!("'s second argument must be representable as a 32-bit integer: {found}"))
+        })?,
+        _ => {
+            let message = format!("'s second argument must be a numeric value, but is {}", position.type_name());
+            return Err(call.failure(28690, &message));
+        }
+    };
+    element_at(call, array, position, "'s first argument must be an array, but is ")
+}

@@ -1,0 +1,19 @@
+//! `$concat`: strings one after the other; null with a null.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use bunko_bson::ValueRef;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$concat", form: Form::Positional(Arity::Any), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let mut whole = String::new();
+    for index in 0..call.arguments.len() {
+        let part = call.argument(index, context)?;
+        match part.get() {
+            None | Some(ValueRef::Null | ValueRef::Undefined) => return Ok(Evaluated::null()),
+            Some(ValueRef::String(text)) => whole.push_str(text),
+            Some(_) => return Err(call.failure(16702, &format!(" only supports strings, not {}", part.type_name()))),
+        }
+    }
+    Ok(whole.into())
+}

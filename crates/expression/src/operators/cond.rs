@@ -1,0 +1,31 @@
+//! `$cond`: the second or the third, as the first is true or not.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, positional};
+use bunko_bson::ValueRef;
+use crate::ParseScope;
+
+const PARAMETERS: Parameters = Parameters {
+    not_an_object: (17080, "Missing 'if' parameter to $cond"),
+    unknown: (17083, "Unrecognized parameter to $cond: {}"),
+    names: &[
+        ("if", Some((17080, "Missing 'if' parameter to $cond"))),
+        ("then", Some((17081, "Missing 'then' parameter to $cond"))),
+        ("else", Some((17082, "Missing 'else' parameter to $cond"))),
+    ],
+};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$cond", form: Form::Special(parse), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let chosen = if call.argument(0, context)?.is_true() { 1 } else { 2 };
+    call.argument(chosen, context)
+}
+
+fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
+    let arguments = match value {
+        ValueRef::Document(_) => PARAMETERS.parse(value, scope)?,
+        _ => positional(value, scope)?,
+    };
+    Arity::Exactly(3).check(operator.name, arguments.len())?;
+    Ok(Call::new(operator, arguments))
+}

@@ -1,0 +1,95 @@
+//! `$dateToString`: a date in a format.
+
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use bunko_bson::ValueRef;
+use bunko_errors::{ErrorCode, Failure};
+use crate::calendar;
+use crate::printed::printed_value;
+use crate::calendar::Civil;
+use crate::date_part;
+
+const PARAMETERS: Parameters = Parameters {
+    not_an_object: (18629, "$dateToString only supports an object as its argument"),
+    unknown: (18534, "Unrecognized argument to $dateToString: {}"),
+    names: &[
+        ("date", Some((18628, "Missing 'date' parameter to $dateToString"))),
+        ("format", None),
+        ("timezone", None),
+        ("onNull", None),
+    ],
+};
+const MONTHS: [&str; 12] = [
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+];
+
+pub(super) const OPERATOR: Operator = Operator { name: "$dateToString", form: Form::Named(&PARAMETERS), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let date = call.argument(0, context)?;
+    let format = call.optional(1, context)?;
+    let zone = call.optional(2, context)?;
+    if date.is_nullish() {
+        return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
+    }
+    let format = match format.as_ref().map(Evaluated::or_null) {
+        None => "%Y-%m-%dT%H:%M:%S.%LZ",
+        Some(ValueRef::Null | ValueRef::Undefined) => return Ok(Evaluated::null()),
+        Some(ValueRef::String(format)) => format,
+        Some(other) => {
+            let (kind, found) = (other.kind().alias(), printed_value(other));
+            let message = format!(" requires that 'format' be a string, found: {kind} with value {found}");
+            return Err(call.failure(18533, &message));
+        }
+    };
+    let Some(offset) = date_part::offset_minutes(call, zone.as_ref())? else { return Ok(Evaluated::null()) };
+    let ms = date_part::moment(&date)?;
+    formatted(format, Civil::of(ms + offset * calendar::MS_PER_MINUTE), offset).map(Evaluated::from)
+}
+
+fn formatted(format: &str, civil: Civil, offset_minutes: i64) -> Result<String> {
+    let mut text = String::new();
+    let mut characters = format.chars();
+    while let Some(character) = characters.next() {
+        if character != '%' {
+            text.push(character);
+            continue;
+        }
+        let Some(specifier) = characters.next() else {
+            return Err(Failure::new(ErrorCode(18535), "Unmatched '%' at end of format string"));
+        };
+        let month = MONTHS[(civil.month - 1) as usize];
+        match specifier {
+            '%' => text.push('%'),
+            'Y' | 'G' if !(0..=9999).contains(&civil.year) => {
+                let message = format!("$dateToString is only defined on year 0-9999, tried to use year {}", civil.year);
+                return Err(Failure::new(ErrorCode(18537), message));
+            }
+            'Y' => text += &format!("{:04}", civil.year),
+            'm' => text += &format!("{:02}", civil.month),
+            'd' => text += &format!("{:02}", civil.day),
+            'H' => text += &format!("{:02}", civil.hour),
+            'M' => text += &format!("{:02}", civil.minute),
+            'S' => text += &format!("{:02}", civil.second),
+            'L' => text += &format!("{:03}", civil.millisecond),
+            'j' => text += &format!("{:03}", civil.day_of_year()),
+            'w' => text += &civil.day_of_week().to_string(),
+            'u' => text += &civil.iso_day_of_week().to_string(),
+            'U' => text += &format!("{:02}", civil.week()),
+            'V' => text += &format!("{:02}", civil.iso_week().1),
+            'G' => text += &format!("{:04}", civil.iso_week().0),
+            'B' => text.push_str(month),
+            'b' => text.push_str(&month[..3]),
+            'Z' => text += &offset_minutes.to_string(),
+            'z' => {
+                let sign = if offset_minutes < 0 { '-' } else { '+' };
+                text += &format!("{sign}{:02}{:02}", offset_minutes.abs() / 60, offset_minutes.abs() % 60);
+            }
+            other => {
+                let message = format!("Invalid format character '%{other}' in format string");
+                return Err(Failure::new(ErrorCode(18536), message));
+            }
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,15 @@
+//! `$exp`: e to a power.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::number::{Number, single};
+use crate::decimal;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$exp", form: Form::Positional(Arity::Exactly(1)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
+    Ok(match number {
+        Number::Decimal(n) => Number::Decimal(decimal::unary(n, decimal::Arithmetic::exp)).into(),
+        other => other.to_f64().exp().into(),
+    })
+}

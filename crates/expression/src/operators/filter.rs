@@ -1,0 +1,64 @@
+//! `$filter`: the elements for which a condition is true.
+
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use crate::number::as_i32;
+use bunko_bson::{ArrayBuf, ValueRef};
+use crate::{Expression, ParseScope};
+use crate::printed::printed;
+use crate::array::element_name;
+
+const PARAMETERS: Parameters = Parameters {
+    not_an_object: (28646, "$filter only supports an object as its argument"),
+    unknown: (28647, "Unrecognized parameter to $filter: {}"),
+    names: &[
+        ("input", Some((28648, "Missing 'input' parameter to $filter"))),
+        ("as", None),
+        ("cond", Some((28650, "Missing 'cond' parameter to $filter"))),
+        ("limit", None),
+    ],
+};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$filter", form: Form::Special(parse), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let Some(input) = call.not_null(context)? else { return Ok(Evaluated::null()) };
+    let Some(ValueRef::Array(array)) = input.get() else {
+        return Err(refuse((28651, "input to $filter must be an array not {}"), input.type_name()));
+    };
+    let limit = limit(call, context)?;
+    let mut kept = ArrayBuf::new();
+    for element in array.iter() {
+        if kept.count() == limit {
+            break;
+        }
+        if call.argument_with(1, context, &[Some(element)])?.is_true() {
+            kept.push(element);
+        }
+    }
+    Ok(kept.into())
+}
+
+fn limit(call: &Call, context: &EvaluationContext<'_>) -> Result<usize> {
+    let Some(limit) = call.optional(2, context)? else { return Ok(usize::MAX) };
+    if limit.is_nullish() {
+        return Ok(usize::MAX);
+    }
+    let Some(number) = limit.get().and_then(as_i32) else {
+        let refusal = (327_391, "$filter: limit must be represented as a 32-bit integral value: {}");
+        return Err(refuse(refusal, &printed(&limit)));
+    };
+    match usize::try_from(number) {
+        Ok(positive) if positive > 0 => Ok(positive),
+        _ => Err(refuse((327_392, "$filter: limit must be greater than 0: {}"), &number.to_string())),
+    }
+}
+
+fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
+    let given = PARAMETERS.read(value)?;
+    let (inner, first_slot) = scope.bind(&[element_name(given[1])?]);
+    let optional = |value: Option<ValueRef<'_>>, scope: &ParseScope| {
+        value.map_or(Ok(Expression::ABSENT), |value| Expression::parse(value, scope))
+    };
+    let arguments = vec![optional(given[0], scope)?, optional(given[2], &inner)?, optional(given[3], scope)?];
+    Ok(Call { first_slot, ..Call::new(operator, arguments) })
+}

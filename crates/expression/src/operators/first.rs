@@ -1,0 +1,11 @@
+//! `$first`: the first element.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::array::element_at;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$first", form: Form::Positional(Arity::Exactly(1)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let Some(array) = call.not_null(context)? else { return Ok(Evaluated::null()) };
+    element_at(call, array, 0, "'s argument must be an array, but is ")
+}

@@ -1,0 +1,15 @@
+//! `$floor`: the largest integer not above.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::number::{Number, single};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$floor", form: Form::Positional(Arity::Exactly(1)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
+    Ok(match number {
+        Number::Double(n) => n.floor().into(),
+        Number::Decimal(n) => Number::Decimal(n.floor()).into(),
+        integer => integer.into(),
+    })
+}

@@ -1,0 +1,27 @@
+//! `$ifNull`: the first that is neither null nor missing, else the last.
+
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, positional, refuse};
+use bunko_bson::ValueRef;
+use crate::ParseScope;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$ifNull", form: Form::Special(parse), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let last = call.arguments.len() - 1;
+    for index in 0..last {
+        let value = call.argument(index, context)?;
+        if !value.is_nullish() {
+            return Ok(value);
+        }
+    }
+    call.argument(last, context)
+}
+
+fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
+    let arguments = positional(value, scope)?;
+    if arguments.len() < 2 {
+        let found = arguments.len().to_string();
+        return Err(refuse((1_257_300, "$ifNull needs at least two arguments, had: {}"), &found));
+    }
+    Ok(Call::new(operator, arguments))
+}

@@ -1,0 +1,15 @@
+//! `$in`: whether an array holds a value.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use bunko_bson::ValueRef;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$in", form: Form::Positional(Arity::Exactly(2)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let (value, array) = (call.argument(0, context)?, call.argument(1, context)?);
+    let Some(ValueRef::Array(elements)) = array.get() else {
+        return Err(call.failure(40081, &format!(" requires an array as a second argument, found: {}", array.type_name())));
+    };
+    let wanted = value.comparable();
+    Ok(elements.iter().any(|element| bunko_bson::order::equal(element, wanted)).into())
+}

@@ -1,0 +1,11 @@
+//! `$last`: the last element.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::array::element_at;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$last", form: Form::Positional(Arity::Exactly(1)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let Some(array) = call.not_null(context)? else { return Ok(Evaluated::null()) };
+    element_at(call, array, -1, "'s argument must be an array, but is ")
+}

@@ -1,0 +1,41 @@
+//! `$let`: evaluates an expression with variables bound.
+
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use bunko_bson::ValueRef;
+use crate::{Expression, ParseScope};
+use crate::variables::check_defined_name;
+
+const PARAMETERS: Parameters = Parameters {
+    not_an_object: (16874, "$let only supports an object as its argument"),
+    unknown: (16875, "Unrecognized parameter to $let: {}"),
+    names: &[
+        ("vars", Some((16876, "Missing 'vars' parameter to $let"))),
+        ("in", Some((16877, "Missing 'in' parameter to $let"))),
+    ],
+};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$let", form: Form::Special(parse), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let last = call.arguments.len() - 1;
+    let values = (0..last).map(|index| call.argument(index, context)).collect::<Result<Vec<_>>>()?;
+    let values: Vec<_> = values.iter().map(Evaluated::get).collect();
+    call.argument_with(last, context, &values)
+}
+
+fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
+    let given = PARAMETERS.read(value)?;
+    let (Some(variables), Some(body)) = (given[0].and_then(ValueRef::as_document), given[1]) else {
+        return Err(refuse((16876, "invalid parameter: expected an object (vars)"), ""));
+    };
+    let mut names = Vec::new();
+    let mut arguments = Vec::new();
+    for variable in variables {
+        check_defined_name(variable.name)?;
+        names.push(variable.name);
+        arguments.push(Expression::parse(variable.value, scope)?);
+    }
+    let (inner, first_slot) = scope.bind(&names);
+    arguments.push(Expression::parse(body, &inner)?);
+    Ok(Call { first_slot, ..Call::new(operator, arguments) })
+}

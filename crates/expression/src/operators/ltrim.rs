@@ -1,0 +1,16 @@
+//! `$ltrim`: a string without white space, or given characters, at its start.
+
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use crate::trimming::{Ends, trimmed};
+
+const PARAMETERS: Parameters = Parameters {
+    not_an_object: (50696, "$ltrim only supports an object as an argument, found {}"),
+    unknown: (50694, "$ltrim found an unknown argument: {}"),
+    names: &[("input", Some((50695, "$ltrim requires an 'input' field"))), ("chars", None)],
+};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$ltrim", form: Form::Named(&PARAMETERS), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    trimmed(call, context, Ends::Start)
+}

@@ -1,0 +1,11 @@
+//! `$mergeObjects`: the fields of documents, a later one's value for a name winning.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::accumulate;
+use crate::accumulators;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$mergeObjects", form: Form::Positional(Arity::Any), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    accumulate(call, context, accumulators::merge_objects::make())
+}

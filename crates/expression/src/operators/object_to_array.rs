@@ -1,0 +1,18 @@
+//! `$objectToArray`: a document's fields as `{k, v}`.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$objectToArray", form: Form::Positional(Arity::Exactly(1)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };
+    let Some(ValueRef::Document(document)) = value.get() else {
+        return Err(call.failure(40390, &format!(" requires a document input, found: {}", value.type_name())));
+    };
+    let mut pairs = ArrayBuf::new();
+    for element in document {
+        pairs.push(&DocumentBuf::new().with("k", element.name).with("v", element.value));
+    }
+    Ok(pairs.into())
+}

@@ -1,0 +1,14 @@
+//! `$or`: whether one is true; the rest after it is not evaluated.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$or", form: Form::Positional(Arity::Any), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    for index in 0..call.arguments.len() {
+        if call.argument(index, context)?.is_true() {
+            return Ok(true.into());
+        }
+    }
+    Ok(false.into())
+}

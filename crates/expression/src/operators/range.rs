@@ -1,0 +1,52 @@
+//! `$range`: integers from a start to before an end.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
+use crate::number::as_i32;
+use bunko_bson::ArrayBuf;
+use bunko_errors::{ErrorCode, Failure};
+use crate::printed::printed_value;
+
+/// Largest array that is made, in bytes. Source: MongoDB parameter internalQueryMaxRangeBytes.
+const RANGE_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+const START: [Refusal; 2] = [
+    (34443, "$range requires a numeric starting value, found value of type: {}"),
+    (34444, "$range requires a starting value that can be represented as a 32-bit integer, found value: {}"),
+];
+const END: [Refusal; 2] = [
+    (34445, "$range requires a numeric ending value, found value of type: {}"),
+    (34446, "$range requires an ending value that can be represented as a 32-bit integer, found value: {}"),
+];
+const STEP: [Refusal; 2] = [
+    (34447, "$range requires a numeric step value, found value of type: {}"),
+    (34448, "$range requires a step value that can be represented as a 32-bit integer, found value: {}"),
+];
+
+pub(super) const OPERATOR: Operator = Operator { name: "$range", form: Form::Positional(Arity::Between(2, 3)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let argument = |index: usize, refusals: [Refusal; 2]| -> Result<i64> {
+        let value = call.argument(index, context)?;
+        match value.get() {
+            Some(number) if number.is_number() => {
+                as_i32(number).map(i64::from).ok_or_else(|| refuse(refusals[1], &printed_value(number)))
+            }
+            _ => Err(refuse(refusals[0], value.type_name())),
+        }
+    };
+    let (mut next, end) = (argument(0, START)?, argument(1, END)?);
+    let step = if call.has(2) { argument(2, STEP)? } else { 1 };
+    if step == 0 {
+        return Err(call.failure(34449, " requires a non-zero step value"));
+    }
+    let mut range = ArrayBuf::new();
+    while if step > 0 { next < end } else { next > end } {
+        if range.as_ref().as_document().len_bytes() > RANGE_BYTES_MAX {
+            let message = "$range would use too much memory and cannot spill to disk. Memory limit: 104857600 bytes";
+            return Err(Failure::new(ErrorCode(146), message));
+        }
+        range.push(next as i32);
+        next += step;
+    }
+    Ok(range.into())
+}

@@ -1,0 +1,16 @@
+//! `$reverseArray`: the elements from last to first.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
+use bunko_bson::{ArrayBuf, ValueRef};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$reverseArray", form: Form::Positional(Arity::Exactly(1)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };
+    let Some(ValueRef::Array(array)) = value.get() else {
+        let refusal = (34435, "The argument to $reverseArray must be an array, but was of type: {}");
+        return Err(refuse(refusal, value.type_name()));
+    };
+    let elements: Vec<_> = array.iter().collect();
+    Ok(elements.into_iter().rev().collect::<ArrayBuf>().into())
+}

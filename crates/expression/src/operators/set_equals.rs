@@ -1,0 +1,40 @@
+//! `$setEquals`: whether arrays hold the same elements, however often.
+
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, positional, refuse};
+use bunko_bson::{Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure};
+use crate::ParseScope;
+use crate::array::distinct;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$setEquals", form: Form::Special(parse), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let mut first: Option<Vec<Value>> = None;
+    let mut equal = true;
+    for index in 0..call.arguments.len() {
+        let value = call.argument(index, context)?;
+        let Some(ValueRef::Array(array)) = value.get() else {
+            let kind = value.type_name();
+            let message = format!("All operands of $setEquals must be arrays. {}-th argument is of type: {kind}", index + 1);
+            return Err(Failure::new(ErrorCode(17044), message));
+        };
+        let elements = distinct(array.iter().collect());
+        match &first {
+            None => first = Some(elements.into_iter().map(ValueRef::to_value).collect()),
+            Some(first) => {
+                let same = |(a, b): (&Value, &ValueRef<'_>)| bunko_bson::order::equal(a.as_ref(), *b);
+                equal &= first.len() == elements.len() && first.iter().zip(&elements).all(same);
+            }
+        }
+    }
+    Ok(equal.into())
+}
+
+fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
+    let arguments = positional(value, scope)?;
+    if arguments.len() < 2 {
+        let found = arguments.len().to_string();
+        return Err(refuse((17045, "$setEquals needs at least two arguments had: {}"), &found));
+    }
+    Ok(Call::new(operator, arguments))
+}

@@ -1,0 +1,25 @@
+//! `$setIsSubset`: whether the second array holds all elements of the first.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
+use bunko_bson::ValueRef;
+use crate::array::{contains, distinct};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$setIsSubset", form: Form::Positional(Arity::Exactly(2)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);
+    match (left.get(), right.get()) {
+        (Some(ValueRef::Array(left)), Some(ValueRef::Array(right))) => {
+            let right = distinct(right.iter().collect());
+            Ok(left.iter().all(|element| contains(&right, element)).into())
+        }
+        (Some(ValueRef::Array(_)), _) => {
+            let refusal = (17042, "both operands of $setIsSubset must be arrays. Second argument is of type: {}");
+            Err(refuse(refusal, right.type_name()))
+        }
+        _ => {
+            let refusal = (17046, "both operands of $setIsSubset must be arrays. First argument is of type: {}");
+            Err(refuse(refusal, left.type_name()))
+        }
+    }
+}

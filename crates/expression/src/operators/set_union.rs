@@ -1,0 +1,23 @@
+//! `$setUnion`: the distinct elements of all arrays, in order.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
+use bunko_bson::{ArrayBuf, ValueRef};
+use crate::array::distinct;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$setUnion", form: Form::Positional(Arity::Any), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let mut all = Vec::new();
+    let values = (0..call.arguments.len()).map(|index| call.argument(index, context)).collect::<Result<Vec<_>>>()?;
+    for value in &values {
+        match value.get() {
+            None | Some(ValueRef::Null | ValueRef::Undefined) => return Ok(Evaluated::null()),
+            Some(ValueRef::Array(array)) => all.extend(array.iter()),
+            Some(_) => {
+                let refusal = (17043, "All operands of $setUnion must be arrays. One argument is of type: {}");
+                return Err(refuse(refusal, value.type_name()));
+            }
+        }
+    }
+    Ok(distinct(all).into_iter().collect::<ArrayBuf>().into())
+}

@@ -1,0 +1,18 @@
+//! `$sqrt`: the square root.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::number::{Number, single};
+use crate::decimal;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$sqrt", form: Form::Positional(Arity::Exactly(1)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
+    if number.to_f64() < 0.0 {
+        return Err(call.failure(28714, "'s argument must be greater than or equal to 0"));
+    }
+    Ok(match number {
+        Number::Decimal(n) => Number::Decimal(decimal::unary(n, decimal::Arithmetic::sqrt)).into(),
+        other => other.to_f64().sqrt().into(),
+    })
+}

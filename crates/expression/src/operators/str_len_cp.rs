@@ -1,0 +1,14 @@
+//! `$strLenCP`: a string's length in characters.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use bunko_bson::ValueRef;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$strLenCP", form: Form::Positional(Arity::Exactly(1)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let value = call.argument(0, context)?;
+    match value.get() {
+        Some(ValueRef::String(text)) => Ok((text.chars().count() as i32).into()),
+        _ => Err(call.failure(34471, &format!(" requires a string argument, found: {}", value.type_name()))),
+    }
+}

@@ -1,0 +1,40 @@
+//! `$substrBytes`: a part of a string, by bytes.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use bunko_errors::{ErrorCode, Failure};
+use crate::text::coerced;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$substrBytes", form: Form::Positional(Arity::Exactly(3)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    by_bytes(call, context)
+}
+
+/// Cuts by bytes; a negative length means the rest.
+pub(super) fn by_bytes<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let (text, start, length) = (call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?);
+    let text = coerced(&text)?;
+    let number = |value: &Evaluated<'_>, code, what: &str| match value.get() {
+        Some(number) if number.is_number() => Ok(bunko_bson::number::truncate_to_i64(number).unwrap_or(i64::MAX)),
+        _ => {
+            let message = format!("{}: {what} must be a numeric type (is BSON type {})", call.name(), value.type_name());
+            Err(Failure::new(ErrorCode(code), message))
+        }
+    };
+    let (start, length) = (number(&start, 16034, "starting index")?, number(&length, 16035, "length")?);
+    let Ok(start) = usize::try_from(start) else {
+        let message = format!("{}: starting index must be non-negative (got: {start})", call.name());
+        return Err(Failure::new(ErrorCode(50752), message));
+    };
+    if start >= text.len() {
+        return Ok(String::new().into());
+    }
+    let end = usize::try_from(length).map_or(text.len(), |length| start.saturating_add(length).min(text.len()));
+    if !text.is_char_boundary(start) {
+        return Err(call.failure(28656, ":  Invalid range, starting index is a UTF-8 continuation byte."));
+    }
+    if !text.is_char_boundary(end) {
+        return Err(call.failure(28657, ":  Invalid range, ending index is in the middle of a UTF-8 character."));
+    }
+    Ok(text[start..end].to_owned().into())
+}

@@ -1,0 +1,55 @@
+//! `$switch`: the value beside the first true case.
+
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use bunko_bson::ValueRef;
+use crate::{Expression, ParseScope};
+
+const PARAMETERS: Parameters = Parameters {
+    not_an_object: (40060, "$switch requires an object as an argument, found: {}"),
+    unknown: (40067, "$switch found an unknown argument: {}"),
+    names: &[("branches", None), ("default", None)],
+};
+
+const BRANCH: Parameters = Parameters {
+    not_an_object: (40062, "$switch expected each branch to be an object, found: {}"),
+    unknown: (40063, "$switch found an unknown argument to a branch: {}"),
+    names: &[
+        ("case", Some((40064, "$switch requires each branch have a 'case' expression"))),
+        ("then", Some((40065, "$switch requires each branch have a 'then' expression."))),
+    ],
+};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$switch", form: Form::Special(parse), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let default = call.arguments.len() - 1;
+    for case in (0..default).step_by(2) {
+        if call.argument(case, context)?.is_true() {
+            return call.argument(case + 1, context);
+        }
+    }
+    if call.has(default) {
+        return call.argument(default, context);
+    }
+    Err(call.failure(40066, " could not find a matching branch for an input, and no default was specified."))
+}
+
+/// Arguments are case and value of each branch, and the default behind them.
+fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
+    let given = PARAMETERS.read(value)?;
+    let mut arguments = Vec::new();
+    if let Some(branches) = given[0] {
+        let Some(branches) = branches.as_array() else {
+            let found = branches.kind().alias();
+            return Err(refuse((40061, "$switch expected an array for 'branches', found: {}"), found));
+        };
+        for branch in branches.iter() {
+            arguments.extend(BRANCH.parse(branch, scope)?);
+        }
+    }
+    if arguments.is_empty() {
+        return Err(refuse((40068, "$switch requires at least one branch."), ""));
+    }
+    arguments.push(given[1].map_or(Ok(Expression::ABSENT), |value| Expression::parse(value, scope))?);
+    Ok(Call::new(operator, arguments))
+}

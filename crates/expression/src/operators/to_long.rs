@@ -1,0 +1,12 @@
+//! `$toLong`: converts to a long; null stays null.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use bunko_bson::Type;
+use crate::conversion;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$toLong", form: Form::Positional(Arity::Exactly(1)), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };
+    Ok(conversion::convert(value.or_null(), Type::Int64)?.into())
+}

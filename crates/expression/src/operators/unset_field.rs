@@ -1,0 +1,19 @@
+//! `$unsetField`: a document without one field, by its plain name.
+
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::set_field::with_field;
+
+const PARAMETERS: Parameters = Parameters {
+    not_an_object: (4_161_100, "$unsetField only supports an object as its argument"),
+    unknown: (4_161_101, "$unsetField found an unknown argument: {}"),
+    names: &[
+        ("field", Some((4_161_102, "$unsetField requires 'field' to be specified"))),
+        ("input", Some((4_161_109, "$unsetField requires 'input' to be specified"))),
+    ],
+};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$unsetField", form: Form::Named(&PARAMETERS), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    with_field(call, context)
+}

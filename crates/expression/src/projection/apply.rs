@@ -1,0 +1,176 @@
+//! Applying projections to documents.
+
+use super::{ArrayOperator, Child, Mode, Node, Projection};
+use crate::variables::EvaluationContext;
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef, Writer};
+use bunko_errors::Result;
+
+/// One application: where the result goes, and what expressions see.
+struct Application<'b, 'c> {
+    mode: Mode,
+    writer: Writer<'b>,
+    context: EvaluationContext<'c>,
+    matched: Option<usize>,
+}
+
+impl Projection {
+    /// Appends the projected document to `buffer`. Expressions see `context`, whose root is the document.
+    ///
+    /// `matched` is the position of the array element that the filter matched, for `a.$`.
+    /// # Errors
+    /// Those of its expressions; 51246 where `a.$` has no matched element. The buffer then holds an unfinished
+    /// document, which the caller cuts off.
+    pub fn apply(&self, context: &EvaluationContext<'_>, matched: Option<usize>, buffer: &mut Vec<u8>) -> Result<()> {
+        let writer = Writer::new(buffer);
+        let mut application = Application { mode: self.mode, writer, context: *context, matched };
+        application.document(&self.root, context.root())?;
+        application.writer.end();
+        Ok(())
+    }
+}
+
+impl Application<'_, '_> {
+    /// Writes a document's projected fields into the open scope.
+    fn document(&mut self, node: &Node, document: DocumentRef<'_>) -> Result<()> {
+        if !node.computes {
+            return self.fields_alone(node, document);
+        }
+        let mut done = vec![false; node.children.len()];
+        for element in document {
+            match node.children.iter().position(|(name, _)| **name == *element.name) {
+                Some(index) => {
+                    done[index] = self.field(element.name, element.value, &node.children[index].1)? == Written::Done;
+                }
+                None if self.mode == Mode::Inclusion => {}
+                None => {
+                    self.writer.append(element.name, element.value);
+                }
+            }
+        }
+        for ((name, child), _) in node.children.iter().zip(&done).filter(|(_, done)| !**done) {
+            self.missing_field(name, child, document)?;
+        }
+        Ok(())
+    }
+
+    /// The same where nothing is computed: no field appears that the document lacks.
+    fn fields_alone(&mut self, node: &Node, document: DocumentRef<'_>) -> Result<()> {
+        let mut rest = if self.mode == Mode::Inclusion { node.children.len() } else { usize::MAX };
+        for element in document {
+            if rest == 0 {
+                break;
+            }
+            match node.children.iter().find(|(name, _)| **name == *element.name) {
+                Some((_, child)) => {
+                    self.field(element.name, element.value, child)?;
+                    rest -= 1;
+                }
+                None if self.mode == Mode::Inclusion => {}
+                None => {
+                    self.writer.append(element.name, element.value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a field that the document has.
+    fn field(&mut self, name: &str, value: ValueRef<'_>, child: &Child) -> Result<Written> {
+        match child {
+            Child::Include => {
+                self.writer.append(name, value);
+            }
+            Child::Exclude => {}
+            Child::Computed(_) if self.mode == Mode::Inclusion => return Ok(Written::NotYet),
+            Child::Computed(expression) => {
+                if let Some(value) = expression.evaluate(&self.context)?.get() {
+                    self.writer.append(name, value);
+                }
+            }
+            Child::Nested(node) => return self.nested(name, value, node),
+            Child::Array(ArrayOperator::ElemMatch(_)) => return Ok(Written::NotYet),
+            Child::Array(operator) => match value {
+                ValueRef::Array(array) => {
+                    if let Some(array) = operator.apply(array, self.matched)? {
+                        self.writer.append(name, &array);
+                    }
+                }
+                other => {
+                    self.writer.append(name, other);
+                }
+            },
+        }
+        Ok(Written::Done)
+    }
+
+    /// Writes a field that the document lacks, or that stands behind the others.
+    fn missing_field(&mut self, name: &str, child: &Child, document: DocumentRef<'_>) -> Result<()> {
+        match child {
+            Child::Computed(expression) => {
+                if let Some(value) = expression.evaluate(&self.context)?.get() {
+                    self.writer.append(name, value);
+                }
+            }
+            Child::Nested(node) if node.computes => {
+                self.writer.begin_document(name);
+                self.document(node, DocumentRef::EMPTY)?;
+                self.writer.end();
+            }
+            Child::Array(operator @ ArrayOperator::ElemMatch(_)) => {
+                if let Some(ValueRef::Array(array)) = document.get(name) {
+                    if let Some(array) = operator.apply(array, self.matched)? {
+                        self.writer.append(name, &array);
+                    }
+                }
+            }
+            Child::Nested(_) | Child::Include | Child::Exclude | Child::Array(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Projects inside a value.
+    fn nested(&mut self, name: &str, value: ValueRef<'_>, node: &Node) -> Result<Written> {
+        match value {
+            ValueRef::Document(document) => {
+                self.writer.begin_document(name);
+                self.document(node, document)?;
+                self.writer.end();
+            }
+            ValueRef::Array(array) => {
+                self.writer.begin_array(name);
+                self.elements(node, array)?;
+                self.writer.end();
+            }
+            _ if node.computes && self.mode == Mode::Addition => {
+                self.writer.begin_document(name);
+                self.document(node, DocumentRef::EMPTY)?;
+                self.writer.end();
+            }
+            // A computed field inside takes the place of what is no document, behind the included ones.
+            _ if self.mode == Mode::Inclusion => return Ok(Written::NotYet),
+            other => {
+                self.writer.append(name, other);
+            }
+        }
+        Ok(Written::Done)
+    }
+
+    /// Projects inside an array's elements. An inclusion leaves out those that are no documents.
+    fn elements(&mut self, node: &Node, array: ArrayRef<'_>) -> Result<()> {
+        let mut index = 0_usize;
+        for element in array.iter() {
+            if self.nested(&index.to_string(), element, node)? == Written::Done {
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a field stands in the result already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Done,
+    /// It comes behind the others, or not at all.
+    NotYet,
+}

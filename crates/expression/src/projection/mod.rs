@@ -1,0 +1,105 @@
+//! Projections of `find`, `$project`, `$addFields` and `$unset`: a tree of paths, applied in one walk over a document.
+
+mod apply;
+mod array_operator;
+mod parse;
+
+use crate::{Dependencies, Expression};
+use array_operator::ArrayOperator;
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_errors::Result;
+use std::sync::Arc;
+
+/// Whose projection it is.
+#[derive(Clone, Copy)]
+pub enum ProjectionKind<'c> {
+    /// `$project`.
+    Aggregate,
+    /// `find`: `$slice`, `$elemMatch` (compiled by this function) and `a.$` too; an empty projection is none.
+    Find(&'c ElementCompiler),
+}
+
+/// Compiles the condition of `$elemMatch`, which this crate cannot read.
+pub type ElementCompiler = dyn Fn(DocumentRef<'_>) -> Result<Arc<dyn ElementPredicate>>;
+
+/// A condition on an array's element.
+pub trait ElementPredicate: Send + Sync {
+    /// Whether the element satisfies it.
+    fn matches(&self, element: ValueRef<'_>) -> bool;
+}
+
+/// What happens to fields that no path names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// They are left out; computed fields stand behind the included ones.
+    Inclusion,
+    /// They stay.
+    Exclusion,
+    /// They stay; a computed field takes the place of the one it replaces.
+    Addition,
+}
+
+/// A parsed projection.
+pub struct Projection {
+    mode: Mode,
+    root: Node,
+    positional: Option<String>,
+}
+
+/// Fields of one level.
+#[derive(Default)]
+struct Node {
+    children: Vec<(Box<str>, Child)>,
+    /// Whether something below is computed, so that it appears even where the document has no such field.
+    computes: bool,
+}
+
+/// What happens to one field.
+enum Child {
+    Include,
+    Exclude,
+    Computed(Expression),
+    Nested(Node),
+    Array(ArrayOperator),
+}
+
+impl Projection {
+    /// Whether [`apply`](Self::apply) needs the position of the array element that the filter matched, and of which
+    /// path.
+    pub fn positional_path(&self) -> Option<&str> {
+        self.positional.as_deref()
+    }
+
+    /// Adds the fields that the result depends on.
+    pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
+        match self.mode {
+            Mode::Inclusion => self.root.add_dependencies("", dependencies),
+            Mode::Exclusion | Mode::Addition => dependencies.add_all(),
+        }
+    }
+
+    /// Whether the result holds nothing beyond the named fields, so that what they depend on is all that is needed.
+    pub fn is_inclusion(&self) -> bool {
+        self.mode == Mode::Inclusion
+    }
+}
+
+impl Node {
+    fn add_dependencies(&self, prefix: &str, dependencies: &mut Dependencies) {
+        for (name, child) in &self.children {
+            let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
+            match child {
+                Child::Exclude => {}
+                Child::Include | Child::Array(_) => dependencies.add(path),
+                Child::Computed(expression) => expression.add_dependencies(dependencies),
+                Child::Nested(node) => {
+                    node.add_dependencies(&path, dependencies);
+                    // What stands around a nested field decides whether it is a document or an array.
+                    if node.computes {
+                        dependencies.add(path);
+                    }
+                }
+            }
+        }
+    }
+}

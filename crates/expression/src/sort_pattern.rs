@@ -1,0 +1,205 @@
+//! Sort patterns: `{a: 1, "b.c": -1}`, and the keys that they give documents.
+
+use crate::{Dependencies, FieldPath};
+use bunko_bson::key_string::{self, Direction};
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Most fields of a pattern. Source: MongoDB limits, "Number of Keys in a Sort Pattern".
+const FIELDS_MAX: usize = 32;
+
+/// A parsed sort pattern.
+#[derive(Clone, Debug)]
+pub struct SortPattern {
+    parts: Vec<(FieldPath, Direction)>,
+}
+
+impl SortPattern {
+    /// Reads a pattern.
+    /// # Errors
+    /// 15975 for another value than 1 and -1 (which doubles and longs may express), 15976 for an empty pattern,
+    /// `BadValue` for more than 32 fields, those of a path.
+    pub fn parse(pattern: DocumentRef<'_>) -> Result<Self> {
+        let mut parts = Vec::new();
+        for element in pattern {
+            let direction = match bunko_bson::number::as_i64_exact(element.value) {
+                Some(1) => Direction::Ascending,
+                Some(-1) => Direction::Descending,
+                _ => return Err(bad_direction(element.name, element.value)),
+            };
+            parts.push((FieldPath::parse(element.name)?, direction));
+        }
+        if parts.is_empty() {
+            return Err(Failure::new(ErrorCode(15976), "$sort stage must have at least one sort key"));
+        }
+        if parts.len() > FIELDS_MAX {
+            let message = format!("too many compound keys: {} keys, at most {FIELDS_MAX}", parts.len());
+            return Err(Failure::bad_value(message));
+        }
+        Ok(Self { parts })
+    }
+
+    /// The fields in their order.
+    pub fn parts(&self) -> impl Iterator<Item = (&FieldPath, Direction)> {
+        self.parts.iter().map(|(path, direction)| (path, *direction))
+    }
+
+    /// Adds the fields that it reads.
+    pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
+        self.parts.iter().for_each(|(path, _)| dependencies.add(path.dotted()));
+    }
+
+    /// Appends the document's key: keys compare as bytes as the pattern orders the documents.
+    ///
+    /// An array gives its least element (greatest where descending); an empty one sorts below null, a missing field
+    /// with null.
+    /// # Errors
+    /// `BadValue` for a document in which two fields lead through different arrays.
+    pub fn append_key(&self, key: &mut Vec<u8>, document: DocumentRef<'_>) -> Result<()> {
+        let start = key.len();
+        for (path, direction) in &self.parts {
+            match plain(document, path.components()) {
+                Some(value) => key_string::append(key, value, *direction),
+                None => {
+                    key.truncate(start);
+                    return self.append_least_key(key, document);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The least of the keys that the document's arrays give it.
+    fn append_least_key(&self, key: &mut Vec<u8>, document: DocumentRef<'_>) -> Result<()> {
+        let places = self.parts.iter().map(|(path, _)| Place::new(document, path)).collect();
+        let mut least: Option<Vec<u8>> = None;
+        self.each_key(places, &mut |candidate| {
+            if least.as_ref().is_none_or(|least| candidate < *least) {
+                least = Some(candidate);
+            }
+        })?;
+        key.extend_from_slice(&least.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Visits the key of each combination: arrays are walked one at a time, together by all fields that lead there.
+    fn each_key(&self, mut places: Vec<Place<'_, '_>>, visit: &mut dyn FnMut(Vec<u8>)) -> Result<()> {
+        places.iter_mut().for_each(Place::advance);
+        let arrays: Vec<_> = places.iter().filter_map(Place::array).collect();
+        let Some(array) = arrays.first() else {
+            let mut key = Vec::new();
+            for (place, (_, direction)) in places.iter().zip(&self.parts) {
+                key_string::append(&mut key, place.value, *direction);
+            }
+            visit(key);
+            return Ok(());
+        };
+        if arrays.iter().any(|other| !std::ptr::eq(other.as_bytes(), array.as_bytes())) {
+            return Err(Failure::bad_value("cannot sort with keys that are parallel arrays"));
+        }
+        if array.is_empty() {
+            let emptied = places.into_iter().map(Place::in_empty_array).collect();
+            return self.each_key(emptied, visit);
+        }
+        for element in array {
+            self.each_key(places.iter().map(|place| place.at(element.value)).collect(), visit)?;
+        }
+        Ok(())
+    }
+}
+
+fn bad_direction(name: &str, value: ValueRef<'_>) -> Failure {
+    if value.as_document().is_some() {
+        let message = format!("$meta is the only expression supported by $sort right now: {name}");
+        return Failure::new(ErrorCode(17312), message);
+    }
+    if !value.is_number() {
+        let found = crate::printed::printed_value(value);
+        let message = format!("Illegal key in $sort specification: {name}: {found}");
+        return Failure::new(ErrorCode(15974), message);
+    }
+    Failure::new(ErrorCode(15975), "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
+}
+
+/// The value at a path without arrays, null where it ends; nothing where an array is in the way.
+#[inline]
+fn plain<'a>(document: DocumentRef<'a>, path: &[Box<str>]) -> Option<ValueRef<'a>> {
+    let (name, rest) = path.split_first()?;
+    match document.get(name) {
+        Some(ValueRef::Array(_)) => None,
+        Some(ValueRef::Document(inner)) if !rest.is_empty() => plain(inner, rest),
+        Some(value) if rest.is_empty() => Some(value),
+        _ => Some(ValueRef::Null),
+    }
+}
+
+/// How far a field's path has been followed.
+#[derive(Clone, Copy)]
+struct Place<'a, 'p> {
+    value: ValueRef<'a>,
+    rest: &'p [Box<str>],
+    /// An element of an array is a value as it is: arrays directly inside arrays are not walked.
+    expanded: Expanded,
+}
+
+/// Whether a value is an array's element.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expanded {
+    No,
+    Yes,
+}
+
+impl<'a, 'p> Place<'a, 'p> {
+    fn new(document: DocumentRef<'a>, path: &'p FieldPath) -> Self {
+        Self { value: ValueRef::Document(document), rest: path.components(), expanded: Expanded::No }
+    }
+
+    /// Follows the path up to the next array.
+    fn advance(&mut self) {
+        while let Some((name, rest)) = self.rest.split_first() {
+            match self.value {
+                ValueRef::Document(document) => {
+                    self.value = document.get(name).unwrap_or(ValueRef::Null);
+                    self.rest = rest;
+                    self.expanded = Expanded::No;
+                }
+                ValueRef::Array(_) if self.expanded == Expanded::No => return,
+                _ => {
+                    self.value = ValueRef::Null;
+                    self.rest = &[];
+                }
+            }
+        }
+    }
+
+    /// The array that must be walked next, if there is one.
+    fn array(&self) -> Option<DocumentRef<'a>> {
+        match self.value {
+            ValueRef::Array(array) if self.expanded == Expanded::No => Some(array.as_document()),
+            _ => None,
+        }
+    }
+
+    fn at(&self, element: ValueRef<'a>) -> Self {
+        if self.array().is_none() {
+            return *self;
+        }
+        // A number in the path may mean the position; then only that element counts.
+        if let Some((name, rest)) = self.rest.split_first() {
+            if let (Ok(wanted), ValueRef::Array(array)) = (name.parse::<usize>(), self.value) {
+                let value = array.get(wanted).unwrap_or(ValueRef::Null);
+                return Self { value, rest, expanded: Expanded::No };
+            }
+        }
+        Self { value: element, rest: self.rest, expanded: Expanded::Yes }
+    }
+
+    fn in_empty_array(self) -> Self {
+        match self.array() {
+            None => self,
+            // What sorts below null, so that an empty array does.
+            Some(_) if self.rest.is_empty() => Self { value: ValueRef::Undefined, ..self },
+            Some(_) => Self { value: ValueRef::Null, rest: &[], ..self },
+        }
+    }
+}

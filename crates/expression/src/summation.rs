@@ -1,0 +1,102 @@
+//! Sums that do not depend on the order of their terms.
+
+use crate::number::Number;
+use bunko_bson::{Decimal128, Value};
+
+/// A running sum of numbers of all types: integers exactly, doubles with their rounding errors kept beside
+/// (Neumaier's and Knuth's compensated summation), decimals in decimal.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sum {
+    integers: i128,
+    high: f64,
+    low: f64,
+    decimals: Option<Decimal128>,
+    widest: Widest,
+}
+
+/// The widest type among the terms, which the sum keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Widest {
+    #[default]
+    Int32,
+    Int64,
+    Double,
+    Decimal,
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, number: Number) {
+        let kind = match number {
+            Number::Int32(term) => {
+                self.integers += i128::from(term);
+                Widest::Int32
+            }
+            Number::Int64(term) => {
+                self.integers += i128::from(term);
+                Widest::Int64
+            }
+            Number::Double(term) => {
+                self.add_double(term);
+                Widest::Double
+            }
+            Number::Decimal(term) => {
+                self.decimals = Some(self.decimals.map_or(term, |sum| sum.add(term)));
+                Widest::Decimal
+            }
+        };
+        self.widest = self.widest.max(kind);
+    }
+
+    fn add_double(&mut self, term: f64) {
+        let sum = self.high + term;
+        if sum.is_finite() {
+            let part = sum - self.high;
+            self.low += (self.high - (sum - part)) + (term - part);
+        }
+        self.high = sum;
+    }
+
+    /// The sum of all but decimals.
+    fn to_f64(mut self) -> f64 {
+        let high = self.integers as f64;
+        self.add_double(high);
+        let rest = self.integers - high as i128;
+        self.add_double(rest as f64);
+        // An infinity minus its own error would be NaN.
+        if self.high.is_finite() { self.high + self.low } else { self.high }
+    }
+
+    fn to_decimal(self) -> Decimal128 {
+        let decimals = self.decimals.unwrap_or_else(|| Decimal128::from_i64(0));
+        if self.high == 0.0 {
+            if let Ok(integers) = i64::try_from(self.integers) {
+                return decimals.add(Decimal128::from_i64(integers));
+            }
+        }
+        decimals.add(Number::Double(self.to_f64()).to_decimal())
+    }
+
+    /// The sum in the widest type of its terms; integers that leave 64 bits become a double.
+    pub(crate) fn value(self) -> Value {
+        match self.widest {
+            Widest::Decimal => Value::Decimal128(self.to_decimal()),
+            Widest::Double => Value::Double(self.to_f64()),
+            Widest::Int32 | Widest::Int64 => match (i32::try_from(self.integers), i64::try_from(self.integers)) {
+                (Ok(small), _) if self.widest == Widest::Int32 => Value::Int32(small),
+                (_, Ok(integer)) => Value::Int64(integer),
+                _ => Value::Double(self.to_f64()),
+            },
+        }
+    }
+
+    /// The sum over `count`: a decimal if any term was, else a double; null of nothing.
+    pub(crate) fn mean(self, count: i64) -> Value {
+        match self.widest {
+            _ if count == 0 => Value::Null,
+            Widest::Decimal => {
+                Value::Decimal128(self.to_decimal().divide(Decimal128::from_i64(count)))
+            }
+            _ => Value::Double(self.to_f64() / count as f64),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Variables: what `$$name` may mean while parsing, and what it is worth while evaluating.
+
+use bunko_bson::{DocumentRef, Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Values of the variables that a command defines with `let`.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    names: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Variables {
+    /// No variables beyond the system's own.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Defines a variable; a later definition of the same name hides the earlier.
+    /// # Errors
+    /// 16866 to 16868 for a name that users may not define.
+    pub fn define(&mut self, name: &str, value: Value) -> Result<()> {
+        check_defined_name(name)?;
+        self.names.push(name.to_owned());
+        self.values.push(value);
+        Ok(())
+    }
+}
+
+/// Where a variable's value is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variable {
+    /// `$$ROOT`: the document that the stage received.
+    Root,
+    /// `$$NOW`: when the command began.
+    Now,
+    /// `$$REMOVE`: always missing.
+    Remove,
+    /// Defined by the command, by position.
+    Global(usize),
+    /// Bound by an operator around this one, by slot.
+    Local(u32),
+}
+
+/// The variables that an expression being parsed may name.
+#[derive(Clone, Debug)]
+pub struct ParseScope {
+    names: Vec<(String, Variable)>,
+    current: Variable,
+    next_slot: u32,
+}
+
+impl Default for ParseScope {
+    fn default() -> Self {
+        Self::new(&Variables::default())
+    }
+}
+
+impl ParseScope {
+    /// A scope with the system's variables and these. Expressions parsed in it must be evaluated with the same.
+    pub fn new(variables: &Variables) -> Self {
+        let globals = variables.names.iter().enumerate();
+        Self {
+            names: globals.map(|(index, name)| (name.clone(), Variable::Global(index))).collect(),
+            current: Variable::Root,
+            next_slot: 0,
+        }
+    }
+
+    /// What `$field` starts from.
+    pub(crate) fn current(&self) -> Variable {
+        self.current
+    }
+
+    /// Opens a scope in which an operator binds `names` to consecutive slots, the first of which is returned.
+    pub(crate) fn bind(&self, names: &[&str]) -> (ParseScope, u32) {
+        let first = self.next_slot;
+        let mut inner = self.clone();
+        for name in names {
+            let variable = Variable::Local(inner.next_slot);
+            inner.next_slot += 1;
+            if *name == "CURRENT" {
+                inner.current = variable;
+            } else {
+                inner.names.push(((*name).to_owned(), variable));
+            }
+        }
+        (inner, first)
+    }
+
+    /// Finds what `$$name` means.
+    pub(crate) fn resolve(&self, name: &str) -> Result<Variable> {
+        if name.is_empty() {
+            return Err(Failure::new(ErrorCode(16869), "empty variable names are not allowed"));
+        }
+        let known = self.names.iter().rev().find(|(known, _)| known == name).map(|(_, variable)| *variable);
+        let variable = known.or(match name {
+            "ROOT" => Some(Variable::Root),
+            "CURRENT" => Some(self.current),
+            "NOW" => Some(Variable::Now),
+            "REMOVE" => Some(Variable::Remove),
+            _ => None,
+        });
+        variable.ok_or_else(|| Failure::new(ErrorCode(17276), format!("Use of undefined variable: {name}")))
+    }
+}
+
+/// Checks a name that a user wants to define.
+pub(crate) fn check_defined_name(name: &str) -> Result<()> {
+    let Some(first) = name.bytes().next() else {
+        return Err(Failure::new(ErrorCode(16866), "empty variable names are not allowed"));
+    };
+    if name == "CURRENT" {
+        return Ok(());
+    }
+    if !first.is_ascii_lowercase() && first.is_ascii() {
+        let message = format!("'{name}' starts with an invalid character for a user variable name");
+        return Err(Failure::new(ErrorCode(16867), message));
+    }
+    let valid = |character: char| character.is_ascii_alphanumeric() || character == '_' || !character.is_ascii();
+    match name.chars().find(|&character| !valid(character)) {
+        None => Ok(()),
+        Some(bad) => {
+            let message = format!("'{name}' contains an invalid character for a variable name: '{bad}'");
+            Err(Failure::new(ErrorCode(16868), message))
+        }
+    }
+}
+
+/// One variable bound by an operator, on the evaluating function's stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Binding<'a> {
+    pub(crate) slot: u32,
+    pub(crate) value: Option<ValueRef<'a>>,
+    pub(crate) outer: Option<&'a Binding<'a>>,
+}
+
+/// What an expression is evaluated against. Cheap to copy.
+#[derive(Clone, Copy, Debug)]
+pub struct EvaluationContext<'a> {
+    root: DocumentRef<'a>,
+    globals: &'a [Value],
+    locals: Option<&'a Binding<'a>>,
+    now_ms: i64,
+}
+
+impl<'a> EvaluationContext<'a> {
+    /// Evaluation over `root`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
+    pub fn new(root: DocumentRef<'a>, variables: &'a Variables, now_ms: i64) -> Self {
+        Self { root, globals: &variables.values, locals: None, now_ms }
+    }
+
+    /// The same over another document: a stage makes one context and moves it along.
+    #[must_use]
+    pub fn at<'b>(&self, root: DocumentRef<'b>) -> EvaluationContext<'b>
+    where
+        'a: 'b,
+    {
+        EvaluationContext { root, globals: self.globals, locals: self.locals, now_ms: self.now_ms }
+    }
+
+    /// The document that `$$ROOT` names.
+    pub fn root(&self) -> DocumentRef<'a> {
+        self.root
+    }
+
+    /// The same with more variables bound; `binding.outer` must be [`Self::locals`].
+    pub(crate) fn bound<'b>(&self, binding: &'b Binding<'b>) -> EvaluationContext<'b>
+    where
+        'a: 'b,
+    {
+        EvaluationContext { root: self.root, globals: self.globals, locals: Some(binding), now_ms: self.now_ms }
+    }
+
+    pub(crate) fn locals(&self) -> Option<&'a Binding<'a>> {
+        self.locals
+    }
+
+    /// A variable's value.
+    pub(crate) fn variable(&self, variable: Variable) -> Option<ValueRef<'a>> {
+        match variable {
+            Variable::Root => Some(ValueRef::Document(self.root)),
+            Variable::Now => Some(ValueRef::DateTime(self.now_ms)),
+            Variable::Remove => None,
+            Variable::Global(index) => self.globals.get(index).map(Value::as_ref),
+            Variable::Local(slot) => {
+                let mut next = self.locals;
+                while let Some(binding) = next {
+                    if binding.slot == slot {
+                        return binding.value;
+                    }
+                    next = binding.outer;
+                }
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What a filter says about the values that an index holds for one path.
+//!
+//! **Invariant:** every document that matches an expression has, in an index on the path, at least one key within the
+//! expression's bounds. The reverse holds for bounds that are [`Exactness::Exact`]; all others need the filter after
+//! the fetch.
+
+use super::intervals::{Edge, Interval, Intervals};
+use bunko_bson::{ObjectId, Timestamp, Type, Value, ValueRef, order};
+use bunko_matcher::{Comparison, Expression, Path, Regex};
+
+/// Whether a key within the bounds means a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exactness {
+    Exact,
+    Inexact,
+}
+
+impl Exactness {
+    fn and(self, other: Self) -> Self {
+        if self == Self::Exact { other } else { self }
+    }
+}
+
+/// How many keys a document may have for the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// No document has an array on the path.
+    One,
+    /// Some document may have an array: two predicates may be satisfied by two different keys.
+    Several,
+}
+
+/// Which of an expression's paths the index's field is.
+#[derive(Clone, Copy)]
+enum Target<'p> {
+    Named(&'p str),
+    /// The element itself, inside `{$elemMatch: {$gt: 1}}`.
+    Itself,
+}
+
+impl Target<'_> {
+    fn is(self, path: &Path) -> bool {
+        match self {
+            Self::Named(name) => !path.is_itself() && path.as_str() == name,
+            Self::Itself => path.is_itself(),
+        }
+    }
+}
+
+/// Where the matching keys are.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    pub intervals: Intervals,
+    pub exactness: Exactness,
+}
+
+impl Bounds {
+    fn new(intervals: Vec<Interval>, exactness: Exactness) -> Option<Self> {
+        Some(Self { intervals: Intervals::union(intervals), exactness })
+    }
+
+    fn inexact(self) -> Self {
+        Self { exactness: Exactness::Inexact, ..self }
+    }
+
+    /// How much these bounds narrow a scan: fewer is better.
+    pub fn looseness(&self) -> usize {
+        if self.intervals.is_points() { self.intervals.as_slice().len() } else { usize::MAX }
+    }
+}
+
+/// Bounds on the keys at `path` that `expression` implies, if it implies any.
+///
+/// The path must name no array index: an index on `a.0` holds other values than the filter's `a.0` looks at.
+pub(crate) fn bounds(expression: &Expression, path: &str, keys: Keys) -> Option<Bounds> {
+    derive(expression, Target::Named(path), keys)
+}
+
+fn derive(expression: &Expression, target: Target<'_>, keys: Keys) -> Option<Bounds> {
+    match expression {
+        Expression::Compare { path, op, value } if target.is(path) => comparison(*op, value),
+        Expression::In { path, values, regexes } if target.is(path) => list(values, regexes),
+        Expression::Regex { path, regex } if target.is(path) => {
+            let (intervals, exactness) = regex_intervals(regex)?;
+            Bounds::new(intervals, exactness)
+        }
+        Expression::Not(child) => match child.as_ref() {
+            // Below an array a missing field may have no key of its own.
+            Expression::Exists { path } if target.is(path) && keys == Keys::One => {
+                Bounds::new(vec![Interval::point(Value::Null)], Exactness::Inexact)
+            }
+            _ => None,
+        },
+        Expression::Or(children) => any(children, target, keys),
+        Expression::And(children) => all(children, target, keys),
+        Expression::ElemMatchValue { path, condition } if target.is(path) => {
+            // All of the condition holds for one element, which has one key.
+            derive(condition, Target::Itself, Keys::One).map(Bounds::inexact)
+        }
+        Expression::ElemMatchObject { path, filter } => below_element(path, filter, target),
+        _ => None,
+    }
+}
+
+fn any(children: &[Expression], target: Target<'_>, keys: Keys) -> Option<Bounds> {
+    let mut union = Vec::new();
+    let mut exactness = Exactness::Exact;
+    for child in children {
+        let bounds = derive(child, target, keys)?;
+        exactness = exactness.and(bounds.exactness);
+        union.extend(bounds.intervals.into_vec());
+    }
+    Bounds::new(union, exactness)
+}
+
+fn all(children: &[Expression], target: Target<'_>, keys: Keys) -> Option<Bounds> {
+    let derived: Vec<Option<Bounds>> = children.iter().map(|child| derive(child, target, keys)).collect();
+    let is_whole = derived.iter().all(Option::is_some);
+    let mut bounds = derived.into_iter().flatten();
+    let first = bounds.next()?;
+    let combined = match keys {
+        Keys::One => bounds.fold(first, |both, next| Bounds {
+            intervals: both.intervals.intersection(&next.intervals),
+            exactness: both.exactness.and(next.exactness),
+        }),
+        Keys::Several => {
+            let tightest = bounds.fold(first, |a, b| if b.looseness() < a.looseness() { b } else { a });
+            if children.len() > 1 { tightest.inexact() } else { tightest }
+        }
+    };
+    Some(if is_whole { combined } else { combined.inexact() })
+}
+
+/// Bounds for `a.b` from `{a: {$elemMatch: {b: ...}}}`.
+fn below_element(path: &Path, filter: &Expression, target: Target<'_>) -> Option<Bounds> {
+    let Target::Named(name) = target else { return None };
+    let below = name.strip_prefix(path.as_str())?.strip_prefix('.')?;
+    let bounds = derive(filter, Target::Named(below), Keys::Several)?.inexact();
+    // An array among the elements counts as a document without that field, but its keys are those of its elements.
+    (!bounds.intervals.contains(&Value::Null)).then_some(bounds)
+}
+
+fn comparison(op: Comparison, value: &Value) -> Option<Bounds> {
+    if op == Comparison::Eq {
+        let mut intervals = Vec::with_capacity(2);
+        let exactness = equality(value, &mut intervals);
+        return Bounds::new(intervals, exactness);
+    }
+    let equal_only = || {
+        let intervals = if op.includes_equality() { vec![Interval::point(value.clone())] } else { Vec::new() };
+        Bounds::new(intervals, Exactness::Inexact)
+    };
+    match (value, op) {
+        (Value::MinKey, Comparison::Gt | Comparison::Gte) | (Value::MaxKey, Comparison::Lt | Comparison::Lte) => None,
+        (Value::Null | Value::MinKey | Value::MaxKey, _) => equal_only(),
+        (Value::Double(number), _) if number.is_nan() => equal_only(),
+        (Value::Decimal128(number), _) if number.is_nan() => equal_only(),
+        _ => Bounds::new(vec![within_bracket(op, value)?], Exactness::Exact),
+    }
+}
+
+/// The keys of documents whose path equals `value`.
+fn equality(value: &Value, intervals: &mut Vec<Interval>) -> Exactness {
+    intervals.push(Interval::point(value.clone()));
+    match value {
+        // A missing field has the key of null; so have elements that are no documents.
+        Value::Null => Exactness::Inexact,
+        // An array has its elements as keys; only one inside another array is a key itself.
+        Value::Array(array) => {
+            let first = array.as_ref().get(0).unwrap_or(ValueRef::Undefined);
+            intervals.push(Interval::point(first.to_value()));
+            Exactness::Inexact
+        }
+        _ => Exactness::Exact,
+    }
+}
+
+fn list(values: &[Value], regexes: &[Regex]) -> Option<Bounds> {
+    let mut intervals = Vec::with_capacity(values.len() + 2 * regexes.len());
+    let mut exactness = Exactness::Exact;
+    for value in values {
+        exactness = exactness.and(equality(value, &mut intervals));
+    }
+    for regex in regexes {
+        let (found, regex_exactness) = regex_intervals(regex)?;
+        exactness = exactness.and(regex_exactness);
+        intervals.extend(found);
+    }
+    Bounds::new(intervals, exactness)
+}
+
+/// From the operand to the end of its type bracket.
+fn within_bracket(op: Comparison, value: &Value) -> Option<Interval> {
+    let (lowest, highest, highest_edge) = bracket(value.as_ref().kind())?;
+    let edge = if op.includes_equality() { Edge::Inclusive } else { Edge::Exclusive };
+    Some(match op {
+        Comparison::Lt | Comparison::Lte => {
+            Interval { start: lowest, start_edge: Edge::Inclusive, end: value.clone(), end_edge: edge }
+        }
+        _ => Interval { start: value.clone(), start_edge: edge, end: highest, end_edge: highest_edge },
+    })
+}
+
+/// The lowest and highest values that a comparison with that type can match; `None` for types that no range of keys
+/// answers, arrays above all, whose elements are the keys.
+fn bracket(kind: Type) -> Option<(Value, Value, Edge)> {
+    let empty_document = || Value::Document(bunko_bson::DocumentBuf::new());
+    Some(match kind {
+        Type::Double | Type::Int32 | Type::Int64 | Type::Decimal128 => {
+            (Value::Double(f64::NEG_INFINITY), Value::Double(f64::INFINITY), Edge::Inclusive)
+        }
+        Type::String | Type::Symbol => (Value::String(String::new()), empty_document(), Edge::Exclusive),
+        Type::Document => (empty_document(), Value::Array(bunko_bson::ArrayBuf::new()), Edge::Exclusive),
+        Type::Binary => (
+            Value::Binary { subtype: 0, bytes: Vec::new() },
+            Value::ObjectId(ObjectId([0; 12])),
+            Edge::Exclusive,
+        ),
+        Type::ObjectId => (Value::ObjectId(ObjectId([0; 12])), Value::ObjectId(ObjectId([0xff; 12])), Edge::Inclusive),
+        Type::Boolean => (Value::Boolean(false), Value::Boolean(true), Edge::Inclusive),
+        Type::DateTime => (Value::DateTime(i64::MIN), Value::DateTime(i64::MAX), Edge::Inclusive),
+        Type::Timestamp => (
+            Value::Timestamp(Timestamp { seconds: 0, increment: 0 }),
+            Value::Timestamp(Timestamp { seconds: u32::MAX, increment: u32::MAX }),
+            Edge::Inclusive,
+        ),
+        _ => return None,
+    })
+}
+
+/// Strings with the regex's literal prefix, and the regex itself as a value. `None` without such a prefix: walking
+/// all strings is no better than walking the collection.
+fn regex_intervals(regex: &Regex) -> Option<(Vec<Interval>, Exactness)> {
+    let prefix = regex.prefix()?;
+    let end = string_after(&prefix.literal).map_or_else(|| Value::Document(bunko_bson::DocumentBuf::new()), Value::String);
+    let strings = Interval {
+        start: Value::String(prefix.literal),
+        start_edge: Edge::Inclusive,
+        end,
+        end_edge: Edge::Exclusive,
+    };
+    let itself = Value::Regex { pattern: regex.pattern().to_owned(), options: regex.options().to_owned() };
+    let exactness = if prefix.exact { Exactness::Exact } else { Exactness::Inexact };
+    Some((vec![strings, Interval::point(itself)], exactness))
+}
+
+/// The smallest string above all that start with `prefix`.
+fn string_after(prefix: &str) -> Option<String> {
+    let mut text = prefix.to_owned();
+    while let Some(last) = text.pop() {
+        // The characters' order is that of their bytes; `Step` over the surrogates as `char` ranges do.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            text.push(next);
+            return Some(text);
+        }
+    }
+    None
+}
+
+/// Whether two ranks are one bracket, for tests of this module's table.
+#[cfg(test)]
+fn same_bracket(a: &Value, b: &Value) -> bool {
+    order::rank(a.as_ref().kind()) == order::rank(b.as_ref().kind())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_matcher::Filter;
+    use bunko_testkit::shell;
+
+    fn of(filter: &str, path: &str, keys: Keys) -> String {
+        let filter = shell::parse_document(filter).expect("a document");
+        let filter = Filter::parse(filter.as_ref()).expect("a filter");
+        match bounds(filter.root(), path, keys) {
+            None => "none".to_owned(),
+            Some(bounds) => {
+                let intervals: Vec<_> = bounds.intervals.as_slice().iter().map(ToString::to_string).collect();
+                format!("{:?} {}", bounds.exactness, intervals.join(" "))
+            }
+        }
+    }
+
+    #[test]
+    fn brackets_start_and_end_within_their_type_or_at_the_next() {
+        for kind in [Type::Int32, Type::String, Type::Document, Type::Binary, Type::ObjectId, Type::DateTime] {
+            let (lowest, highest, edge) = bracket(kind).expect("bounded");
+            assert_eq!(order::rank(lowest.as_ref().kind()), order::rank(kind));
+            assert_eq!(same_bracket(&lowest, &highest), edge == Edge::Inclusive, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn predicates_on_one_key_intersect_and_on_several_do_not() {
+        assert_eq!(of("{a: {$gt: 1, $lt: 5}}", "a", Keys::One), "Exact (1, 5)");
+        assert_eq!(of("{a: {$gt: 1, $lt: 5}}", "a", Keys::Several), "Inexact [-inf.0, 5)");
+        assert_eq!(of("{a: {$elemMatch: {$gt: 1, $lt: 5}}}", "a", Keys::Several), "Inexact (1, 5)");
+        assert_eq!(of("{a: {$gt: 1, $in: [3, 9]}}", "a", Keys::Several), "Inexact [3, 3] [9, 9]");
+    }
+
+    #[test]
+    fn arrays_nulls_and_missing_values_have_the_keys_that_the_index_gives_them() {
+        assert_eq!(of("{a: [1, 2]}", "a", Keys::Several), "Inexact [1, 1] [[ 1, 2 ], [ 1, 2 ]]");
+        assert_eq!(of("{a: []}", "a", Keys::Several), "Inexact [undefined, undefined] [[], []]");
+        assert_eq!(of("{a: null}", "a", Keys::One), "Inexact [null, null]");
+        assert_eq!(of("{a: {$exists: false}}", "a", Keys::One), "Inexact [null, null]");
+        assert_eq!(of("{a: {$exists: false}}", "a", Keys::Several), "none");
+        assert_eq!(of("{a: {$gt: [1]}}", "a", Keys::One), "none");
+        assert_eq!(of("{a: {$elemMatch: {b: 1, c: null}}}", "a.b", Keys::Several), "Inexact [1, 1]");
+        assert_eq!(of("{a: {$elemMatch: {b: 1, c: null}}}", "a.c", Keys::Several), "none");
+    }
+
+    #[test]
+    fn ends_of_the_order_and_regexes() {
+        assert_eq!(of("{a: {$gt: MinKey}}", "a", Keys::One), "none");
+        assert_eq!(of("{a: {$lte: MinKey}}", "a", Keys::One), "Inexact [MinKey, MinKey]");
+        assert_eq!(of("{a: {$lt: NaN}}", "a", Keys::One), "Inexact ");
+        assert_eq!(of("{a: /^ab/}", "a", Keys::One), "Exact [\"ab\", \"ac\") [/^ab/, /^ab/]");
+        assert_eq!(of("{a: /ab/}", "a", Keys::One), "none");
+        assert_eq!(string_after("a\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!(string_after("\u{d7ff}").as_deref(), Some("\u{e000}"));
+        assert_eq!(string_after("\u{10ffff}"), None);
+    }
+
+    #[test]
+    fn alternatives_on_one_path_unite() {
+        assert_eq!(of("{$or: [{a: 1}, {a: {$gt: 7}}]}", "a", Keys::Several), "Exact [1, 1] (7, inf.0]");
+        assert_eq!(of("{$or: [{a: 1}, {b: 1}]}", "a", Keys::One), "none");
+    }
+}

@@ -1,0 +1,139 @@
+//! A server as a child process, to be killed and started again: the base of the crash harness.
+//!
+//! Real processes and real signals, because only they lose what a server forgot to hand to the kernel.
+
+mod output;
+
+use output::Output;
+use rustix::process::{Pid, Signal, kill_process};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest wait for a started server to print its address.
+pub const READY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest wait for a signalled server to exit.
+pub const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// An empty directory for a server's data; removed with all that is in it when dropped.
+///
+/// # Panics
+/// Where the system's directory for temporary files takes no more.
+pub fn temporary_dbpath() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("bunko-dbpath-").tempdir().expect("a temporary directory")
+}
+
+/// A running server; killed when dropped, so that a failed test leaves none behind.
+#[derive(Debug)]
+pub struct Server {
+    child: Reaped,
+    address: SocketAddr,
+    output: Output,
+}
+
+/// A child that is killed and waited for when dropped.
+#[derive(Debug)]
+struct Reaped(Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        // Both fail only where the child has been waited for already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Server {
+    /// Runs `binary serve --dbpath <dbpath> --port 0 <extra_args>` and waits until it prints a line with its
+    /// `mongodb://` address.
+    /// # Errors
+    /// A text with the end of the server's output, where it cannot be run, exits, or prints no address within
+    /// [`READY_TIMEOUT`].
+    pub fn start(binary: &Path, dbpath: &Path, extra_args: &[&str]) -> Result<Self, String> {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        let mut child = Command::new(binary)
+            .arg("serve")
+            .arg("--dbpath")
+            .arg(dbpath)
+            .args(["--port", "0"])
+            .args(extra_args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map(Reaped)
+            .map_err(|error| format!("cannot run {}: {error}", binary.display()))?;
+        let (output, lines) = Output::capture(&mut child.0);
+        while let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            if let Some(address) = output::address(&line) {
+                return Ok(Self { child, address, output });
+            }
+        }
+        // Without an address the lines ended because both pipes closed, or because time ran out.
+        let state = match wait(&mut child.0, deadline) {
+            Some(status) => format!("exited ({status})"),
+            None => format!("printed no address within {READY_TIMEOUT:?}"),
+        };
+        Err(format!("{} {state}; its output:\n{}", binary.display(), output.tail()))
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
+    /// The last lines of its output and errors, in the order in which they came.
+    pub fn output_tail(&self) -> String {
+        self.output.tail()
+    }
+
+    /// Kills it with SIGKILL, which no process can handle, and waits until it is gone. Nothing happens where it has
+    /// exited before.
+    ///
+    /// # Panics
+    /// Where the system does not let the process be killed or waited for.
+    pub fn kill(&mut self) {
+        self.child.0.kill().expect("a child may be killed");
+        self.child.0.wait().expect("a child can be waited for");
+        self.output.finish();
+    }
+
+    /// Asks it to stop with SIGTERM and waits until it has; where it has exited before, says only how.
+    ///
+    /// # Panics
+    /// Where it still runs after [`EXIT_TIMEOUT`], with the end of its output.
+    pub fn terminate(&mut self) -> ExitStatus {
+        // A process that has been waited for has no id any more: the number may be another's.
+        if let Some(status) = self.child.0.try_wait().expect("a child can be waited for") {
+            return status;
+        }
+        kill_process(Pid::from_child(&self.child.0), Signal::TERM).expect("a child may be signalled");
+        let status = wait(&mut self.child.0, Instant::now() + EXIT_TIMEOUT).unwrap_or_else(|| {
+            panic!("still running {EXIT_TIMEOUT:?} after SIGTERM; its output:\n{}", self.output.tail())
+        });
+        self.output.finish();
+        status
+    }
+}
+
+/// Waits for a child to exit; `None` where it has not by the deadline.
+fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+    loop {
+        // The standard library cannot wait with a limit, hence the polling.
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            return Some(status);
+        }
+        if Instant::now() >= deadline {
+            return None;
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}

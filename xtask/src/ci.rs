@@ -1,0 +1,43 @@
+//! `cargo xtask ci`: every check that is not a test.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use crate::{licences, report, tidy};
+
+/// Name, and cargo's arguments. In an order in which the slow ones find most dependencies built.
+const CARGO_STEPS: &[(&str, &[&str])] = &[
+    ("format", &["fmt", "--all", "--", "--check"]),
+    ("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    ("rustdoc", &["doc", "--workspace", "--no-deps"]),
+];
+
+/// Runs all steps, also those after a failed one: one run shows everything that is wrong.
+///
+/// # Errors
+/// A step that could not be run at all.
+pub fn run(root: &Path) -> Result<ExitCode, String> {
+    let mut failed = Vec::new();
+    for (name, arguments) in CARGO_STEPS {
+        println!("== {name}: cargo {}", arguments.join(" "));
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(*arguments).env("RUSTDOCFLAGS", "-Dwarnings").current_dir(root);
+        let status = cargo.status().map_err(|error| format!("cargo does not start: {error}"))?;
+        if !status.success() {
+            failed.push(*name);
+        }
+    }
+    for (name, check) in [("tidy", tidy::run as fn(&Path) -> _), ("licences", licences::run)] {
+        println!("== {name}");
+        if report(name, &check(root)?) != ExitCode::SUCCESS {
+            failed.push(name);
+        }
+    }
+    if failed.is_empty() {
+        println!("ci: every check passed");
+        Ok(ExitCode::SUCCESS)
+    } else {
+        println!("ci: failed: {}", failed.join(", "));
+        Ok(ExitCode::FAILURE)
+    }
+}

@@ -1,0 +1,33 @@
+//! `cargo xtask tidy`: the rules of this repository that neither rustc nor clippy knows.
+
+mod dependency_arrows;
+mod file_length;
+mod paths_in_docs;
+mod registries;
+mod room_names;
+mod unfinished;
+
+use std::path::Path;
+
+use crate::findings::Findings;
+
+type Check = fn(&Path, &mut Findings) -> Result<(), String>;
+
+const CHECKS: &[Check] = &[
+    dependency_arrows::check,
+    file_length::check,
+    registries::check,
+    paths_in_docs::check,
+    room_names::check,
+    unfinished::check,
+];
+
+/// # Errors
+/// A check that could not be made at all; what the checks found is in the findings.
+pub fn run(root: &Path) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    for check in CHECKS {
+        check(root, &mut findings)?;
+    }
+    Ok(findings)
+}
