@@ -74,6 +74,11 @@ impl Codec {
         Self::default()
     }
 
+    /// What an OP_COMPRESSED frame was compressed with; `None` where it was not, or is malformed.
+    pub fn compressor_of(frame: &[u8]) -> Option<Compressor> {
+        Envelope::parse(frame).ok()?.compressor
+    }
+
     /// Replaces `out` by the frame inside the OP_COMPRESSED `frame`, with a header of its own, ready for
     /// [`crate::Message::parse`]. `limit_bytes` (never more than [`MAX_FRAME_BYTES`]) bounds that frame, header
     /// included; no more than the size claimed is ever allocated or written.

@@ -108,7 +108,7 @@ impl Header {
     /// # Errors
     /// Where the frame is not exactly as long as it says.
     #[inline]
-    pub(crate) fn of_whole(frame: &[u8]) -> Result<(Self, &[u8]), WireError> {
+    pub fn of_whole(frame: &[u8]) -> Result<(Self, &[u8]), WireError> {
         match split_frame(frame, MAX_FRAME_BYTES)? {
             Some((header, body, consumed)) if consumed == frame.len() => Ok((header, body)),
             Some((header, _, _)) => {

@@ -17,6 +17,11 @@ enum Trailer {
 }
 
 impl FrameStart {
+    /// Takes the frame back: the buffer is as before it.
+    pub fn discard(self, out: &mut Vec<u8>) {
+        out.truncate(self.offset);
+    }
+
     /// Fills in the length, and the checksum where the flags promise one. Returns the frame's length in bytes.
     /// # Errors
     /// [`WireError::BadLength`] above [`MAX_FRAME_BYTES`]; the buffer is then as before the frame.

@@ -1,0 +1,34 @@
+//! Waiting until what a reply says is true.
+
+use bunko_command::{Acknowledgement, Service};
+use bunko_store::StorageError;
+
+/// The stronger of two: a later record implies the earlier ones.
+pub(crate) fn stronger(one: Acknowledgement, other: Acknowledgement) -> Acknowledgement {
+    use Acknowledgement::{Durable, None, Written};
+    match (one, other) {
+        (None, any) | (any, None) => any,
+        (Durable(one), Durable(other) | Written(other)) | (Written(one), Durable(other)) => Durable(one.max(other)),
+        (Written(one), Written(other)) => Written(one.max(other)),
+    }
+}
+
+/// Returns once it holds.
+pub(crate) async fn wait(service: &Service, acknowledgement: Acknowledgement, peers: usize) -> Result<(), StorageError> {
+    let log = service.catalog.store().log();
+    match acknowledgement {
+        Acknowledgement::None => Ok(()),
+        Acknowledgement::Written(lsn) => {
+            // Other connections that are ready append first, so that one write to the log serves them all.
+            if peers > 1 {
+                tokio::task::yield_now().await;
+            }
+            log.write(lsn)
+        }
+        Acknowledgement::Durable(lsn) => {
+            let (sender, receiver) = tokio::sync::oneshot::channel();
+            log.on_durable(lsn, Box::new(move |outcome| drop(sender.send(outcome))));
+            receiver.await.unwrap_or(Err(StorageError::LogFailed))
+        }
+    }
+}

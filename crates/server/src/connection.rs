@@ -1,0 +1,232 @@
+//! One connection: bytes in, frames out, in order.
+
+use crate::acknowledge::{stronger, wait};
+use crate::execute::{Executed, execute, execute_apart};
+use crate::input::Input;
+use crate::worker::{NewConnection, Worker};
+use bunko_command::{Acknowledgement, Answer, ClientConnection, Pace};
+use bunko_wire::{Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
+use std::io;
+use std::sync::atomic::Ordering;
+use tokio::net::TcpStream;
+
+/// Reads that expect at least that much more of one frame bypass the shared buffer.
+const DIRECT_READ_BYTES: usize = 64 * 1024;
+/// Replies are sent once they reach that, even while more requests wait: a client must not fill the memory by asking
+/// without reading.
+const REPLY_BYTES_MAX: usize = 1 << 20;
+
+/// Serves a connection to its end; why it ended.
+pub(crate) async fn serve(worker: &Worker, new: NewConnection) -> &'static str {
+    let NewConnection { id, stream, peer } = new;
+    let stream = match stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)) {
+        Ok(stream) => stream,
+        Err(_) => return "the socket could not be used",
+    };
+    worker.service.counters.connection_opened();
+    let mut session = Session {
+        worker,
+        stream,
+        input: Input::default(),
+        client: Some(ClientConnection::new(id, peer)),
+    };
+    let reason = match session.run().await {
+        Ok(()) => "closed by the client",
+        Err(Ended::Socket(_)) => "the socket failed",
+        Err(Ended::Malformed(error)) => {
+            tracing::warn!(target: "NETWORK", id = 22988, ctx = format!("conn{id}"), remote = %peer.address, error = %error, "Closing a connection that sent a malformed frame");
+            "a malformed frame"
+        }
+        Err(Ended::Storage) => "the log failed",
+    };
+    worker.service.counters.connection_closed();
+    reason
+}
+
+/// Why a connection cannot go on.
+enum Ended {
+    Socket(#[allow(dead_code)] io::Error),
+    Malformed(WireError),
+    Storage,
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        Self::Socket(error)
+    }
+}
+
+impl From<WireError> for Ended {
+    fn from(error: WireError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+struct Session<'w> {
+    worker: &'w Worker,
+    stream: TcpStream,
+    input: Input,
+    /// Away while a long command has it.
+    client: Option<ClientConnection>,
+}
+
+/// What one pass over the bytes at hand came to.
+struct Pass {
+    consumed: usize,
+    acknowledgement: Acknowledgement,
+    stop: Stop,
+}
+
+enum Stop {
+    /// No whole frame is left, or enough replies wait.
+    Pause,
+    /// A frame whose reply, which begins at `start`, is held back and maybe repeated.
+    Hold { answer: Answer, request_id: i32, start: usize },
+    /// A frame that would take long.
+    Long(Header, Vec<u8>),
+}
+
+impl Session<'_> {
+    async fn run(&mut self) -> Result<(), Ended> {
+        loop {
+            if self.input.has_frame() {
+                let bytes = self.input.take();
+                let (out, pass) = self.pass(&bytes)?;
+                self.input.restore(bytes, pass.consumed);
+                self.finish(out, pass).await?;
+                continue;
+            }
+            self.stream.readable().await?;
+            if let Some(room) = self.input.room(DIRECT_READ_BYTES) {
+                match self.stream.try_read_buf(room) {
+                    Ok(0) => return Ok(()),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error.into()),
+                }
+                continue;
+            }
+            let (out, pass) = {
+                let mut buffer = self.worker.read_buffer.borrow_mut();
+                let length = match self.stream.try_read(&mut buffer) {
+                    Ok(0) => return Ok(()),
+                    Ok(length) => length,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                    Err(error) => return Err(error.into()),
+                };
+                if !self.input.is_empty() {
+                    self.input.append(&buffer[..length]);
+                    continue;
+                }
+                // The usual way: whole frames, read and answered where they landed.
+                let (out, pass) = self.pass(&buffer[..length])?;
+                self.input.append(&buffer[pass.consumed..length]);
+                (out, pass)
+            };
+            self.finish(out, pass).await?;
+        }
+    }
+
+    /// Executes whole frames, in order, until one needs the others to wait.
+    fn pass(&mut self, bytes: &[u8]) -> Result<(Vec<u8>, Pass), Ended> {
+        let mut out = self.worker.take_buffer();
+        let mut pass = Pass { consumed: 0, acknowledgement: Acknowledgement::None, stop: Stop::Pause };
+        let mut codec = self.worker.codec.borrow_mut();
+        let client = self.client.as_mut().expect("no long command is running");
+        while out.len() < REPLY_BYTES_MAX {
+            let Some((header, _, length)) = split_frame(&bytes[pass.consumed..], MAX_FRAME_BYTES)? else { break };
+            let frame = &bytes[pass.consumed..pass.consumed + length];
+            pass.consumed += length;
+            self.worker.service.counters.note_network(length as u64, 0, 1);
+            let start = out.len();
+            match execute(&self.worker.service, client, &mut codec, &header, frame, Pace::Short, &mut out)? {
+                Executed::Done(answer) if answer.delay.is_some() => {
+                    pass.stop = Stop::Hold { answer, request_id: header.request_id, start };
+                    break;
+                }
+                Executed::Done(answer) => {
+                    pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
+                }
+                Executed::TooLong => {
+                    pass.stop = Stop::Long(header, frame.to_vec());
+                    break;
+                }
+            }
+        }
+        Ok((out, pass))
+    }
+
+    /// Does what the pass left to do, then sends the replies.
+    async fn finish(&mut self, mut out: Vec<u8>, mut pass: Pass) -> Result<(), Ended> {
+        match std::mem::replace(&mut pass.stop, Stop::Pause) {
+            Stop::Pause => {}
+            Stop::Hold { answer, request_id, start } => return self.hold(out, answer, request_id, start).await,
+            Stop::Long(header, frame) => {
+                let client = self.client.take().expect("no long command is running");
+                let (client, replies, executed) = execute_apart(self.worker, client, header, frame, out).await;
+                self.client = Some(client);
+                out = replies;
+                if let Executed::Done(answer) = executed? {
+                    pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
+                }
+            }
+        }
+        let peers = self.worker.connections.load(Ordering::Relaxed);
+        wait(&self.worker.service, pass.acknowledgement, peers).await.map_err(|_| Ended::Storage)?;
+        self.send(&out).await?;
+        self.worker.return_buffer(out);
+        Ok(())
+    }
+
+    /// Sends a heartbeat's reply once its time has come, again and again where the client listens for that.
+    async fn hold(&mut self, mut out: Vec<u8>, answer: Answer, request_id: i32, start: usize) -> Result<(), Ended> {
+        let delay = answer.delay.unwrap_or_default();
+        let mut reply = out.split_off(start);
+        self.send(&out).await?;
+        self.worker.return_buffer(out);
+        if !answer.is_streamable {
+            self.pause(delay).await?;
+            return self.send(&reply).await;
+        }
+        let flags = bunko_wire::HEADER_BYTES..bunko_wire::HEADER_BYTES + 4;
+        reply[flags].copy_from_slice(&MessageFlags::MORE_TO_COME.0.to_le_bytes());
+        let mut number = request_id;
+        loop {
+            self.pause(delay).await?;
+            // Each reply answers the one before it.
+            reply[8..12].copy_from_slice(&number.to_le_bytes());
+            number = number.wrapping_add(1);
+            reply[4..8].copy_from_slice(&number.to_le_bytes());
+            self.send(&reply).await?;
+        }
+    }
+
+    /// Waits, or ends early where the client goes away.
+    async fn pause(&self, delay: std::time::Duration) -> Result<(), Ended> {
+        let deadline = tokio::time::Instant::now() + delay;
+        let mut byte = [0];
+        tokio::select! {
+            () = tokio::time::sleep_until(deadline) => Ok(()),
+            read = self.stream.peek(&mut byte) => match read? {
+                0 => Err(Ended::Socket(io::ErrorKind::UnexpectedEof.into())),
+                // The client asks on without waiting for the reply: it gets both in order.
+                _ => {
+                    tokio::time::sleep_until(deadline).await;
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    async fn send(&self, mut bytes: &[u8]) -> Result<(), Ended> {
+        self.worker.service.counters.note_network(0, bytes.len() as u64, 0);
+        while !bytes.is_empty() {
+            match self.stream.try_write(bytes) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stream.writable().await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
