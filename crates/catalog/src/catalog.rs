@@ -112,7 +112,7 @@ impl Catalog {
         if self.collection(namespace).is_some() {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_EXISTS,
-                format!("Collection {namespace} already exists."),
+                format!("Collection already exists. NS: {namespace}"),
             ));
         }
         self.refuse_other_case(namespace.database())?;
@@ -205,8 +205,12 @@ impl Catalog {
 
     /// Gives a collection another name, dropping what has that name where `replace` says so.
     /// # Errors
-    /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays.
+    /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays; `IllegalOperation` where both are one.
     pub fn rename(&self, from: &Namespace, to: &Namespace, replace: RenameTarget) -> Result<Lsn> {
+        // One collection's structure cannot be locked twice.
+        if from == to {
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
+        }
         let _changes = self.changes.lock();
         let source = self.collection(from).ok_or_else(|| {
             Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
@@ -237,6 +241,8 @@ impl Catalog {
     }
 
     /// Saves a collection's record with the indexes given, and lets writers see them.
+    /// # Errors
+    /// `NamespaceNotFound` where the collection was dropped meanwhile: its record must not come back.
     pub(crate) fn save_indexes(
         &self,
         collection: &Collection,
@@ -244,6 +250,12 @@ impl Catalog {
         dropped: &[Arc<Index>],
     ) -> Result<Lsn> {
         let _no_writer = collection.structure.write();
+        if collection.is_dropped() {
+            return Err(Failure::new(
+                ErrorCode::NAMESPACE_NOT_FOUND,
+                format!("ns not found {}", collection.namespace()),
+            ));
+        }
         let mut batch = Batch::new();
         let record = persistence::encode(collection, &collection.namespace(), &indexes);
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;

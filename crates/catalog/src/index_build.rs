@@ -20,6 +20,15 @@ const RECORDS_PER_STEP: usize = 256;
 /// Most indexes of one collection, `_id` included.
 const INDEXES_MAX: usize = 64;
 
+/// What `dropIndexes` did.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexesDropped {
+    /// Indexes before.
+    pub before: usize,
+    /// The record of the drop, if any was dropped.
+    pub lsn: Option<Lsn>,
+}
+
 /// What `createIndexes` did.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexesCreated {
@@ -206,28 +215,61 @@ impl Catalog {
         Ok((keys, grown))
     }
 
-    /// Drops an index by name.
+    /// Drops the indexes with those names, all of them or none.
     /// # Errors
-    /// `IndexNotFound`; `InvalidOptions` for `_id_`.
-    pub fn drop_index(&self, collection: &Collection, name: &str) -> Result<Lsn> {
-        let index = collection.index(name).ok_or_else(|| {
-            Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("index not found with name [{name}]"))
-        })?;
-        if index.is_id() {
-            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "cannot drop _id index"));
+    /// `IndexNotFound`; `InvalidOptions` for `_id_`; `BackgroundOperationInProgressForNamespace` for an index that is
+    /// still being built.
+    pub fn drop_indexes(&self, collection: &Collection, names: &[&str]) -> Result<IndexesDropped> {
+        let _changes = self.changes.lock();
+        let mut dropped = Vec::with_capacity(names.len());
+        for name in names {
+            let index = collection.index(name).ok_or_else(|| {
+                Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("index not found with name [{name}]"))
+            })?;
+            if index.is_id() {
+                return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "cannot drop _id index"));
+            }
+            if !dropped.iter().any(|other| Arc::ptr_eq(other, &index)) {
+                dropped.push(index);
+            }
         }
-        self.remove_indexes(collection, &[index])
+        self.drop_built(collection, &dropped)
     }
 
     /// Drops all indexes but the one on `_id`.
-    pub fn drop_all_indexes(&self, collection: &Collection) -> Result<Lsn> {
-        let indexes = collection.indexes();
-        let others: Vec<_> = indexes.iter().filter(|index| !index.is_id()).cloned().collect();
-        self.remove_indexes(collection, &others)
+    /// # Errors
+    /// `BackgroundOperationInProgressForNamespace` where one is still being built.
+    pub fn drop_all_indexes(&self, collection: &Collection) -> Result<IndexesDropped> {
+        let _changes = self.changes.lock();
+        let others: Vec<_> = collection.indexes().iter().filter(|index| !index.is_id()).cloned().collect();
+        self.drop_built(collection, &others)
+    }
+
+    /// A build that goes on would fill a keyspace that nobody drops any more, so it must end first.
+    fn drop_built(&self, collection: &Collection, dropped: &[Arc<Index>]) -> Result<IndexesDropped> {
+        if dropped.iter().any(|index| index.state() == IndexState::Building) {
+            return Err(Failure::new(
+                ErrorCode::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE,
+                format!(
+                    "cannot perform operation: an index build is currently running for collection '{}'",
+                    collection.namespace()
+                ),
+            ));
+        }
+        let before = collection.indexes().len();
+        if dropped.is_empty() {
+            return Ok(IndexesDropped { before, lsn: None });
+        }
+        Ok(IndexesDropped { before, lsn: Some(self.remove_locked(collection, dropped)?) })
     }
 
     fn remove_indexes(&self, collection: &Collection, dropped: &[Arc<Index>]) -> Result<Lsn> {
         let _changes = self.changes.lock();
+        self.remove_locked(collection, dropped)
+    }
+
+    /// The caller holds the lock of the catalog's changes.
+    fn remove_locked(&self, collection: &Collection, dropped: &[Arc<Index>]) -> Result<Lsn> {
         let left = collection
             .indexes()
             .iter()

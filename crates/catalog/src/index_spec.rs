@@ -9,6 +9,17 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// Most fields in one key pattern.
 const FIELDS_MAX: usize = 32;
 
+/// Options that MongoDB knows; `check_options` says which of them are honoured.
+/// Source: MongoDB manual, "createIndexes".
+const OPTIONS: &[&str] = &[
+    "key", "name", "ns", "v", "background", "unique", "sparse", "hidden", "collation", "expireAfterSeconds",
+    "partialFilterExpression", "storageEngine", "weights", "default_language", "language_override",
+    "textIndexVersion", "2dsphereIndexVersion", "bits", "min", "max", "wildcardProjection", "clustered",
+    "prepareUnique",
+];
+/// Options that the index on `_id` may carry.
+const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation", "clustered"];
+
 /// A checked index specification.
 #[derive(Clone, Debug)]
 pub struct IndexSpec {
@@ -65,6 +76,7 @@ impl IndexSpec {
         }
         let is_id = fields.len() == 1 && fields[0].path == "_id" && fields[0].direction == Direction::Ascending;
         if is_id {
+            check_id_options(spec)?;
             return Ok(Self::id());
         }
         if name == ID_INDEX || name == "*" {
@@ -76,6 +88,15 @@ impl IndexSpec {
             document.append("unique", true);
         }
         Ok(Self { name, fields, is_unique, document })
+    }
+
+    /// The specification without options that do not exist, for `ignoreUnknownIndexOptions`.
+    pub fn without_unknown_options(spec: DocumentRef<'_>) -> DocumentBuf {
+        let mut known = DocumentBuf::new();
+        for element in spec.iter().filter(|element| OPTIONS.contains(&element.name)) {
+            known.append(element.name, element.value);
+        }
+        known
     }
 }
 
@@ -175,9 +196,7 @@ fn check_options(spec: DocumentRef<'_>) -> Result<bool> {
                     return Err(unsupported(name));
                 }
             }
-            "expireAfterSeconds" | "partialFilterExpression" | "storageEngine" | "weights" | "default_language"
-            | "language_override" | "textIndexVersion" | "2dsphereIndexVersion" | "bits" | "min" | "max"
-            | "wildcardProjection" | "clustered" | "prepareUnique" => return Err(unsupported(name)),
+            _ if OPTIONS.contains(&name) => return Err(unsupported(name)),
             _ => {
                 return Err(Failure::new(
                     ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
@@ -190,6 +209,20 @@ fn check_options(spec: DocumentRef<'_>) -> Result<bool> {
         }
     }
     Ok(is_unique)
+}
+
+fn check_id_options(spec: DocumentRef<'_>) -> Result<()> {
+    match spec.iter().find(|element| !ID_OPTIONS.contains(&element.name)) {
+        Some(element) => Err(Failure::new(
+            ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
+            format!(
+                "The field '{}' is not valid for an _id index specification. Specification: {}",
+                element.name,
+                ValueText(ValueRef::Document(spec))
+            ),
+        )),
+        None => check_options(spec).map(drop),
+    }
 }
 
 fn unsupported(option: &str) -> Failure {

@@ -27,5 +27,5 @@ pub use index_keys::{IndexKeys, index_keys};
 pub use index_spec::IndexSpec;
 pub use namespace::Namespace;
 pub use validation::Validation;
-pub use index_build::IndexesCreated;
+pub use index_build::{IndexesCreated, IndexesDropped};
 pub use write::{Inserted, Order, Verdict, dropped};

@@ -1,10 +1,12 @@
 //! Comparing records with indexes, for `validate` and the crash suites.
 
 use crate::index_keys::{index_keys, stored_key};
-use crate::{Collection, from_storage};
+use crate::{Collection, Index, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::Result;
-use bunko_store::{Direction, KeyRange, RecordRange, View};
+use bunko_store::{Direction, KeyRange, RecordRange, Snapshot, View};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Most complaints that are spelled out.
 const ERRORS_MAX: usize = 20;
@@ -18,6 +20,8 @@ pub struct Validation {
     pub invalid_documents: u64,
     /// Keys found by index name.
     pub keys_per_index: Vec<(String, u64)>,
+    /// Names of the indexes that do not agree with the records.
+    pub invalid_indexes: BTreeSet<String>,
     /// Complaints, the first few.
     pub errors: Vec<String>,
     /// How many there were.
@@ -32,6 +36,11 @@ impl Validation {
         }
     }
 
+    fn complain_of_index(&mut self, index: &Index, error: String) {
+        self.invalid_indexes.insert(index.name.clone());
+        self.complain(error);
+    }
+
     /// Whether records, indexes and counts agree.
     pub fn is_valid(&self) -> bool {
         self.error_count == 0
@@ -42,8 +51,7 @@ impl Collection {
     /// Goes over every record and every key of one snapshot.
     pub fn validate(&self) -> Result<Validation> {
         let mut validation = Validation::default();
-        let snapshot = self.snapshot();
-        let indexes = self.ready_indexes();
+        let (indexes, snapshot) = self.indexes_and_snapshot();
         let mut expected = vec![0_u64; indexes.len()];
         let mut cursor = snapshot.records(self.records, RecordRange::ALL, Direction::Forward);
         while let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? {
@@ -62,7 +70,8 @@ impl Collection {
                     *expected += 1;
                     let found = snapshot.key(index.keyspace, &key).map_err(from_storage)?;
                     if found != Some(record) {
-                        validation.complain(format!("record {} has no key in index {}", record.0, index.name));
+                        let error = format!("record {} has no key in index {}", record.0, index.name);
+                        validation.complain_of_index(index, error);
                     }
                 }
             }
@@ -74,10 +83,20 @@ impl Collection {
                 found += 1;
             }
             if found != expected {
-                validation.complain(format!("index {} has {found} keys, its records have {expected}", index.name));
+                let error = format!("index {} has {found} keys, its records have {expected}", index.name);
+                validation.complain_of_index(index, error);
             }
             validation.keys_per_index.push((index.name.clone(), found));
         }
         Ok(validation)
+    }
+
+    /// The indexes that are complete in a snapshot: one that was finished or dropped around it is left out.
+    fn indexes_and_snapshot(&self) -> (Vec<Arc<Index>>, Snapshot) {
+        let mut before = self.ready_indexes();
+        let snapshot = self.snapshot();
+        let after = self.ready_indexes();
+        before.retain(|index| after.iter().any(|other| Arc::ptr_eq(index, other)));
+        (before, snapshot)
     }
 }

@@ -1,30 +1,323 @@
 //! What `serverStatus` and `top` count.
+//!
+//! **Invariant:** counting never waits for another thread in the usual case: each thread has a shard of its own
+//! while there are no more threads than shards, and only a report visits all of them. One counter for all, even a
+//! relaxed atomic, would send its cache line from core to core with every operation.
 
+use crate::namespace_usage::{NamespaceUsage, Usage};
+use crate::operation_class::OperationClass;
 use bunko_errors::ErrorCode;
-use std::sync::atomic::{AtomicU64, Ordering};
+use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Counters since the start.
+/// More than any machine here has worker threads; a shard is a few hundred bytes.
+const SHARDS: usize = 32;
+
+/// Time spent and operations run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Latency {
+    /// Sum, in microseconds.
+    pub micros: u64,
+    /// How many.
+    pub operations: u64,
+}
+
+impl Latency {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.micros += other.micros;
+        self.operations += other.operations;
+    }
+}
+
+/// Runs of one command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommandRuns {
+    /// All of them.
+    pub total: u64,
+    /// Those that failed.
+    pub failed: u64,
+}
+
+/// `opcounters`. Writes count per statement, as in MongoDB, whether they came alone or in a batch.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub(crate) struct OperationCounts {
+    pub inserts: u64,
+    pub queries: u64,
+    pub updates: u64,
+    pub deletes: u64,
+    pub get_mores: u64,
+    pub commands: u64,
+}
+
+/// `metrics.document`.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub(crate) struct DocumentCounts {
+    pub inserted: u64,
+    pub updated: u64,
+    pub deleted: u64,
+    pub returned: u64,
+}
+
+/// `network`.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub(crate) struct NetworkCounts {
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    pub requests: u64,
+}
+
+/// `connections`.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub(crate) struct ConnectionCounts {
+    pub current: u64,
+    pub total_created: u64,
+}
+
+/// One shard, and the sum of all of them.
 #[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub operations: OperationCounts,
+    pub documents: DocumentCounts,
+    pub network: NetworkCounts,
+    /// By class, as [`OperationClass::index`] has it.
+    pub latencies: [Latency; OperationClass::COUNT],
+    pub commands: FxHashMap<&'static str, CommandRuns>,
+    pub unknown_commands: u64,
+    pub user_asserts: u64,
+    pub namespaces: NamespaceUsage,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard(Mutex<Tally>);
+
+/// Counters since the start.
+#[derive(Debug)]
 pub struct Counters {
-    inserted: AtomicU64,
-    get_mores: AtomicU64,
+    shards: Box<[Shard]>,
+    connections_current: AtomicU64,
+    connections_created: AtomicU64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            connections_current: AtomicU64::new(0),
+            connections_created: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Which shard the running thread counts in.
+fn own_shard() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static SHARD: usize = THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS;
+    }
+    SHARD.with(|shard| *shard)
 }
 
 impl Counters {
-    /// Documents were inserted.
-    pub fn note_inserted(&self, documents: u64) {
-        self.inserted.fetch_add(documents, Ordering::Relaxed);
+    fn own(&self) -> MutexGuard<'_, Tally> {
+        self.shards[own_shard()].0.lock()
     }
 
-    /// A `getMore` ran.
-    pub fn note_get_more(&self) {
-        self.get_mores.fetch_add(1, Ordering::Relaxed);
+    /// An insert of that many documents ran, or tried to.
+    pub fn note_inserts(&self, operations: u64, inserted: u64) {
+        let mut tally = self.own();
+        tally.operations.inserts += operations;
+        tally.documents.inserted += inserted;
     }
 
-    /// A command ended.
-    pub(crate) fn note_command(&self, _name: &str, _namespace: Option<&str>, _elapsed: Duration) {}
+    /// Update statements ran; that many documents changed.
+    pub fn note_updates(&self, operations: u64, updated: u64) {
+        let mut tally = self.own();
+        tally.operations.updates += operations;
+        tally.documents.updated += updated;
+    }
 
-    /// A command failed.
-    pub(crate) fn note_failure(&self, _code: ErrorCode) {}
+    /// Delete statements ran; that many documents are gone.
+    pub fn note_deletes(&self, operations: u64, deleted: u64) {
+        let mut tally = self.own();
+        tally.operations.deletes += operations;
+        tally.documents.deleted += deleted;
+    }
+
+    /// A batch went to a client.
+    pub fn note_returned(&self, documents: u64) {
+        self.own().documents.returned += documents;
+    }
+
+    /// Messages were read and written; sizes in bytes, headers included.
+    pub fn note_network(&self, in_bytes: u64, out_bytes: u64, requests: u64) {
+        let network = &mut self.own().network;
+        network.bytes_in += in_bytes;
+        network.bytes_out += out_bytes;
+        network.requests += requests;
+    }
+
+    /// A client connected.
+    pub fn connection_opened(&self) {
+        self.connections_current.fetch_add(1, Ordering::Relaxed);
+        self.connections_created.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A client is gone.
+    pub fn connection_closed(&self) {
+        self.connections_current.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A command ended, well or not.
+    pub(crate) fn note_command(
+        &self,
+        name: &'static str,
+        namespace: Option<(&str, &str)>,
+        elapsed: Duration,
+        failure: Option<ErrorCode>,
+    ) {
+        let class = OperationClass::of(name);
+        let latency = Latency { micros: elapsed.as_micros() as u64, operations: 1 };
+        let mut tally = self.own();
+        match name {
+            "find" => tally.operations.queries += 1,
+            "getMore" => tally.operations.get_mores += 1,
+            // These count their statements themselves.
+            "insert" | "update" | "delete" => {}
+            _ => tally.operations.commands += 1,
+        }
+        let runs = tally.commands.entry(name).or_default();
+        runs.total += 1;
+        runs.failed += u64::from(failure.is_some());
+        tally.user_asserts += u64::from(failure.is_some());
+        tally.latencies[class.index()].add(latency);
+        if let Some((database, collection)) = namespace {
+            tally.namespaces.note(database, collection, Usage::of_command(name), class, latency);
+        }
+    }
+
+    /// A command was refused before it ran.
+    pub(crate) fn note_refused(&self, name: Option<&'static str>) {
+        let mut tally = self.own();
+        tally.user_asserts += 1;
+        match name {
+            Some(name) => {
+                let runs = tally.commands.entry(name).or_default();
+                runs.total += 1;
+                runs.failed += 1;
+            }
+            None => tally.unknown_commands += 1,
+        }
+    }
+
+    /// Connections now and since the start.
+    pub(crate) fn connections(&self) -> ConnectionCounts {
+        ConnectionCounts {
+            current: self.connections_current.load(Ordering::Relaxed),
+            total_created: self.connections_created.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The sum of all threads' counts, without the namespaces.
+    pub(crate) fn totals(&self) -> Tally {
+        let mut sum = Tally::default();
+        for shard in &self.shards {
+            sum.add(&shard.0.lock());
+        }
+        sum
+    }
+
+    /// What `top` shows, by namespace.
+    pub(crate) fn namespaces(&self) -> BTreeMap<String, Usage> {
+        let mut sum = BTreeMap::new();
+        for shard in &self.shards {
+            shard.0.lock().namespaces.add_to(&mut sum);
+        }
+        sum
+    }
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        let (sum, more) = (&mut self.operations, &other.operations);
+        sum.inserts += more.inserts;
+        sum.queries += more.queries;
+        sum.updates += more.updates;
+        sum.deletes += more.deletes;
+        sum.get_mores += more.get_mores;
+        sum.commands += more.commands;
+        let (sum, more) = (&mut self.documents, &other.documents);
+        sum.inserted += more.inserted;
+        sum.updated += more.updated;
+        sum.deleted += more.deleted;
+        sum.returned += more.returned;
+        let (sum, more) = (&mut self.network, &other.network);
+        sum.bytes_in += more.bytes_in;
+        sum.bytes_out += more.bytes_out;
+        sum.requests += more.requests;
+        for (sum, more) in self.latencies.iter_mut().zip(other.latencies) {
+            sum.add(more);
+        }
+        for (name, more) in &other.commands {
+            let sum = self.commands.entry(name).or_default();
+            sum.total += more.total;
+            sum.failed += more.failed;
+        }
+        self.unknown_commands += other.unknown_commands;
+        self.user_asserts += other.user_asserts;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn threads_add_up() {
+        let counters = Arc::new(Counters::default());
+        let threads: Vec<_> = (0..SHARDS + 3)
+            .map(|_| {
+                let counters = Arc::clone(&counters);
+                std::thread::spawn(move || {
+                    counters.note_inserts(3, 2);
+                    counters.note_command("insert", Some(("test", "c")), Duration::from_micros(7), None);
+                    counters.note_command("ping", None, Duration::ZERO, Some(ErrorCode::BAD_VALUE));
+                    counters.note_refused(None);
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("counted");
+        }
+        let threads = (SHARDS + 3) as u64;
+        let totals = counters.totals();
+        assert_eq!(totals.operations.inserts, 3 * threads);
+        assert_eq!(totals.documents.inserted, 2 * threads);
+        assert_eq!(totals.operations.commands, threads);
+        assert_eq!(totals.commands["ping"], CommandRuns { total: threads, failed: threads });
+        assert_eq!(totals.commands["insert"], CommandRuns { total: threads, failed: 0 });
+        assert_eq!(totals.unknown_commands, threads);
+        assert_eq!(totals.user_asserts, 2 * threads);
+        let write = totals.latencies[OperationClass::Write.index()];
+        assert_eq!(write, Latency { micros: 7 * threads, operations: threads });
+        assert_eq!(counters.namespaces()["test.c"].total(), write);
+    }
+
+    #[test]
+    fn connections_come_and_go() {
+        let counters = Counters::default();
+        counters.connection_opened();
+        counters.connection_opened();
+        counters.connection_closed();
+        let counts = counters.connections();
+        assert_eq!((counts.current, counts.total_created), (1, 2));
+    }
 }

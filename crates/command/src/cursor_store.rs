@@ -19,6 +19,15 @@ pub trait CursorSource: Send {
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>>;
 }
 
+/// A source without documents: a collection that does not exist.
+pub struct NoDocuments;
+
+impl CursorSource for NoDocuments {
+    fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
+        Ok(None)
+    }
+}
+
 /// A cursor and what `getMore` must know of it.
 pub struct OpenCursor {
     /// What it reads.
@@ -154,9 +163,9 @@ impl CursorStore {
         self.remove_where(|cursor| !cursor.has_no_timeout && now.duration_since(cursor.last_use) > timeout)
     }
 
-    /// Closes the cursors of a session; how many.
-    pub fn end_session(&self, session: [u8; 16]) -> usize {
-        self.remove_where(|cursor| cursor.session == Some(session))
+    /// Closes the cursors of the chosen sessions; how many.
+    pub fn end_sessions(&self, is_chosen: impl Fn([u8; 16]) -> bool) -> usize {
+        self.remove_where(|cursor| cursor.session.is_some_and(&is_chosen))
     }
 
     fn remove_where(&self, mut is_over: impl FnMut(&OpenCursor) -> bool) -> usize {

@@ -4,12 +4,13 @@ use crate::commands;
 use crate::connection::ClientConnection;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
+use crate::operations::Beginning;
 use crate::service::Service;
 use crate::write_concern::Acknowledgement;
 use bunko_bson::{DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// One entry of the table of commands.
 pub struct Command {
@@ -18,12 +19,16 @@ pub struct Command {
     /// Other spellings that old clients use.
     pub aliases: &'static [&'static str],
     /// Fields of its own, besides the first and the generic ones; arrays that may come as a document sequence too.
+    /// `*` alone lets any field through.
     pub fields: &'static [&'static str],
     /// Where it may run.
     pub databases: Databases,
     /// Runs it; fields of the reply but `ok` are written by it.
     pub run: fn(&mut Invocation<'_>, &mut Writer<'_>) -> Result<(), Halt>,
 }
+
+/// `fields` of a command that takes names of its own making, such as a parameter's or a section's.
+pub(crate) const ANY_FIELDS: &[&str] = &["*"];
 
 /// Databases against which a command may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +114,6 @@ impl Service {
             }
             Err(Halt::Failed(failure)) => {
                 out.truncate(start);
-                self.counters.note_failure(failure.code());
                 write_failure(out, &failure);
                 Ok(answer)
             }
@@ -125,33 +129,49 @@ impl Service {
         answer: &mut Answer,
     ) -> Result<(), Halt> {
         let name = request.body.first().map(|element| element.name).unwrap_or_default();
-        let command = commands::find(name).ok_or_else(|| {
-            Failure::new(ErrorCode::COMMAND_NOT_FOUND, format!("no such command: '{name}'"))
-        })?;
-        if command.databases == Databases::Admin && request.database != "admin" {
-            return Err(Failure::new(
-                ErrorCode::UNAUTHORIZED,
-                format!("{} may only be run against the admin database.", command.name),
-            )
-            .into());
-        }
-        let options = GenericOptions::parse(command, &request)?;
-        let mut invocation = Invocation::new(self, connection, request, command, options, pace);
+        let Some(command) = commands::find(name) else {
+            self.counters.note_refused(None);
+            return Err(Failure::new(ErrorCode::COMMAND_NOT_FOUND, format!("no such command: '{name}'")).into());
+        };
+        let options = admit(command, &request).inspect_err(|_| self.counters.note_refused(Some(command.name)))?;
+        let beginning = Beginning {
+            command_name: command.name,
+            database: request.database,
+            command: request.body,
+            session: options.session,
+        };
+        let operation = connection.begin_operation(&self.operations, &beginning);
+        let mut invocation = Invocation::new(self, connection, request, command, options, pace, operation);
         let mut reply = Writer::new(out);
-        let started = Instant::now();
         let outcome = (command.run)(&mut invocation, &mut reply);
         let written = invocation.written();
         answer.delay = invocation.delay;
         answer.is_streamable = invocation.delay.is_some();
         // A write that came before a failure is acknowledged with the failure, so it must hold too.
         answer.acknowledgement = Acknowledgement::of(&invocation.options.write_concern, written);
-        if !matches!(outcome, Err(Halt::TooLong)) {
-            self.counters.note_command(command.name, invocation.namespace_noted(), started.elapsed());
-        }
+        let failure = match &outcome {
+            Ok(()) => None,
+            Err(Halt::Failed(failure)) => Some(failure.code()),
+            // It runs again, and is counted then.
+            Err(Halt::TooLong) => return outcome,
+        };
+        let elapsed = invocation.started().elapsed();
+        self.counters.note_command(command.name, invocation.namespace_noted(), elapsed, failure);
         outcome?;
         reply.append("ok", 1.0).end();
         Ok(())
     }
+}
+
+/// Checks where a command runs and which fields it carries.
+fn admit(command: &Command, request: &Request<'_>) -> Result<GenericOptions, Failure> {
+    if command.databases == Databases::Admin && request.database != "admin" {
+        return Err(Failure::new(
+            ErrorCode::UNAUTHORIZED,
+            format!("{} may only be run against the admin database.", command.name),
+        ));
+    }
+    GenericOptions::parse(command, request)
 }
 
 /// Appends the document that reports a failure.

@@ -1,6 +1,6 @@
 //! Fields that any command may carry, and the refusal of those that none knows.
 
-use crate::dispatch::{Command, Request};
+use crate::dispatch::{ANY_FIELDS, Command, Request};
 use crate::write_concern::WriteConcern;
 use bunko_bson::{BinarySubtype, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -18,6 +18,29 @@ pub struct GenericOptions {
     /// `comment`, for `currentOp`.
     pub comment: Option<Value>,
 }
+
+/// Fields that any command may carry, besides `$db`.
+const GENERIC: &[&str] = &[
+    "$readPreference",
+    "$clusterTime",
+    "$configTime",
+    "$topologyTime",
+    "$audit",
+    "$client",
+    "mayBypassWriteBlocking",
+    "rawData",
+    "lsid",
+    "writeConcern",
+    "readConcern",
+    "maxTimeMS",
+    "comment",
+    "txnNumber",
+    "autocommit",
+    "startTransaction",
+    "apiVersion",
+    "apiStrict",
+    "apiDeprecationErrors",
+];
 
 impl GenericOptions {
     /// Goes over all fields of a request once.
@@ -62,10 +85,16 @@ impl GenericOptions {
                 }
             }
             "apiStrict" | "apiDeprecationErrors" => {}
+            _ if command.fields == ANY_FIELDS => {}
             _ => return Err(unknown(command, name)),
         }
         Ok(())
     }
+}
+
+/// Whether a field is a generic one, so not a name of the command's own making.
+pub(crate) fn is_generic(name: &str) -> bool {
+    name == "$db" || GENERIC.contains(&name)
 }
 
 fn unknown(command: &Command, field: &str) -> Failure {

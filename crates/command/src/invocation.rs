@@ -2,13 +2,16 @@
 
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, Halt, Pace, Request};
+use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
+use crate::operations::{Interrupt, RunningOperation};
 use crate::service::Service;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef, number};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::Lsn;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +23,7 @@ pub struct Invocation<'a> {
     pub connection: &'a mut ClientConnection,
     /// What was asked.
     pub request: Request<'a>,
+    fields: Fields<'a>,
     /// The entry of the table.
     pub command: &'static Command,
     /// `writeConcern`, `maxTimeMS`, `lsid`, `comment`.
@@ -27,9 +31,9 @@ pub struct Invocation<'a> {
     /// Hold the reply back that long; only `hello` does.
     pub delay: Option<Duration>,
     pace: Pace,
-    started: Instant,
+    operation: RunningOperation,
     written: Option<Lsn>,
-    namespace: Option<String>,
+    collection: Option<&'a str>,
 }
 
 impl<'a> Invocation<'a> {
@@ -40,18 +44,20 @@ impl<'a> Invocation<'a> {
         command: &'static Command,
         options: GenericOptions,
         pace: Pace,
+        operation: RunningOperation,
     ) -> Self {
         Self {
             service,
             connection,
             request,
+            fields: Fields { command: command.name, body: request.body },
             command,
             options,
             delay: None,
             pace,
-            started: Instant::now(),
+            operation,
             written: None,
-            namespace: None,
+            collection: None,
         }
     }
 
@@ -74,93 +80,23 @@ impl<'a> Invocation<'a> {
             }
         };
         let namespace = Namespace::new(self.request.database, name)?;
-        self.namespace = Some(namespace.as_str().to_owned());
+        self.note_collection(name);
         Ok(namespace)
     }
 
-    /// The namespace that `top` counts the command under.
-    pub(crate) fn namespace_noted(&self) -> Option<&str> {
-        self.namespace.as_deref()
+    /// Says which collection `top` counts the command under, where its first value does not name it.
+    pub fn note_collection(&mut self, name: &'a str) {
+        self.collection = Some(name);
+    }
+
+    /// Database and collection that `top` counts the command under.
+    pub(crate) fn namespace_noted(&self) -> Option<(&'a str, &'a str)> {
+        self.collection.map(|collection| (self.request.database, collection))
     }
 
     /// The collection with that name, if it exists.
     pub fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
         self.service.catalog.collection(namespace)
-    }
-
-    /// A field of the command; null counts as missing, as MongoDB's parsers have it.
-    pub fn field(&self, name: &str) -> Option<ValueRef<'a>> {
-        self.request.body.get(name).filter(|value| !value.is_nullish())
-    }
-
-    fn mismatch(&self, name: &str, value: ValueRef<'_>, expected: &str) -> Failure {
-        Failure::type_mismatch(format!(
-            "BSON field '{}.{name}' is the wrong type '{}', expected {expected}",
-            self.command.name,
-            value.kind().alias()
-        ))
-    }
-
-    /// A field that must be a document.
-    pub fn document(&self, name: &str) -> Result<Option<DocumentRef<'a>>> {
-        self.field(name)
-            .map(|value| value.as_document().ok_or_else(|| self.mismatch(name, value, "type 'object'")))
-            .transpose()
-    }
-
-    /// A field that must be an array.
-    pub fn array(&self, name: &str) -> Result<Option<ArrayRef<'a>>> {
-        self.field(name)
-            .map(|value| value.as_array().ok_or_else(|| self.mismatch(name, value, "type 'array'")))
-            .transpose()
-    }
-
-    /// A field that must be a string.
-    pub fn string(&self, name: &str) -> Result<Option<&'a str>> {
-        self.field(name)
-            .map(|value| value.as_str().ok_or_else(|| self.mismatch(name, value, "type 'string'")))
-            .transpose()
-    }
-
-    /// A field that is a boolean, or a number that stands for one; `default` where it is missing.
-    pub fn boolean(&self, name: &str, default: bool) -> Result<bool> {
-        match self.field(name) {
-            None => Ok(default),
-            Some(ValueRef::Boolean(boolean)) => Ok(boolean),
-            Some(value) => number::as_f64(value)
-                .map(|number| number != 0.0)
-                .ok_or_else(|| self.mismatch(name, value, "types '[bool, long, int, decimal, double]'")),
-        }
-    }
-
-    /// A field that is a whole number of any numeric type.
-    pub fn integer(&self, name: &str) -> Result<Option<i64>> {
-        self.field(name)
-            .map(|value| {
-                if !value.is_number() {
-                    return Err(self.mismatch(name, value, "types '[long, int, decimal, double']"));
-                }
-                number::truncate_to_i64(value).ok_or_else(|| {
-                    Failure::bad_value(format!("BSON field '{}.{name}' is out of range: {}", self.command.name, ValueText(value)))
-                })
-            })
-            .transpose()
-    }
-
-    /// A whole number that is not negative.
-    pub fn size(&self, name: &str) -> Result<Option<u64>> {
-        self.integer(name)?
-            .map(|number| {
-                u64::try_from(number).map_err(|_| {
-                    Failure::new(
-                        ErrorCode(51024),
-                        format!(
-                            "BSON field '{name}' value must be >= 0, actual value '{number}'"
-                        ),
-                    )
-                })
-            })
-            .transpose()
     }
 
     /// The documents of an array field, whether it came in the body or as a sequence.
@@ -199,6 +135,30 @@ impl<'a> Invocation<'a> {
 
     /// When `maxTimeMS` runs out.
     pub fn deadline(&self) -> Option<Instant> {
-        self.options.max_time.map(|limit| self.started + limit)
+        self.options.max_time.map(|limit| self.started() + limit)
+    }
+
+    /// When the command began.
+    pub(crate) fn started(&self) -> Instant {
+        self.operation.started()
+    }
+
+    /// The command's id in `currentOp`.
+    pub(crate) fn opid(&self) -> u32 {
+        self.operation.opid()
+    }
+
+    /// What whatever runs long must ask every few milliseconds: it says `Interrupted` after `killOp` and
+    /// `MaxTimeMSExpired` after [`Self::deadline`]. It speaks for this command only, not for a later `getMore`.
+    pub fn interrupt(&self) -> Interrupt {
+        self.operation.interrupt(self.deadline())
+    }
+}
+
+impl<'a> Deref for Invocation<'a> {
+    type Target = Fields<'a>;
+
+    fn deref(&self) -> &Fields<'a> {
+        &self.fields
     }
 }

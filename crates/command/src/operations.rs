@@ -1,5 +1,321 @@
 //! What is running, for `currentOp` and `killOp`.
+//!
+//! Each connection has one slot, made with its first command and reused by all others, so that an operation that
+//! begins costs one uncontended lock and one small copy. A map with an entry for each running operation would be
+//! locked by all connections, twice for each operation.
+
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_errors::{ErrorCode, Failure};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Most bytes of a command that are kept, as in MongoDB.
+const COMMAND_BYTES_MAX: usize = 1024;
+
+/// Says why an operation must stop, if it must; called often while it runs.
+pub type Interrupt = Arc<dyn Fn() -> Option<Failure> + Send + Sync>;
+
+/// What one connection is doing.
+pub(crate) struct OperationSlot {
+    connection: i32,
+    client: SocketAddr,
+    /// The running operation's id; 0 when idle.
+    running: AtomicU32,
+    /// The id of the operation that is to stop: an id, not a flag, so that a late kill never hits the next operation.
+    killed: AtomicU32,
+    details: Mutex<Details>,
+}
+
+struct Details {
+    command_name: &'static str,
+    database: String,
+    /// An encoded document, see [`keep_command`].
+    command: Vec<u8>,
+    started: Instant,
+    session: Option<[u8; 16]>,
+    metadata: Option<DocumentBuf>,
+}
+
+/// What an operation is at its beginning.
+pub(crate) struct Beginning<'a> {
+    pub command_name: &'static str,
+    pub database: &'a str,
+    pub command: DocumentRef<'a>,
+    pub session: Option<[u8; 16]>,
+}
+
+/// One operation, or one idle connection, as `currentOp` saw it.
+pub(crate) struct Observed {
+    /// 0 when the connection is idle.
+    pub opid: u32,
+    pub is_killed: bool,
+    pub connection: i32,
+    pub client: SocketAddr,
+    pub command_name: &'static str,
+    pub database: String,
+    pub command: DocumentBuf,
+    pub running_for: Duration,
+    pub session: Option<[u8; 16]>,
+    pub metadata: Option<DocumentBuf>,
+}
+
+#[derive(Default)]
+struct Registry {
+    slots: Mutex<FxHashMap<u64, Arc<OperationSlot>>>,
+    registered: AtomicU64,
+    last_opid: AtomicU32,
+}
 
 /// The running operations.
-#[derive(Debug, Default)]
-pub struct Operations {}
+#[derive(Default)]
+pub struct Operations {
+    registry: Arc<Registry>,
+}
+
+/// A connection's entry, gone with the connection.
+pub(crate) struct Registration {
+    registry: Arc<Registry>,
+    key: u64,
+    slot: Arc<OperationSlot>,
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.registry.slots.lock().remove(&self.key);
+    }
+}
+
+/// An operation at work; the slot is idle when it is dropped.
+pub(crate) struct RunningOperation {
+    slot: Arc<OperationSlot>,
+    opid: u32,
+    started: Instant,
+}
+
+impl Drop for RunningOperation {
+    fn drop(&mut self) {
+        self.slot.running.store(0, Ordering::Release);
+    }
+}
+
+impl Operations {
+    /// Gives a connection its slot.
+    pub(crate) fn register(&self, connection: i32, client: SocketAddr) -> Registration {
+        let slot = Arc::new(OperationSlot {
+            connection,
+            client,
+            running: AtomicU32::new(0),
+            killed: AtomicU32::new(0),
+            details: Mutex::new(Details {
+                command_name: "",
+                database: String::new(),
+                command: Vec::new(),
+                started: Instant::now(),
+                session: None,
+                metadata: None,
+            }),
+        });
+        let key = self.registry.registered.fetch_add(1, Ordering::Relaxed);
+        self.registry.slots.lock().insert(key, Arc::clone(&slot));
+        Registration { registry: Arc::clone(&self.registry), key, slot }
+    }
+
+    /// Asks an operation to stop. One that is over, or never was, is no error, as in MongoDB.
+    pub(crate) fn kill(&self, opid: u32) {
+        for slot in self.registry.slots.lock().values() {
+            if opid != 0 && slot.running.load(Ordering::Acquire) == opid {
+                slot.killed.store(opid, Ordering::Release);
+            }
+        }
+    }
+
+    /// Asks the operations of the chosen sessions to stop, but the one that asks.
+    pub(crate) fn kill_sessions(&self, mut is_chosen: impl FnMut([u8; 16]) -> bool, asking: u32) {
+        for slot in self.registry.slots.lock().values() {
+            let details = slot.details.lock();
+            let opid = slot.running.load(Ordering::Acquire);
+            if opid != 0 && opid != asking && details.session.is_some_and(&mut is_chosen) {
+                slot.killed.store(opid, Ordering::Release);
+            }
+        }
+    }
+
+    /// All connections that have run a command, by connection id.
+    pub(crate) fn observe(&self) -> Vec<Observed> {
+        let slots: Vec<_> = self.registry.slots.lock().values().cloned().collect();
+        let mut observed: Vec<_> = slots.iter().map(|slot| slot.observe()).collect();
+        observed.sort_by_key(|observed| observed.connection);
+        observed
+    }
+}
+
+impl Registration {
+    /// Notes that an operation of a client with that `metadata` begins; it ends when the answer is dropped.
+    pub(crate) fn begin(&self, beginning: &Beginning<'_>, metadata: Option<&DocumentBuf>) -> RunningOperation {
+        let mut opid = next_opid(&self.registry.last_opid);
+        if opid == 0 {
+            opid = next_opid(&self.registry.last_opid);
+        }
+        let mut details = self.slot.details.lock();
+        details.command_name = beginning.command_name;
+        details.database.clear();
+        details.database.push_str(beginning.database);
+        keep_command(&mut details.command, beginning.command);
+        let started = Instant::now();
+        details.started = started;
+        details.session = beginning.session;
+        if details.metadata.is_none() {
+            // Given once, in the first hello.
+            details.metadata = metadata.cloned();
+        }
+        // Under the lock, so that who sees the id sees what it belongs to.
+        self.slot.running.store(opid, Ordering::Release);
+        drop(details);
+        RunningOperation { slot: Arc::clone(&self.slot), opid, started }
+    }
+}
+
+/// Ids are positive 32-bit integers to clients and begin again after the last.
+fn next_opid(last: &AtomicU32) -> u32 {
+    last.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & (i32::MAX as u32)
+}
+
+/// Keeps a small command whole; of a large one (a batch of documents, as a rule) the fields that fit.
+fn keep_command(into: &mut Vec<u8>, command: DocumentRef<'_>) {
+    into.clear();
+    if command.len_bytes() <= COMMAND_BYTES_MAX {
+        into.extend_from_slice(command.as_bytes());
+        return;
+    }
+    let mut writer = bunko_bson::Writer::new(into);
+    for element in command {
+        let is_large = element.value.as_document().is_some_and(|inner| inner.len_bytes() > COMMAND_BYTES_MAX / 4)
+            || element.value.as_array().is_some_and(|inner| inner.as_document().len_bytes() > COMMAND_BYTES_MAX / 4)
+            || element.value.as_str().is_some_and(|inner| inner.len() > COMMAND_BYTES_MAX / 4);
+        if !is_large && writer.len_bytes() < COMMAND_BYTES_MAX {
+            writer.append(element.name, element.value);
+        }
+    }
+    writer.end();
+}
+
+impl OperationSlot {
+    fn observe(&self) -> Observed {
+        let details = self.details.lock();
+        let opid = self.running.load(Ordering::Acquire);
+        Observed {
+            opid,
+            is_killed: opid != 0 && self.killed.load(Ordering::Acquire) == opid,
+            connection: self.connection,
+            client: self.client,
+            command_name: details.command_name,
+            database: details.database.clone(),
+            command: DocumentBuf::from_trusted(details.command.clone()),
+            running_for: details.started.elapsed(),
+            session: details.session,
+            metadata: details.metadata.clone(),
+        }
+    }
+}
+
+impl RunningOperation {
+    /// The operation's id.
+    pub(crate) fn opid(&self) -> u32 {
+        self.opid
+    }
+
+    /// When it began.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// What the operation must look at while it runs.
+    pub(crate) fn interrupt(&self, deadline: Option<Instant>) -> Interrupt {
+        let slot = Arc::clone(&self.slot);
+        let opid = self.opid;
+        Arc::new(move || {
+            if slot.killed.load(Ordering::Relaxed) == opid {
+                return Some(Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"));
+            }
+            deadline
+                .filter(|deadline| Instant::now() >= *deadline)
+                .map(|_| Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::ArrayBuf;
+
+    fn beginning(command: &DocumentBuf) -> Beginning<'_> {
+        Beginning { command_name: "find", database: "test", command: command.as_ref(), session: Some([7; 16]) }
+    }
+
+    fn code(interrupt: &Interrupt) -> Option<ErrorCode> {
+        interrupt().map(|failure| failure.code())
+    }
+
+    #[test]
+    fn a_kill_hits_its_operation_and_no_later_one() {
+        let operations = Operations::default();
+        let connection = operations.register(1, ([127, 0, 0, 1], 5).into());
+        let command = DocumentBuf::new().with("find", "c");
+        let first = connection.begin(&beginning(&command), None);
+        let interrupt = first.interrupt(None);
+        assert_eq!(code(&interrupt), None);
+        operations.kill(first.opid() + 1);
+        assert_eq!(code(&interrupt), None);
+        operations.kill(first.opid());
+        assert_eq!(code(&interrupt), Some(ErrorCode::INTERRUPTED));
+        assert!(operations.observe()[0].is_killed);
+        drop(first);
+        let second = connection.begin(&beginning(&command), None);
+        assert_eq!(code(&second.interrupt(None)), None);
+        operations.kill_sessions(|session| session == [7; 16], second.opid());
+        assert_eq!(code(&second.interrupt(None)), None, "who asks goes on");
+        operations.kill_sessions(|session| session == [7; 16], 0);
+        assert_eq!(code(&second.interrupt(None)), Some(ErrorCode::INTERRUPTED));
+    }
+
+    #[test]
+    fn time_runs_out() {
+        let operations = Operations::default();
+        let connection = operations.register(1, ([127, 0, 0, 1], 5).into());
+        let command = DocumentBuf::new().with("find", "c");
+        let operation = connection.begin(&beginning(&command), None);
+        assert_eq!(code(&operation.interrupt(Some(Instant::now()))), Some(ErrorCode::MAX_TIME_MS_EXPIRED));
+        assert_eq!(code(&operation.interrupt(Some(Instant::now() + Duration::from_secs(60)))), None);
+    }
+
+    #[test]
+    fn connections_are_seen_while_they_live() {
+        let operations = Operations::default();
+        let connection = operations.register(3, ([127, 0, 0, 1], 5).into());
+        let mut many = ArrayBuf::new();
+        (0..1000).for_each(|number| {
+            many.push(number);
+        });
+        let command = DocumentBuf::new().with("insert", "c").with("documents", &many).with("ordered", true);
+        let operation = connection.begin(&beginning(&command), None);
+        let observed = operations.observe();
+        assert_eq!(observed[0].opid, operation.opid());
+        assert_eq!(observed[0].command, DocumentBuf::new().with("insert", "c").with("ordered", true));
+        drop(operation);
+        assert_eq!(operations.observe()[0].opid, 0);
+        drop(connection);
+        assert!(operations.observe().is_empty());
+    }
+}

@@ -1,7 +1,7 @@
 //! What all connections share.
 
 use crate::counters::Counters;
-use crate::cursor_store::{CURSOR_TIMEOUT, CursorStore};
+use crate::cursor_store::CursorStore;
 use crate::operations::Operations;
 use crate::parameters::Parameters;
 use bunko_bson::{DocumentBuf, ObjectId, Timestamp};
@@ -152,7 +152,7 @@ impl Service {
 
     /// Closes cursors that nobody asked for in a long time. Call it every few seconds.
     pub fn close_idle_cursors(&self) {
-        self.cursors.purge(Instant::now(), CURSOR_TIMEOUT);
+        self.cursors.purge(Instant::now(), self.parameters.cursor_timeout());
     }
 
     /// Closes a cursor whatever it reads, as OP_KILL_CURSORS does.

@@ -92,6 +92,7 @@ codes! {
     CANNOT_MODIFY = 10003 "CannotGrowDocumentInCappedNamespace";
     BSON_OBJECT_TOO_LARGE = 10334 "BSONObjectTooLarge";
     DUPLICATE_KEY = 11000 "DuplicateKey";
+    BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE = 12587 "BackgroundOperationInProgressForNamespace";
     KEY_TOO_LONG = 17280 "KeyTooLong";
     NOT_WRITABLE_PRIMARY = 10107 "NotWritablePrimary";
     IDL_UNKNOWN_FIELD = 40415 "IDLUnknownField";

@@ -39,7 +39,8 @@ pub(crate) fn search_range(call: &Call, context: &EvaluationContext<'_>, count: 
         let Some(value) = call.optional(index, context)? else { return Ok(default) };
         let Some(number) = value.get().and_then(as_i32) else {
             let (kind, found) = (value.type_name(), printed(&value));
-            let message = format!(" requires an integral {what} index, found a value of type: {kind}, with value: \"{found}\"");
+            let message =
+                format!(" requires an integral {what} index, found a value of type: {kind}, with value: \"{found}\"");
             return Err(call.failure(40096, &message));
         };
         usize::try_from(number)

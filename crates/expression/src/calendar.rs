@@ -68,10 +68,8 @@ impl Civil {
             return None;
         }
         let days = days_from_civil(year, months.rem_euclid(12) + 1, 1).checked_add(self.day - 1)?;
-        let in_day = self.hour * MS_PER_HOUR
-            + self.minute * MS_PER_MINUTE
-            + self.second * MS_PER_SECOND
-            + self.millisecond;
+        let in_day =
+            self.hour * MS_PER_HOUR + self.minute * MS_PER_MINUTE + self.second * MS_PER_SECOND + self.millisecond;
         days.checked_mul(MS_PER_DAY)?.checked_add(in_day)
     }
 

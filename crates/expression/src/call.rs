@@ -22,6 +22,8 @@ pub(crate) enum Form {
     Positional(Arity),
     /// `{$op: {name: a}}`, kept in the order of the parameters.
     Named(&'static Parameters),
+    /// Anything, which is not an expression but the value.
+    Constant,
     /// Parsed by the operator itself.
     Special(fn(&'static Operator, ValueRef<'_>, &ParseScope) -> Result<Call>),
 }
@@ -83,6 +85,7 @@ impl Call {
                 Ok(Self::new(operator, arguments))
             }
             Form::Named(parameters) => Ok(Self::new(operator, parameters.parse(value, scope)?)),
+            Form::Constant => Ok(Self::new(operator, vec![Expression::literal(value.to_value())])),
             Form::Special(parse) => parse(operator, value, scope),
         }
     }
@@ -177,7 +180,10 @@ pub(crate) fn positional(value: ValueRef<'_>, scope: &ParseScope) -> Result<Vec<
 impl Parameters {
     /// Reads named arguments as expressions, in the parameters' order.
     pub(crate) fn parse(&self, value: ValueRef<'_>, scope: &ParseScope) -> Result<Vec<Expression>> {
-        self.read(value)?.into_iter().map(|given| given.map_or(Ok(Expression::ABSENT), |v| Expression::parse(v, scope))).collect()
+        self.read(value)?
+            .into_iter()
+            .map(|given| given.map_or(Ok(Expression::ABSENT), |v| Expression::parse(v, scope)))
+            .collect()
     }
 
     /// Finds named arguments, unparsed, in the parameters' order.

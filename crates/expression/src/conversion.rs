@@ -11,9 +11,26 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// `BadValue` for an unknown name.
 pub(crate) fn target_of_alias(alias: &str) -> Result<Type> {
     const TYPES: [Type; 21] = [
-        Type::Double, Type::String, Type::Document, Type::Array, Type::Binary, Type::Undefined, Type::ObjectId,
-        Type::Boolean, Type::DateTime, Type::Null, Type::Regex, Type::DbPointer, Type::JavaScript, Type::Symbol,
-        Type::JavaScriptWithScope, Type::Int32, Type::Timestamp, Type::Int64, Type::Decimal128, Type::MinKey,
+        Type::Double,
+        Type::String,
+        Type::Document,
+        Type::Array,
+        Type::Binary,
+        Type::Undefined,
+        Type::ObjectId,
+        Type::Boolean,
+        Type::DateTime,
+        Type::Null,
+        Type::Regex,
+        Type::DbPointer,
+        Type::JavaScript,
+        Type::Symbol,
+        Type::JavaScriptWithScope,
+        Type::Int32,
+        Type::Timestamp,
+        Type::Int64,
+        Type::Decimal128,
+        Type::MinKey,
         Type::MaxKey,
     ];
     let found = TYPES.into_iter().find(|kind| kind.alias() == alias);
@@ -188,7 +205,11 @@ fn to_date(value: ValueRef<'_>) -> Result<Option<Value>> {
 
 fn to_object_id(value: ValueRef<'_>) -> Result<Option<Value>> {
     let Some(text) = value.as_str() else { return Ok(None) };
-    let why = if text.len() == 24 { "Invalid character found in hex string" } else { "Invalid string length for parsing to OID, expected 24" };
+    let why = if text.len() == 24 {
+        "Invalid character found in hex string"
+    } else {
+        "Invalid string length for parsing to OID, expected 24"
+    };
     let refusal = || failure(format!("Failed to parse objectId '{text}' {NO_ON_ERROR}: {why}"));
     ObjectId::parse_hex(text).map(|id| Some(Value::ObjectId(id))).ok_or_else(refusal)
 }

@@ -11,9 +11,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Reads a date, or `{date, timezone}`; the arguments are the date and the zone.
 pub(crate) fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
-    let named = value.as_document().filter(|document| {
-        document.first().is_some_and(|element| !element.name.starts_with('$'))
-    });
+    let named =
+        value.as_document().filter(|document| document.first().is_some_and(|element| !element.name.starts_with('$')));
     let Some(document) = named else {
         let mut arguments = positional(value, scope)?;
         Arity::Exactly(1).check(operator.name, arguments.len())?;

@@ -90,7 +90,9 @@ impl Expression {
             Node::Path { variable: Variable::Root, path } => dependencies.add(path.dotted()),
             Node::Path { .. } => {}
             Node::Document(fields) => {
-                fields.iter().for_each(|(_, expression)| expression.add_dependencies(dependencies));
+                for (_, expression) in fields {
+                    expression.add_dependencies(dependencies);
+                }
             }
             Node::Array(elements) => elements.iter().for_each(|element| element.add_dependencies(dependencies)),
             Node::Call(call) => call.arguments.iter().for_each(|argument| argument.add_dependencies(dependencies)),
@@ -140,7 +142,10 @@ fn parse_document(document: DocumentRef<'_>, scope: &ParseScope) -> Result<Expre
     if first.name.starts_with('$') {
         if document.count() > 1 {
             let printed = printed_document(document);
-            let message = format!("an expression specification must contain exactly one field, the name of the expression. Found {} fields in {printed}", document.count());
+            let message = format!(
+                "an expression specification must contain exactly one field, the name of the expression. Found {} fields in {printed}",
+                document.count()
+            );
             return Err(Failure::new(ErrorCode(15983), message));
         }
         return operators::parse(first.name, first.value, scope);

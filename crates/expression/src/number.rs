@@ -64,10 +64,10 @@ impl Number {
         if self.is_decimal() || other.is_decimal() {
             return Self::Decimal(decimals(self.to_decimal(), other.to_decimal()));
         }
-        if let (Some(left), Some(right)) = (self.as_integer(), other.as_integer()) {
-            if let Some(result) = integers(left, right) {
-                return integer_like(result, [self, other]);
-            }
+        if let (Some(left), Some(right)) = (self.as_integer(), other.as_integer())
+            && let Some(result) = integers(left, right)
+        {
+            return integer_like(result, [self, other]);
         }
         Self::Double(doubles(self.to_f64(), other.to_f64()))
     }

@@ -37,7 +37,12 @@ impl Pattern {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(invalid("regular expression is too large".to_owned()));
         }
-        builder.build(pattern).map(Self).map_err(|error| invalid(error.to_string()))
+        builder.build(pattern).map(Self).map_err(|error| {
+            let text = error.to_string();
+            // "PCRE2: error compiling pattern at offset 1: why"
+            let why = text.split_once("at offset ").and_then(|(_, rest)| rest.split_once(": "));
+            invalid(why.map_or(text.as_str(), |(_, why)| why).to_owned())
+        })
     }
 }
 
@@ -136,7 +141,11 @@ impl<'a> Search<'a, 'a> {
     }
 
     fn runtime_failure(&self, error: &pcre2::Error) -> Failure {
-        let message = format!("Error occurred while executing the regular expression in {}. Result code: {}", self.call.name(), error.code());
+        let message = format!(
+            "Error occurred while executing the regular expression in {}. Result code: {}",
+            self.call.name(),
+            error.code()
+        );
         Failure::new(ErrorCode(51156), message)
     }
 

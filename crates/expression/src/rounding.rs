@@ -34,7 +34,10 @@ pub(crate) fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>, mode
         Number::Int32(_) | Number::Int64(_) => {
             let integer = number.as_integer().unwrap_or(0);
             let Ok(rounded) = i64::try_from(round_integer(integer, -places, mode)) else {
-                let message = format!("invalid conversion from Decimal128 result in {} resulting from arguments: [{integer}, {places}]", call.name());
+                let message = format!(
+                    "invalid conversion from Decimal128 result in {} resulting from arguments: [{integer}, {places}]",
+                    call.name()
+                );
                 return Err(Failure::new(ErrorCode(51080), message));
             };
             Ok(integer_like(rounded, [number, Number::Int32(0)]).into())

@@ -101,7 +101,7 @@ impl SortPattern {
             let emptied = places.into_iter().map(Place::in_empty_array).collect();
             return self.each_key(emptied, visit);
         }
-        for element in array {
+        for element in *array {
             self.each_key(places.iter().map(|place| place.at(element.value)).collect(), visit)?;
         }
         Ok(())
@@ -185,11 +185,11 @@ impl<'a, 'p> Place<'a, 'p> {
             return *self;
         }
         // A number in the path may mean the position; then only that element counts.
-        if let Some((name, rest)) = self.rest.split_first() {
-            if let (Ok(wanted), ValueRef::Array(array)) = (name.parse::<usize>(), self.value) {
-                let value = array.get(wanted).unwrap_or(ValueRef::Null);
-                return Self { value, rest, expanded: Expanded::No };
-            }
+        if let Some((name, rest)) = self.rest.split_first()
+            && let (Ok(wanted), ValueRef::Array(array)) = (name.parse::<usize>(), self.value)
+        {
+            let value = array.get(wanted).unwrap_or(ValueRef::Null);
+            return Self { value, rest, expanded: Expanded::No };
         }
         Self { value: element, rest: self.rest, expanded: Expanded::Yes }
     }

@@ -68,10 +68,10 @@ impl Sum {
 
     fn to_decimal(self) -> Decimal128 {
         let decimals = self.decimals.unwrap_or_else(|| Decimal128::from_i64(0));
-        if self.high == 0.0 {
-            if let Ok(integers) = i64::try_from(self.integers) {
-                return decimals.add(Decimal128::from_i64(integers));
-            }
+        if self.high == 0.0
+            && let Ok(integers) = i64::try_from(self.integers)
+        {
+            return decimals.add(Decimal128::from_i64(integers));
         }
         decimals.add(Number::Double(self.to_f64()).to_decimal())
     }
@@ -93,9 +93,7 @@ impl Sum {
     pub(crate) fn mean(self, count: i64) -> Value {
         match self.widest {
             _ if count == 0 => Value::Null,
-            Widest::Decimal => {
-                Value::Decimal128(self.to_decimal().divide(Decimal128::from_i64(count)))
-            }
+            Widest::Decimal => Value::Decimal128(self.to_decimal().divide(Decimal128::from_i64(count))),
             _ => Value::Double(self.to_f64() / count as f64),
         }
     }

@@ -27,7 +27,9 @@ pub(crate) fn trimmed<'a>(call: &'a Call, context: &EvaluationContext<'a>, ends:
     let Some(text) = call.not_null(context)? else { return Ok(Evaluated::null()) };
     let Some(input) = text.get().and_then(ValueRef::as_str) else {
         let (found, kind) = (printed(&text), text.type_name());
-        return Err(call.failure(50699, &format!(" requires its input to be a string, got {found} (of type {kind}) instead.")));
+        return Err(
+            call.failure(50699, &format!(" requires its input to be a string, got {found} (of type {kind}) instead."))
+        );
     };
     let given = match call.optional(1, context)? {
         None => None,

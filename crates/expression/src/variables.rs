@@ -196,3 +196,25 @@ impl<'a> EvaluationContext<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Expression;
+    use bunko_bson::DocumentBuf;
+
+    #[test]
+    fn commands_define_variables_for_expressions() {
+        let mut variables = Variables::new();
+        variables.define("limit", Value::Int32(5)).expect("a good name");
+        assert_eq!(variables.define("ROOT", Value::Null).map_err(|failure| failure.code().0), Err(16867));
+        let scope = ParseScope::new(&variables);
+        let source = DocumentBuf::new().with("x", "$$limit").with("y", "$$ROOT.n");
+        let expression = Expression::parse(ValueRef::from(&source), &scope).expect("parses");
+        let document = DocumentBuf::new().with("n", 7_i32);
+        let context = EvaluationContext::new(document.as_ref(), &variables, 0);
+        let evaluated = expression.evaluate(&context).expect("evaluates");
+        let expected = DocumentBuf::new().with("x", 5_i32).with("y", 7_i32);
+        assert_eq!(evaluated.get().and_then(ValueRef::as_document), Some(expected.as_ref()));
+    }
+}

@@ -1,1 +1,31 @@
 //! Plans, explains and executes finds and writes.
+//!
+//! A [`FindQuery`] becomes a [`Plan`] ([`plan`]), which is opened on a snapshot and yields documents one at a time
+//! ([`Execution`]). `{_id: value}` alone needs none of that: [`id_lookup`] and [`fetch_by_id`].
+//!
+//! **Invariant:** a plan that uses indexes yields exactly the documents that a scan of the collection with the filter
+//! yields; a property test holds them to it.
+//! **Invariant:** an execution reads one snapshot, whatever is written meanwhile.
+#![forbid(unsafe_code)]
+
+mod count;
+mod distinct;
+mod execution;
+mod explain;
+mod expr_filter;
+mod find_query;
+mod id_lookup;
+mod plan;
+mod planner;
+mod stages;
+pub mod write;
+
+pub use count::{CountPlan, count};
+pub use distinct::distinct;
+pub use execution::{Execution, ExecutionStatistics, Interrupt};
+pub use explain::{Explained, Verbosity, explain_count, explain_plan};
+pub use expr_filter::{ExprInFilter, QueryScope, parse_filter};
+pub use find_query::{FindQuery, Hint, parse_count, parse_limit};
+pub use id_lookup::{fetch_by_id, id_lookup};
+pub use plan::Plan;
+pub use planner::plan;

@@ -32,6 +32,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             "BSON field 'getMore.collection' is missing but a required field",
         )
     })?;
+    invocation.note_collection(collection);
     let namespace = Namespace::of_cursor(invocation.request.database, collection)?;
     let documents = match invocation.size("batchSize")? {
         None | Some(0) => u64::MAX,
@@ -39,6 +40,5 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     invocation.refuse_if_long(invocation.service.cursors.is_long(id))?;
     write_next_batch(invocation, reply, id, &namespace, documents)?;
-    invocation.service.counters.note_get_more();
     Ok(())
 }

@@ -47,7 +47,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let inserted = service.catalog.insert(&namespace, &storable, order)?;
     invocation.note_written(inserted.lsn);
-    service.counters.note_inserted(inserted.count as u64);
+    service.counters.note_inserts(documents.len() as u64, inserted.count as u64);
     let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
     let mut failures: Vec<(usize, Failure)> = inserted
         .failures

@@ -2,20 +2,77 @@
 
 use crate::dispatch::Command;
 
+mod aggregate;
+mod build_info;
+mod connection_status;
+mod current_op;
+mod end_sessions;
+mod features;
+mod find;
+mod fsync;
+mod get_cmd_line_opts;
+mod get_log;
 mod get_more;
+mod get_parameter;
+mod getnonce;
 mod hello;
+mod host_info;
 mod insert;
+mod kill_all_sessions;
 mod kill_cursors;
+mod kill_op;
+mod kill_sessions;
+mod list_commands;
+mod logout;
 mod ping;
+mod refresh_sessions;
+mod repl_set_get_status;
+mod sasl_start;
+mod server_status;
+mod set_parameter;
+mod shutdown;
+mod start_session;
+mod top;
+mod whatsmyuri;
 
 /// Every command that the server knows.
 pub const COMMANDS: &[Command] = &[
+    aggregate::COMMAND,
+    build_info::COMMAND,
+    connection_status::COMMAND,
+    current_op::COMMAND,
+    end_sessions::COMMAND,
+    features::COMMAND,
+    find::COMMAND,
+    fsync::COMMAND,
+    get_cmd_line_opts::COMMAND,
+    get_log::COMMAND,
     get_more::COMMAND,
+    get_parameter::COMMAND,
+    getnonce::COMMAND,
     hello::COMMAND,
     hello::IS_MASTER,
+    host_info::COMMAND,
     insert::COMMAND,
+    kill_all_sessions::COMMAND,
     kill_cursors::COMMAND,
+    kill_op::COMMAND,
+    kill_sessions::COMMAND,
+    list_commands::COMMAND,
+    logout::COMMAND,
     ping::COMMAND,
+    refresh_sessions::COMMAND,
+    repl_set_get_status::COMMAND,
+    repl_set_get_status::GET_CONFIG,
+    sasl_start::AUTHENTICATE,
+    sasl_start::COMMAND,
+    sasl_start::CONTINUE,
+    server_status::COMMAND,
+    set_parameter::COMMAND,
+    shutdown::COMMAND,
+    start_session::COMMAND,
+    top::COMMAND,
+    whatsmyuri::COMMAND,
 ];
 
 /// The command of that name; names are matched in MongoDB's spelling.

@@ -2,9 +2,9 @@
 
 use super::{Accumulator, Form, Kind};
 use crate::Evaluated;
+use crate::printed::printed;
 use bunko_bson::{DocumentBuf, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use crate::printed::printed;
 
 pub(super) const KIND: Kind = Kind { name: "$mergeObjects", form: Form::Expression, make: |_| make() };
 

@@ -81,7 +81,10 @@ enum Form {
 const INPUT_AND_COUNT: Parameters = Parameters {
     not_an_object: (5_787_801, "specification must be an object; found {}"),
     unknown: (5_787_901, "Unknown argument for 'n' operator: {}"),
-    names: &[("input", Some((5_787_907, "Missing value for 'input'"))), ("n", Some((5_787_906, "Missing value for 'n'")))],
+    names: &[
+        ("input", Some((5_787_907, "Missing value for 'input'"))),
+        ("n", Some((5_787_906, "Missing value for 'n'"))),
+    ],
 };
 const BAD_COUNT: Refusal = (5_787_902, "Value for 'n' must be of integral type, but found {}");
 const NOT_POSITIVE: Refusal = (5_787_908, "'n' must be greater than 0, found {}");
@@ -112,6 +115,9 @@ impl AccumulatorExpression {
         let (Some(call), 1) = (operator.first(), operator.count()) else {
             return Err(failure(40238, format!("The field '{}' must specify one accumulator", field.name)));
         };
+        if call.value.as_array().is_some() {
+            return Err(failure(40237, format!("The {} accumulator is a unary operator", call.name)));
+        }
         let Some(kind) = KINDS.iter().find(|kind| kind.name == call.name) else {
             return Err(failure(15952, format!("unknown group operator '{}'", call.name)));
         };
@@ -140,17 +146,7 @@ impl AccumulatorExpression {
 impl Kind {
     fn parse(&'static self, argument: ValueRef<'_>, scope: &ParseScope) -> Result<AccumulatorExpression> {
         let input = match self.form {
-            Form::Expression => {
-                if let ValueRef::Array(array) = argument {
-                    if array.count() != 1 {
-                        let message = format!("The {} accumulator is a unary operator", self.name);
-                        return Err(Failure::new(ErrorCode(40237), message));
-                    }
-                }
-                // One element's array means the element, as in other calls of an operator.
-                let only = argument.as_array().and_then(|array| array.get(0)).unwrap_or(argument);
-                Expression::parse(only, scope)?
-            }
+            Form::Expression => Expression::parse(argument, scope)?,
             Form::Empty => {
                 if argument.as_document().is_none_or(|document| !document.is_empty()) {
                     let message = format!("{} takes no arguments, i.e. {}:{{}}", self.name, self.name);

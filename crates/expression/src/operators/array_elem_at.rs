@@ -1,11 +1,12 @@
 //! `$arrayElemAt`: the element at a position; from the end where negative; missing outside.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::array::element_at;
 use crate::number::as_i32;
 use crate::printed::printed_value;
-use crate::array::element_at;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$arrayElemAt", form: Form::Positional(Arity::Exactly(2)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$arrayElemAt", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (array, position) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,8 +1,8 @@
 //! `$arrayToObject`: a document from pairs, `[name, value]` or `{k, v}`; a later pair of the same name wins.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef};
 use crate::printed::printed_value;
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef};
 
 const NOT_ALL_ARRAYS: Refusal = (
     40391,
@@ -13,7 +13,8 @@ const NOT_ALL_DOCUMENTS: Refusal = (
     "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. Object was detected, now found: {}",
 );
 
-pub(super) const OPERATOR: Operator = Operator { name: "$arrayToObject", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$arrayToObject", form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

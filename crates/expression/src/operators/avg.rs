@@ -1,7 +1,7 @@
 //! `$avg`: the mean of arguments or of an array.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use super::accumulate;
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::accumulators;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$avg", form: Form::Positional(Arity::Any), evaluate };

@@ -1,8 +1,8 @@
 //! `$cond`: the second or the third, as the first is true or not.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, positional};
-use bunko_bson::ValueRef;
 use crate::ParseScope;
+use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (17080, "Missing 'if' parameter to $cond"),

@@ -1,11 +1,11 @@
 //! `$convert`: converts to a type, with values for failure and for null.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use crate::conversion;
 use crate::number::as_i32;
+use crate::printed::printed_value;
 use bunko_bson::{Type, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
-use crate::conversion;
-use crate::printed::printed_value;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (9, "$convert expects an object of named arguments but found: {}"),
@@ -47,9 +47,13 @@ fn target_type(target: &Evaluated<'_>) -> Result<Type> {
             let code = as_i32(number).and_then(|code| i8::try_from(code).ok());
             code.and_then(|code| Type::from_byte(code as u8)).ok_or_else(|| {
                 let found = printed_value(number);
-                Failure::failed_to_parse(format!("In $convert, numeric value for 'to' does not correspond to a BSON type: {found}"))
+                Failure::failed_to_parse(format!(
+                    "In $convert, numeric value for 'to' does not correspond to a BSON type: {found}"
+                ))
             })
         }
-        _ => Err(Failure::failed_to_parse("$convert's 'to' argument must be a string or number, but is ".to_owned() + target.type_name())),
+        _ => Err(Failure::failed_to_parse(
+            "$convert's 'to' argument must be a string or number, but is ".to_owned() + target.type_name(),
+        )),
     }
 }

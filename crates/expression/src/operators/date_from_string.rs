@@ -1,11 +1,11 @@
 //! `$dateFromString`: a date from ISO 8601 text; other formats are refused.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use crate::calendar;
+use crate::date_part;
+use crate::printed::printed;
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
-use crate::calendar;
-use crate::printed::printed;
-use crate::date_part;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (40540, "$dateFromString only supports an object as an argument, found: {}"),
@@ -32,7 +32,9 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     }
     let Some(offset) = date_part::offset_minutes(call, zone.as_ref())? else { return Ok(Evaluated::null()) };
     let parsed = match text.get() {
-        Some(ValueRef::String(text)) => calendar::parse_iso(text).ok_or_else(|| format!("Error parsing date string '{text}'")),
+        Some(ValueRef::String(text)) => {
+            calendar::parse_iso(text).ok_or_else(|| format!("Error parsing date string '{text}'"))
+        }
         _ => {
             let (kind, found) = (text.type_name(), printed(&text));
             Err(format!("$dateFromString requires that 'dateString' be a string, found: {kind} with value {found}"))

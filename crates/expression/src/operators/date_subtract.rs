@@ -5,7 +5,10 @@ use crate::date_part;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (5_166_400, "$dateSubtract expects an object as its argument.found type:{}"),
-    unknown: (5_166_401, "Unrecognized argument to $dateSubtract: {}. Expected arguments are startDate, unit, amount, and optionally timezone."),
+    unknown: (
+        5_166_401,
+        "Unrecognized argument to $dateSubtract: {}. Expected arguments are startDate, unit, amount, and optionally timezone.",
+    ),
     names: &[
         ("startDate", Some((5_166_402, "$dateSubtract requires startDate, unit, and amount to be present"))),
         ("unit", Some((5_166_402, "$dateSubtract requires startDate, unit, and amount to be present"))),

@@ -1,12 +1,12 @@
 //! `$dateToString`: a date in a format.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
-use bunko_bson::ValueRef;
-use bunko_errors::{ErrorCode, Failure};
 use crate::calendar;
-use crate::printed::printed_value;
 use crate::calendar::Civil;
 use crate::date_part;
+use crate::printed::printed_value;
+use bunko_bson::ValueRef;
+use bunko_errors::{ErrorCode, Failure};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (18629, "$dateToString only supports an object as its argument"),
@@ -19,7 +19,17 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
@@ -58,38 +68,43 @@ fn formatted(format: &str, civil: Civil, offset_minutes: i64) -> Result<String> 
         let Some(specifier) = characters.next() else {
             return Err(Failure::new(ErrorCode(18535), "Unmatched '%' at end of format string"));
         };
-        let month = MONTHS[(civil.month - 1) as usize];
-        match specifier {
-            '%' => text.push('%'),
-            'Y' | 'G' if !(0..=9999).contains(&civil.year) => {
-                let message = format!("$dateToString is only defined on year 0-9999, tried to use year {}", civil.year);
-                return Err(Failure::new(ErrorCode(18537), message));
-            }
-            'Y' => text += &format!("{:04}", civil.year),
-            'm' => text += &format!("{:02}", civil.month),
-            'd' => text += &format!("{:02}", civil.day),
-            'H' => text += &format!("{:02}", civil.hour),
-            'M' => text += &format!("{:02}", civil.minute),
-            'S' => text += &format!("{:02}", civil.second),
-            'L' => text += &format!("{:03}", civil.millisecond),
-            'j' => text += &format!("{:03}", civil.day_of_year()),
-            'w' => text += &civil.day_of_week().to_string(),
-            'u' => text += &civil.iso_day_of_week().to_string(),
-            'U' => text += &format!("{:02}", civil.week()),
-            'V' => text += &format!("{:02}", civil.iso_week().1),
-            'G' => text += &format!("{:04}", civil.iso_week().0),
-            'B' => text.push_str(month),
-            'b' => text.push_str(&month[..3]),
-            'Z' => text += &offset_minutes.to_string(),
-            'z' => {
-                let sign = if offset_minutes < 0 { '-' } else { '+' };
-                text += &format!("{sign}{:02}{:02}", offset_minutes.abs() / 60, offset_minutes.abs() % 60);
-            }
-            other => {
-                let message = format!("Invalid format character '%{other}' in format string");
-                return Err(Failure::new(ErrorCode(18536), message));
-            }
-        }
+        text.push_str(&field(specifier, civil, offset_minutes)?);
     }
     Ok(text)
+}
+
+/// What one specifier stands for.
+fn field(specifier: char, civil: Civil, offset_minutes: i64) -> Result<String> {
+    let month = MONTHS[(civil.month - 1) as usize];
+    Ok(match specifier {
+        '%' => "%".to_owned(),
+        'Y' | 'G' if !(0..=9999).contains(&civil.year) => {
+            let message = format!("$dateToString is only defined on year 0-9999, tried to use year {}", civil.year);
+            return Err(Failure::new(ErrorCode(18537), message));
+        }
+        'Y' => format!("{:04}", civil.year),
+        'm' => format!("{:02}", civil.month),
+        'd' => format!("{:02}", civil.day),
+        'H' => format!("{:02}", civil.hour),
+        'M' => format!("{:02}", civil.minute),
+        'S' => format!("{:02}", civil.second),
+        'L' => format!("{:03}", civil.millisecond),
+        'j' => format!("{:03}", civil.day_of_year()),
+        'w' => civil.day_of_week().to_string(),
+        'u' => civil.iso_day_of_week().to_string(),
+        'U' => format!("{:02}", civil.week()),
+        'V' => format!("{:02}", civil.iso_week().1),
+        'G' => format!("{:04}", civil.iso_week().0),
+        'B' => month.to_owned(),
+        'b' => month[..3].to_owned(),
+        'Z' => offset_minutes.to_string(),
+        'z' => {
+            let sign = if offset_minutes < 0 { '-' } else { '+' };
+            format!("{sign}{:02}{:02}", offset_minutes.abs() / 60, offset_minutes.abs() % 60)
+        }
+        other => {
+            let message = format!("Invalid format character '%{other}' in format string");
+            return Err(Failure::new(ErrorCode(18536), message));
+        }
+    })
 }

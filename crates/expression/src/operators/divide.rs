@@ -12,7 +12,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Ok(Evaluated::null());
     }
     let (Some(dividend), Some(divisor)) = (left.get().and_then(Number::of), right.get().and_then(Number::of)) else {
-        let message = format!("$divide only supports numeric types, not {} and {}", left.type_name(), right.type_name());
+        let message =
+            format!("$divide only supports numeric types, not {} and {}", left.type_name(), right.type_name());
         return Err(Failure::type_mismatch(message));
     };
     if divisor.is_zero() {

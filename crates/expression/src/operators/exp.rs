@@ -1,8 +1,8 @@
 //! `$exp`: e to a power.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::number::{Number, single};
 use crate::decimal;
+use crate::number::{Number, single};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$exp", form: Form::Positional(Arity::Exactly(1)), evaluate };
 

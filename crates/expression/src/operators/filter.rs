@@ -1,11 +1,11 @@
 //! `$filter`: the elements for which a condition is true.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
-use crate::number::as_i32;
-use bunko_bson::{ArrayBuf, ValueRef};
-use crate::{Expression, ParseScope};
-use crate::printed::printed;
 use crate::array::element_name;
+use crate::number::as_i32;
+use crate::printed::printed;
+use crate::{Expression, ParseScope};
+use bunko_bson::{ArrayBuf, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (28646, "$filter only supports an object as its argument"),

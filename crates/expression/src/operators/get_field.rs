@@ -1,8 +1,8 @@
 //! `$getField`: a field by its plain name, dots and dollars included.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
-use bunko_bson::{Value, ValueRef};
 use crate::{Expression, ParseScope};
+use bunko_bson::{Value, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (3_041_700, "$getField requires an object as an argument, found: {}"),
@@ -32,9 +32,9 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
 /// `{field, input}`, or the field alone, read from the current document.
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let current = || Expression::parse(ValueRef::String("$$CURRENT"), scope);
-    let named = value.as_document().is_some_and(|document| {
-        document.first().is_some_and(|element| !element.name.starts_with('$'))
-    });
+    let named = value
+        .as_document()
+        .is_some_and(|document| document.first().is_some_and(|element| !element.name.starts_with('$')));
     let arguments = if named {
         let mut arguments = PARAMETERS.parse(value, scope)?;
         if arguments[1].is_absent() {

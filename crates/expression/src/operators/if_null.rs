@@ -1,8 +1,8 @@
 //! `$ifNull`: the first that is neither null nor missing, else the last.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, positional, refuse};
-use bunko_bson::ValueRef;
 use crate::ParseScope;
+use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$ifNull", form: Form::Special(parse), evaluate };
 

@@ -8,7 +8,9 @@ pub(super) const OPERATOR: Operator = Operator { name: "$in", form: Form::Positi
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (value, array) = (call.argument(0, context)?, call.argument(1, context)?);
     let Some(ValueRef::Array(elements)) = array.get() else {
-        return Err(call.failure(40081, &format!(" requires an array as a second argument, found: {}", array.type_name())));
+        return Err(
+            call.failure(40081, &format!(" requires an array as a second argument, found: {}", array.type_name()))
+        );
     };
     let wanted = value.comparable();
     Ok(elements.iter().any(|element| bunko_bson::order::equal(element, wanted)).into())

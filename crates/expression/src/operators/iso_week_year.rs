@@ -3,8 +3,9 @@
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::date_part;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$isoWeekYear", form: Form::Special(date_part::parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$isoWeekYear", form: Form::Special(date_part::parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    Ok(date_part::civil(call, context)?.map_or(Evaluated::null(), |civil| i64::from(civil.iso_week().0).into()))
+    Ok(date_part::civil(call, context)?.map_or(Evaluated::null(), |civil| civil.iso_week().0.into()))
 }

@@ -1,9 +1,9 @@
 //! `$let`: evaluates an expression with variables bound.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
-use bunko_bson::ValueRef;
-use crate::{Expression, ParseScope};
 use crate::variables::check_defined_name;
+use crate::{Expression, ParseScope};
+use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (16874, "$let only supports an object as its argument"),

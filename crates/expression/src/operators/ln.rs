@@ -1,8 +1,8 @@
 //! `$ln`: the natural logarithm.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::number::{Number, single};
 use crate::decimal;
+use crate::number::{Number, single};
 use crate::printed::printed;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$ln", form: Form::Positional(Arity::Exactly(1)), evaluate };

@@ -1,8 +1,8 @@
 //! `$log`: the logarithm to a base.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::number::Number;
 use crate::decimal;
+use crate::number::Number;
 use crate::printed::printed;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$log", form: Form::Positional(Arity::Exactly(2)), evaluate };

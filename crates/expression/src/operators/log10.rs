@@ -1,8 +1,8 @@
 //! `$log10`: the logarithm to base 10.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::number::{Number, single};
 use crate::decimal;
+use crate::number::{Number, single};
 use crate::printed::printed;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$log10", form: Form::Positional(Arity::Exactly(1)), evaluate };

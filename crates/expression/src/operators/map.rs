@@ -1,9 +1,9 @@
 //! `$map`: an expression's value for each element.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
-use bunko_bson::{ArrayBuf, ValueRef};
-use crate::{Expression, ParseScope};
 use crate::array::element_name;
+use crate::{Expression, ParseScope};
+use bunko_bson::{ArrayBuf, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (16878, "$map only supports an object as its argument"),

@@ -1,7 +1,7 @@
 //! `$max`: the greatest of arguments or of an array.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use super::accumulate;
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::accumulators;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$max", form: Form::Positional(Arity::Any), evaluate };

@@ -1,7 +1,7 @@
 //! `$mergeObjects`: the fields of documents, a later one's value for a name winning.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use super::accumulate;
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::accumulators;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$mergeObjects", form: Form::Positional(Arity::Any), evaluate };

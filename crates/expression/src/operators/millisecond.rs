@@ -3,7 +3,8 @@
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::date_part;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$millisecond", form: Form::Special(date_part::parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$millisecond", form: Form::Special(date_part::parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     Ok(date_part::civil(call, context)?.map_or(Evaluated::null(), |civil| (civil.millisecond as i32).into()))

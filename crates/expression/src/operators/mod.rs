@@ -244,13 +244,13 @@ static OPERATORS: &[Operator] = &[
 /// # Errors
 /// `InvalidPipelineOperator` for an unknown name, else what its arguments are refused with.
 pub(crate) fn parse(name: &str, value: ValueRef<'_>, scope: &ParseScope) -> Result<Expression> {
-    if name == literal::OPERATOR.name || name == "$const" {
-        return Ok(Expression::literal(value.to_value()));
-    }
     let Some(operator) = OPERATORS.iter().find(|operator| operator.name == name) else {
         let message = format!("Unrecognized expression '{name}'");
         return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message));
     };
+    if let Form::Constant = operator.form {
+        return Ok(Expression::literal(value.to_value()));
+    }
     Ok(Expression::call(Call::parse(operator, value, scope)?))
 }
 

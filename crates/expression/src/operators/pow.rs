@@ -1,8 +1,8 @@
 //! `$pow`: a number to a power; integers stay integers where the result is one that fits.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::number::{Number, integer_like};
 use crate::decimal;
+use crate::number::{Number, integer_like};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$pow", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
@@ -22,10 +22,10 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     if base.is_decimal() || exponent.is_decimal() {
         return Ok(Number::Decimal(decimal::power(base.to_decimal(), exponent.to_decimal())).into());
     }
-    if let (Some(of), Some(to)) = (base.as_integer(), exponent.as_integer()) {
-        if let Some(power) = integer_power(of, to) {
-            return Ok(integer_like(power, [base, exponent]).into());
-        }
+    if let (Some(of), Some(to)) = (base.as_integer(), exponent.as_integer())
+        && let Some(power) = integer_power(of, to)
+    {
+        return Ok(integer_like(power, [base, exponent]).into());
     }
     Ok(base.to_f64().powf(exponent.to_f64()).into())
 }

@@ -2,9 +2,9 @@
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
 use crate::number::as_i32;
+use crate::printed::printed_value;
 use bunko_bson::ArrayBuf;
 use bunko_errors::{ErrorCode, Failure};
-use crate::printed::printed_value;
 
 /// Largest array that is made, in bytes. Source: MongoDB parameter internalQueryMaxRangeBytes.
 const RANGE_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -22,7 +22,8 @@ const STEP: [Refusal; 2] = [
     (34448, "$range requires a step value that can be represented as a 32-bit integer, found value: {}"),
 ];
 
-pub(super) const OPERATOR: Operator = Operator { name: "$range", form: Form::Positional(Arity::Between(2, 3)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$range", form: Form::Positional(Arity::Between(2, 3)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let argument = |index: usize, refusals: [Refusal; 2]| -> Result<i64> {

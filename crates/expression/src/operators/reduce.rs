@@ -1,9 +1,9 @@
 //! `$reduce`: folds an array: `$$value` so far, `$$this` element.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
-use bunko_bson::ValueRef;
-use crate::{Expression, ParseScope};
 use crate::printed::printed;
+use crate::{Expression, ParseScope};
+use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (40075, "$reduce requires an object as an argument, found: {}"),

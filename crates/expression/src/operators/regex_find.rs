@@ -1,9 +1,9 @@
 //! `$regexFind`: the first match of a regular expression: `match`, `idx` in characters, `captures`.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
-use bunko_bson::ValueRef;
 use crate::ParseScope;
 use crate::regular_expression::{Search, parse_search};
+use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (51103, "$regexFind expects an object of named arguments but found: {}"),

@@ -1,9 +1,9 @@
 //! `$regexFindAll`: all matches of a regular expression, one after the other.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
-use bunko_bson::{ArrayBuf, ValueRef};
 use crate::ParseScope;
 use crate::regular_expression::{Search, parse_search};
+use bunko_bson::{ArrayBuf, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (51103, "$regexFindAll expects an object of named arguments but found: {}"),
@@ -26,7 +26,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         // An empty match would be found again.
         let step = if found.end == found.start { search.character_bytes_at(found.end) } else { 0 };
         from = found.end + step;
-        if from > search.text().len() {
+        // MongoDB reports no empty match behind the last character.
+        if from >= search.text().len() {
             break;
         }
     }

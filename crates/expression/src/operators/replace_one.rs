@@ -1,8 +1,8 @@
 //! `$replaceOne`: a string with the first occurrence of another replaced.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
-use bunko_bson::ValueRef;
 use crate::printed::printed;
+use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (51751, "$replaceOne requires an object as an argument, found: {}"),

@@ -3,7 +3,8 @@
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::rounding;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$round", form: Form::Positional(Arity::Between(1, 2)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$round", form: Form::Positional(Arity::Between(1, 2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     rounding::evaluate(call, context, rounding::Mode::HalfEven)

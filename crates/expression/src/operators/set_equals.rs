@@ -1,10 +1,10 @@
 //! `$setEquals`: whether arrays hold the same elements, however often.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, positional, refuse};
-use bunko_bson::{Value, ValueRef};
-use bunko_errors::{ErrorCode, Failure};
 use crate::ParseScope;
 use crate::array::distinct;
+use bunko_bson::{Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$setEquals", form: Form::Special(parse), evaluate };
 
@@ -15,7 +15,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         let value = call.argument(index, context)?;
         let Some(ValueRef::Array(array)) = value.get() else {
             let kind = value.type_name();
-            let message = format!("All operands of $setEquals must be arrays. {}-th argument is of type: {kind}", index + 1);
+            let message =
+                format!("All operands of $setEquals must be arrays. {}-th argument is of type: {kind}", index + 1);
             return Err(Failure::new(ErrorCode(17044), message));
         };
         let elements = distinct(array.iter().collect());

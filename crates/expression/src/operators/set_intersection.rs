@@ -1,10 +1,11 @@
 //! `$setIntersection`: the distinct elements that all arrays hold, in order.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
-use bunko_bson::{ArrayBuf, ValueRef};
 use crate::array::{contains, distinct};
+use bunko_bson::{ArrayBuf, ValueRef};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$setIntersection", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$setIntersection", form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let values = (0..call.arguments.len()).map(|index| call.argument(index, context)).collect::<Result<Vec<_>>>()?;

@@ -1,10 +1,11 @@
 //! `$setIsSubset`: whether the second array holds all elements of the first.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
-use bunko_bson::ValueRef;
 use crate::array::{contains, distinct};
+use bunko_bson::ValueRef;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$setIsSubset", form: Form::Positional(Arity::Exactly(2)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$setIsSubset", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);

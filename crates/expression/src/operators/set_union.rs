@@ -1,8 +1,8 @@
 //! `$setUnion`: the distinct elements of all arrays, in order.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
-use bunko_bson::{ArrayBuf, ValueRef};
 use crate::array::distinct;
+use bunko_bson::{ArrayBuf, ValueRef};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$setUnion", form: Form::Positional(Arity::Any), evaluate };
 

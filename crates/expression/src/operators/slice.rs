@@ -2,8 +2,8 @@
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
 use crate::number::as_i32;
-use bunko_bson::{ArrayBuf, ValueRef};
 use crate::printed::printed_value;
+use bunko_bson::{ArrayBuf, ValueRef};
 
 const SECOND: [Refusal; 2] = [
     (28725, "Second argument to $slice must be a numeric value, but is of type: {}"),
@@ -14,7 +14,8 @@ const THIRD: [Refusal; 2] = [
     (28728, "Third argument to $slice can't be represented as a 32-bit integer: {}"),
 ];
 
-pub(super) const OPERATOR: Operator = Operator { name: "$slice", form: Form::Positional(Arity::Between(2, 3)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$slice", form: Form::Positional(Arity::Between(2, 3)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (array, first) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,10 +1,10 @@
 //! `$sortArray`: the elements in order: `1` or `-1` of the values, or a sort pattern of documents.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Refusal, Result, refuse};
-use crate::number::as_i32;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, ValueRef};
-use crate::{Expression, ParseScope, SortPattern};
 use crate::call::Prepared;
+use crate::number::as_i32;
+use crate::{Expression, ParseScope, SortPattern};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (2_942_500, "$sortArray requires an object as an argument, found: {}"),
@@ -14,8 +14,7 @@ const PARAMETERS: Parameters = Parameters {
         ("sortBy", Some((2_942_503, "$sortArray requires 'sortBy' to be specified"))),
     ],
 };
-const BAD_ORDER: Refusal =
-    (2_942_507, "The $sortArray sort-by must be 1, -1, or a document of fields each 1 or -1");
+const BAD_ORDER: Refusal = (2_942_507, "The $sortArray sort-by must be 1, -1, or a document of fields each 1 or -1");
 
 pub(super) const OPERATOR: Operator = Operator { name: "$sortArray", form: Form::Special(parse), evaluate };
 

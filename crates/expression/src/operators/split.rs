@@ -11,11 +11,13 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Ok(Evaluated::null());
     }
     let Some(text) = text.get().and_then(ValueRef::as_str) else {
-        let refusal = (40085, "$split requires an expression that evaluates to a string as a first argument, found: {}");
+        let refusal =
+            (40085, "$split requires an expression that evaluates to a string as a first argument, found: {}");
         return Err(refuse(refusal, text.type_name()));
     };
     let Some(separator) = separator.get().and_then(ValueRef::as_str) else {
-        let refusal = (40086, "$split requires an expression that evaluates to a string as a second argument, found: {}");
+        let refusal =
+            (40086, "$split requires an expression that evaluates to a string as a second argument, found: {}");
         return Err(refuse(refusal, separator.type_name()));
     };
     if separator.is_empty() {

@@ -1,8 +1,8 @@
 //! `$sqrt`: the square root.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::number::{Number, single};
 use crate::decimal;
+use crate::number::{Number, single};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$sqrt", form: Form::Positional(Arity::Exactly(1)), evaluate };
 

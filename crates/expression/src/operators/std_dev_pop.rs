@@ -1,7 +1,7 @@
 //! `$stdDevPop`: the population's standard deviation.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use super::accumulate;
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::accumulators;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$stdDevPop", form: Form::Positional(Arity::Any), evaluate };

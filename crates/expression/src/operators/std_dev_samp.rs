@@ -1,7 +1,7 @@
 //! `$stdDevSamp`: the sample's standard deviation.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use super::accumulate;
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::accumulators;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$stdDevSamp", form: Form::Positional(Arity::Any), evaluate };

@@ -3,7 +3,8 @@
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::text::coerced;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$strcasecmp", form: Form::Positional(Arity::Exactly(2)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$strcasecmp", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,7 +1,7 @@
 //! `$substr`: the old name of `$substrBytes`.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use super::substr_bytes::by_bytes;
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$substr", form: Form::Positional(Arity::Exactly(3)), evaluate };
 

@@ -1,10 +1,11 @@
 //! `$substrBytes`: a part of a string, by bytes.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use bunko_errors::{ErrorCode, Failure};
 use crate::text::coerced;
+use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$substrBytes", form: Form::Positional(Arity::Exactly(3)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$substrBytes", form: Form::Positional(Arity::Exactly(3)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     by_bytes(call, context)
@@ -17,7 +18,8 @@ pub(super) fn by_bytes<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> R
     let number = |value: &Evaluated<'_>, code, what: &str| match value.get() {
         Some(number) if number.is_number() => Ok(bunko_bson::number::truncate_to_i64(number).unwrap_or(i64::MAX)),
         _ => {
-            let message = format!("{}: {what} must be a numeric type (is BSON type {})", call.name(), value.type_name());
+            let message =
+                format!("{}: {what} must be a numeric type (is BSON type {})", call.name(), value.type_name());
             Err(Failure::new(ErrorCode(code), message))
         }
     };

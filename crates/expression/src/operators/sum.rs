@@ -1,7 +1,7 @@
 //! `$sum`: the sum of arguments or of an array, other types ignored.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use super::accumulate;
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::accumulators;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$sum", form: Form::Positional(Arity::Any), evaluate };

@@ -1,8 +1,8 @@
 //! `$switch`: the value beside the first true case.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
-use bunko_bson::ValueRef;
 use crate::{Expression, ParseScope};
+use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (40060, "$switch requires an object as an argument, found: {}"),

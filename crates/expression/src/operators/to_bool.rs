@@ -1,8 +1,8 @@
 //! `$toBool`: converts to a boolean; null stays null.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use bunko_bson::Type;
 use crate::conversion;
+use bunko_bson::Type;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$toBool", form: Form::Positional(Arity::Exactly(1)), evaluate };
 

@@ -1,8 +1,8 @@
 //! `$toDate`: converts to a date; null stays null.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use bunko_bson::Type;
 use crate::conversion;
+use bunko_bson::Type;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$toDate", form: Form::Positional(Arity::Exactly(1)), evaluate };
 

@@ -1,10 +1,11 @@
 //! `$toDecimal`: converts to a decimal; null stays null.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use bunko_bson::Type;
 use crate::conversion;
+use bunko_bson::Type;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$toDecimal", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$toDecimal", form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

@@ -1,10 +1,11 @@
 //! `$toObjectId`: converts to an ObjectId; null stays null.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use bunko_bson::Type;
 use crate::conversion;
+use bunko_bson::Type;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$toObjectId", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$toObjectId", form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

@@ -1,7 +1,7 @@
 //! `$unsetField`: a document without one field, by its plain name.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
 use super::set_field::with_field;
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (4_161_100, "$unsetField only supports an object as its argument"),

@@ -1,9 +1,9 @@
 //! `$zip`: arrays of the elements at equal positions.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
-use bunko_bson::{ArrayBuf, Value, ValueRef};
-use crate::{Expression, ParseScope};
 use crate::printed::printed_value;
+use crate::{Expression, ParseScope};
+use bunko_bson::{ArrayBuf, Value, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (34460, "$zip only supports an object as an argument, found {}"),
@@ -36,7 +36,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let longest = call.argument(0, context)?.is_true();
     let length = if longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
     let defaults = call.argument(1, context)?;
-    let defaults: Vec<_> = defaults.get().and_then(ValueRef::as_array).into_iter().flat_map(|d| d.iter()).collect();
+    let defaults: Vec<_> =
+        defaults.get().and_then(ValueRef::as_array).into_iter().flat_map(bunko_bson::ArrayRef::iter).collect();
     let mut zipped = ArrayBuf::new();
     for position in 0..length {
         let mut row = ArrayBuf::new();

@@ -117,10 +117,10 @@ impl Application<'_, '_> {
                 self.writer.end();
             }
             Child::Array(operator @ ArrayOperator::ElemMatch(_)) => {
-                if let Some(ValueRef::Array(array)) = document.get(name) {
-                    if let Some(array) = operator.apply(array, self.matched)? {
-                        self.writer.append(name, &array);
-                    }
+                if let Some(ValueRef::Array(array)) = document.get(name)
+                    && let Some(array) = operator.apply(array, self.matched)?
+                {
+                    self.writer.append(name, &array);
                 }
             }
             Child::Nested(_) | Child::Include | Child::Exclude | Child::Array(_) => {}
@@ -155,10 +155,16 @@ impl Application<'_, '_> {
         Ok(Written::Done)
     }
 
-    /// Projects inside an array's elements. An inclusion leaves out those that are no documents.
+    /// Projects inside an array's elements. An inclusion leaves out those that are neither documents nor arrays, unless
+    /// something is computed inside, which then takes their place.
     fn elements(&mut self, node: &Node, array: ArrayRef<'_>) -> Result<()> {
         let mut index = 0_usize;
         for element in array.iter() {
+            let element = match element {
+                ValueRef::Document(_) | ValueRef::Array(_) => element,
+                _ if node.computes => ValueRef::Document(DocumentRef::EMPTY),
+                _ => element,
+            };
             if self.nested(&index.to_string(), element, node)? == Written::Done {
                 index += 1;
             }

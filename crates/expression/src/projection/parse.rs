@@ -53,8 +53,7 @@ impl Projection {
         let mut root = Node::default();
         add_fields(&mut root, specification, "", scope)?;
         if root.children.is_empty() {
-            let message = "Invalid $addFields :: caused by :: specification must have at least one field";
-            return Err(failure(40177, message));
+            return Err(failure(40177, "specification must have at least one field"));
         }
         Ok(Self { mode: Mode::Addition, root, positional: None })
     }
@@ -139,9 +138,10 @@ impl Reader<'_, '_> {
                 }
                 Ok(Child::Array(ArrayOperator::ElemMatch(compile(condition)?)))
             }
-            (ProjectionKind::Find(_), "$elemMatch", _) => {
-                Err(failure(31274, "elemMatch: Invalid argument, object required, but got ".to_owned() + argument.kind().alias()))
-            }
+            (ProjectionKind::Find(_), "$elemMatch", _) => Err(failure(
+                31274,
+                "elemMatch: Invalid argument, object required, but got ".to_owned() + argument.kind().alias(),
+            )),
             _ => Ok(Child::Computed(Expression::parse(whole, self.scope)?)),
         }
     }

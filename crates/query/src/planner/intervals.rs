@@ -111,11 +111,6 @@ impl Intervals {
         Self(vec![Interval::full()])
     }
 
-    /// No value at all.
-    pub fn empty() -> Self {
-        Self(Vec::new())
-    }
-
     /// The union of any intervals.
     pub fn union(mut intervals: Vec<Interval>) -> Self {
         intervals.retain(|interval| !interval.is_empty());
@@ -160,10 +155,6 @@ impl Intervals {
 
     pub fn into_vec(self) -> Vec<Interval> {
         self.0
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// Whether every value is in it.
@@ -229,7 +220,7 @@ mod tests {
         ]);
         let narrow = Intervals::union(vec![interval(5, Edge::Inclusive, 9, Edge::Exclusive)]);
         assert_eq!(print(&wide.intersection(&narrow)), "[5, 5] [7, 9)");
-        assert!(wide.intersection(&Intervals::empty()).is_empty());
+        assert_eq!(print(&wide.intersection(&Intervals::union(Vec::new()))), "");
         assert!(Intervals::full().intersection(&Intervals::full()).is_full());
     }
 }

@@ -1,0 +1,127 @@
+//! Pipelines: stages in their order.
+
+use crate::stages::{self, Plannable};
+use crate::{DocumentStream, Environment, Stage};
+use bunko_bson::{ArrayRef, DocumentBuf, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, SortPattern};
+use std::sync::Arc;
+
+/// Most stages of a pipeline. Source: MongoDB limits, "Number of Stages".
+const STAGES_MAX: usize = 1000;
+
+/// A parsed pipeline.
+pub struct Pipeline {
+    stages: Vec<Arc<dyn Stage>>,
+    environment: Arc<Environment>,
+}
+
+/// What the query planner can do of a pipeline, in this order: filter by all, sort, skip, limit.
+#[derive(Clone, Debug, Default)]
+pub struct PlannerPart {
+    /// Filters that all must match.
+    pub filters: Vec<DocumentBuf>,
+    /// The order, if one is asked for.
+    pub sort: Option<SortPattern>,
+    /// How many documents to leave out.
+    pub skip: u64,
+    /// How many documents at most; never 0.
+    pub limit: Option<u64>,
+}
+
+impl Pipeline {
+    /// Reads a pipeline. Expressions may name the environment's variables.
+    /// # Errors
+    /// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field, 40324 for an unknown
+    /// one, `FailedToParse` for too many; those of the stages.
+    pub fn parse(pipeline: ArrayRef<'_>, environment: Environment) -> Result<Self> {
+        let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+        for stage in pipeline.iter() {
+            let ValueRef::Document(specification) = stage else {
+                return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
+            };
+            let (Some(element), 1) = (specification.first(), specification.count()) else {
+                let message = "A pipeline stage specification object must contain exactly one field.";
+                return Err(Failure::new(ErrorCode(40323), message));
+            };
+            stages.extend(stages::parse(element, &environment)?);
+        }
+        if stages.len() > STAGES_MAX {
+            let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages.");
+            return Err(Failure::failed_to_parse(message));
+        }
+        limit_sorts(&mut stages);
+        let stages = stages.into_iter().map(Arc::from).collect();
+        Ok(Self { stages, environment: Arc::new(environment) })
+    }
+
+    /// Whether no stage is left.
+    pub fn is_empty(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// The stages in their order, for `explain`.
+    pub fn stages(&self) -> impl Iterator<Item = &dyn Stage> {
+        self.stages.iter().map(|stage| &**stage)
+    }
+
+    /// Takes off what the query planner can do: leading filters, then a sort, a skip and a limit in that order.
+    #[must_use]
+    pub fn split_for_planner(mut self) -> (PlannerPart, Self) {
+        let mut part = PlannerPart::default();
+        let mut taken = 0;
+        for stage in &self.stages {
+            let sorted = part.sort.is_some();
+            match stage.plannable() {
+                Plannable::Filter(filter) if !sorted && part.skip == 0 => part.filters.push(filter.to_owned()),
+                Plannable::Sort(pattern) if !sorted && part.skip == 0 => part.sort = Some(pattern.clone()),
+                Plannable::Skip(count) if part.skip == 0 => part.skip = count,
+                // A limit is the last that the planner does: what follows would have to come before it.
+                Plannable::Limit(count) => {
+                    part.limit = Some(count);
+                    taken += 1;
+                    break;
+                }
+                _ => break,
+            }
+            taken += 1;
+        }
+        self.stages.drain(..taken);
+        (part, self)
+    }
+
+    /// The fields of its input that the result depends on.
+    pub fn dependencies(&self) -> Dependencies {
+        let mut dependencies = Dependencies::default();
+        for stage in &self.stages {
+            if stage.add_dependencies(&mut dependencies) == stages::Reads::OnlyThese {
+                return dependencies;
+            }
+        }
+        // What no stage cuts off reaches the result.
+        Dependencies::All
+    }
+
+    /// Puts the stages on top of a source.
+    pub fn open(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
+        self.stages.iter().fold(source, |input, stage| Arc::clone(stage).open(input, &self.environment))
+    }
+}
+
+/// Tells each sort how many documents of its result are read, so that it keeps no more.
+fn limit_sorts(stages: &mut [Box<dyn Stage>]) {
+    for sort in 0..stages.len() {
+        let mut needed = 0_u64;
+        let limit = stages[sort + 1..].iter().find_map(|stage| match stage.plannable() {
+            Plannable::Skip(count) => {
+                needed = needed.saturating_add(count);
+                None
+            }
+            Plannable::Limit(count) => Some(Some(needed.saturating_add(count))),
+            _ => Some(None),
+        });
+        if let Some(Some(limit)) = limit {
+            stages[sort].read_at_most(limit);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `$match`: keeps the documents that a filter matches, as they are.
+
+use super::{Definition, Plannable, Reads, Stage, Stages};
+use crate::{DocumentStream, Environment, ExpressionFilter, Flow};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::Dependencies;
+use bunko_matcher::Filter;
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$match", parse };
+
+struct Match {
+    source: DocumentBuf,
+    filter: Filter,
+}
+
+fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let ValueRef::Document(filter) = value else {
+        return Err(Failure::new(ErrorCode(15959), "the match filter must be an expression in an object"));
+    };
+    let compiler = ExpressionFilter::new(environment.variables.clone(), environment.now_ms);
+    let parsed = Filter::parse_with(filter, &compiler)?;
+    Ok(vec![Box::new(Match { source: filter.to_owned(), filter: parsed })])
+}
+
+impl Stage for Match {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {
+        Box::new(Matched { stage: self, input })
+    }
+
+    fn plannable(&self) -> Plannable<'_> {
+        Plannable::Filter(self.source.as_ref())
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        add_filter_fields(self.source.as_ref(), dependencies);
+        Reads::OthersToo
+    }
+}
+
+/// Adds the fields that a filter names; gives up at `$expr` and other operators that stand without a field.
+fn add_filter_fields(filter: DocumentRef<'_>, dependencies: &mut Dependencies) {
+    for element in filter {
+        match (element.name, element.value) {
+            ("$and" | "$or" | "$nor", ValueRef::Array(clauses)) => {
+                clauses.iter().filter_map(ValueRef::as_document).for_each(|clause| {
+                    add_filter_fields(clause, dependencies);
+                });
+            }
+            ("$comment", _) => {}
+            (operator, _) if operator.starts_with('$') => dependencies.add_all(),
+            (path, _) => dependencies.add(path),
+        }
+    }
+}
+
+struct Matched {
+    stage: Arc<Match>,
+    input: Box<dyn DocumentStream>,
+}
+
+impl DocumentStream for Matched {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        while let Some(document) = self.input.next()? {
+            if self.stage.filter.try_matches(document.as_ref())? {
+                return Ok(Some(document));
+            }
+        }
+        Ok(None)
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        let filter = &self.stage.filter;
+        self.input.visit(&mut |document| if filter.try_matches(document)? { visitor(document) } else { Ok(Flow::More) })
+    }
+}

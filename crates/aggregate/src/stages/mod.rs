@@ -1,0 +1,116 @@
+//! The table of stages: one file and one line each.
+
+mod add_fields;
+mod count;
+mod group;
+mod limit;
+mod match_filter;
+mod project;
+mod projected;
+mod replace_root;
+mod skip;
+mod sort;
+mod sort_by_count;
+mod unset;
+mod unwind;
+
+use crate::{DocumentStream, Environment};
+use bunko_bson::{DocumentRef, Element, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, SortPattern};
+use std::sync::Arc;
+
+static DEFINITIONS: &[Definition] = &[
+    add_fields::DEFINITION,
+    add_fields::SET,
+    count::DEFINITION,
+    group::DEFINITION,
+    limit::DEFINITION,
+    match_filter::DEFINITION,
+    project::DEFINITION,
+    replace_root::DEFINITION,
+    replace_root::REPLACE_WITH,
+    skip::DEFINITION,
+    sort::DEFINITION,
+    sort_by_count::DEFINITION,
+    unset::DEFINITION,
+    unwind::DEFINITION,
+];
+
+/// What one specification parses to: some stages are short for several.
+type Stages = Vec<Box<dyn Stage>>;
+
+/// One entry of the table.
+struct Definition {
+    /// With its `$`.
+    name: &'static str,
+    /// Reads the specification.
+    parse: fn(ValueRef<'_>, &Environment) -> Result<Stages>,
+}
+
+/// A parsed stage.
+pub trait Stage: Send + Sync {
+    /// With its `$`.
+    fn name(&self) -> &'static str;
+
+    /// Puts it on top of a stream.
+    fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, environment: &Arc<Environment>)
+    -> Box<dyn DocumentStream>;
+
+    /// What of it the query planner could do.
+    fn plannable(&self) -> Plannable<'_> {
+        Plannable::Nothing
+    }
+
+    /// Adds the fields of its input that it reads.
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
+
+    /// Learns that no more than this many of its documents are read.
+    fn read_at_most(&mut self, _limit: u64) {}
+}
+
+/// What the query planner could do of a stage.
+#[derive(Clone, Copy, Debug)]
+pub enum Plannable<'a> {
+    /// Keep what this filter matches.
+    Filter(DocumentRef<'a>),
+    /// Order by this.
+    Sort(&'a SortPattern),
+    /// Leave out this many.
+    Skip(u64),
+    /// At most this many, never 0.
+    Limit(u64),
+    /// None of it.
+    Nothing,
+}
+
+/// What reaches the stages above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// Only what the stage makes of the fields that it reads.
+    OnlyThese,
+    /// Other fields of its input too.
+    OthersToo,
+}
+
+/// Reads one stage.
+pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Stages> {
+    let Some(definition) = DEFINITIONS.iter().find(|definition| definition.name == stage.name) else {
+        let message = format!("Unrecognized pipeline stage name: '{}'", stage.name);
+        return Err(Failure::new(ErrorCode(40324), message));
+    };
+    (definition.parse)(stage.value, environment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_has_its_script() {
+        for definition in DEFINITIONS {
+            let script = format!("{}/tests/scripts/stages/{}", env!("CARGO_MANIFEST_DIR"), &definition.name[1..]);
+            assert!(std::path::Path::new(&script).is_file(), "{} lacks {script}", definition.name);
+        }
+    }
+}

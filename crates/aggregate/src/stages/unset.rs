@@ -1,0 +1,30 @@
+//! `$unset`: removes fields.
+
+use super::projected::Projecting;
+use super::{Definition, Stages};
+use crate::Environment;
+use bunko_bson::ValueRef;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::Projection;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$unset", parse };
+
+fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
+    let refusal = |code, message| Failure::new(ErrorCode(code), message);
+    let paths = match value {
+        ValueRef::String(path) => vec![path],
+        ValueRef::Array(paths) => {
+            let given = paths.iter().map(ValueRef::as_str).collect::<Option<Vec<_>>>();
+            given.ok_or_else(|| {
+                refusal(31120, "$unset specification must be a string or an array containing only string values")
+            })?
+        }
+        _ => return Err(refusal(31002, "$unset specification must be a string or an array")),
+    };
+    if paths.is_empty() {
+        return Err(refusal(31119, "$unset specification must be a string or an array with at least one field"));
+    }
+    let projection =
+        Projection::excluding(paths).map_err(|failure| failure.with_prefix("Invalid $unset :: caused by :: "))?;
+    Ok(vec![Box::new(Projecting { name: DEFINITION.name, projection })])
+}

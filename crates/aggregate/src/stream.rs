@@ -1,0 +1,50 @@
+//! Documents, one after the other.
+
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_errors::Result;
+
+/// Whether a visitor wants more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// On to the next document.
+    More,
+    /// Enough.
+    Stop,
+}
+
+/// A source of documents, pulled one by one or visited in place.
+pub trait DocumentStream: Send {
+    /// The next document; nothing after the last.
+    /// # Errors
+    /// What the source or an expression fails with; the stream is not used afterwards.
+    fn next(&mut self) -> Result<Option<DocumentBuf>>;
+
+    /// Visits the documents that are left, without a copy of each where the source can lend them, until the visitor
+    /// has enough. `$match` below `$group` saves all its copies by it.
+    /// # Errors
+    /// As [`Self::next`], and the visitor's own.
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        while let Some(document) = self.next()? {
+            if visitor(document.as_ref())? == Flow::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Documents that are in memory already.
+pub struct Documents(std::vec::IntoIter<DocumentBuf>);
+
+impl Documents {
+    /// A stream of these.
+    pub fn new(documents: Vec<DocumentBuf>) -> Self {
+        Self(documents.into_iter())
+    }
+}
+
+impl DocumentStream for Documents {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        Ok(self.0.next())
+    }
+}

@@ -1,0 +1,33 @@
+//! Stages that gather documents stop at their limit instead of taking the server's memory.
+
+use bunko_aggregate::{Documents, Environment, Pipeline};
+use bunko_bson::DocumentBuf;
+use bunko_errors::ErrorCode;
+use bunko_expression::Variables;
+use bunko_testkit::shell;
+
+/// Memory for a few documents, in bytes.
+const FEW_BYTES: usize = 4096;
+
+fn first(pipeline: &str) -> Result<Option<DocumentBuf>, ErrorCode> {
+    let source = shell::parse_value(pipeline).expect("a value");
+    let environment = Environment { stage_memory_bytes_max: FEW_BYTES, ..Environment::new(0, Variables::new()) };
+    let pipeline = Pipeline::parse(source.as_ref().as_array().expect("an array"), environment).expect("parses");
+    let documents = (0..1000).map(|id| DocumentBuf::new().with("_id", id).with("text", "some text")).collect();
+    pipeline.open(Box::new(Documents::new(documents))).next().map_err(|failure| failure.code())
+}
+
+#[test]
+fn gathering_stops_at_the_limit() {
+    let refused = ErrorCode::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED;
+    assert_eq!(first("[{$sort: {_id: -1}}]"), Err(refused));
+    assert_eq!(first("[{$group: {_id: '$_id'}}]"), Err(refused));
+    assert_eq!(first("[{$group: {_id: null, all: {$push: '$text'}}}]"), Err(refused));
+}
+
+#[test]
+fn what_a_limit_drops_takes_no_memory() {
+    let last = first("[{$sort: {_id: -1}}, {$limit: 3}]").expect("within the limit").expect("a document");
+    assert_eq!(last, DocumentBuf::new().with("_id", 999).with("text", "some text"));
+    assert!(first("[{$group: {_id: null, n: {$sum: 1}}}]").is_ok());
+}

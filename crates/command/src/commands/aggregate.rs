@@ -1,0 +1,180 @@
+//! `aggregate`: documents through a pipeline.
+
+use super::find::{refuse_collation, unsupported};
+use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
+use crate::cursor_store::CursorSource;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::fields::Fields;
+use crate::invocation::Invocation;
+use bunko_aggregate::{DocumentStream, Documents, Environment, Flow, Pipeline, PlannerPart};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure};
+use bunko_expression::Variables;
+use bunko_query::{Execution, FindQuery, Hint, QueryScope, plan};
+use std::sync::Arc;
+
+pub(super) const COMMAND: Command = Command {
+    name: "aggregate",
+    aliases: &[],
+    fields: &[
+        "pipeline",
+        "cursor",
+        "explain",
+        "allowDiskUse",
+        "bypassDocumentValidation",
+        "collation",
+        "hint",
+        "let",
+    ],
+    databases: Databases::Any,
+    run,
+};
+
+/// A pipeline, split between the planner and its stages.
+pub(crate) struct Aggregation {
+    /// What the planner does.
+    pub query: FindQuery,
+    /// What is left to the stages.
+    pub pipeline: Pipeline,
+}
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    if !matches!(invocation.argument(), ValueRef::String(_)) {
+        return run_without_collection(invocation);
+    }
+    let namespace = invocation.namespace()?;
+    if invocation.boolean("explain", false)? {
+        return Err(unsupported("aggregate", "explain: use the explain command").into());
+    }
+    let aggregation = parse(&invocation, invocation.service.world.now_ms())?;
+    let batch_size = batch_size(invocation)?;
+    let (source, is_long) = open(invocation, &namespace, aggregation)?;
+    let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
+    Ok(write_first_batch(invocation, reply, namespace, source, &batch)?)
+}
+
+/// `{aggregate: 1}` reads no collection; its source stages are not built.
+fn run_without_collection(invocation: &Invocation<'_>) -> Result<(), Halt> {
+    let first = invocation.array("pipeline")?.and_then(|pipeline| pipeline.get(0)?.as_document()?.first());
+    let stage = first.map_or("", |element| element.name);
+    Err(Failure::new(
+        ErrorCode::INVALID_NAMESPACE,
+        format!(
+            "{{aggregate: 1}} is not valid for '{stage}'; a collection is required, or a stage that needs none, and no \
+             such stage is supported"
+        ),
+    )
+    .into())
+}
+
+fn batch_size(invocation: &Invocation<'_>) -> Result<u64, Failure> {
+    let Some(cursor) = invocation.document("cursor")? else {
+        return Err(Failure::failed_to_parse(
+            "The 'cursor' option is required, except for aggregate with the explain argument",
+        ));
+    };
+    let fields = Fields { command: "aggregate.cursor", body: cursor };
+    for element in cursor {
+        if element.name != "batchSize" {
+            return Err(Failure::new(
+                ErrorCode::IDL_UNKNOWN_FIELD,
+                format!("BSON field 'aggregate.cursor.{}' is an unknown field.", element.name),
+            ));
+        }
+    }
+    Ok(fields.size("batchSize")?.unwrap_or(FIRST_BATCH_DOCUMENTS))
+}
+
+/// Reads a pipeline and hands its beginning to the planner; `explain` does too.
+/// # Errors
+/// MongoDB's codes for malformed fields, stages and expressions.
+pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<Aggregation, Failure> {
+    refuse_collation(fields)?;
+    if fields.document("let")?.is_some_and(|variables| !variables.is_empty()) {
+        return Err(unsupported(fields.command, "let"));
+    }
+    for name in ["allowDiskUse", "bypassDocumentValidation"] {
+        fields.boolean(name, false)?;
+    }
+    let stages = fields.array("pipeline")?.ok_or_else(|| {
+        Failure::new(
+            ErrorCode::IDL_FAILED_TO_PARSE,
+            "BSON field 'aggregate.pipeline' is missing but a required field",
+        )
+    })?;
+    let environment = Environment::new(now_ms, Variables::default());
+    let (part, pipeline) = Pipeline::parse(stages, environment)?.split_for_planner();
+    let mut query = planner_query(part, now_ms)?;
+    if let Some(hint) = fields.field("hint") {
+        query.hint = Hint::parse(hint)?;
+    }
+    Ok(Aggregation { query, pipeline })
+}
+
+fn planner_query(part: PlannerPart, now_ms: i64) -> Result<FindQuery, Failure> {
+    let scope = Arc::new(QueryScope { now_ms, ..QueryScope::default() });
+    let filter = match part.filters.as_slice() {
+        [] => DocumentBuf::new(),
+        [only] => only.clone(),
+        several => DocumentBuf::new().with("$and", &several.iter().collect::<ArrayBuf>()),
+    };
+    let mut query = FindQuery::new(filter.as_ref(), scope)?;
+    query.sort = part.sort;
+    query.skip = part.skip;
+    query.limit = part.limit;
+    Ok(query)
+}
+
+fn open(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    aggregation: Aggregation,
+) -> Result<(Box<dyn CursorSource>, bool), Halt> {
+    let Aggregation { query, pipeline } = aggregation;
+    let Some(collection) = invocation.collection(namespace) else {
+        let stream = pipeline.open(Box::new(Documents::new(Vec::new())));
+        return Ok((Box::new(Aggregated { stream, current: None }), false));
+    };
+    let plan = plan(&collection, Arc::new(query))?;
+    let is_long = plan.is_long(&collection);
+    invocation.refuse_if_long(is_long)?;
+    let mut execution = plan.open(collection.snapshot())?;
+    execution.set_interrupt(invocation.interrupt());
+    if pipeline.is_empty() {
+        return Ok((Box::new(execution), is_long));
+    }
+    let stream = pipeline.open(Box::new(Planned(execution)));
+    Ok((Box::new(Aggregated { stream, current: None }), is_long))
+}
+
+/// A plan's documents, lent to the stages above where they only look.
+struct Planned(Execution);
+
+impl DocumentStream for Planned {
+    fn next(&mut self) -> Result<Option<DocumentBuf>, Failure> {
+        Ok(self.0.next()?.map(DocumentRef::to_owned))
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow, Failure>) -> Result<(), Failure> {
+        while let Some(document) = self.0.next()? {
+            if visitor(document)? == Flow::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What comes out of the last stage.
+struct Aggregated {
+    stream: Box<dyn DocumentStream>,
+    current: Option<DocumentBuf>,
+}
+
+impl CursorSource for Aggregated {
+    fn next(&mut self) -> Result<Option<DocumentRef<'_>>, Failure> {
+        self.current = self.stream.next()?;
+        Ok(self.current.as_ref().map(DocumentBuf::as_ref))
+    }
+}

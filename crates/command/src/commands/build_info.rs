@@ -1,0 +1,47 @@
+//! `buildInfo`: which server this is and how it was built.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Writer};
+
+/// The MongoDB release whose behaviour this server follows; clients compare it to decide what they may send.
+pub(super) const COMPATIBLE_VERSION: &str = "8.0.4";
+const COMPATIBLE_VERSION_ARRAY: [i32; 4] = [8, 0, 4, 0];
+
+pub(super) const COMMAND: Command =
+    Command { name: "buildInfo", aliases: &["buildinfo"], fields: &[], databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    reply
+        .append("version", COMPATIBLE_VERSION)
+        .append("gitVersion", "bunko")
+        .begin_array("modules")
+        .end()
+        .append("javascriptEngine", "none")
+        .append("sysInfo", "deprecated")
+        .begin_array("versionArray");
+    for (index, part) in COMPATIBLE_VERSION_ARRAY.iter().enumerate() {
+        reply.push(index, *part);
+    }
+    reply
+        .end()
+        .begin_document("openssl")
+        .append("running", "disabled")
+        .append("compiled", "disabled")
+        .end()
+        .begin_document("buildEnvironment")
+        .append("distarch", std::env::consts::ARCH)
+        .append("target_arch", std::env::consts::ARCH)
+        .append("target_os", std::env::consts::OS)
+        .end()
+        .append("bits", usize::BITS as i32)
+        .append("debug", cfg!(debug_assertions))
+        .append("maxBsonObjectSize", MAX_USER_DOCUMENT_BYTES as i32)
+        .begin_array("storageEngines")
+        .push(0, invocation.service.catalog.store().engine_name())
+        .end()
+        .begin_document("bunko")
+        .append("version", env!("CARGO_PKG_VERSION"))
+        .end();
+    Ok(())
+}

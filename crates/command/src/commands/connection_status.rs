@@ -1,0 +1,20 @@
+//! `connectionStatus`: who the connection is logged in as; nobody, as there are no users.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+
+pub(super) const COMMAND: Command =
+    Command { name: "connectionStatus", aliases: &[], fields: &["showPrivileges"], databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let with_privileges = invocation.boolean("showPrivileges", false)?;
+    reply.begin_document("authInfo");
+    reply.begin_array("authenticatedUsers").end();
+    reply.begin_array("authenticatedUserRoles").end();
+    if with_privileges {
+        reply.begin_array("authenticatedUserPrivileges").end();
+    }
+    reply.end();
+    Ok(())
+}

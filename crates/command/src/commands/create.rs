@@ -1,0 +1,135 @@
+//! `create`: makes a collection; options of collections that are not built are refused by name.
+
+use crate::collection_options::{refuse_unsupported, unsupported};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::system_namespace::check_creatable;
+use bunko_bson::text::ValueText;
+use bunko_bson::{ValueRef, Writer, number, order};
+use bunko_catalog::{CreateOptions, ID_INDEX, IndexSpec};
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command = Command {
+    name: "create",
+    aliases: &[],
+    fields: &[
+        "capped",
+        "autoIndexId",
+        "idIndex",
+        "size",
+        "max",
+        "storageEngine",
+        "validator",
+        "validationLevel",
+        "validationAction",
+        "indexOptionDefaults",
+        "viewOn",
+        "pipeline",
+        "collation",
+        "timeseries",
+        "clusteredIndex",
+        "expireAfterSeconds",
+        "changeStreamPreAndPostImages",
+        "encryptedFields",
+    ],
+    databases: Databases::Any,
+    run,
+};
+
+/// Options that nothing stands behind yet.
+const UNSUPPORTED: &[&str] = &[
+    "capped",
+    "storageEngine",
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "indexOptionDefaults",
+    "viewOn",
+    "collation",
+    "timeseries",
+    "clusteredIndex",
+    "changeStreamPreAndPostImages",
+    "encryptedFields",
+];
+
+fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    check_creatable(&namespace)?;
+    check_dependent_options(invocation)?;
+    check_id_index(invocation)?;
+    refuse_unsupported(invocation, UNSUPPORTED)?;
+    let (_, lsn) = invocation.service.catalog.create(&namespace, CreateOptions::default())?;
+    invocation.note_written(Some(lsn));
+    Ok(())
+}
+
+fn invalid_options(message: &str) -> Failure {
+    Failure::new(ErrorCode::INVALID_OPTIONS, message)
+}
+
+/// Options that mean nothing without others.
+fn check_dependent_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    let is_capped = invocation.boolean("capped", false)?;
+    let has_size = invocation.integer("size")?.is_some();
+    let has_max = invocation.integer("max")?.is_some();
+    if is_capped && !has_size {
+        return Err(invalid_options("the 'size' field is required when 'capped' is true"));
+    }
+    if !is_capped && (has_size || has_max) {
+        return Err(invalid_options(
+            "the 'capped' field needs to be true when either the 'size' or 'max' fields are present",
+        ));
+    }
+    if invocation.array("pipeline")?.is_some() && invocation.string("viewOn")?.is_none() {
+        return Err(invalid_options("'pipeline' requires 'viewOn' to also be specified"));
+    }
+    let may_expire = invocation.field("timeseries").is_some() || invocation.field("clusteredIndex").is_some();
+    if invocation.field("expireAfterSeconds").is_some() && !may_expire {
+        return Err(invalid_options(
+            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is \
+             specified",
+        ));
+    }
+    Ok(())
+}
+
+/// The index on `_id` is always made, and always the same.
+fn check_id_index(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    if !invocation.boolean("autoIndexId", true)? {
+        return Err(unsupported(invocation, "autoIndexId: false"));
+    }
+    let Some(spec) = invocation.document("idIndex")? else { return Ok(()) };
+    let key = spec.get("key").unwrap_or(ValueRef::Null);
+    let own = IndexSpec::id();
+    let own_key = own.document.as_ref().get("key").unwrap_or(ValueRef::Null);
+    if !order::equal(key, own_key) {
+        return Err(Failure::bad_value(format!(
+            "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
+            ValueText(key)
+        )));
+    }
+    for element in spec {
+        let is_default = match element.name {
+            "key" | "ns" => true,
+            "name" => element.value.as_str() == Some(ID_INDEX),
+            "v" => number::as_i64_exact(element.value) == Some(2),
+            "collation" => {
+                let locale = element.value.as_document().and_then(|collation| collation.get("locale"));
+                locale.and_then(ValueRef::as_str) == Some("simple")
+            }
+            other => {
+                return Err(Failure::new(
+                    ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
+                    format!(
+                        "The field '{other}' is not valid for an _id index specification. Specification: {}",
+                        ValueText(ValueRef::Document(spec))
+                    ),
+                ));
+            }
+        };
+        if !is_default {
+            return Err(unsupported(invocation, &format!("idIndex.{}: {}", element.name, ValueText(element.value))));
+        }
+    }
+    Ok(())
+}

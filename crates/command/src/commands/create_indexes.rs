@@ -1,0 +1,84 @@
+//! `createIndexes`: builds indexes, and the collection where it is missing.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::system_namespace::check_creatable;
+use bunko_bson::text::ValueText;
+use bunko_bson::{ValueRef, Writer};
+use bunko_catalog::{Collection, CreateOptions, IndexSpec, Namespace};
+use bunko_errors::{ErrorCode, Failure};
+use std::sync::Arc;
+
+pub(super) const COMMAND: Command = Command {
+    name: "createIndexes",
+    aliases: &[],
+    fields: &["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
+    databases: Databases::Any,
+    run,
+};
+
+/// Documents that an index is built over in no noticeable time.
+const DOCUMENTS_SHORT_MAX: u64 = 500;
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    check_creatable(&namespace)?;
+    if invocation.field("commitQuorum").is_some() {
+        return Err(Failure::bad_value("Standalones can't specify commitQuorum").into());
+    }
+    let specs = parse_specs(invocation)?;
+    let existing = invocation.collection(&namespace);
+    invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| collection.count() > DOCUMENTS_SHORT_MAX))?;
+    let was_created = existing.is_none();
+    let collection = match existing {
+        Some(collection) => collection,
+        None => create_collection(invocation, &namespace)?,
+    };
+    let created = invocation.service.catalog.create_indexes(&collection, &specs)?;
+    invocation.note_written(created.lsn);
+    reply.append("numIndexesBefore", created.before as i32).append("numIndexesAfter", created.after as i32);
+    // A reply says either that nothing was to be done, or whether it began with a new collection.
+    if was_created || created.lsn.is_some() {
+        reply.append("createdCollectionAutomatically", was_created);
+    }
+    if created.lsn.is_none() {
+        reply.append("note", "all indexes already exist");
+    }
+    Ok(())
+}
+
+fn parse_specs(invocation: &Invocation<'_>) -> Result<Vec<IndexSpec>, Failure> {
+    let ignores_unknown = invocation.boolean("ignoreUnknownIndexOptions", false)?;
+    let documents = invocation.documents("indexes")?;
+    if documents.is_empty() {
+        return Err(Failure::bad_value("Must specify at least one index to create"));
+    }
+    documents
+        .into_iter()
+        .map(|document| {
+            let parsed = if ignores_unknown {
+                IndexSpec::parse(IndexSpec::without_unknown_options(document).as_ref())
+            } else {
+                IndexSpec::parse(document)
+            };
+            parsed.map_err(|failure| {
+                let text = ValueText(ValueRef::Document(document));
+                failure.with_prefix(&format!("Error in specification {text} :: caused by :: "))
+            })
+        })
+        .collect()
+}
+
+fn create_collection(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<Arc<Collection>, Failure> {
+    match invocation.service.catalog.create(namespace, CreateOptions::default()) {
+        Ok((collection, lsn)) => {
+            invocation.note_written(Some(lsn));
+            Ok(collection)
+        }
+        // Somebody else was faster.
+        Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => {
+            invocation.collection(namespace).ok_or(failure)
+        }
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,42 @@
+//! `dataSize`: bytes and number of a collection's documents; both are kept, so none is read.
+
+use crate::collection_options::unsupported;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{ValueRef, Writer};
+use bunko_catalog::Namespace;
+use bunko_errors::Failure;
+
+pub(super) const COMMAND: Command = Command {
+    name: "dataSize",
+    aliases: &["datasize"],
+    fields: &["keyPattern", "min", "max", "estimate"],
+    databases: Databases::Any,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let ValueRef::String(name) = invocation.argument() else {
+        return Err(Failure::type_mismatch(format!(
+            "BSON field 'dataSize.dataSize' is the wrong type '{}', expected type 'string'",
+            invocation.argument().kind().alias()
+        ))
+        .into());
+    };
+    let namespace = Namespace::parse(name)?;
+    let is_estimate = invocation.boolean("estimate", false)?;
+    for bound in ["keyPattern", "min", "max"] {
+        if invocation.document(bound)?.is_some() {
+            return Err(unsupported(invocation, bound).into());
+        }
+    }
+    let (bytes, count) = invocation
+        .collection(&namespace)
+        .map_or((0, 0), |collection| (collection.data_bytes(), collection.count()));
+    reply
+        .append("estimate", is_estimate)
+        .append("size", bytes as i64)
+        .append("numObjects", count as i64)
+        .append("millis", 0_i64);
+    Ok(())
+}

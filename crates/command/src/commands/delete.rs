@@ -1,0 +1,71 @@
+//! `delete`: removes documents.
+
+use super::insert::{check_batch_size, write_errors};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::query_options::{check_collation, query_scope};
+use crate::write_statement::{Statement, refuse_long_batch, run_each};
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentRef, ValueRef, Writer, number};
+use bunko_catalog::Order;
+use bunko_errors::{Failure, Result};
+use bunko_query::write::{DeleteStatement, Writes};
+use bunko_update::Targets;
+
+pub(super) const COMMAND: Command = Command {
+    name: "delete",
+    aliases: &[],
+    fields: &["deletes", "ordered", "let"],
+    databases: Databases::Any,
+    run,
+};
+
+const STATEMENT_FIELDS: &[&str] = &["q", "limit", "hint", "collation"];
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let order = if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
+    let documents = invocation.documents("deletes")?;
+    check_batch_size(documents.len())?;
+    let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
+    refuse_long_batch(
+        invocation,
+        &namespace,
+        statements.iter().map(|statement| (statement.filter, statement.targets)),
+    )?;
+    let service = invocation.service;
+    let scope = query_scope(invocation)?;
+    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt());
+    let mut deleted = 0;
+    let outcome = run_each(&statements, order, |_, statement| {
+        deleted += writes.delete(statement)?;
+        Ok(())
+    });
+    invocation.note_written(writes.written());
+    service.counters.note_deletes(statements.len() as u64, deleted);
+    let failures = outcome?;
+    reply.append("n", deleted as i32);
+    write_errors(reply, &failures);
+    Ok(())
+}
+
+/// Parses one entry of `deletes`.
+pub(super) fn parse(document: DocumentRef<'_>) -> Result<DeleteStatement<'_>> {
+    let statement = Statement::new("delete.deletes", document, STATEMENT_FIELDS)?;
+    let filter = statement.required_document("q")?;
+    let targets = targets(statement.required("limit")?)?;
+    check_collation(statement.document("collation")?)?;
+    Ok(DeleteStatement { filter, targets, hint: statement.hint()? })
+}
+
+/// 0 means all, 1 the first.
+fn targets(limit: ValueRef<'_>) -> Result<Targets> {
+    match number::as_i64_exact(limit) {
+        Some(0) => Ok(Targets::Many),
+        Some(1) => Ok(Targets::One),
+        _ => Err(Failure::failed_to_parse(format!(
+            "The limit field in delete objects must be 0 or 1. Got {}",
+            ValueText(limit)
+        ))),
+    }
+}

@@ -1,0 +1,31 @@
+//! `drop`: removes a collection with its indexes.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command =
+    Command { name: "drop", aliases: &[], fields: &[], databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    check_droppable(&namespace)?;
+    // Dropping what does not exist is a success since MongoDB 7.0.
+    let Some(outcome) = invocation.service.catalog.drop_collection(&namespace)? else { return Ok(()) };
+    invocation.note_written(Some(outcome.lsn));
+    reply.append("nIndexesWas", outcome.indexes as i32).append("ns", namespace.as_str());
+    Ok(())
+}
+
+/// Users, roles and the version of their format go with their commands only.
+fn check_droppable(namespace: &Namespace) -> Result<(), Failure> {
+    match namespace.as_str() {
+        "admin.system.users" | "admin.system.roles" | "admin.system.version" => Err(Failure::new(
+            ErrorCode::ILLEGAL_OPERATION,
+            format!("can't drop system collection {namespace}"),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,34 @@
+//! `dropDatabase`: removes a database with all its collections.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{Writer, number};
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command =
+    Command { name: "dropDatabase", aliases: &[], fields: &[], databases: Databases::Any, run };
+
+/// Each collection is a log record of its own; so many take no noticeable time.
+const COLLECTIONS_SHORT_MAX: usize = 50;
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    if number::as_i64_exact(invocation.argument()) != Some(1) {
+        return Err(Failure::new(ErrorCode(5_255_100), "Have to pass 1 as 'dropDatabase' parameter").into());
+    }
+    let database = invocation.request.database;
+    if database == "admin" {
+        return Err(Failure::new(
+            ErrorCode::ILLEGAL_OPERATION,
+            format!("Dropping the '{database}' database is prohibited."),
+        )
+        .into());
+    }
+    let catalog = &invocation.service.catalog;
+    invocation.refuse_if_long(catalog.collections(database).len() > COLLECTIONS_SHORT_MAX)?;
+    let (collections, lsn) = catalog.drop_database(database)?;
+    invocation.note_written(lsn);
+    if collections > 0 {
+        reply.append("dropped", database);
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! `dropIndexes`: removes indexes by name, by key pattern, or all but the one on `_id`.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::text::ValueText;
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef, Writer, order};
+use bunko_catalog::Collection;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command = Command {
+    name: "dropIndexes",
+    aliases: &["deleteIndexes"],
+    fields: &["index"],
+    databases: Databases::Any,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let wanted = invocation.field("index").ok_or_else(|| {
+        Failure::new(
+            ErrorCode::IDL_FAILED_TO_PARSE,
+            "BSON field 'dropIndexes.index' is missing but a required field",
+        )
+    })?;
+    let collection = invocation
+        .collection(&namespace)
+        .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")))?;
+    let catalog = &invocation.service.catalog;
+    let is_all = wanted.as_str() == Some("*");
+    let dropped = match wanted {
+        ValueRef::String("*") => catalog.drop_all_indexes(&collection)?,
+        ValueRef::String(name) => catalog.drop_indexes(&collection, &[name])?,
+        ValueRef::Document(key) => catalog.drop_indexes(&collection, &[&name_of(&collection, key)?])?,
+        ValueRef::Array(names) => catalog.drop_indexes(&collection, &read_names(names)?)?,
+        other => {
+            return Err(Failure::type_mismatch(format!(
+                "BSON field 'dropIndexes.index' is the wrong type '{}', expected types '[string, array, object]'",
+                other.kind().alias()
+            ))
+            .into());
+        }
+    };
+    invocation.note_written(dropped.lsn);
+    reply.append("nIndexesWas", dropped.before as i32);
+    if is_all {
+        reply.append("msg", "non-_id indexes dropped for collection");
+    }
+    Ok(())
+}
+
+fn name_of(collection: &Collection, key: DocumentRef<'_>) -> Result<String, Failure> {
+    let key = ValueRef::Document(key);
+    collection
+        .indexes()
+        .iter()
+        .find(|index| order::equal(ValueRef::Document(index.key_pattern()), key))
+        .map(|index| index.name.clone())
+        .ok_or_else(|| {
+            Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("can't find index with key: {}", ValueText(key)))
+        })
+}
+
+fn read_names(names: ArrayRef<'_>) -> Result<Vec<&str>, Failure> {
+    names
+        .iter()
+        .enumerate()
+        .map(|(position, value)| {
+            value.as_str().ok_or_else(|| {
+                Failure::type_mismatch(format!(
+                    "BSON field 'dropIndexes.index.{position}' is the wrong type '{}', expected type 'string'",
+                    value.kind().alias()
+                ))
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,15 @@
+//! `endSessions`: drivers say so when they close.
+
+use super::kill_sessions::{kill, sessions};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+
+pub(super) const COMMAND: Command =
+    Command { name: "endSessions", aliases: &[], fields: &[], databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let ended = sessions(invocation)?;
+    kill(invocation, |session| ended.contains(&session));
+    Ok(())
+}

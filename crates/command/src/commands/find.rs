@@ -1,0 +1,175 @@
+//! `find`: documents that match a filter.
+
+use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
+use crate::cursor_store::{CursorSource, NoDocuments};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::fields::Fields;
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentRef, ValueRef, Writer};
+use bunko_catalog::{Collection, Namespace};
+use bunko_errors::{ErrorCode, Failure};
+use bunko_query::{Execution, FindQuery, Hint, QueryScope, fetch_by_id, id_lookup, parse_limit, plan};
+use std::sync::Arc;
+
+pub(super) const COMMAND: Command = Command {
+    name: "find",
+    aliases: &[],
+    fields: &[
+        "filter",
+        "sort",
+        "projection",
+        "hint",
+        "skip",
+        "limit",
+        "batchSize",
+        "singleBatch",
+        "max",
+        "min",
+        "returnKey",
+        "showRecordId",
+        "tailable",
+        "oplogReplay",
+        "noCursorTimeout",
+        "awaitData",
+        "allowPartialResults",
+        "collation",
+        "allowDiskUse",
+        "let",
+        "ntoreturn",
+    ],
+    databases: Databases::Any,
+    run,
+};
+
+impl CursorSource for Execution {
+    fn next(&mut self) -> Result<Option<DocumentRef<'_>>, Failure> {
+        Execution::next(self)
+    }
+}
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let collection = invocation.collection(&namespace);
+    if let (Some(collection), Some(id)) = (&collection, express(invocation.request.body)) {
+        return Ok(reply_with_one(invocation, reply, &namespace, collection, id)?);
+    }
+    let query = parse(&invocation, invocation.service.world.now_ms())?;
+    let batch_size = invocation.size("batchSize")?;
+    let is_single_batch = invocation.boolean("singleBatch", false)?;
+    let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
+    let Some(collection) = collection else {
+        let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
+        return Ok(write_first_batch(invocation, reply, namespace, Box::new(NoDocuments), &batch)?);
+    };
+    let plan = plan(&collection, Arc::new(query))?;
+    let is_long = plan.is_long(&collection);
+    invocation.refuse_if_long(is_long)?;
+    let mut execution = plan.open(collection.snapshot())?;
+    execution.set_interrupt(invocation.interrupt());
+    let batch = FirstBatch {
+        documents: batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS),
+        is_only: is_single_batch,
+        is_long,
+        has_no_timeout,
+    };
+    Ok(write_first_batch(invocation, reply, namespace, Box::new(execution), &batch)?)
+}
+
+/// The `_id` of a find that asks for one whole document by its `_id` and nothing else: no plan, no cursor.
+fn express(body: DocumentRef<'_>) -> Option<ValueRef<'_>> {
+    let mut id = None;
+    for element in body.iter().skip(1) {
+        match element.name {
+            "filter" => id = Some(id_lookup(element.value.as_document()?)?),
+            "limit" if matches!(element.value, ValueRef::Int32(1) | ValueRef::Int64(1)) => {}
+            "singleBatch" if matches!(element.value, ValueRef::Boolean(_)) => {}
+            "$db" | "lsid" | "$readPreference" | "readConcern" | "$clusterTime" | "comment" => {}
+            _ => return None,
+        }
+    }
+    id
+}
+
+fn reply_with_one(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    namespace: &Namespace,
+    collection: &Collection,
+    id: ValueRef<'_>,
+) -> Result<(), Failure> {
+    let mut document = Vec::new();
+    let found = fetch_by_id(collection, id, &mut document)?;
+    reply.begin_document("cursor").begin_array("firstBatch");
+    if found.is_some() {
+        reply.push(0, DocumentRef::trusted(&document));
+    }
+    reply.end().append("id", 0_i64).append("ns", namespace.as_str()).end();
+    invocation.service.counters.note_returned(u64::from(found.is_some()));
+    Ok(())
+}
+
+/// Reads what a `find` asks for; `explain` does too.
+/// # Errors
+/// MongoDB's codes for malformed fields; `CommandNotSupported` for options that are not built.
+pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<FindQuery, Failure> {
+    refuse_unsupported(fields)?;
+    let scope = Arc::new(QueryScope { now_ms, ..QueryScope::default() });
+    let mut query = FindQuery::new(fields.document("filter")?.unwrap_or(DocumentRef::EMPTY), scope)?;
+    if let Some(hint) = fields.field("hint") {
+        query.hint = Hint::parse(hint)?;
+    }
+    if let Some(sort) = fields.document("sort")? {
+        query.set_sort(sort)?;
+    }
+    if let Some(projection) = fields.document("projection")? {
+        query.set_projection(projection)?;
+    }
+    query.skip = fields.size("skip")?.unwrap_or(0);
+    query.limit = fields.field("limit").map(parse_limit).transpose()?.flatten();
+    Ok(query)
+}
+
+fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
+    refuse_collation(fields)?;
+    for name in ["returnKey", "showRecordId"] {
+        if fields.boolean(name, false)? {
+            return Err(unsupported(fields.command, name));
+        }
+    }
+    for name in ["min", "max", "let"] {
+        if fields.document(name)?.is_some_and(|document| !document.is_empty()) {
+            return Err(unsupported(fields.command, name));
+        }
+    }
+    if fields.field("ntoreturn").is_some() {
+        return Err(unsupported(fields.command, "ntoreturn"));
+    }
+    if fields.boolean("tailable", false)? {
+        return Err(Failure::bad_value(
+            "error processing query: tailable cursor requested on non capped collection",
+        ));
+    }
+    if fields.boolean("awaitData", false)? {
+        return Err(Failure::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
+    }
+    for name in ["oplogReplay", "allowPartialResults", "allowDiskUse"] {
+        // Without a meaning on a single node, or met by never spilling; their type is checked all the same.
+        fields.boolean(name, false)?;
+    }
+    Ok(())
+}
+
+/// The failure for an option that MongoDB has and this server does not.
+pub(crate) fn unsupported(command: &str, option: &str) -> Failure {
+    Failure::new(
+        ErrorCode::COMMAND_NOT_SUPPORTED,
+        format!("the option '{option}' of the command '{command}' is not supported"),
+    )
+}
+
+/// Refuses any collation but the simple one, which is what there is.
+pub(crate) fn refuse_collation(fields: &Fields<'_>) -> Result<(), Failure> {
+    let Some(collation) = fields.document("collation")? else { return Ok(()) };
+    let is_simple = collation.get("locale").and_then(ValueRef::as_str) == Some("simple");
+    if collation.is_empty() || is_simple { Ok(()) } else { Err(unsupported(fields.command, "collation")) }
+}

@@ -1,0 +1,18 @@
+//! `getCmdLineOpts`: how the process was started.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+
+pub(super) const COMMAND: Command =
+    Command { name: "getCmdLineOpts", aliases: &[], fields: &[], databases: Databases::Admin, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let facts = &invocation.service.facts;
+    reply.begin_array("argv");
+    for (index, argument) in facts.arguments.iter().enumerate() {
+        reply.push(index, argument);
+    }
+    reply.end().append("parsed", &facts.parsed_options);
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `getLog`: the last lines of the server's log.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+use bunko_bson::text::ValueText;
+use bunko_errors::{ErrorCode, Failure};
+
+/// Logs that can be asked for.
+const NAMES: [&str; 2] = ["global", "startupWarnings"];
+
+pub(super) const COMMAND: Command =
+    Command { name: "getLog", aliases: &[], fields: &[], databases: Databases::Admin, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let argument = invocation.argument();
+    let name = argument.as_str().ok_or_else(|| {
+        Failure::type_mismatch(format!(
+            "Argument to getLog must be of type String; found {} of type {}",
+            ValueText(argument),
+            argument.kind().alias()
+        ))
+    })?;
+    match name {
+        "*" => {
+            reply.begin_array("names");
+            for (index, name) in NAMES.iter().enumerate() {
+                reply.push(index, *name);
+            }
+            reply.end();
+        }
+        "global" => {
+            let (lines, total) = invocation.service.log_lines.snapshot();
+            write_lines(reply, &lines, total);
+        }
+        // No warning is given at the start yet.
+        "startupWarnings" => write_lines(reply, &[], 0),
+        _ => return Err(Failure::new(ErrorCode::OPERATION_FAILED, format!("No log named '{name}'")).into()),
+    }
+    Ok(())
+}
+
+fn write_lines(reply: &mut Writer<'_>, lines: &[String], total: u64) {
+    reply.append("totalLinesWritten", i32::try_from(total).unwrap_or(i32::MAX)).begin_array("log");
+    for (index, line) in lines.iter().enumerate() {
+        reply.push(index, line);
+    }
+    reply.end();
+}

@@ -1,0 +1,111 @@
+//! `getParameter`: reads the server's parameters.
+
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::parameters::{PARAMETERS, Parameter};
+use bunko_bson::{DocumentRef, ValueRef, Writer, number};
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command =
+    Command { name: "getParameter", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let request = Wanted::parse(invocation.argument())?;
+    let body = invocation.request.body;
+    let is_wanted =
+        |parameter: &Parameter| request.is_all || body.iter().skip(1).any(|element| element.name == parameter.name);
+    let mut count = 0;
+    for parameter in PARAMETERS.iter().filter(|parameter| is_wanted(parameter) && request.when.includes(parameter)) {
+        count += 1;
+        let value = (parameter.read)(&invocation.service.parameters);
+        if request.has_details {
+            reply
+                .begin_document(parameter.name)
+                .append("value", &value)
+                .append("settableAtRuntime", parameter.write.is_some())
+                .append("settableAtStartup", false)
+                .end();
+        } else {
+            reply.append(parameter.name, &value);
+        }
+    }
+    if count == 0 {
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "no option found to get").into());
+    }
+    Ok(())
+}
+
+/// Parameters by the time when they may be set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SetAt {
+    Any,
+    Runtime,
+    Startup,
+}
+
+impl SetAt {
+    fn includes(self, parameter: &Parameter) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Runtime => parameter.write.is_some(),
+            Self::Startup => false,
+        }
+    }
+}
+
+/// What the command's first value asks for.
+struct Wanted {
+    is_all: bool,
+    has_details: bool,
+    when: SetAt,
+}
+
+impl Wanted {
+    fn parse(argument: ValueRef<'_>) -> Result<Self, Failure> {
+        let mut wanted = Self { is_all: argument.as_str() == Some("*"), has_details: false, when: SetAt::Any };
+        if let Some(options) = argument.as_document() {
+            wanted.read_options(options)?;
+        }
+        Ok(wanted)
+    }
+
+    fn read_options(&mut self, options: DocumentRef<'_>) -> Result<(), Failure> {
+        for element in options {
+            match element.name {
+                "showDetails" => self.has_details = truth(element.name, element.value)?,
+                "allParameters" => self.is_all = truth(element.name, element.value)?,
+                "setAt" => {
+                    self.when = match element.value.as_str() {
+                        Some("runtime") => SetAt::Runtime,
+                        Some("startup") => SetAt::Startup,
+                        _ => {
+                            return Err(Failure::bad_value(
+                                "BSON field 'getParameter.setAt' must be 'runtime' or 'startup'",
+                            ));
+                        }
+                    }
+                }
+                other => {
+                    return Err(Failure::new(
+                        ErrorCode::IDL_UNKNOWN_FIELD,
+                        format!("BSON field 'getParameter.{other}' is an unknown field."),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn truth(name: &str, value: ValueRef<'_>) -> Result<bool, Failure> {
+    match value {
+        ValueRef::Boolean(boolean) => Ok(boolean),
+        _ => number::as_f64(value).map(|number| number != 0.0).ok_or_else(|| {
+            Failure::type_mismatch(format!(
+                "BSON field 'getParameter.{name}' is the wrong type '{}', expected types '[bool, long, int, decimal, \
+                 double]'",
+                value.kind().alias()
+            ))
+        }),
+    }
+}

@@ -1,0 +1,45 @@
+//! `hostInfo`: the machine below.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::machine::Machine;
+use bunko_bson::{ValueRef, Writer};
+use std::thread::available_parallelism;
+
+const MEBIBYTE: u64 = 1 << 20;
+
+pub(super) const COMMAND: Command =
+    Command { name: "hostInfo", aliases: &[], fields: &[], databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let machine = Machine::read();
+    let page_bytes = rustix::param::page_size() as u64;
+    let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    reply
+        .begin_document("system")
+        .append("currentTime", ValueRef::DateTime(invocation.service.world.now_ms()))
+        .append("hostname", &invocation.service.facts.host)
+        .append("cpuAddrSize", usize::BITS as i32)
+        .append("memSizeMB", (machine.memory_bytes / MEBIBYTE) as i64)
+        .append("memLimitMB", (machine.memory_limit_bytes / MEBIBYTE) as i64)
+        .append("numCores", available_parallelism().map_or(1, usize::from) as i32)
+        .append("cpuArch", std::env::consts::ARCH)
+        .append("numaEnabled", false)
+        .end()
+        .begin_document("os")
+        .append("type", if cfg!(target_os = "linux") { "Linux" } else { std::env::consts::OS })
+        .append("name", &machine.os_name)
+        .append("version", &format!("Kernel {}", machine.kernel))
+        .end()
+        .begin_document("extra")
+        .append("versionString", &machine.kernel_build)
+        .append("kernelVersion", &machine.kernel)
+        .append("cpuString", &machine.cpu_model)
+        .append("cpuFrequencyMHz", &machine.cpu_mhz)
+        .append("cpuFeatures", &machine.cpu_features)
+        .append("pageSize", page_bytes as i64)
+        .append("numPages", (machine.memory_bytes / page_bytes) as i32)
+        .append("maxOpenFiles", open_files.map_or(i32::MAX, |limit| i32::try_from(limit).unwrap_or(i32::MAX)))
+        .end();
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! `killAllSessions`: `killSessions` for an administrator.
+
+use super::kill_sessions::kill;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command =
+    Command { name: "killAllSessions", aliases: &[], fields: &[], databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let argument = invocation.argument();
+    let users = argument.as_array().ok_or_else(|| {
+        Failure::type_mismatch(format!(
+            "BSON field 'killAllSessions.killAllSessions' is the wrong type '{}', expected type 'array'",
+            argument.kind().alias()
+        ))
+    })?;
+    let mut count = 0;
+    for user in users.iter() {
+        let user = user.as_document().ok_or_else(|| {
+            Failure::type_mismatch(format!(
+                "BSON field 'killAllSessions.killAllSessions.{count}' is the wrong type '{}', expected type 'object'",
+                user.kind().alias()
+            ))
+        })?;
+        for name in ["user", "db"] {
+            if user.get(name).is_none() {
+                return Err(Failure::new(
+                    ErrorCode::IDL_FAILED_TO_PARSE,
+                    format!("BSON field 'KillAllSessionsUser.{name}' is missing but a required field"),
+                )
+                .into());
+            }
+        }
+        count += 1;
+    }
+    // There are no users yet, so nobody named has a session; an empty list means everybody.
+    if count == 0 {
+        kill(invocation, |_| true);
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! `listCollections`: names, options and identities of a database's collections.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::document_list::write_document_list;
+use crate::invocation::Invocation;
+use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
+use bunko_catalog::{Collection, Namespace};
+use bunko_matcher::Filter;
+
+pub(super) const COMMAND: Command = Command {
+    name: "listCollections",
+    aliases: &[],
+    fields: &["filter", "nameOnly", "authorizedCollections", "cursor"],
+    databases: Databases::Any,
+    run,
+};
+
+/// What a collection says of itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    NameAndType,
+    All,
+}
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let filter = invocation.document("filter")?.map(Filter::parse).transpose()?;
+    let detail = if invocation.boolean("nameOnly", false)? { Detail::NameAndType } else { Detail::All };
+    // Nobody has roles yet, so everybody may see every collection.
+    invocation.boolean("authorizedCollections", false)?;
+    let database = invocation.request.database;
+    let namespace = Namespace::of_cursor(database, "$cmd.listCollections")?;
+    let mut listed = Vec::new();
+    for collection in invocation.service.catalog.collections(database) {
+        let document = describe(&collection, detail);
+        let is_listed = match &filter {
+            Some(filter) => filter.try_matches(document.as_ref())?,
+            None => true,
+        };
+        if is_listed {
+            listed.push(document);
+        }
+    }
+    Ok(write_document_list(invocation, reply, namespace, listed)?)
+}
+
+fn describe(collection: &Collection, detail: Detail) -> DocumentBuf {
+    let namespace = collection.namespace();
+    let document = DocumentBuf::new().with("name", namespace.collection()).with("type", "collection");
+    if detail == Detail::NameAndType {
+        return document;
+    }
+    let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
+    let info = DocumentBuf::new().with("readOnly", false).with("uuid", uuid);
+    document
+        .with("options", collection.options())
+        .with("info", &info)
+        .with("idIndex", &collection.id_index().spec)
+}

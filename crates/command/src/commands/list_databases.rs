@@ -1,0 +1,63 @@
+//! `listDatabases`: names and sizes of the databases.
+
+use crate::collection_statistics::CollectionStatistics;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, Writer};
+use bunko_catalog::Catalog;
+use bunko_matcher::Filter;
+
+pub(super) const COMMAND: Command = Command {
+    name: "listDatabases",
+    aliases: &[],
+    fields: &["filter", "nameOnly", "authorizedDatabases"],
+    databases: Databases::Admin,
+    run,
+};
+
+const BYTES_PER_MB: u64 = 1024 * 1024;
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let filter = invocation.document("filter")?.map(Filter::parse).transpose()?;
+    let is_name_only = invocation.boolean("nameOnly", false)?;
+    // Nobody has roles yet, so everybody may see every database.
+    invocation.boolean("authorizedDatabases", false)?;
+    let catalog = &invocation.service.catalog;
+    let mut total_bytes = 0;
+    let mut position = 0;
+    reply.begin_array("databases");
+    for name in catalog.databases() {
+        let mut item = DocumentBuf::new().with("name", name.as_str());
+        let mut bytes = 0;
+        if !is_name_only {
+            bytes = database_bytes(catalog, &name);
+            // A database is there while it has a collection, so it is never empty.
+            item.append("sizeOnDisk", bytes as i64).append("empty", false);
+        }
+        if let Some(filter) = &filter
+            && !filter.try_matches(item.as_ref())?
+        {
+            continue;
+        }
+        total_bytes += bytes;
+        reply.push(position, &item);
+        position += 1;
+    }
+    reply.end();
+    if !is_name_only {
+        reply
+            .append("totalSize", total_bytes as i64)
+            .append("totalSizeMb", (total_bytes / BYTES_PER_MB) as i64);
+    }
+    Ok(())
+}
+
+/// Bytes of documents and index keys.
+fn database_bytes(catalog: &Catalog, database: &str) -> u64 {
+    catalog
+        .collections(database)
+        .iter()
+        .map(|collection| CollectionStatistics::of(collection))
+        .map(|statistics| statistics.storage_bytes + statistics.index_bytes())
+        .sum()
+}

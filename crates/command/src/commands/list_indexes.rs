@@ -1,0 +1,19 @@
+//! `listIndexes`: the indexes of a collection, as they were specified.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::document_list::write_document_list;
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command =
+    Command { name: "listIndexes", aliases: &[], fields: &["cursor"], databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let collection = invocation.collection(&namespace).ok_or_else(|| {
+        Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}"))
+    })?;
+    let specs = collection.indexes().iter().map(|index| index.spec.clone()).collect();
+    Ok(write_document_list(invocation, reply, namespace, specs)?)
+}

@@ -1,0 +1,191 @@
+//! `serverStatus`: everything that is counted, in sections.
+
+use super::build_info::COMPATIBLE_VERSION;
+use crate::counters::Tally;
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::generic_options::is_generic;
+use crate::invocation::Invocation;
+use crate::machine;
+use crate::operation_class::OperationClass;
+use crate::service::Service;
+use bunko_bson::{DocumentRef, ValueRef, Writer, number};
+use std::collections::BTreeMap;
+
+const MEBIBYTE: u64 = 1 << 20;
+
+pub(super) const COMMAND: Command =
+    Command { name: "serverStatus", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
+
+/// One section of the reply.
+struct Section {
+    name: &'static str,
+    write: fn(&Service, &Tally, &mut Writer<'_>),
+}
+
+const SECTIONS: &[Section] = &[
+    Section { name: "asserts", write: write_asserts },
+    Section { name: "bunko", write: write_bunko },
+    Section { name: "connections", write: write_connections },
+    Section { name: "extra_info", write: write_extra_info },
+    Section { name: "globalLock", write: write_global_lock },
+    Section { name: "mem", write: write_memory },
+    Section { name: "metrics", write: write_metrics },
+    Section { name: "network", write: write_network },
+    Section { name: "opLatencies", write: write_latencies },
+    Section { name: "opcounters", write: write_operation_counters },
+    Section { name: "storageEngine", write: write_storage_engine },
+];
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let service = invocation.service;
+    let uptime = service.started.elapsed();
+    reply
+        .append("host", &service.facts.host)
+        .append("version", COMPATIBLE_VERSION)
+        // Clients look for that name to tell a server from a router.
+        .append("process", "mongod")
+        .append("pid", i64::from(std::process::id()))
+        .append("uptime", uptime.as_secs() as f64)
+        .append("uptimeMillis", uptime.as_millis() as i64)
+        .append("uptimeEstimate", uptime.as_secs() as i64)
+        .append("localTime", ValueRef::DateTime(service.world.now_ms()));
+    let totals = service.counters.totals();
+    for section in SECTIONS.iter().filter(|section| is_wanted(invocation.request.body, section.name)) {
+        reply.begin_document(section.name);
+        (section.write)(service, &totals, reply);
+        reply.end();
+    }
+    Ok(())
+}
+
+/// Sections are on unless they, or all of them (`none: 1`), are switched off. MongoDB takes any name, as it cannot
+/// know which sections another version has.
+fn is_wanted(body: DocumentRef<'_>, section: &str) -> bool {
+    let switch = |name: &str| body.iter().skip(1).find(|element| element.name == name && !is_generic(name));
+    let is_on = |value: ValueRef<'_>| match value {
+        ValueRef::Boolean(boolean) => boolean,
+        value => number::as_f64(value).is_none_or(|number| number != 0.0),
+    };
+    match switch(section) {
+        Some(element) => is_on(element.value),
+        None => !switch("none").is_some_and(|element| is_on(element.value)),
+    }
+}
+
+fn write_asserts(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
+    let user = i32::try_from(totals.user_asserts).unwrap_or(i32::MAX);
+    out.append("regular", 0).append("warning", 0).append("msg", 0).append("user", user).append("rollovers", 0);
+}
+
+fn write_bunko(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+    let statistics = service.catalog.store().statistics();
+    out.append("version", env!("CARGO_PKG_VERSION"))
+        .begin_document("log")
+        .append("nextLsn", statistics.log.next_lsn as i64)
+        .append("syncedLsn", statistics.log.synced_lsn as i64)
+        .append("appendedRecords", statistics.log.appended_records as i64)
+        .append("writtenGroups", statistics.log.written_groups as i64)
+        .append("syncedGroups", statistics.log.synced_groups as i64)
+        .append("segments", statistics.log.segments as i64)
+        .append("segmentWaits", statistics.log.segment_waits as i64)
+        .end()
+        .append("checkpoints", statistics.checkpoints as i64)
+        .append("lastCheckpointMillis", statistics.last_checkpoint_ms as i64)
+        .append("unflushedBytes", statistics.unflushed_bytes as i64)
+        .append("engineDiskBytes", statistics.engine_disk_bytes as i64);
+}
+
+fn write_connections(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+    let counts = service.counters.connections();
+    let available = u64::from(service.facts.connections_max).saturating_sub(counts.current);
+    let active = service.operations.observe().iter().filter(|operation| operation.opid != 0).count();
+    out.append("current", counts.current as i32)
+        .append("available", available as i32)
+        .append("totalCreated", counts.total_created as i32)
+        .append("active", active as i32);
+}
+
+fn write_extra_info(_: &Service, _: &Tally, out: &mut Writer<'_>) {
+    out.append("note", "fields vary by platform").append("page_faults", machine::page_faults() as i64);
+}
+
+/// There is no such lock here, so nobody queues for it; monitors look for the clients at work.
+fn write_global_lock(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+    let mut active = [0; OperationClass::COUNT];
+    for operation in service.operations.observe().iter().filter(|operation| operation.opid != 0) {
+        active[OperationClass::of(operation.command_name).index()] += 1;
+    }
+    out.append("totalTime", service.started.elapsed().as_micros() as i64);
+    out.begin_document("currentQueue").append("total", 0).append("readers", 0).append("writers", 0).end();
+    out.begin_document("activeClients")
+        .append("total", active.iter().sum::<i32>())
+        .append("readers", active[OperationClass::Read.index()])
+        .append("writers", active[OperationClass::Write.index()])
+        .end();
+}
+
+fn write_memory(_: &Service, _: &Tally, out: &mut Writer<'_>) {
+    let memory = machine::process_memory();
+    out.append("bits", usize::BITS as i32)
+        .append("resident", (memory.resident_bytes / MEBIBYTE) as i32)
+        .append("virtual", (memory.virtual_bytes / MEBIBYTE) as i32)
+        .append("supported", memory.virtual_bytes > 0);
+}
+
+fn write_metrics(service: &Service, totals: &Tally, out: &mut Writer<'_>) {
+    out.begin_document("commands").append("<UNKNOWN>", totals.unknown_commands as i64);
+    for (name, runs) in totals.commands.iter().collect::<BTreeMap<_, _>>() {
+        out.begin_document(name).append("failed", runs.failed as i64).append("total", runs.total as i64).end();
+    }
+    out.end();
+    let (open, without_timeout) = service.cursors.open_counts();
+    out.begin_document("cursor")
+        .begin_document("open")
+        .append("noTimeout", without_timeout as i64)
+        .append("total", open as i64)
+        .end()
+        .end();
+    out.begin_document("document")
+        .append("deleted", totals.documents.deleted as i64)
+        .append("inserted", totals.documents.inserted as i64)
+        .append("returned", totals.documents.returned as i64)
+        .append("updated", totals.documents.updated as i64)
+        .end();
+}
+
+fn write_network(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
+    out.append("bytesIn", totals.network.bytes_in as i64)
+        .append("bytesOut", totals.network.bytes_out as i64)
+        .append("numRequests", totals.network.requests as i64);
+}
+
+fn write_latencies(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
+    let classes =
+        [("reads", OperationClass::Read), ("writes", OperationClass::Write), ("commands", OperationClass::Command)];
+    for (name, class) in classes {
+        let latency = totals.latencies[class.index()];
+        out.begin_document(name)
+            .append("latency", latency.micros as i64)
+            .append("ops", latency.operations as i64)
+            .end();
+    }
+}
+
+fn write_operation_counters(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
+    let counts = &totals.operations;
+    out.append("insert", counts.inserts as i64)
+        .append("query", counts.queries as i64)
+        .append("update", counts.updates as i64)
+        .append("delete", counts.deletes as i64)
+        .append("getmore", counts.get_mores as i64)
+        .append("command", counts.commands as i64);
+}
+
+fn write_storage_engine(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+    out.append("name", service.catalog.store().engine_name())
+        .append("supportsCommittedReads", true)
+        .append("supportsSnapshotReadConcern", false)
+        .append("readOnly", false)
+        .append("persistent", true)
+        .append("backupCursorOpen", false);
+}

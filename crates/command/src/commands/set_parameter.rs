@@ -1,0 +1,43 @@
+//! `setParameter`: changes the server's parameters while it runs.
+
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::generic_options::is_generic;
+use crate::invocation::Invocation;
+use crate::parameters::{PARAMETERS, not_settable};
+use bunko_bson::Writer;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command =
+    Command { name: "setParameter", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let parameters = &invocation.service.parameters;
+    let mut changes = Vec::new();
+    // All names are judged before anything changes.
+    for element in invocation.request.body.iter().skip(1).filter(|element| !is_generic(element.name)) {
+        let parameter =
+            PARAMETERS.iter().find(|parameter| parameter.name == element.name).ok_or_else(|| unknown(element.name))?;
+        let write = parameter.write.ok_or_else(|| not_settable(parameter.name))?;
+        changes.push((parameter, write, element.value));
+    }
+    let Some((first, ..)) = changes.first() else {
+        return Err(Failure::new(
+            ErrorCode::INVALID_OPTIONS,
+            "no option found to set, use help:true to see options ",
+        )
+        .into());
+    };
+    let was = (first.read)(parameters);
+    for (_, write, value) in changes {
+        write(parameters, value)?;
+    }
+    reply.append("was", &was);
+    Ok(())
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::new(
+        ErrorCode::INVALID_OPTIONS,
+        format!("attempted to set unrecognized parameter [{name}], use help:true to see options "),
+    )
+}

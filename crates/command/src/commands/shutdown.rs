@@ -1,0 +1,21 @@
+//! `shutdown`: ends the server.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+
+pub(super) const COMMAND: Command = Command {
+    name: "shutdown",
+    aliases: &[],
+    fields: &["force", "timeoutSecs"],
+    databases: Databases::Admin,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    // Both concern replica sets: whether to go, and how long to wait, when no other member has caught up.
+    invocation.boolean("force", false)?;
+    invocation.size("timeoutSecs")?;
+    (invocation.service.shut_down)();
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! `top`: time spent on each collection.
+
+use crate::counters::Latency;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::namespace_usage::UsageKind;
+use crate::operation_class::OperationClass;
+use bunko_bson::Writer;
+
+pub(super) const COMMAND: Command =
+    Command { name: "top", aliases: &[], fields: &[], databases: Databases::Admin, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    reply.begin_document("totals").append("note", "all times in microseconds");
+    for (namespace, usage) in invocation.service.counters.namespaces() {
+        reply.begin_document(&namespace);
+        write_latency(reply, "total", usage.total());
+        write_latency(reply, "readLock", usage.class(OperationClass::Read));
+        write_latency(reply, "writeLock", usage.class(OperationClass::Write));
+        for (kind, name) in UsageKind::ALL {
+            write_latency(reply, name, usage.kind(kind));
+        }
+        reply.end();
+    }
+    reply.end();
+    Ok(())
+}
+
+fn write_latency(reply: &mut Writer<'_>, name: &str, latency: Latency) {
+    reply
+        .begin_document(name)
+        .append("time", latency.micros as i64)
+        .append("count", latency.operations as i64)
+        .end();
+}

@@ -1,0 +1,95 @@
+//! `update`: changes documents, or inserts them where none matches.
+
+use super::insert::{check_batch_size, write_errors};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::query_options::{check_collation, query_scope};
+use crate::write_statement::{Statement, refuse_long_batch, run_each};
+use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
+use bunko_catalog::Order;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::write::{UpdateStatement, Upsert, Writes};
+use bunko_update::Targets;
+
+pub(super) const COMMAND: Command = Command {
+    name: "update",
+    aliases: &[],
+    fields: &["updates", "ordered", "let", "bypassDocumentValidation", "bypassEmptyTsReplacement"],
+    databases: Databases::Any,
+    run,
+};
+
+const STATEMENT_FIELDS: &[&str] =
+    &["q", "u", "c", "multi", "upsert", "upsertSupplied", "collation", "arrayFilters", "hint", "sort"];
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let order = if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
+    let documents = invocation.documents("updates")?;
+    check_batch_size(documents.len())?;
+    let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
+    refuse_long_batch(
+        invocation,
+        &namespace,
+        statements.iter().map(|statement| (statement.filter, statement.targets)),
+    )?;
+    let service = invocation.service;
+    let scope = query_scope(invocation)?;
+    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt());
+    let (mut matched, mut modified) = (0, 0);
+    let mut upserted: Vec<(usize, Value)> = Vec::new();
+    let outcome = run_each(&statements, order, |position, statement| {
+        let outcome = writes.update(statement)?;
+        matched += outcome.matched;
+        modified += outcome.modified;
+        upserted.extend(outcome.upserted.map(|id| (position, id)));
+        Ok(())
+    });
+    invocation.note_written(writes.written());
+    service.counters.note_updates(statements.len() as u64, modified);
+    let failures = outcome?;
+    reply.append("n", (matched + upserted.len() as u64) as i32).append("nModified", modified as i32);
+    write_upserted(reply, &upserted);
+    write_errors(reply, &failures);
+    Ok(())
+}
+
+/// Parses one entry of `updates`.
+pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
+    let statement = Statement::new("update.updates", document, STATEMENT_FIELDS)?;
+    let filter = statement.required_document("q")?;
+    let update = statement.required("u")?;
+    if !matches!(update, ValueRef::Document(_) | ValueRef::Array(_)) {
+        return Err(Failure::failed_to_parse("Update argument must be either an object or an array"));
+    }
+    if statement.field("c").is_some() {
+        let message = "Constant values may only be specified for pipeline updates";
+        return Err(Failure::new(ErrorCode(51198), message));
+    }
+    check_collation(statement.document("collation")?)?;
+    let targets = if statement.boolean("multi")? { Targets::Many } else { Targets::One };
+    let sort = statement.document("sort")?.filter(|sort| !sort.is_empty());
+    if sort.is_some() && targets == Targets::Many {
+        return Err(Failure::failed_to_parse("Cannot specify sort with multi=true"));
+    }
+    Ok(UpdateStatement {
+        filter,
+        update,
+        array_filters: statement.documents("arrayFilters")?,
+        targets,
+        upsert: if statement.boolean("upsert")? { Upsert::Yes } else { Upsert::No },
+        hint: statement.hint()?,
+        sort,
+    })
+}
+
+fn write_upserted(reply: &mut Writer<'_>, upserted: &[(usize, Value)]) {
+    if upserted.is_empty() {
+        return;
+    }
+    reply.begin_array("upserted");
+    for (index, (position, id)) in upserted.iter().enumerate() {
+        reply.begin_document(&index.to_string()).append("index", *position as i32).append("_id", id).end();
+    }
+    reply.end();
+}

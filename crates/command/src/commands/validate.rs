@@ -1,0 +1,91 @@
+//! `validate`: compares every record of a collection with every index.
+
+use crate::collection_options::unsupported;
+use crate::collection_statistics::smallest_integer;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{BinarySubtype, ValueRef, Writer};
+use bunko_catalog::Validation;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command = Command {
+    name: "validate",
+    aliases: &[],
+    fields: &["full", "repair", "metadata", "background", "checkBSONConformance"],
+    databases: Databases::Any,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    check_options(invocation)?;
+    let collection = invocation.collection(&namespace).ok_or_else(|| {
+        Failure::new(
+            ErrorCode::NAMESPACE_NOT_FOUND,
+            format!("Collection '{namespace}' does not exist to validate."),
+        )
+    })?;
+    invocation.refuse_if_long(true)?;
+    let validation = collection.validate()?;
+    let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
+    reply.append("ns", namespace.as_str()).append("uuid", uuid);
+    write(reply, &validation);
+    Ok(())
+}
+
+/// Every validation is full, of a snapshot and beside others, and checks the BSON of every document: `full`,
+/// `background`, `metadata` and `checkBSONConformance` ask for no more than that, but may not be combined at will.
+fn check_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    let is_full = invocation.boolean("full", false)?;
+    let is_background = invocation.boolean("background", false)?;
+    let is_repair = invocation.boolean("repair", false)?;
+    let is_metadata = invocation.boolean("metadata", false)?;
+    let checks_bson = invocation.boolean("checkBSONConformance", false)?;
+    let refuse = |what: &str| {
+        let message = format!("Running the validate command with {what} is not supported.");
+        Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
+    };
+    if is_background && is_full {
+        return refuse("both { background: true } and { full: true }");
+    }
+    if is_background && is_repair {
+        return refuse("both { background: true } and { repair: true }");
+    }
+    if is_metadata && (is_full || is_background || is_repair || checks_bson) {
+        return refuse("{ metadata: true } and any other option");
+    }
+    if is_repair {
+        return Err(unsupported(invocation, "repair"));
+    }
+    Ok(())
+}
+
+fn write(reply: &mut Writer<'_>, validation: &Validation) {
+    reply
+        .append("nInvalidDocuments", validation.invalid_documents as i64)
+        .append("nNonCompliantDocuments", 0_i64)
+        .append("nrecords", smallest_integer(validation.records))
+        .append("nIndexes", validation.keys_per_index.len() as i32)
+        .begin_document("keysPerIndex");
+    for (name, keys) in &validation.keys_per_index {
+        reply.append(name, smallest_integer(*keys));
+    }
+    reply.end().begin_document("indexDetails");
+    for (name, _) in &validation.keys_per_index {
+        reply.begin_document(name).append("valid", !validation.invalid_indexes.contains(name)).end();
+    }
+    reply
+        .end()
+        .append("valid", validation.is_valid())
+        .append("repaired", false)
+        .begin_array("warnings")
+        .end()
+        .begin_array("errors");
+    for (position, error) in validation.errors.iter().enumerate() {
+        reply.push(position, error.as_str());
+    }
+    reply.end();
+    for list in ["extraIndexEntries", "missingIndexEntries", "corruptRecords"] {
+        reply.begin_array(list).end();
+    }
+}

@@ -1,0 +1,13 @@
+//! `whatsmyuri`: the client's address as the server sees it.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+
+pub(super) const COMMAND: Command =
+    Command { name: "whatsmyuri", aliases: &[], fields: &[], databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    reply.append("you", &invocation.connection.peer.address.to_string());
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! What the kernel says about this process and its machine. Where `/proc` is missing, facts are missing or zero,
+//! never an error.
+
+use std::fs;
+use std::path::Path;
+
+/// Memory of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProcessMemory {
+    /// Bytes in RAM.
+    pub resident_bytes: u64,
+    /// Bytes of address space.
+    pub virtual_bytes: u64,
+}
+
+/// What `hostInfo` tells.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Machine {
+    pub memory_bytes: u64,
+    pub memory_limit_bytes: u64,
+    pub cpu_model: String,
+    pub cpu_mhz: String,
+    pub cpu_features: String,
+    pub os_name: String,
+    pub kernel: String,
+    pub kernel_build: String,
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The rest of the first line that begins with `name` and a colon.
+fn line<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim())
+    })
+}
+
+/// A size in the form `1234 kB`.
+fn size_bytes(text: &str, name: &str) -> u64 {
+    line(text, name)
+        .and_then(|value| value.trim_end_matches("kB").trim().parse::<u64>().ok())
+        .map_or(0, |kilobytes| kilobytes * 1024)
+}
+
+/// Memory of this process now.
+pub(crate) fn process_memory() -> ProcessMemory {
+    let status = text("/proc/self/status");
+    ProcessMemory { resident_bytes: size_bytes(&status, "VmRSS"), virtual_bytes: size_bytes(&status, "VmSize") }
+}
+
+/// Page faults of this process that needed the disk.
+pub(crate) fn page_faults() -> u64 {
+    let stat = text("/proc/self/stat");
+    // The second field is the program's name in parentheses and may hold anything, so counting begins after it.
+    stat.rsplit_once(')')
+        .and_then(|(_, fields)| fields.split_whitespace().nth(9))
+        .and_then(|field| field.parse().ok())
+        .unwrap_or(0)
+}
+
+impl Machine {
+    /// Reads everything anew: it is asked for rarely.
+    pub(crate) fn read() -> Self {
+        let memory_bytes = size_bytes(&text("/proc/meminfo"), "MemTotal");
+        let cpu = text("/proc/cpuinfo");
+        let first = |name| line(&cpu, name).unwrap_or_default().to_owned();
+        Self {
+            memory_bytes,
+            memory_limit_bytes: control_group_limit().unwrap_or(memory_bytes).min(memory_bytes),
+            cpu_model: first("model name"),
+            cpu_mhz: first("cpu MHz"),
+            cpu_features: first("flags"),
+            os_name: os_name(),
+            kernel: text("/proc/sys/kernel/osrelease").trim().to_owned(),
+            kernel_build: text("/proc/version").trim().to_owned(),
+        }
+    }
+}
+
+/// Where a control group limits memory, that is what counts.
+fn control_group_limit() -> Option<u64> {
+    ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        .iter()
+        .find(|path| Path::new(path).exists())
+        .and_then(|path| text(path).trim().parse().ok())
+}
+
+fn os_name() -> String {
+    text("/etc/os-release")
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))
+        .map(|name| name.trim_matches('"').to_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_in_bytes() {
+        let status = "Name:\tbunko\nVmSize:\t    8000 kB\nVmRSS:\t 12 kB\n";
+        assert_eq!(size_bytes(status, "VmRSS"), 12 * 1024);
+        assert_eq!(size_bytes(status, "VmSize"), 8000 * 1024);
+        assert_eq!(size_bytes(status, "VmSwap"), 0);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_has_memory() {
+        let memory = process_memory();
+        assert!(memory.resident_bytes > 0 && memory.virtual_bytes >= memory.resident_bytes);
+        assert!(Machine::read().memory_bytes > memory.resident_bytes);
+    }
+}

@@ -1,0 +1,76 @@
+//! Counting: without a filter from the collection's own figure, with one that keys decide from the index alone.
+
+use crate::execution::{Execution, Interrupt};
+use crate::find_query::FindQuery;
+use crate::plan::Plan;
+use crate::planner;
+use bunko_catalog::Collection;
+use bunko_errors::Result;
+use std::sync::Arc;
+
+/// How to count what a query matches.
+pub struct CountPlan {
+    method: Method,
+    skip: u64,
+    limit: Option<u64>,
+}
+
+enum Method {
+    /// The collection's number of documents, which the store keeps.
+    RecordStore(Arc<Collection>),
+    Scan(Plan),
+}
+
+impl CountPlan {
+    /// Plans counting; the query's sort and projection make no difference.
+    /// # Errors
+    /// As [`crate::plan`].
+    pub fn new(collection: &Arc<Collection>, query: FindQuery) -> Result<Self> {
+        let (skip, limit) = (query.skip, query.limit);
+        let method = if query.has_no_filter() && query.hint.is_none() {
+            Method::RecordStore(Arc::clone(collection))
+        } else {
+            let all = FindQuery { skip: 0, limit: None, sort: None, projection: None, ..query };
+            Method::Scan(planner::plan(collection, all)?)
+        };
+        Ok(Self { method, skip, limit })
+    }
+
+    /// The plan that finds what is counted; `None` where the collection knows the number.
+    pub fn plan(&self) -> Option<&Plan> {
+        match &self.method {
+            Method::RecordStore(_) => None,
+            Method::Scan(plan) => Some(plan),
+        }
+    }
+
+    /// Counts, and gives the execution, if there was one, for explain.
+    /// # Errors
+    /// As [`Execution::next`].
+    pub fn run(&self, interrupt: Option<Interrupt>) -> Result<(u64, Option<Execution>)> {
+        let (all, execution) = match &self.method {
+            Method::RecordStore(collection) => (collection.count(), None),
+            Method::Scan(plan) => {
+                let mut execution = plan.open(plan.collection().snapshot())?;
+                if let Some(interrupt) = interrupt {
+                    execution.set_interrupt(interrupt);
+                }
+                let most = self.limit.map_or(u64::MAX, |limit| limit.saturating_add(self.skip));
+                (execution.count(most)?, Some(execution))
+            }
+        };
+        let behind_skip = all.saturating_sub(self.skip);
+        Ok((self.limit.map_or(behind_skip, |limit| behind_skip.min(limit)), execution))
+    }
+
+    pub(crate) fn skip(&self) -> u64 {
+        self.skip
+    }
+}
+
+/// Counts what a query matches, as of now.
+/// # Errors
+/// As [`crate::plan`] and [`Execution::next`].
+pub fn count(collection: &Arc<Collection>, query: FindQuery, interrupt: Option<Interrupt>) -> Result<u64> {
+    Ok(CountPlan::new(collection, query)?.run(interrupt)?.0)
+}

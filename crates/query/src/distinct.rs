@@ -1,0 +1,112 @@
+//! The distinct values of one field.
+
+use crate::execution::Interrupt;
+use crate::find_query::FindQuery;
+use crate::planner;
+use bunko_bson::key_string::{self, Direction};
+use bunko_bson::{ArrayBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef};
+use bunko_catalog::Collection;
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The distinct values at `path` in the documents that the query matches, in order of appearance. An array counts as
+/// its elements, one level deep; a missing field as nothing. Equal numbers of different types are one value.
+/// # Errors
+/// 17217 for more than 16 MiB of values; as [`crate::plan`] and [`crate::Execution::next`].
+pub fn distinct(
+    collection: &Arc<Collection>,
+    path: &str,
+    query: FindQuery,
+    interrupt: Option<Interrupt>,
+) -> Result<ArrayBuf> {
+    let whole = FindQuery { sort: None, projection: None, ..query };
+    let mut execution = planner::plan(collection, whole)?.open(collection.snapshot())?;
+    if let Some(interrupt) = interrupt {
+        execution.set_interrupt(interrupt);
+    }
+    let mut values = DistinctValues::default();
+    while let Some(document) = execution.next()? {
+        values.add(document, path)?;
+    }
+    Ok(values.found)
+}
+
+#[derive(Default)]
+struct DistinctValues {
+    found: ArrayBuf,
+    /// Key strings of what was found.
+    seen: HashSet<Vec<u8>>,
+    key: Vec<u8>,
+}
+
+impl DistinctValues {
+    fn add(&mut self, document: DocumentRef<'_>, path: &str) -> Result<()> {
+        let (name, rest) = split(path);
+        match (document.get(name), rest) {
+            (None, _) => Ok(()),
+            (Some(ValueRef::Array(array)), None) => array.iter().try_for_each(|element| self.add_value(element)),
+            (Some(value), None) => self.add_value(value),
+            (Some(value), Some(rest)) => self.follow(value, rest),
+        }
+    }
+
+    fn follow(&mut self, value: ValueRef<'_>, path: &str) -> Result<()> {
+        match value {
+            ValueRef::Document(document) => self.add(document, path),
+            // A number names the position: an array is a document whose names are its indexes.
+            ValueRef::Array(array) if split(path).0.bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.add(array.as_document(), path)
+            }
+            ValueRef::Array(array) => {
+                array.iter().filter_map(ValueRef::as_document).try_for_each(|element| self.add(element, path))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add_value(&mut self, value: ValueRef<'_>) -> Result<()> {
+        self.key.clear();
+        key_string::append(&mut self.key, value, Direction::Ascending);
+        if self.seen.contains(&self.key) {
+            return Ok(());
+        }
+        self.seen.insert(self.key.clone());
+        self.found.push(value);
+        if self.found.as_ref().as_document().len_bytes() > MAX_USER_DOCUMENT_BYTES {
+            return Err(Failure::new(ErrorCode(17217), "distinct too big, 16mb cap"));
+        }
+        Ok(())
+    }
+}
+
+fn split(path: &str) -> (&str, Option<&str>) {
+    path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_testkit::shell;
+
+    fn of(path: &str, documents: &[&str]) -> String {
+        let mut values = DistinctValues::default();
+        for document in documents {
+            let document = shell::parse_document(document).expect("a document");
+            values.add(document.as_ref(), path).expect("few values");
+        }
+        shell::print(ValueRef::Array(values.found.as_ref()))
+    }
+
+    #[test]
+    fn arrays_are_unwound_one_level_and_equal_numbers_are_one() {
+        assert_eq!(of("a", &["{a: 1}", "{a: [2, 1.0, [3, 2]]}", "{a: []}", "{b: 1}"]), "[1, 2, [3, 2]]");
+        assert_eq!(of("a", &["{a: null}", "{a: 'x'}", "{a: undefined}"]), "[null, \"x\", undefined]");
+    }
+
+    #[test]
+    fn paths_lead_through_arrays_and_positions() {
+        assert_eq!(of("a.b", &["{a: [{b: 1}, {b: [2, 3]}, 7, [{b: 9}]]}", "{a: {b: 4}}", "{a: 5}"]), "[1, 2, 3, 4]");
+        assert_eq!(of("a.1.b", &["{a: [{b: 1}, {b: 2}]}", "{a: {'1': {b: 3}}}"]), "[2, 3]");
+    }
+}

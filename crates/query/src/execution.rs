@@ -1,0 +1,191 @@
+//! A running plan.
+
+use crate::find_query::FindQuery;
+use crate::plan::Plan;
+use crate::stages::{Documents, StageNumber};
+use bunko_bson::DocumentRef;
+use bunko_catalog::{Collection, dropped};
+use bunko_errors::{Failure, Result};
+use bunko_store::{RecordId, Snapshot};
+use std::sync::Arc;
+
+/// Says why a running plan has to stop, if it has to: killed, out of time. Asked from time to time.
+pub type Interrupt = Arc<dyn Fn() -> Option<Failure> + Send + Sync>;
+
+/// Entries examined between two questions for an interruption.
+const ENTRIES_PER_POLL: u32 = 128;
+
+/// What a running plan has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionStatistics {
+    /// Index keys looked at.
+    pub keys_examined: u64,
+    /// Documents read.
+    pub docs_examined: u64,
+    /// Documents handed out.
+    pub returned: u64,
+}
+
+/// What one stage has done; explain prints it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StageStatistics {
+    pub keys_examined: u64,
+    pub docs_examined: u64,
+    pub advanced: u64,
+    /// Entries taken in that led to no result.
+    pub rejected: u64,
+    pub seeks: u64,
+    pub duplicates_tested: u64,
+    pub duplicates_dropped: u64,
+    /// Largest amount held at once, in bytes.
+    pub held_bytes: u64,
+    pub is_at_end: bool,
+}
+
+/// What the documents that come out look like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    Projected,
+    Stored,
+}
+
+/// What all stages of a running plan share.
+pub(crate) struct Run {
+    pub snapshot: Snapshot,
+    pub collection: Arc<Collection>,
+    pub query: Arc<FindQuery>,
+    pub output: Output,
+    statistics: Vec<StageStatistics>,
+    interrupt: Option<Interrupt>,
+    until_poll: u32,
+}
+
+impl Run {
+    pub fn at(&mut self, stage: StageNumber) -> &mut StageStatistics {
+        &mut self.statistics[stage.0]
+    }
+
+    pub fn statistics(&self, stage: StageNumber) -> &StageStatistics {
+        &self.statistics[stage.0]
+    }
+
+    /// Counts one examined entry.
+    /// # Errors
+    /// What the interruption says; `QueryPlanKilled` where the collection has been dropped.
+    #[inline]
+    pub fn tick(&mut self) -> Result<()> {
+        self.until_poll -= 1;
+        if self.until_poll == 0 { self.poll() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn poll(&mut self) -> Result<()> {
+        self.until_poll = ENTRIES_PER_POLL;
+        if self.collection.is_dropped() {
+            return Err(dropped(&self.collection));
+        }
+        match self.interrupt.as_ref().and_then(|interrupt| interrupt()) {
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A plan running over one snapshot. It owns all that it needs and can wait in a cursor between batches.
+pub struct Execution {
+    plan: Plan,
+    root: Box<dyn Documents>,
+    run: Run,
+    returned: u64,
+    is_at_end: bool,
+}
+
+impl Execution {
+    pub(crate) fn new(plan: Plan, snapshot: Snapshot) -> Self {
+        let parts = plan.parts();
+        let run = Run {
+            snapshot,
+            collection: Arc::clone(&parts.collection),
+            query: Arc::clone(&parts.query),
+            output: Output::Projected,
+            statistics: vec![StageStatistics::default(); parts.stages],
+            interrupt: None,
+            until_poll: ENTRIES_PER_POLL,
+        };
+        let root = parts.root.open(&run);
+        Self { plan, root, run, returned: 0, is_at_end: false }
+    }
+
+    /// Lets `interrupt` be asked every 128 examined entries.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.run.interrupt = Some(interrupt);
+    }
+
+    /// The next document, projected as the query asks; lent until the next call.
+    /// # Errors
+    /// Storage errors, those of expressions, what the interruption says, 292 for a sort beyond its memory. A failed
+    /// execution yields nothing more.
+    pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
+        self.run.output = Output::Projected;
+        Ok(self.advance()?.map(|(_, document)| document))
+    }
+
+    /// The next record and its document as stored, whatever the projection.
+    /// # Errors
+    /// As [`Self::next`].
+    pub fn next_record(&mut self) -> Result<Option<(RecordId, DocumentRef<'_>)>> {
+        self.run.output = Output::Stored;
+        self.advance()
+    }
+
+    fn advance(&mut self) -> Result<Option<(RecordId, DocumentRef<'_>)>> {
+        if self.is_at_end {
+            return Ok(None);
+        }
+        // Until the outcome says otherwise.
+        self.is_at_end = true;
+        let row = self.root.next(&mut self.run)?;
+        if row.is_some() {
+            self.is_at_end = false;
+            self.returned += 1;
+        }
+        Ok(row.map(|row| (row.record, row.document)))
+    }
+
+    /// Counts what is left, at most `most`; without reading documents where the keys decide the filter.
+    /// # Errors
+    /// As [`Self::next`].
+    pub fn count(&mut self, most: u64) -> Result<u64> {
+        let plan = self.plan.clone();
+        let Some(stage) = plan.parts().root.decided_by_keys() else { return self.count_documents(most) };
+        let mut records = stage.open(&self.run);
+        while self.returned < most && records.next(&mut self.run)?.is_some() {
+            self.returned += 1;
+        }
+        Ok(self.returned)
+    }
+
+    fn count_documents(&mut self, most: u64) -> Result<u64> {
+        while self.returned < most && self.next_record()?.is_some() {}
+        Ok(self.returned)
+    }
+
+    /// The plan that runs; it may be newer than the one that was opened.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Sums over all stages.
+    pub fn statistics(&self) -> ExecutionStatistics {
+        let sum = |of: fn(&StageStatistics) -> u64| self.run.statistics.iter().map(of).sum();
+        ExecutionStatistics {
+            keys_examined: sum(|stage| stage.keys_examined),
+            docs_examined: sum(|stage| stage.docs_examined),
+            returned: self.returned,
+        }
+    }
+
+    pub(crate) fn stage_statistics(&self, stage: StageNumber) -> &StageStatistics {
+        self.run.statistics(stage)
+    }
+}

@@ -1,0 +1,90 @@
+//! What explain says of an index and of the bounds in it.
+
+use crate::planner::{Edge, IndexBounds, Interval, Intervals};
+use bunko_bson::key_string;
+use bunko_bson::{ArrayBuf, DocumentBuf};
+use bunko_store::Direction;
+
+/// Adds the fields of a stage that scans an index.
+pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: &mut DocumentBuf) {
+    describe_properties(bounds, facts);
+    let direction_name = match direction {
+        Direction::Forward => "forward",
+        Direction::Backward => "backward",
+    };
+    facts.append("direction", direction_name);
+    let mut printed = DocumentBuf::new();
+    for (field, intervals) in bounds.index.fields.iter().zip(&bounds.fields) {
+        let is_reversed = (field.direction == key_string::Direction::Descending) != (direction == Direction::Backward);
+        printed.append(&field.path, &printed_intervals(intervals, is_reversed));
+    }
+    facts.append("indexBounds", &printed);
+}
+
+/// Adds what explain says of an index itself.
+pub(super) fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf) {
+    let index = &bounds.index;
+    let mut multikey_paths = DocumentBuf::new();
+    for (position, field) in index.fields.iter().enumerate() {
+        let mut paths = ArrayBuf::new();
+        if bounds.is_multikey_at(position) {
+            // The index knows that there is an array on the path but not where: most often it is the first component.
+            paths.push(field.path.split('.').next().unwrap_or_default());
+        }
+        multikey_paths.append(&field.path, &paths);
+    }
+    facts
+        .append("keyPattern", index.key_pattern())
+        .append("indexName", &index.name)
+        .append("isMultiKey", bounds.multikey != 0)
+        .append("multiKeyPaths", &multikey_paths)
+        .append("isUnique", index.is_unique)
+        .append("isSparse", false)
+        .append("isPartial", false)
+        .append("indexVersion", 2_i32);
+}
+
+fn printed_intervals(intervals: &Intervals, is_reversed: bool) -> ArrayBuf {
+    let mut printed = ArrayBuf::new();
+    let mut push = |interval: &Interval| {
+        printed.push(interval.to_string().as_str());
+    };
+    if is_reversed {
+        intervals.as_slice().iter().rev().map(reversed).for_each(|interval| push(&interval));
+    } else {
+        intervals.as_slice().iter().for_each(push);
+    }
+    printed
+}
+
+fn reversed(interval: &Interval) -> Interval {
+    Interval {
+        start: interval.end.clone(),
+        start_edge: interval.end_edge,
+        end: interval.start.clone(),
+        end_edge: interval.start_edge,
+    }
+}
+
+/// Adds the bounds of a scan that only counts: one range, as keys.
+pub(super) fn describe_count_bounds(bounds: &IndexBounds, facts: &mut DocumentBuf) {
+    let (mut start, mut end) = (DocumentBuf::new(), DocumentBuf::new());
+    let (mut start_inclusive, mut end_inclusive) = (true, true);
+    for (field, intervals) in bounds.index.fields.iter().zip(&bounds.fields) {
+        let Some(interval) = intervals.as_slice().first() else { continue };
+        let interval = match field.direction {
+            key_string::Direction::Ascending => interval.clone(),
+            key_string::Direction::Descending => reversed(interval),
+        };
+        start.append(&field.path, &interval.start);
+        end.append(&field.path, &interval.end);
+        start_inclusive &= interval.start_edge == Edge::Inclusive;
+        end_inclusive &= interval.end_edge == Edge::Inclusive;
+    }
+    let printed = DocumentBuf::new()
+        .with("startKey", &start)
+        .with("startKeyInclusive", start_inclusive)
+        .with("endKey", &end)
+        .with("endKeyInclusive", end_inclusive);
+    facts.append("indexBounds", &printed);
+}

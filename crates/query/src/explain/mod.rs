@@ -1,0 +1,129 @@
+//! What explain prints, in the shape of MongoDB 8.0.
+
+mod index;
+mod stages;
+
+pub(crate) use index::describe_index;
+
+use crate::count::CountPlan;
+use crate::execution::{Execution, ExecutionStatistics};
+use crate::find_query::FindQuery;
+use crate::plan::Plan;
+use bunko_bson::key_string::Direction;
+use bunko_bson::{ArrayBuf, DocumentBuf};
+use bunko_expression::SortPattern;
+use std::time::Duration;
+
+/// How much explain tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verbosity {
+    /// The plan.
+    QueryPlanner,
+    /// And what happened when it ran.
+    ExecutionStats,
+    /// And what happened to the plans that lost. Plans are chosen by rules here, so that none ever ran.
+    AllPlansExecution,
+}
+
+impl Verbosity {
+    /// Whether the plan has to run to the end before it is explained.
+    pub fn runs(self) -> bool {
+        self != Self::QueryPlanner
+    }
+}
+
+/// What is explained.
+#[derive(Clone, Copy)]
+pub struct Explained<'a> {
+    /// `database.collection`.
+    pub namespace: &'a str,
+    /// The query.
+    pub query: &'a FindQuery,
+    /// How much to tell.
+    pub verbosity: Verbosity,
+    /// How long the run took, where there was one.
+    pub elapsed: Duration,
+}
+
+/// Explains a find: the fields `explainVersion`, `queryPlanner` and, after a run, `executionStats`. `plan` is `None`
+/// for a collection that does not exist; `execution` has run to its end.
+pub fn explain_plan(explained: Explained<'_>, plan: Option<&Plan>, execution: Option<&Execution>) -> DocumentBuf {
+    let plan = execution.map(Execution::plan).or(plan);
+    let winning = stages::winning_plan(explained.query, plan);
+    let mut reply = with_query_planner(explained, &winning);
+    if explained.verbosity.runs() {
+        let statistics = execution.map(Execution::statistics).unwrap_or_default();
+        let run = stages::executed(explained.query, plan, execution);
+        append_execution(&mut reply, explained, statistics, &run);
+    }
+    reply
+}
+
+/// Explains a count, as [`explain_plan`]; `counted` is what the run gave.
+pub fn explain_count(
+    explained: Explained<'_>,
+    plan: Option<&CountPlan>,
+    counted: Option<&(u64, Option<Execution>)>,
+) -> DocumentBuf {
+    let winning = stages::winning_count(explained.query, plan);
+    let mut reply = with_query_planner(explained, &winning);
+    if explained.verbosity.runs() {
+        let execution = counted.and_then(|(_, execution)| execution.as_ref());
+        let statistics = execution.map(Execution::statistics).unwrap_or_default();
+        let count = counted.map_or(0, |(count, _)| *count);
+        let run = stages::executed_count(explained.query, plan, execution, count);
+        append_execution(&mut reply, explained, ExecutionStatistics { returned: 0, ..statistics }, &run);
+    }
+    reply
+}
+
+fn with_query_planner(explained: Explained<'_>, winning_plan: &DocumentBuf) -> DocumentBuf {
+    let planner = DocumentBuf::new()
+        .with("namespace", explained.namespace)
+        .with("parsedQuery", &explained.query.filter.to_document())
+        .with("indexFilterSet", false)
+        .with("optimizationTimeMillis", 0_i32)
+        .with("maxIndexedOrSolutionsReached", false)
+        .with("maxIndexedAndSolutionsReached", false)
+        .with("maxScansToExplodeReached", false)
+        .with("prunedSimilarIndexes", false)
+        .with("winningPlan", winning_plan)
+        .with("rejectedPlans", &ArrayBuf::new());
+    DocumentBuf::new().with("explainVersion", "1").with("queryPlanner", &planner)
+}
+
+fn append_execution(
+    reply: &mut DocumentBuf,
+    explained: Explained<'_>,
+    statistics: ExecutionStatistics,
+    stages: &DocumentBuf,
+) {
+    let mut execution = DocumentBuf::new()
+        .with("executionSuccess", true)
+        .with("nReturned", statistics.returned as i32)
+        .with("executionTimeMillis", explained.elapsed.as_millis() as i32)
+        .with("totalKeysExamined", statistics.keys_examined as i32)
+        .with("totalDocsExamined", statistics.docs_examined as i32)
+        .with("executionStages", stages);
+    if explained.verbosity == Verbosity::AllPlansExecution {
+        execution.append("allPlansExecution", &ArrayBuf::new());
+    }
+    reply.append("executionStats", &execution);
+}
+
+/// A sort pattern as a document.
+pub(crate) fn sort_document(sort: &SortPattern) -> DocumentBuf {
+    let mut document = DocumentBuf::new();
+    for (path, direction) in sort.parts() {
+        document.append(&path.dotted(), if direction == Direction::Ascending { 1_i32 } else { -1_i32 });
+    }
+    document
+}
+
+/// Appends a count as an int, or as a long where it is too large.
+pub(crate) fn append_count(facts: &mut DocumentBuf, name: &str, count: u64) {
+    match i32::try_from(count) {
+        Ok(count) => facts.append(name, count),
+        Err(_) => facts.append(name, count as i64),
+    };
+}

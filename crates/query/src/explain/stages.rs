@@ -1,0 +1,174 @@
+//! The tree of stages, as planned and as run.
+
+use super::index::{describe_count_bounds, describe_properties};
+use crate::count::CountPlan;
+use crate::execution::{Execution, StageStatistics};
+use crate::find_query::FindQuery;
+use crate::plan::Plan;
+use crate::stages::{IndexScan, Stage};
+use bunko_bson::{ArrayBuf, DocumentBuf};
+use bunko_matcher::Expression;
+
+/// What is printed beside a stage's description.
+#[derive(Clone, Copy)]
+enum Detail<'a> {
+    Plan,
+    Run(&'a Execution),
+}
+
+pub(super) fn winning_plan(query: &FindQuery, plan: Option<&Plan>) -> DocumentBuf {
+    cached().with_tree(plan.map_or_else(missing_collection, |plan| whole(query, plan, Detail::Plan)))
+}
+
+pub(super) fn executed(query: &FindQuery, plan: Option<&Plan>, execution: Option<&Execution>) -> DocumentBuf {
+    let tree = match (plan, execution) {
+        (Some(plan), Some(execution)) => whole(query, plan, Detail::Run(execution)),
+        (Some(plan), None) => whole(query, plan, Detail::Plan),
+        (None, _) => counters(missing_collection(), &StageStatistics { is_at_end: true, ..Default::default() }),
+    };
+    cached().with_tree(tree)
+}
+
+pub(super) fn winning_count(query: &FindQuery, plan: Option<&CountPlan>) -> DocumentBuf {
+    let tree = match plan {
+        None => with_input(stage("COUNT"), missing_collection()),
+        Some(count) => match count.plan() {
+            None => stage("RECORD_STORE_FAST_COUNT"),
+            Some(plan) => with_input(stage("COUNT"), counted_tree(query, plan, Detail::Plan)),
+        },
+    };
+    cached().with_tree(tree)
+}
+
+pub(super) fn executed_count(
+    query: &FindQuery,
+    plan: Option<&CountPlan>,
+    execution: Option<&Execution>,
+    count: u64,
+) -> DocumentBuf {
+    let at_end = StageStatistics { is_at_end: true, ..StageStatistics::default() };
+    let name = if plan.is_some_and(|count| count.plan().is_none()) { "RECORD_STORE_FAST_COUNT" } else { "COUNT" };
+    let mut tree = counters(stage(name), &at_end);
+    super::append_count(&mut tree, "nCounted", count);
+    super::append_count(&mut tree, "nSkipped", plan.map_or(0, CountPlan::skip));
+    let tree = match execution {
+        Some(execution) => with_input(tree, counted_tree(query, execution.plan(), Detail::Run(execution))),
+        None if plan.is_none() => with_input(tree, counters(missing_collection(), &at_end)),
+        None => tree,
+    };
+    cached().with_tree(tree)
+}
+
+/// Plans are never cached here, and say so first.
+fn cached() -> DocumentBuf {
+    DocumentBuf::new().with("isCached", false)
+}
+
+trait WithTree {
+    fn with_tree(self, tree: DocumentBuf) -> Self;
+}
+
+impl WithTree for DocumentBuf {
+    fn with_tree(mut self, tree: DocumentBuf) -> Self {
+        self.extend(tree.as_ref());
+        self
+    }
+}
+
+fn stage(name: &str) -> DocumentBuf {
+    DocumentBuf::new().with("stage", name)
+}
+
+fn missing_collection() -> DocumentBuf {
+    stage("EOF").with("type", "nonExistentNamespace")
+}
+
+fn with_input(mut stage: DocumentBuf, input: DocumentBuf) -> DocumentBuf {
+    stage.append("inputStage", &input);
+    stage
+}
+
+/// The whole tree; an `$or` at the top is planned branch by branch, which MongoDB shows as a stage.
+fn whole(query: &FindQuery, plan: &Plan, detail: Detail<'_>) -> DocumentBuf {
+    let root: &dyn Stage = plan.parts().root.as_ref();
+    let tree = tree(query, root, detail);
+    let is_or = matches!(query.filter.root(), Expression::Or(_)) && query.hint.is_none();
+    if !is_or || !any_stage(query, root, &|name| matches!(name, "OR" | "COLLSCAN")) {
+        return tree;
+    }
+    let top = match detail {
+        Detail::Plan => stage("SUBPLAN"),
+        Detail::Run(execution) => counters(stage("SUBPLAN"), execution.stage_statistics(root.number())),
+    };
+    with_input(top, tree)
+}
+
+fn any_stage(query: &FindQuery, root: &dyn Stage, is_sought: &impl Fn(&str) -> bool) -> bool {
+    is_sought(root.name(query)) || root.inputs().into_iter().any(|input| any_stage(query, input, is_sought))
+}
+
+fn tree(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>) -> DocumentBuf {
+    let mut described = described(query, root, detail);
+    let inputs: Vec<DocumentBuf> = root.inputs().into_iter().map(|input| tree(query, input, detail)).collect();
+    match inputs.as_slice() {
+        [] => {}
+        [only] if root.name(query) != "OR" => {
+            described.append("inputStage", only);
+        }
+        several => {
+            described.append("inputStages", &several.iter().collect::<ArrayBuf>());
+        }
+    }
+    described
+}
+
+fn described(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>) -> DocumentBuf {
+    let mut described = stage(root.name(query));
+    match detail {
+        Detail::Plan => root.describe(query, &mut described),
+        Detail::Run(execution) => {
+            let statistics = execution.stage_statistics(root.number());
+            described = counters(described, statistics);
+            root.describe(query, &mut described);
+            root.describe_run(statistics, &mut described);
+        }
+    }
+    described
+}
+
+/// Adds the counters that every stage has.
+fn counters(stage: DocumentBuf, statistics: &StageStatistics) -> DocumentBuf {
+    let works = statistics.advanced + statistics.rejected + u64::from(statistics.is_at_end);
+    stage
+        .with("nReturned", statistics.advanced as i32)
+        .with("executionTimeMillisEstimate", 0_i32)
+        .with("works", works as i32)
+        .with("advanced", statistics.advanced as i32)
+        .with("needTime", statistics.rejected as i32)
+        .with("needYield", 0_i32)
+        .with("saveState", 0_i32)
+        .with("restoreState", 0_i32)
+        .with("isEOF", i32::from(statistics.is_at_end))
+}
+
+/// What a count reads: keys alone where they decide the filter.
+fn counted_tree(query: &FindQuery, plan: &Plan, detail: Detail<'_>) -> DocumentBuf {
+    let root = plan.parts().root.as_ref();
+    let Some(keys) = root.decided_by_keys() else { return whole(query, plan, detail) };
+    match keys.as_index_scan() {
+        Some(scan) if scan.is_one_range() => count_scan(scan, detail),
+        _ => tree(query, keys, detail),
+    }
+}
+
+fn count_scan(scan: &IndexScan, detail: Detail<'_>) -> DocumentBuf {
+    let mut described = stage("COUNT_SCAN");
+    if let Detail::Run(execution) = detail {
+        let statistics = execution.stage_statistics(scan.number());
+        described = counters(described, statistics);
+        described.append("keysExamined", statistics.keys_examined as i32);
+    }
+    describe_properties(scan.bounds(), &mut described);
+    describe_count_bounds(scan.bounds(), &mut described);
+    described
+}

@@ -1,0 +1,59 @@
+//! `$expr` in filters: aggregation expressions as the matcher's predicates.
+
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_errors::Result;
+use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
+use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
+use std::sync::Arc;
+
+/// What expressions in one command see beside the document: the variables of `let` and the time.
+#[derive(Debug, Default)]
+pub struct QueryScope {
+    /// Defined by the command's `let`.
+    pub variables: Variables,
+    /// `$$NOW`, in milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+impl QueryScope {
+    /// The scope that expressions are parsed in.
+    pub fn parse_scope(&self) -> ParseScope {
+        ParseScope::new(&self.variables)
+    }
+
+    /// The context for evaluating over `document`.
+    pub fn context<'a>(&'a self, document: DocumentRef<'a>) -> EvaluationContext<'a> {
+        EvaluationContext::new(document, &self.variables, self.now_ms)
+    }
+}
+
+/// Parses a filter that may hold `$expr`.
+/// # Errors
+/// As [`Filter::parse_with`], and those of the expressions.
+pub fn parse_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<Filter> {
+    Filter::parse_with(filter, &ExprInFilter { scope: Arc::clone(scope) })
+}
+
+/// Compiles the operands of `$expr`.
+pub struct ExprInFilter {
+    /// What the expressions see.
+    pub scope: Arc<QueryScope>,
+}
+
+struct Predicate {
+    expression: Expression,
+    scope: Arc<QueryScope>,
+}
+
+impl ExprCompiler for ExprInFilter {
+    fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
+        let expression = Expression::parse(expression, &self.scope.parse_scope())?;
+        Ok(Arc::new(Predicate { expression, scope: Arc::clone(&self.scope) }))
+    }
+}
+
+impl ExprPredicate for Predicate {
+    fn matches(&self, document: DocumentRef<'_>) -> Result<bool> {
+        Ok(self.expression.evaluate(&self.scope.context(document))?.is_true())
+    }
+}

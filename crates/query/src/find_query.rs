@@ -1,0 +1,211 @@
+//! What a find asks for, parsed: the planner's input.
+
+use crate::expr_filter::{QueryScope, parse_filter};
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::projection::{ElementPredicate, ProjectionKind};
+use bunko_expression::{Projection, SortPattern};
+use bunko_matcher::{ElementFilter, Filter};
+use bunko_store::Direction;
+use std::sync::Arc;
+
+/// The index, or the order, that a query is told to use.
+#[derive(Clone, Debug)]
+pub enum Hint {
+    /// The index of that name.
+    Name(String),
+    /// The index with exactly that key pattern.
+    KeyPattern(DocumentBuf),
+    /// No index: a scan of the collection in that direction.
+    Natural(Direction),
+}
+
+impl Hint {
+    /// Reads `hint`; an empty document is none.
+    /// # Errors
+    /// `FailedToParse` for another type than string or document, `BadValue` for a bad `$natural`.
+    pub fn parse(value: ValueRef<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::String(name) => Ok(Some(Self::Name(name.to_owned()))),
+            ValueRef::Document(pattern) => match pattern.first() {
+                None => Ok(None),
+                Some(first) if first.name == "$natural" => Ok(Some(Self::Natural(natural_direction(first.value)?))),
+                Some(_) => Ok(Some(Self::KeyPattern(pattern.to_owned()))),
+            },
+            _ => Err(Failure::failed_to_parse("Hint must be a string or an object")),
+        }
+    }
+}
+
+fn natural_direction(value: ValueRef<'_>) -> Result<Direction> {
+    match number::as_i64_exact(value) {
+        Some(1) => Ok(Direction::Forward),
+        Some(-1) => Ok(Direction::Backward),
+        _ => Err(Failure::bad_value("$natural sort cannot be set to a value other than -1 or 1.")),
+    }
+}
+
+/// A find, parsed. Whoever parses the command fills it in; the planner only reads it.
+pub struct FindQuery {
+    /// Which documents.
+    pub filter: Filter,
+    /// The filter as it was sent.
+    pub filter_document: DocumentBuf,
+    /// In which order; none for whatever order the plan yields.
+    pub sort: Option<SortPattern>,
+    /// What of each document; none for all.
+    pub projection: Option<Projection>,
+    /// The projection as it was sent, for explain.
+    pub projection_document: DocumentBuf,
+    /// How many of the first documents to leave out.
+    pub skip: u64,
+    /// How many documents at most; none for all.
+    pub limit: Option<u64>,
+    /// What to use.
+    pub hint: Option<Hint>,
+    /// What expressions in filter and projection see.
+    pub scope: Arc<QueryScope>,
+}
+
+impl FindQuery {
+    /// A query for the documents that match `filter`, all of them and whole.
+    /// # Errors
+    /// As [`parse_filter`].
+    pub fn new(filter: DocumentRef<'_>, scope: Arc<QueryScope>) -> Result<Self> {
+        Ok(Self {
+            filter: parse_filter(filter, &scope)?,
+            filter_document: filter.to_owned(),
+            sort: None,
+            projection: None,
+            projection_document: DocumentBuf::new(),
+            skip: 0,
+            limit: None,
+            hint: None,
+            scope,
+        })
+    }
+
+    /// Takes `sort`; an empty one is none, and `{$natural: 1}` is a hint.
+    /// # Errors
+    /// As [`SortPattern::parse`]; `BadValue` for `$natural` with another field or a contrary hint.
+    pub fn set_sort(&mut self, sort: DocumentRef<'_>) -> Result<()> {
+        if sort.get("$natural").is_some() {
+            return self.set_natural_sort(sort);
+        }
+        self.sort = if sort.is_empty() { None } else { Some(SortPattern::parse(sort)?) };
+        Ok(())
+    }
+
+    fn set_natural_sort(&mut self, sort: DocumentRef<'_>) -> Result<()> {
+        if sort.count() > 1 {
+            let text = ValueText(ValueRef::Document(sort));
+            return Err(Failure::bad_value(format!("Cannot include '$natural' in compound sort: {text}")));
+        }
+        let direction = natural_direction(sort.get("$natural").unwrap_or(ValueRef::Null))?;
+        if !matches!(self.hint, None | Some(Hint::Natural(_))) {
+            return Err(Failure::bad_value(
+                "Cannot use a $natural sort with a hint other than a $natural hint of the same direction",
+            ));
+        }
+        self.hint = Some(Hint::Natural(direction));
+        Ok(())
+    }
+
+    /// Takes `projection`; an empty one is none.
+    /// # Errors
+    /// As [`Projection::parse`].
+    pub fn set_projection(&mut self, projection: DocumentRef<'_>) -> Result<()> {
+        if projection.is_empty() {
+            return Ok(());
+        }
+        let kind = ProjectionKind::Find(&compile_element);
+        self.projection = Some(Projection::parse(projection, kind, &self.scope.parse_scope())?);
+        self.projection_document = projection.to_owned();
+        Ok(())
+    }
+
+    /// Whether every document matches.
+    pub(crate) fn has_no_filter(&self) -> bool {
+        matches!(self.filter.root(), bunko_matcher::Expression::And(children) if children.is_empty())
+    }
+
+    /// How many documents have to be found to satisfy skip and limit.
+    pub(crate) fn wanted(&self) -> Option<u64> {
+        self.limit.map(|limit| limit.saturating_add(self.skip))
+    }
+}
+
+fn compile_element(condition: DocumentRef<'_>) -> Result<Arc<dyn ElementPredicate>> {
+    Ok(Arc::new(Element(ElementFilter::parse(ValueRef::Document(condition))?)))
+}
+
+struct Element(ElementFilter);
+
+impl ElementPredicate for Element {
+    fn matches(&self, element: ValueRef<'_>) -> bool {
+        self.0.matches(element)
+    }
+}
+
+/// Reads a field such as `skip` or `limit`; fractions are cut off.
+/// # Errors
+/// `TypeMismatch` where it is no number, 51024 where it is negative.
+pub fn parse_count(field: &str, value: ValueRef<'_>) -> Result<u64> {
+    let Some(count) = number::truncate_to_i64(value).filter(|_| value.is_number()) else {
+        return Err(Failure::type_mismatch(format!(
+            "BSON field '{field}' is the wrong type '{}', expected types '[long, int, decimal, double]'",
+            value.kind().alias()
+        )));
+    };
+    u64::try_from(count).map_err(|_| {
+        let message = format!("BSON field '{field}' value must be >= 0, actual value '{count}'");
+        Failure::new(ErrorCode(51024), message)
+    })
+}
+
+/// Reads `limit`, in which 0 means none.
+/// # Errors
+/// As [`parse_count`].
+pub fn parse_limit(value: ValueRef<'_>) -> Result<Option<u64>> {
+    Ok(Some(parse_count("limit", value)?).filter(|limit| *limit > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query() -> FindQuery {
+        FindQuery::new(DocumentRef::EMPTY, Arc::default()).expect("a filter")
+    }
+
+    #[test]
+    fn natural_order_is_a_hint() {
+        let mut find = query();
+        find.set_sort(DocumentBuf::new().with("$natural", -1.0).as_ref()).expect("a sort");
+        assert!(matches!(find.hint, Some(Hint::Natural(Direction::Backward))) && find.sort.is_none());
+        assert!(find.set_sort(DocumentBuf::new().with("$natural", 1).with("a", 1).as_ref()).is_err());
+        assert!(find.set_sort(DocumentBuf::new().with("$natural", 2).as_ref()).is_err());
+        find.hint = Some(Hint::Name("a_1".into()));
+        assert!(find.set_sort(DocumentBuf::new().with("$natural", 1).as_ref()).is_err());
+        find.set_sort(DocumentRef::EMPTY).expect("no sort");
+        assert!(find.sort.is_none());
+    }
+
+    #[test]
+    fn counts_are_numbers_from_zero() {
+        assert_eq!(parse_count("skip", ValueRef::Double(2.9)).expect("a number"), 2);
+        assert_eq!(parse_count("skip", ValueRef::Int64(-1)).expect_err("negative").code(), ErrorCode(51024));
+        assert_eq!(parse_count("skip", ValueRef::Null).expect_err("null").code(), ErrorCode::TYPE_MISMATCH);
+        assert_eq!(parse_limit(ValueRef::Int32(0)).expect("a number"), None);
+    }
+
+    #[test]
+    fn hints_are_names_patterns_or_natural() {
+        assert!(matches!(Hint::parse(ValueRef::String("a_1")), Ok(Some(Hint::Name(_)))));
+        let pattern = DocumentBuf::new().with("a", 1);
+        assert!(matches!(Hint::parse(ValueRef::Document(pattern.as_ref())), Ok(Some(Hint::KeyPattern(_)))));
+        assert!(matches!(Hint::parse(ValueRef::Document(DocumentRef::EMPTY)), Ok(None)));
+        assert!(Hint::parse(ValueRef::Int32(1)).is_err());
+    }
+}

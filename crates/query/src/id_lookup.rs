@@ -1,0 +1,55 @@
+//! The shortest way to one document: `{_id: value}`, without a plan.
+
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_catalog::{Collection, from_storage};
+use bunko_errors::Result;
+use bunko_store::RecordId;
+
+/// The `_id` that a filter asks for, where it asks for nothing else and by plain equality.
+///
+/// Arrays, null and regexes mean more than equality, documents that start with `$` are operators: those take the long
+/// way. Needs no parsed filter.
+pub fn id_lookup(filter: DocumentRef<'_>) -> Option<ValueRef<'_>> {
+    let mut elements = filter.iter();
+    let element = elements.next().filter(|element| element.name == "_id")?;
+    (elements.next().is_none() && is_plain_id(element.value)).then_some(element.value)
+}
+
+/// Whether equality with this value is a lookup of one key.
+pub(crate) fn is_plain_id(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Array(_) | ValueRef::Null | ValueRef::Undefined | ValueRef::Regex { .. } => false,
+        ValueRef::Document(document) => !document.first().is_some_and(|first| first.name.starts_with('$')),
+        _ => true,
+    }
+}
+
+/// Reads the document with that `_id`, as of now, into `into` (cleared first).
+/// # Errors
+/// Only storage errors.
+pub fn fetch_by_id(collection: &Collection, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
+    let Some(record) = collection.find_id(id)? else { return Ok(None) };
+    let latest = collection.store().latest();
+    // Gone since the key was read: then it is not there now.
+    let location = latest.record(collection.records(), record, into).map_err(from_storage)?;
+    Ok(location.map(|_| record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentBuf;
+
+    #[test]
+    fn only_plain_equality_on_id_alone_is_a_lookup() {
+        let with = |value: ValueRef<'_>| DocumentBuf::new().with("_id", value);
+        assert!(id_lookup(with(ValueRef::Int32(5)).as_ref()).is_some());
+        assert!(id_lookup(with(ValueRef::Document(DocumentRef::EMPTY)).as_ref()).is_some());
+        assert!(id_lookup(with(ValueRef::Null).as_ref()).is_none());
+        let operator = DocumentBuf::new().with("$gt", 5);
+        assert!(id_lookup(with(ValueRef::Document(operator.as_ref())).as_ref()).is_none());
+        assert!(id_lookup(with(ValueRef::Int32(5)).with("a", 1).as_ref()).is_none());
+        assert!(id_lookup(DocumentBuf::new().with("a", 1).as_ref()).is_none());
+        assert!(id_lookup(DocumentRef::EMPTY).is_none());
+    }
+}

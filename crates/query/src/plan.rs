@@ -1,0 +1,103 @@
+//! A plan: which stages run in which order, ready to be opened on a snapshot, again and again.
+
+use crate::execution::Execution;
+use crate::find_query::FindQuery;
+use crate::planner::{self, multikey_bits};
+use crate::stages::DocumentStage;
+use bunko_catalog::{Collection, Index};
+use bunko_errors::Result;
+use bunko_store::Snapshot;
+use std::sync::Arc;
+
+/// Beyond that many documents a walk may take long.
+const LONG_DOCUMENTS: u64 = 2_000;
+
+/// How to answer one query. Cheap to clone.
+#[derive(Clone)]
+pub struct Plan {
+    parts: Arc<Parts>,
+}
+
+pub(crate) struct Parts {
+    pub collection: Arc<Collection>,
+    pub query: Arc<FindQuery>,
+    pub root: Box<dyn DocumentStage>,
+    /// Number of stages; their numbers are below it.
+    pub stages: usize,
+    pub used: Vec<UsedIndex>,
+}
+
+/// An index that the plan relies on, and what it relied on.
+pub(crate) struct UsedIndex {
+    pub index: Arc<Index>,
+    /// Bits of fields with several keys; more of them make the plan wrong.
+    pub multikey: u64,
+}
+
+/// How much a stage may have to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// A known number of lookups.
+    Lookups(u64),
+    /// Documents are found as soon as they are asked for.
+    Steady,
+    /// Many may have to be looked at before one is found.
+    Searching,
+}
+
+impl Plan {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self { parts: Arc::new(parts) }
+    }
+
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// The query that was planned.
+    pub fn query(&self) -> &Arc<FindQuery> {
+        &self.parts.query
+    }
+
+    /// The collection that was planned for.
+    pub fn collection(&self) -> &Arc<Collection> {
+        &self.parts.collection
+    }
+
+    /// Starts the plan on a snapshot. Where an index has been dropped or has met its first array since the planning,
+    /// the query is planned again, on a newer snapshot.
+    /// # Errors
+    /// As [`crate::plan`], when it has to plan again.
+    pub fn open(&self, snapshot: Snapshot) -> Result<Execution> {
+        let mut plan = self.clone();
+        let mut snapshot = snapshot;
+        while !plan.holds() {
+            plan = planner::plan(&plan.parts.collection, Arc::clone(&plan.parts.query))?;
+            // An index may have been finished after the old snapshot was taken.
+            snapshot = plan.parts.collection.snapshot();
+        }
+        Ok(Execution::new(plan, snapshot))
+    }
+
+    /// Whether the plan's indexes still are what it took them for.
+    fn holds(&self) -> bool {
+        let indexes = self.parts.collection.indexes();
+        self.parts.used.iter().all(|used| {
+            indexes.iter().any(|index| Arc::ptr_eq(index, &used.index))
+                && multikey_bits(&used.index) & !used.multikey == 0
+        })
+    }
+
+    /// Whether running the plan may take long, so that it should not run where others wait for it: a scan of a
+    /// collection or of a range of keys, or a sort, of more than some 2,000 documents.
+    pub fn is_long(&self, collection: &Collection) -> bool {
+        if collection.count() <= LONG_DOCUMENTS {
+            return false;
+        }
+        match self.parts.root.effort() {
+            Effort::Lookups(count) => count > LONG_DOCUMENTS,
+            Effort::Steady => self.parts.query.wanted().is_none_or(|wanted| wanted > LONG_DOCUMENTS),
+            Effort::Searching => true,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Choosing one of the indexes that can serve a query.
+//!
+//! By rules, not by trial: more leading fields bound to single values win, then a range behind them, then an order
+//! that spares a sort, then more checks on the keys alone, then fewer fields. MongoDB runs the candidates against each
+//! other for a while instead and remembers the winner; where data is skewed, its choice may be better than this one.
+
+use super::index_bounds::IndexBounds;
+use super::intervals::Intervals;
+use super::sort_order::scan_direction;
+use bunko_catalog::Index;
+use bunko_expression::SortPattern;
+use bunko_matcher::Expression;
+use bunko_store::Direction;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// A way to use an index.
+pub(crate) struct Candidate {
+    pub bounds: IndexBounds,
+    /// The direction that yields the sort's order; `None` where no sort is asked for or the order is another.
+    pub sorted: Option<Direction>,
+}
+
+impl Candidate {
+    pub fn new(index: &Arc<Index>, predicates: &[Expression], sort: Option<&SortPattern>) -> Self {
+        let bounds = IndexBounds::derive(index, predicates);
+        let sorted = sort.and_then(|sort| scan_direction(&bounds, sort));
+        Self { bounds, sorted }
+    }
+
+    /// Greater is better; see the module's text.
+    fn score(&self) -> impl Ord + use<> {
+        let bounds = &self.bounds;
+        let points = bounds.leading_points();
+        let has_range = bounds.fields.get(points).is_some_and(|intervals| !intervals.is_full());
+        let checks = bounds.fields.iter().skip(points + 1).filter(|intervals| !intervals.is_full()).count();
+        let single_points = bounds.fields.iter().take_while(|field| Intervals::is_single_point(field)).count();
+        (
+            bounds.is_unique_lookup(),
+            points,
+            has_range,
+            self.sorted.is_some(),
+            checks,
+            single_points,
+            Reverse(bounds.fields.len()),
+        )
+    }
+
+    /// Whether it is better than looking at every document.
+    fn is_useful(&self) -> bool {
+        self.bounds.is_narrowed() || self.sorted.is_some()
+    }
+}
+
+/// The best index for documents that satisfy all of `predicates`; `None` where none helps. Of equals the oldest wins.
+pub(crate) fn best(indexes: &[Arc<Index>], predicates: &[Expression], sort: Option<&SortPattern>) -> Option<Candidate> {
+    indexes
+        .iter()
+        .rev()
+        .map(|index| Candidate::new(index, predicates, sort))
+        .filter(Candidate::is_useful)
+        .max_by(|a, b| a.score().cmp(&b.score()))
+}
+

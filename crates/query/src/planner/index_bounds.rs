@@ -1,0 +1,219 @@
+//! The part of one index that a filter needs: intervals for each field, and the ranges of keys that hold them.
+
+use super::intervals::{Edge, Interval, Intervals};
+use super::predicates::{Bounds, Exactness, Keys, bounds};
+use bunko_bson::Value;
+use bunko_bson::key_string::{self, Direction, MAX_BYTE};
+use bunko_catalog::Index;
+use bunko_matcher::Expression;
+use std::sync::Arc;
+
+/// Most ranges that the points of several fields may multiply to; later fields are then checked key by key.
+const RANGES_MAX: usize = 10_000;
+
+/// What of an index has to be scanned.
+#[derive(Clone)]
+pub(crate) struct IndexBounds {
+    pub index: Arc<Index>,
+    /// For each field of the index the values that matter, ascending whatever the field's direction.
+    pub fields: Vec<Intervals>,
+    /// Bits of the index's fields that may have several keys, as of the planning.
+    pub multikey: u64,
+    /// Positions of the predicates that hold for every key within the bounds.
+    pub decided: Vec<usize>,
+}
+
+/// Keys to read, and what to check of each.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyRanges {
+    /// In order of the keys.
+    pub ranges: Vec<ScanRange>,
+    /// Positions of fields whose values the ranges alone do not narrow down.
+    pub checked: Vec<usize>,
+}
+
+/// A stretch of an index.
+#[derive(Clone, Debug)]
+pub(crate) enum ScanRange {
+    /// One key of a unique index.
+    Key(Vec<u8>),
+    /// From `start` up to but not including `end`.
+    Between { start: Vec<u8>, end: Vec<u8> },
+}
+
+/// The bits of an index's fields that may have several keys.
+pub(crate) fn multikey_bits(index: &Index) -> u64 {
+    (0..index.fields.len()).filter(|&position| index.is_multikey_at(position)).fold(0, |bits, bit| bits | 1 << bit)
+}
+
+/// Whether a path names an array index, in which the index's keys and the filter see different values.
+fn names_array_index(path: &str) -> bool {
+    path.split('.').any(|component| component.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+impl IndexBounds {
+    /// All of an index.
+    pub fn full(index: &Arc<Index>) -> Self {
+        Self {
+            index: Arc::clone(index),
+            fields: index.fields.iter().map(|_| Intervals::full()).collect(),
+            multikey: multikey_bits(index),
+            decided: Vec::new(),
+        }
+    }
+
+    /// What documents that satisfy all of `predicates` have in the index.
+    pub fn derive(index: &Arc<Index>, predicates: &[Expression]) -> Self {
+        let mut this = Self::full(index);
+        for position in 0..index.fields.len() {
+            let path = &index.fields[position].path;
+            if names_array_index(path) || this.shares_array_with_bounded_field(position) {
+                continue;
+            }
+            let keys = if this.is_multikey_at(position) { Keys::Several } else { Keys::One };
+            let found: Vec<(usize, Bounds)> = predicates
+                .iter()
+                .enumerate()
+                .filter_map(|(number, predicate)| Some((number, bounds(predicate, path, keys)?)))
+                .collect();
+            match keys {
+                Keys::One => this.narrow_by_all(position, found),
+                Keys::Several => this.narrow_by_tightest(position, found),
+            }
+        }
+        this
+    }
+
+    fn narrow_by_all(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
+        for (number, bounds) in found {
+            self.fields[position] = self.fields[position].intersection(&bounds.intervals);
+            if bounds.exactness == Exactness::Exact {
+                self.decided.push(number);
+            }
+        }
+    }
+
+    /// Two predicates may be satisfied by two elements of an array: only one of them can choose the keys.
+    fn narrow_by_tightest(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
+        let Some((number, tightest)) = found.into_iter().min_by_key(|(_, bounds)| bounds.looseness()) else { return };
+        // Fields below one array have keys in common, in which arrays inside arrays may be opened.
+        if tightest.exactness == Exactness::Exact && self.multikey.count_ones() == 1 {
+            self.decided.push(number);
+        }
+        self.fields[position] = tightest.intervals;
+    }
+
+    /// Whether an earlier field with bounds may lead through the same array: then the two predicates may be satisfied
+    /// by different elements, whose values stand in different keys.
+    fn shares_array_with_bounded_field(&self, position: usize) -> bool {
+        let root = |position: usize| self.index.fields[position].path.split('.').next();
+        self.is_multikey_at(position)
+            && (0..position).any(|earlier| {
+                self.is_multikey_at(earlier) && root(earlier) == root(position) && !self.fields[earlier].is_full()
+            })
+    }
+
+    pub fn is_multikey_at(&self, position: usize) -> bool {
+        self.multikey & (1 << position) != 0
+    }
+
+    /// Whether the bounds are of any use.
+    pub fn is_narrowed(&self) -> bool {
+        !self.fields[0].is_full()
+    }
+
+    /// How many of the first fields are bound to single values.
+    pub fn leading_points(&self) -> usize {
+        self.fields.iter().take_while(|intervals| intervals.is_points()).count()
+    }
+
+    /// Whether at most one key can be found.
+    pub fn is_unique_lookup(&self) -> bool {
+        self.index.is_unique && self.fields.iter().all(Intervals::is_single_point)
+    }
+
+    /// Whether all values of a field are equal within the bounds.
+    pub fn is_constant_at(&self, position: usize) -> bool {
+        self.fields[position].is_single_point()
+    }
+
+    /// Whether the path of a field is one whose values in the index order documents as a sort does.
+    pub fn sorts_at(&self, position: usize) -> bool {
+        !self.is_multikey_at(position) && !names_array_index(&self.index.fields[position].path)
+    }
+
+    /// The ranges of keys that hold the bounds.
+    pub fn key_ranges(&self) -> KeyRanges {
+        let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
+        for (position, intervals) in self.fields.iter().enumerate() {
+            let direction = self.index.fields[position].direction;
+            if position > 0 && prefixes.len() * intervals.as_slice().len() > RANGES_MAX {
+                return self.ranges_of_prefixes(prefixes, position);
+            }
+            if !intervals.is_points() {
+                let ranges = product(&prefixes, intervals, direction, |prefix, interval| {
+                    between(prefix, interval, direction)
+                });
+                return KeyRanges { ranges, checked: self.checked_from(position + 1) };
+            }
+            prefixes = product(&prefixes, intervals, direction, |prefix, interval| {
+                extended(prefix, &interval.start, direction)
+            });
+        }
+        if self.index.is_unique {
+            return KeyRanges { ranges: prefixes.into_iter().map(ScanRange::Key).collect(), checked: Vec::new() };
+        }
+        self.ranges_of_prefixes(prefixes, self.fields.len())
+    }
+
+    fn ranges_of_prefixes(&self, prefixes: Vec<Vec<u8>>, first_checked: usize) -> KeyRanges {
+        let all_behind = |prefix: Vec<u8>| ScanRange::Between { end: past(prefix.clone()), start: prefix };
+        KeyRanges { ranges: prefixes.into_iter().map(all_behind).collect(), checked: self.checked_from(first_checked) }
+    }
+
+    fn checked_from(&self, position: usize) -> Vec<usize> {
+        (position..self.fields.len()).filter(|&position| !self.fields[position].is_full()).collect()
+    }
+}
+
+/// Each prefix with each interval, in the order of their keys.
+fn product<T>(
+    prefixes: &[Vec<u8>],
+    intervals: &Intervals,
+    direction: Direction,
+    make: impl Fn(&[u8], &Interval) -> T,
+) -> Vec<T> {
+    let intervals = intervals.as_slice();
+    let mut made = Vec::with_capacity(prefixes.len() * intervals.len());
+    for prefix in prefixes {
+        match direction {
+            Direction::Ascending => made.extend(intervals.iter().map(|interval| make(prefix, interval))),
+            Direction::Descending => made.extend(intervals.iter().rev().map(|interval| make(prefix, interval))),
+        }
+    }
+    made
+}
+
+fn extended(prefix: &[u8], value: &Value, direction: Direction) -> Vec<u8> {
+    let mut key = prefix.to_vec();
+    key_string::append(&mut key, value.as_ref(), direction);
+    key
+}
+
+/// Behind all keys that start with `prefix`.
+fn past(mut prefix: Vec<u8>) -> Vec<u8> {
+    prefix.push(MAX_BYTE);
+    prefix
+}
+
+fn between(prefix: &[u8], interval: &Interval, direction: Direction) -> ScanRange {
+    let (first, first_edge, last, last_edge) = match direction {
+        Direction::Ascending => (&interval.start, interval.start_edge, &interval.end, interval.end_edge),
+        Direction::Descending => (&interval.end, interval.end_edge, &interval.start, interval.start_edge),
+    };
+    let (first, last) = (extended(prefix, first, direction), extended(prefix, last, direction));
+    ScanRange::Between {
+        start: if first_edge == Edge::Inclusive { first } else { past(first) },
+        end: if last_edge == Edge::Inclusive { past(last) } else { last },
+    }
+}

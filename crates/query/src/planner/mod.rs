@@ -1,0 +1,220 @@
+//! From a query to a plan, by rules and without statistics.
+//!
+//! `{_id: value}` is looked up; else the best index by [`choose`]'s rules is scanned, or one index for each branch of
+//! an `$or`, or the whole collection. The filter is evaluated after the fetch unless the keys alone decide it.
+
+mod choose;
+mod index_bounds;
+mod intervals;
+mod or_plan;
+mod predicates;
+mod sort_order;
+
+pub(crate) use index_bounds::{IndexBounds, ScanRange, multikey_bits};
+pub(crate) use intervals::{Edge, Interval, Intervals};
+
+use crate::find_query::{FindQuery, Hint};
+use crate::id_lookup::is_plain_id;
+use crate::plan::{Parts, Plan, UsedIndex};
+use crate::stages::{
+    CollectionScan, DocumentStage, Eof, Express, Fetch, IndexScan, Limit, OrScan, ProjectionStage, RecordStage,
+    Residual, Skip, Sort, StageNumber,
+};
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentRef, Value, ValueRef, order};
+use bunko_catalog::{Collection, Index};
+use bunko_errors::{Failure, Result};
+use bunko_matcher::{Comparison, Expression};
+use bunko_store::Direction;
+use choose::Candidate;
+use std::sync::Arc;
+
+/// Plans a query over a collection.
+/// # Errors
+/// `BadValue` for a hint that names no usable index.
+pub fn plan(collection: &Arc<Collection>, query: impl Into<Arc<FindQuery>>) -> Result<Plan> {
+    let query = query.into();
+    let mut builder = Builder { collection, query: &query, stages: 0, used: Vec::new() };
+    let root = builder.root()?;
+    let (stages, used) = (builder.stages, builder.used);
+    Ok(Plan::new(Parts { collection: Arc::clone(collection), query, root, stages, used }))
+}
+
+/// The expressions that all have to match.
+fn predicates_of(expression: &Expression) -> &[Expression] {
+    match expression {
+        Expression::And(children) => children,
+        other => std::slice::from_ref(other),
+    }
+}
+
+/// Documents, and whether they come in the order that the query asks for.
+struct Found {
+    stage: Box<dyn DocumentStage>,
+    order: Order,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    AsAsked,
+    Any,
+}
+
+/// Builds one plan, bottom up; stages are numbered as they are made.
+struct Builder<'q> {
+    collection: &'q Arc<Collection>,
+    query: &'q FindQuery,
+    stages: usize,
+    used: Vec<UsedIndex>,
+}
+
+impl Builder<'_> {
+    fn number(&mut self) -> StageNumber {
+        self.stages += 1;
+        StageNumber(self.stages - 1)
+    }
+
+    fn root(&mut self) -> Result<Box<dyn DocumentStage>> {
+        let Found { mut stage, order } = self.found()?;
+        let query = self.query;
+        let mut limit = query.limit;
+        if let (Some(_), Order::Any) = (&query.sort, order) {
+            stage = Box::new(Sort { number: self.number(), limit: query.wanted(), input: stage });
+            // The sort yields no more than that.
+            limit = None;
+        }
+        if query.skip > 0 {
+            stage = Box::new(Skip { number: self.number(), count: query.skip, input: stage });
+        }
+        if query.projection.is_some() {
+            stage = Box::new(ProjectionStage { number: self.number(), input: stage });
+        }
+        if let Some(limit) = limit {
+            stage = Box::new(Limit { number: self.number(), count: limit, input: stage });
+        }
+        Ok(stage)
+    }
+
+    /// All that matches, before sort, skip and limit.
+    fn found(&mut self) -> Result<Found> {
+        let root = self.query.filter.root();
+        if is_never(root) {
+            return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
+        }
+        match &self.query.hint {
+            None => {}
+            Some(Hint::Natural(direction)) => return Ok(self.collection_scan(*direction)),
+            Some(hint) => {
+                let index = self.hinted(hint)?;
+                let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref());
+                return Ok(self.index_scan(candidate));
+            }
+        }
+        if let Some(id) = looked_up_id(root) {
+            return Ok(self.express(id));
+        }
+        let indexes = self.collection.ready_indexes();
+        let best = choose::best(&indexes, predicates_of(root), self.query.sort.as_ref());
+        let (narrowing, sorting): (Vec<_>, Vec<_>) = best.into_iter().partition(|best| best.bounds.is_narrowed());
+        if let Some(best) = narrowing.into_iter().next() {
+            return Ok(self.index_scan(best));
+        }
+        let alternatives = predicates_of(root).iter().find_map(|predicate| match predicate {
+            Expression::Or(alternatives) => or_plan::branches(&indexes, alternatives),
+            _ => None,
+        });
+        match (alternatives, sorting.into_iter().next()) {
+            (Some(alternatives), _) => Ok(self.or_scan(alternatives)),
+            (None, Some(sorting)) => Ok(self.index_scan(sorting)),
+            (None, None) => Ok(self.collection_scan(Direction::Forward)),
+        }
+    }
+
+    fn collection_scan(&mut self, direction: Direction) -> Found {
+        let residual = if self.query.has_no_filter() { Residual::none() } else { Residual::whole() };
+        let stage = CollectionScan { number: self.number(), direction, residual };
+        Found { stage: Box::new(stage), order: Order::Any }
+    }
+
+    fn express(&mut self, id: &Value) -> Found {
+        let index = self.collection.id_index();
+        self.note(&index, 0);
+        Found { stage: Box::new(Express::new(self.number(), index, id)), order: Order::AsAsked }
+    }
+
+    fn index_scan(&mut self, candidate: Candidate) -> Found {
+        let predicates = predicates_of(self.query.filter.root());
+        let residual = Residual::without(&candidate.bounds.decided, predicates.len());
+        let scan = self.scan(candidate.bounds, candidate.sorted.unwrap_or(Direction::Forward));
+        let order = if candidate.sorted.is_some() { Order::AsAsked } else { Order::Any };
+        self.fetch(Box::new(scan), residual, order)
+    }
+
+    fn or_scan(&mut self, or: or_plan::OrBounds) -> Found {
+        let is_all = matches!(self.query.filter.root(), Expression::Or(_));
+        let residual = if is_all && or.is_decided { Residual::none() } else { Residual::whole() };
+        let branches = or.branches.into_iter().map(|bounds| self.scan(bounds, Direction::Forward)).collect();
+        let or = OrScan { number: self.number(), branches };
+        self.fetch(Box::new(or), residual, Order::Any)
+    }
+
+    fn scan(&mut self, bounds: IndexBounds, direction: Direction) -> IndexScan {
+        self.note(&bounds.index, bounds.multikey);
+        IndexScan::new(self.number(), bounds, direction)
+    }
+
+    fn fetch(&mut self, input: Box<dyn RecordStage>, residual: Residual, order: Order) -> Found {
+        Found { stage: Box::new(Fetch { number: self.number(), residual, input }), order }
+    }
+
+    fn note(&mut self, index: &Arc<Index>, multikey: u64) {
+        index.note_use();
+        self.used.push(UsedIndex { index: Arc::clone(index), multikey });
+    }
+
+    fn hinted(&self, hint: &Hint) -> Result<Arc<Index>> {
+        let is_meant = |index: &Arc<Index>| match hint {
+            Hint::Name(name) => index.name == *name,
+            Hint::KeyPattern(pattern) => order::compare_documents(index.key_pattern(), pattern.as_ref()).is_eq(),
+            Hint::Natural(_) => false,
+        };
+        self.collection.ready_indexes().into_iter().find(is_meant).ok_or_else(|| self.bad_hint())
+    }
+
+    fn bad_hint(&self) -> Failure {
+        let text = |document: DocumentRef<'_>| ValueText(ValueRef::Document(document)).to_string();
+        let query = self.query;
+        let sort = query.sort.as_ref().map(crate::explain::sort_document).unwrap_or_default();
+        Failure::bad_value(format!(
+            "error processing query: ns={}Tree: {}\nSort: {}\nProj: {}\n planner returned error :: caused by :: hint \
+             provided does not correspond to an existing index",
+            self.collection.namespace(),
+            text(query.filter.to_document().as_ref()),
+            text(sort.as_ref()),
+            text(query.projection_document.as_ref()),
+        ))
+    }
+}
+
+/// Whether a filter is known to match nothing.
+fn is_never(expression: &Expression) -> bool {
+    match expression {
+        Expression::AlwaysFalse => true,
+        Expression::In { values, regexes, .. } => values.is_empty() && regexes.is_empty(),
+        Expression::And(children) => children.iter().any(is_never),
+        Expression::Or(children) => !children.is_empty() && children.iter().all(is_never),
+        _ => false,
+    }
+}
+
+/// The `_id` that the filter asks for, if it asks for nothing else.
+fn looked_up_id(expression: &Expression) -> Option<&Value> {
+    match expression {
+        Expression::Compare { path, op: Comparison::Eq, value }
+            if path.as_str() == "_id" && is_plain_id(value.as_ref()) =>
+        {
+            Some(value)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,28 @@
+//! `$or` over indexes: each branch scans the index that serves it best, and a record counts once.
+
+use super::choose;
+use super::index_bounds::IndexBounds;
+use super::predicates_of;
+use bunko_catalog::Index;
+use bunko_matcher::Expression;
+use std::sync::Arc;
+
+/// The scans that together find what an `$or` matches.
+pub(crate) struct OrBounds {
+    pub branches: Vec<IndexBounds>,
+    /// Whether every key found means a match of the `$or`.
+    pub is_decided: bool,
+}
+
+/// Scans for an `$or` with these alternatives; `None` unless an index narrows each of them down.
+pub(crate) fn branches(indexes: &[Arc<Index>], alternatives: &[Expression]) -> Option<OrBounds> {
+    let mut branches = Vec::with_capacity(alternatives.len());
+    let mut is_decided = true;
+    for alternative in alternatives {
+        let predicates = predicates_of(alternative);
+        let best = choose::best(indexes, predicates, None)?;
+        is_decided &= best.bounds.decided.len() == predicates.len();
+        branches.push(best.bounds);
+    }
+    Some(OrBounds { branches, is_decided })
+}

@@ -1,0 +1,111 @@
+//! COLLSCAN: every document of the collection, in natural order or against it.
+
+use super::{DocumentStage, Documents, Residual, Row, Stage, StageNumber};
+use crate::execution::{Run, StageStatistics};
+use crate::find_query::FindQuery;
+use crate::plan::Effort;
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_catalog::from_storage;
+use bunko_errors::Result;
+use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, View};
+
+/// Walks the record store.
+pub(crate) struct CollectionScan {
+    pub number: StageNumber,
+    pub direction: Direction,
+    pub residual: Residual,
+}
+
+impl Stage for CollectionScan {
+    fn name(&self, _query: &FindQuery) -> &'static str {
+        "COLLSCAN"
+    }
+
+    fn number(&self) -> StageNumber {
+        self.number
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+
+    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+        self.residual.describe(query, facts);
+        facts.append("direction", super::index_scan::direction_name(self.direction));
+    }
+
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
+        facts.append("docsExamined", statistics.docs_examined as i32);
+    }
+
+    fn effort(&self) -> Effort {
+        if self.residual.is_nothing() { Effort::Steady } else { Effort::Searching }
+    }
+}
+
+impl DocumentStage for CollectionScan {
+    fn open(&self, run: &Run) -> Box<dyn Documents> {
+        let cursor = run.snapshot.records(run.collection.records(), RecordRange::ALL, self.direction);
+        if self.residual.is_nothing() {
+            return Box::new(Whole { number: self.number, cursor });
+        }
+        Box::new(Filtered { number: self.number, cursor, matched: Vec::new() })
+    }
+}
+
+/// Lends every document straight from the cursor.
+struct Whole {
+    number: StageNumber,
+    cursor: Box<dyn RecordCursor>,
+}
+
+impl Documents for Whole {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        run.tick()?;
+        let statistics = run.at(self.number);
+        let Some((record, _, bytes)) = self.cursor.next().map_err(from_storage)? else {
+            statistics.is_at_end = true;
+            return Ok(None);
+        };
+        statistics.docs_examined += 1;
+        statistics.advanced += 1;
+        Ok(Some(Row { record, document: DocumentRef::trusted(bytes) }))
+    }
+}
+
+/// Copies what matches, as the cursor's loan ends with each step of the search.
+struct Filtered {
+    number: StageNumber,
+    cursor: Box<dyn RecordCursor>,
+    matched: Vec<u8>,
+}
+
+impl Filtered {
+    fn search(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        loop {
+            run.tick()?;
+            let Some((record, _, bytes)) = self.cursor.next().map_err(from_storage)? else { return Ok(None) };
+            let is_match = run.query.filter.try_matches(DocumentRef::trusted(bytes))?;
+            let statistics = run.at(self.number);
+            statistics.docs_examined += 1;
+            if is_match {
+                self.matched.clear();
+                self.matched.extend_from_slice(bytes);
+                return Ok(Some(record));
+            }
+            statistics.rejected += 1;
+        }
+    }
+}
+
+impl Documents for Filtered {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        let found = self.search(run)?;
+        let statistics = run.at(self.number);
+        match found {
+            Some(_) => statistics.advanced += 1,
+            None => statistics.is_at_end = true,
+        }
+        Ok(found.map(|record| Row { record, document: DocumentRef::trusted(&self.matched) }))
+    }
+}

@@ -1,0 +1,97 @@
+//! FETCH: the documents of records that indexes led to.
+
+use super::{DocumentStage, Documents, RecordStage, Records, Residual, Row, Stage, StageNumber};
+use crate::execution::{Run, StageStatistics};
+use crate::find_query::FindQuery;
+use crate::plan::Effort;
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_catalog::from_storage;
+use bunko_errors::Result;
+use bunko_store::{RecordId, View};
+
+/// Reads documents and drops those that do not match.
+pub(crate) struct Fetch {
+    pub number: StageNumber,
+    pub residual: Residual,
+    pub input: Box<dyn RecordStage>,
+}
+
+impl Stage for Fetch {
+    fn name(&self, _query: &FindQuery) -> &'static str {
+        "FETCH"
+    }
+
+    fn number(&self) -> StageNumber {
+        self.number
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        vec![self.input.as_ref()]
+    }
+
+    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+        self.residual.describe(query, facts);
+    }
+
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
+        facts.append("docsExamined", statistics.docs_examined as i32).append("alreadyHasObj", 0_i32);
+    }
+
+    fn effort(&self) -> Effort {
+        match self.input.effort() {
+            Effort::Steady if !self.residual.is_nothing() => Effort::Searching,
+            effort => effort,
+        }
+    }
+}
+
+impl DocumentStage for Fetch {
+    fn open(&self, run: &Run) -> Box<dyn Documents> {
+        Box::new(Fetching {
+            number: self.number,
+            residual: self.residual.clone(),
+            input: self.input.open(run),
+            document: Vec::new(),
+        })
+    }
+
+    fn decided_by_keys(&self) -> Option<&dyn RecordStage> {
+        self.residual.is_nothing().then_some(self.input.as_ref())
+    }
+}
+
+struct Fetching {
+    number: StageNumber,
+    residual: Residual,
+    input: Box<dyn Records>,
+    document: Vec<u8>,
+}
+
+impl Fetching {
+    fn search(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        let keyspace = run.collection.records();
+        while let Some(record) = self.input.next(run)? {
+            if run.snapshot.record(keyspace, record, &mut self.document).map_err(from_storage)?.is_none() {
+                continue;
+            }
+            run.at(self.number).docs_examined += 1;
+            if self.residual.matches(&run.query, DocumentRef::trusted(&self.document))? {
+                return Ok(Some(record));
+            }
+            run.at(self.number).rejected += 1;
+        }
+        Ok(None)
+    }
+}
+
+impl Documents for Fetching {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        let found = self.search(run)?;
+        let statistics = run.at(self.number);
+        match found {
+            Some(_) => statistics.advanced += 1,
+            None => statistics.is_at_end = true,
+        }
+        Ok(found.map(|record| Row { record, document: DocumentRef::trusted(&self.document) }))
+    }
+}

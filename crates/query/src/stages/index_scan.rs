@@ -1,0 +1,220 @@
+//! IXSCAN: records by the keys of one index that are within bounds.
+
+use super::{RecordStage, Records, Stage, StageNumber};
+use crate::execution::{Run, StageStatistics};
+use crate::explain;
+use crate::find_query::FindQuery;
+use crate::plan::Effort;
+use crate::planner::{IndexBounds, Intervals, ScanRange};
+use bunko_bson::DocumentBuf;
+use bunko_bson::key_string::{self, decode};
+use bunko_catalog::{Index, from_storage};
+use bunko_errors::Result;
+use bunko_store::{Direction, KeyCursor, KeyRange, RecordId, View};
+use std::collections::HashSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Walks ranges of one index.
+pub(crate) struct IndexScan {
+    number: StageNumber,
+    bounds: Arc<IndexBounds>,
+    ranges: Arc<[ScanRange]>,
+    /// Fields whose values have to be compared with the bounds, key by key.
+    checked: Arc<[usize]>,
+    direction: Direction,
+}
+
+/// What explain calls a direction.
+pub(super) fn direction_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Forward => "forward",
+        Direction::Backward => "backward",
+    }
+}
+
+impl IndexScan {
+    pub fn new(number: StageNumber, bounds: IndexBounds, direction: Direction) -> Self {
+        let keys = bounds.key_ranges();
+        Self {
+            number,
+            bounds: Arc::new(bounds),
+            ranges: keys.ranges.into(),
+            checked: keys.checked.into(),
+            direction,
+        }
+    }
+
+    pub fn bounds(&self) -> &IndexBounds {
+        &self.bounds
+    }
+
+    /// Whether all keys within the bounds stand together.
+    pub fn is_one_range(&self) -> bool {
+        self.ranges.len() == 1 && self.checked.is_empty()
+    }
+
+    pub fn open_scan(&self) -> Scan {
+        Scan {
+            number: self.number,
+            bounds: Arc::clone(&self.bounds),
+            ranges: Arc::clone(&self.ranges),
+            next_range: 0,
+            direction: self.direction,
+            cursor: None,
+            check: Check::new(&self.bounds, &self.checked),
+            seen: (self.bounds.multikey != 0).then(HashSet::new),
+        }
+    }
+}
+
+impl Stage for IndexScan {
+    fn name(&self, _query: &FindQuery) -> &'static str {
+        "IXSCAN"
+    }
+
+    fn number(&self) -> StageNumber {
+        self.number
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+
+    fn describe(&self, _query: &FindQuery, facts: &mut DocumentBuf) {
+        explain::describe_index(&self.bounds, self.direction, facts);
+    }
+
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
+        facts
+            .append("keysExamined", statistics.keys_examined as i32)
+            .append("seeks", statistics.seeks as i32)
+            .append("dupsTested", statistics.duplicates_tested as i32)
+            .append("dupsDropped", statistics.duplicates_dropped as i32);
+    }
+
+    fn effort(&self) -> Effort {
+        if self.ranges.iter().all(|range| matches!(range, ScanRange::Key(_))) {
+            return Effort::Lookups(self.ranges.len() as u64);
+        }
+        if self.checked.is_empty() { Effort::Steady } else { Effort::Searching }
+    }
+}
+
+impl RecordStage for IndexScan {
+    fn open(&self, _run: &Run) -> Box<dyn Records> {
+        Box::new(self.open_scan())
+    }
+
+    fn as_index_scan(&self) -> Option<&IndexScan> {
+        Some(self)
+    }
+}
+
+/// The running side.
+pub(crate) struct Scan {
+    number: StageNumber,
+    bounds: Arc<IndexBounds>,
+    ranges: Arc<[ScanRange]>,
+    /// How many ranges have been begun, in the direction of the scan.
+    next_range: usize,
+    direction: Direction,
+    cursor: Option<Box<dyn KeyCursor>>,
+    check: Check,
+    /// Records that were found, where one may have several keys.
+    seen: Option<HashSet<RecordId>>,
+}
+
+/// Compares keys with the bounds that the ranges do not express.
+struct Check {
+    directions: Vec<key_string::Direction>,
+    fields: Vec<(usize, Intervals)>,
+}
+
+impl Check {
+    fn new(bounds: &IndexBounds, checked: &[usize]) -> Self {
+        let last = checked.last().map_or(0, |last| last + 1);
+        Self {
+            directions: bounds.index.fields[..last].iter().map(|field| field.direction).collect(),
+            fields: checked.iter().map(|&position| (position, bounds.fields[position].clone())).collect(),
+        }
+    }
+
+    fn holds(&self, key: &[u8]) -> bool {
+        if self.fields.is_empty() {
+            return true;
+        }
+        // A key that cannot be read is left to the filter.
+        let Some(values) = decode(key, &self.directions) else { return true };
+        self.fields.iter().all(|(position, intervals)| intervals.contains(&values[*position]))
+    }
+}
+
+impl Scan {
+    fn index(&self) -> &Index {
+        &self.bounds.index
+    }
+
+    fn begin_range(&mut self) -> Option<usize> {
+        let begun = self.next_range;
+        if begun == self.ranges.len() {
+            return None;
+        }
+        self.next_range += 1;
+        Some(if self.direction == Direction::Forward { begun } else { self.ranges.len() - 1 - begun })
+    }
+
+    /// The next record within the bounds, each key of it anew.
+    fn next_entry(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        loop {
+            if let Some(cursor) = &mut self.cursor {
+                run.tick()?;
+                if let Some((key, record)) = cursor.next().map_err(from_storage)? {
+                    run.at(self.number).keys_examined += 1;
+                    if self.check.holds(key) {
+                        return Ok(Some(record));
+                    }
+                    run.at(self.number).rejected += 1;
+                    continue;
+                }
+                self.cursor = None;
+            }
+            let Some(range) = self.begin_range() else { return Ok(None) };
+            run.at(self.number).seeks += 1;
+            match &self.ranges[range] {
+                ScanRange::Key(key) => {
+                    run.tick()?;
+                    if let Some(record) = run.snapshot.key(self.index().keyspace, key).map_err(from_storage)? {
+                        run.at(self.number).keys_examined += 1;
+                        return Ok(Some(record));
+                    }
+                }
+                ScanRange::Between { start, end } => {
+                    let range =
+                        KeyRange { start: Bound::Included(start.clone()), end: Bound::Excluded(end.clone()) };
+                    self.cursor = Some(run.snapshot.keys(self.index().keyspace, range, self.direction));
+                }
+            }
+        }
+    }
+}
+
+impl Records for Scan {
+    fn next(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        while let Some(record) = self.next_entry(run)? {
+            let statistics = run.at(self.number);
+            if let Some(seen) = &mut self.seen {
+                statistics.duplicates_tested += 1;
+                if !seen.insert(record) {
+                    statistics.duplicates_dropped += 1;
+                    statistics.rejected += 1;
+                    continue;
+                }
+            }
+            statistics.advanced += 1;
+            return Ok(Some(record));
+        }
+        run.at(self.number).is_at_end = true;
+        Ok(None)
+    }
+}

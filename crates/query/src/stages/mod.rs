@@ -1,0 +1,85 @@
+//! The stages that plans are made of, one file each. Every stage has a plan's side, which is shared and explained
+//! ([`Stage`]), and a running side, which it opens.
+
+mod collection_scan;
+mod eof;
+mod express;
+mod fetch;
+mod index_scan;
+mod limit;
+mod or_scan;
+mod projection;
+mod residual;
+mod skip;
+mod sort;
+
+pub(crate) use collection_scan::CollectionScan;
+pub(crate) use eof::Eof;
+pub(crate) use express::Express;
+pub(crate) use fetch::Fetch;
+pub(crate) use index_scan::IndexScan;
+pub(crate) use limit::Limit;
+pub(crate) use or_scan::OrScan;
+pub(crate) use projection::ProjectionStage;
+pub(crate) use residual::Residual;
+pub(crate) use skip::Skip;
+pub(crate) use sort::Sort;
+
+use crate::execution::{Run, StageStatistics};
+use crate::find_query::FindQuery;
+use crate::plan::Effort;
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_errors::Result;
+use bunko_store::RecordId;
+
+/// A stage's place in its plan: where its statistics are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StageNumber(pub usize);
+
+/// The plan's side of a stage, as explain shows it.
+pub(crate) trait Stage: Send + Sync {
+    /// The name that explain prints.
+    fn name(&self, query: &FindQuery) -> &'static str;
+    fn number(&self) -> StageNumber;
+    /// The stages that it reads from.
+    fn inputs(&self) -> Vec<&dyn Stage>;
+    /// Adds what explain says of the stage beyond its name.
+    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf);
+    /// Adds what explain says of the stage's run beyond the counters that all stages have.
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf);
+    fn effort(&self) -> Effort;
+}
+
+/// A stage that yields documents.
+pub(crate) trait DocumentStage: Stage {
+    fn open(&self, run: &Run) -> Box<dyn Documents>;
+    /// The stage below, if every record that it finds matches and is fetched: counting needs no document.
+    fn decided_by_keys(&self) -> Option<&dyn RecordStage> {
+        None
+    }
+}
+
+/// A stage that yields records' ids.
+pub(crate) trait RecordStage: Stage {
+    fn open(&self, run: &Run) -> Box<dyn Records>;
+    /// The stage as a scan of one index.
+    fn as_index_scan(&self) -> Option<&IndexScan> {
+        None
+    }
+}
+
+/// A record and its document, lent until the next one is asked for.
+pub(crate) struct Row<'a> {
+    pub record: RecordId,
+    pub document: DocumentRef<'a>,
+}
+
+/// The running side of a stage that yields documents. Not asked again after the end.
+pub(crate) trait Documents: Send {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>>;
+}
+
+/// The running side of a stage that yields records' ids, each once.
+pub(crate) trait Records: Send {
+    fn next(&mut self, run: &mut Run) -> Result<Option<RecordId>>;
+}

@@ -1,0 +1,78 @@
+//! PROJECTION_SIMPLE and PROJECTION_DEFAULT: parts of documents.
+
+use super::{DocumentStage, Documents, Row, Stage, StageNumber};
+use crate::execution::{Output, Run, StageStatistics};
+use crate::find_query::FindQuery;
+use crate::plan::Effort;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::Result;
+
+/// Applies the query's projection.
+pub(crate) struct ProjectionStage {
+    pub number: StageNumber,
+    pub input: Box<dyn DocumentStage>,
+}
+
+impl Stage for ProjectionStage {
+    fn name(&self, query: &FindQuery) -> &'static str {
+        if is_simple(query.projection_document.as_ref()) { "PROJECTION_SIMPLE" } else { "PROJECTION_DEFAULT" }
+    }
+
+    fn number(&self) -> StageNumber {
+        self.number
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        vec![self.input.as_ref()]
+    }
+
+    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+        facts.append("transformBy", &query.projection_document);
+    }
+
+    fn describe_run(&self, _statistics: &StageStatistics, _facts: &mut DocumentBuf) {}
+
+    fn effort(&self) -> Effort {
+        self.input.effort()
+    }
+}
+
+/// Whether a projection only includes or excludes fields of the top level.
+fn is_simple(projection: DocumentRef<'_>) -> bool {
+    projection.iter().all(|element| {
+        !element.name.contains('.') && (element.value.is_number() || matches!(element.value, ValueRef::Boolean(_)))
+    })
+}
+
+impl DocumentStage for ProjectionStage {
+    fn open(&self, run: &Run) -> Box<dyn Documents> {
+        Box::new(Projecting { number: self.number, input: self.input.open(run), projected: Vec::new() })
+    }
+}
+
+struct Projecting {
+    number: StageNumber,
+    input: Box<dyn Documents>,
+    projected: Vec<u8>,
+}
+
+impl Documents for Projecting {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        let Some(row) = self.input.next(run)? else {
+            run.at(self.number).is_at_end = true;
+            return Ok(None);
+        };
+        run.at(self.number).advanced += 1;
+        let query = &run.query;
+        let Some(projection) = query.projection.as_ref().filter(|_| run.output == Output::Projected) else {
+            return Ok(Some(row));
+        };
+        let matched = match projection.positional_path() {
+            Some(_) => query.filter.matches_with_position(row.document)?.and_then(|position| position.index),
+            None => None,
+        };
+        self.projected.clear();
+        projection.apply(&query.scope.context(row.document), matched, &mut self.projected)?;
+        Ok(Some(Row { record: row.record, document: DocumentRef::trusted(&self.projected) }))
+    }
+}

@@ -1,0 +1,32 @@
+//! Delete statements.
+
+use super::Writes;
+use super::search::{Choice, Wanted};
+use crate::find_query::Hint;
+use bunko_bson::DocumentRef;
+use bunko_catalog::Verdict;
+use bunko_errors::Result;
+use bunko_update::Targets;
+
+/// One entry of `deletes`.
+pub struct DeleteStatement<'a> {
+    /// Which documents.
+    pub filter: DocumentRef<'a>,
+    /// The first document or all of them.
+    pub targets: Targets,
+    /// The index to use.
+    pub hint: Option<Hint>,
+}
+
+impl Writes<'_> {
+    /// Executes one delete statement; the number of documents that it removed.
+    /// # Errors
+    /// What is wrong with the filter or the hint, before anything is done; what [`Writes::new`]'s `interrupt` says;
+    /// `WriteConflict` where others overtake it too often.
+    pub fn delete(&mut self, statement: &DeleteStatement<'_>) -> Result<u64> {
+        let choice = Choice { sort: None, hint: statement.hint.clone() };
+        let wanted = Wanted::parse(statement.filter, choice, self)?;
+        let changes = self.change_matching(&wanted, statement.targets, &mut |_, _| Ok(Verdict::Delete))?;
+        Ok(changes.changed)
+    }
+}

@@ -1,0 +1,161 @@
+//! Changing one document and returning it as it was, or as it is.
+
+use super::search::{Choice, Wanted};
+use super::{Upsert, Writes};
+use crate::find_query::{FindQuery, Hint};
+use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_catalog::Verdict;
+use bunko_errors::{Failure, Result};
+use bunko_update::{Outcome, Targets, Update};
+
+/// One findAndModify, its contradictions already refused.
+pub struct FindAndModify<'a> {
+    /// Which documents.
+    pub filter: DocumentRef<'a>,
+    /// The first of them in this order.
+    pub sort: Option<DocumentRef<'a>>,
+    /// The index to use.
+    pub hint: Option<Hint>,
+    /// What to return of the document.
+    pub projection: Option<DocumentRef<'a>>,
+    /// What to do with it.
+    pub action: Action<'a>,
+}
+
+/// What findAndModify does.
+pub enum Action<'a> {
+    /// Removes the document and returns it.
+    Remove,
+    /// Updates it.
+    Update(Modification<'a>),
+}
+
+/// The update of a findAndModify.
+pub struct Modification<'a> {
+    /// Operators or a replacement.
+    pub update: ValueRef<'a>,
+    /// For `$[name]` in the update's paths.
+    pub array_filters: Vec<DocumentRef<'a>>,
+    /// What happens where nothing matches.
+    pub upsert: Upsert,
+    /// Which state is returned.
+    pub returning: Returning,
+}
+
+/// Which state of the document is returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returning {
+    /// As it was; nothing where it did not exist.
+    Before,
+    /// As it is now.
+    After,
+}
+
+/// What findAndModify did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FindAndModifyOutcome {
+    /// Whether a document matched.
+    pub is_found: bool,
+    /// The `_id` of the document that was inserted instead.
+    pub upserted: Option<Value>,
+    /// The document, projected.
+    pub value: Option<DocumentBuf>,
+}
+
+/// A state of the document that may be returned.
+struct Image {
+    document: DocumentBuf,
+    position: Option<usize>,
+}
+
+impl Writes<'_> {
+    /// Executes one findAndModify. Of two at the same time that want the same document, the second searches again.
+    /// # Errors
+    /// As [`Writes::update`]; `BadValue` for a positional projection of the new state.
+    pub fn find_and_modify(&mut self, statement: &FindAndModify<'_>) -> Result<FindAndModifyOutcome> {
+        let projected = Projected::parse(statement, self)?;
+        let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
+        let wanted = Wanted::parse(statement.filter, choice, self)?;
+        let mut outcome = FindAndModifyOutcome::default();
+        let image = match &statement.action {
+            Action::Remove => {
+                let mut image = None;
+                let changes = self.change_matching(&wanted, Targets::One, &mut |document, position| {
+                    image = Some(Image { document: document.to_owned(), position });
+                    Ok(Verdict::Delete)
+                })?;
+                outcome.is_found = changes.matched > 0;
+                image.filter(|_| outcome.is_found)
+            }
+            Action::Update(modification) => {
+                self.find_and_update(statement.filter, &wanted, modification, &mut outcome)?
+            }
+        };
+        outcome.value = image.map(|image| projected.apply(image)).transpose()?;
+        Ok(outcome)
+    }
+
+    fn find_and_update(
+        &mut self,
+        filter: DocumentRef<'_>,
+        wanted: &Wanted<'_>,
+        modification: &Modification<'_>,
+        outcome: &mut FindAndModifyOutcome,
+    ) -> Result<Option<Image>> {
+        let update = Update::parse(modification.update, &modification.array_filters, Targets::One)?;
+        let mut context = self.apply_context();
+        let mut image = None;
+        let upserted = self.or_upsert(&update, filter, wanted, modification.upsert, &mut |writes| {
+            let changes = writes.change_matching(wanted, Targets::One, &mut |document, position| {
+                context.matched_position = position;
+                let next = update.apply(document, &context)?;
+                let returned = match (&next, modification.returning) {
+                    (Outcome::Changed(next), Returning::After) => next.clone(),
+                    _ => document.to_owned(),
+                };
+                image = Some(Image { document: returned, position });
+                Ok(match next {
+                    Outcome::Unchanged => Verdict::Keep,
+                    Outcome::Changed(next) => Verdict::Replace(next),
+                })
+            })?;
+            outcome.is_found = changes.matched > 0;
+            Ok(changes.matched)
+        })?;
+        // An image of a document that was lost to somebody else counts for nothing.
+        let mut image = image.filter(|_| outcome.is_found);
+        if let Some(upserted) = upserted {
+            outcome.upserted = Some(upserted.id);
+            if modification.returning == Returning::After {
+                image = Some(Image { document: upserted.document, position: None });
+            }
+        }
+        Ok(image)
+    }
+}
+
+/// The `fields` of a findAndModify, found to be sound before anything is changed.
+struct Projected(Option<FindQuery>);
+
+impl Projected {
+    fn parse(statement: &FindAndModify<'_>, writes: &Writes<'_>) -> Result<Self> {
+        let Some(fields) = statement.projection.filter(|fields| !fields.is_empty()) else { return Ok(Self(None)) };
+        let mut query = FindQuery::new(DocumentRef::EMPTY, writes.scope.clone())?;
+        query.set_projection(fields)?;
+        let is_positional = query.projection.as_ref().is_some_and(|projection| projection.positional_path().is_some());
+        let returns_new =
+            matches!(&statement.action, Action::Update(update) if update.returning == Returning::After);
+        if is_positional && returns_new {
+            return Err(Failure::bad_value("cannot use a positional projection and return the new document"));
+        }
+        Ok(Self(Some(query)))
+    }
+
+    fn apply(&self, image: Image) -> Result<DocumentBuf> {
+        let Some(query) = &self.0 else { return Ok(image.document) };
+        let Some(projection) = &query.projection else { return Ok(image.document) };
+        let mut bytes = Vec::with_capacity(image.document.as_ref().len_bytes());
+        projection.apply(&query.scope.context(image.document.as_ref()), image.position, &mut bytes)?;
+        Ok(DocumentBuf::from_trusted(bytes))
+    }
+}

@@ -1,0 +1,62 @@
+//! Updates, deletes and findAndModify: find the records, lock each, look again, change.
+//!
+//! A search finds record ids as of one moment; [`Catalog::change`] shows the newest version of each under its lock,
+//! where it must match once more before anything happens to it. `{_id: value}` needs neither search nor second look.
+//!
+//! **Invariant:** whatever was written is in [`Writes::written`], also where the statement failed half way.
+
+mod delete;
+mod effort;
+mod find_and_modify;
+mod search;
+mod update;
+mod upsert;
+
+pub use delete::DeleteStatement;
+pub use effort::records_expected;
+pub use find_and_modify::{Action, FindAndModify, FindAndModifyOutcome, Modification, Returning};
+pub use update::{UpdateOutcome, UpdateStatement, Upsert};
+
+use crate::{Interrupt, QueryScope};
+use bunko_catalog::stored_document::Stamps;
+use bunko_catalog::{Catalog, Namespace};
+use bunko_errors::Result;
+use bunko_store::Lsn;
+use std::sync::Arc;
+
+/// The writes of one command against one namespace.
+pub struct Writes<'w> {
+    catalog: &'w Catalog,
+    namespace: &'w Namespace,
+    stamps: &'w dyn Stamps,
+    scope: Arc<QueryScope>,
+    interrupt: Interrupt,
+    written: Option<Lsn>,
+}
+
+impl<'w> Writes<'w> {
+    /// Writes that have not begun. `interrupt` is asked between documents, never while one is locked; a failure that
+    /// it returns ends the statement and leaves what was done before.
+    pub fn new(
+        catalog: &'w Catalog,
+        namespace: &'w Namespace,
+        stamps: &'w dyn Stamps,
+        scope: Arc<QueryScope>,
+        interrupt: Interrupt,
+    ) -> Self {
+        Self { catalog, namespace, stamps, scope, interrupt, written: None }
+    }
+
+    /// The last record written so far: what an acknowledgement waits for.
+    pub fn written(&self) -> Option<Lsn> {
+        self.written
+    }
+
+    fn check_interrupt(&self) -> Result<()> {
+        (self.interrupt)().map_or(Ok(()), Err)
+    }
+
+    fn note_written(&mut self, lsn: Option<Lsn>) {
+        self.written = self.written.max(lsn);
+    }
+}

@@ -1,0 +1,213 @@
+//! From a filter to locked records.
+
+use super::Writes;
+use crate::find_query::{FindQuery, Hint};
+use crate::id_lookup::{id_lookup, is_plain_id};
+use crate::{Execution, plan};
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_catalog::{Collection, Verdict};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_matcher::{Comparison, Expression};
+use bunko_store::RecordId;
+use bunko_update::Targets;
+use std::sync::Arc;
+
+/// How often a statement for one document searches again because what it had found was changed by somebody else.
+const SEARCHES_MAX: usize = 1000;
+
+/// What a statement looks for.
+pub(super) enum Wanted<'a> {
+    /// `{_id: value}` alone.
+    Id(ValueRef<'a>),
+    /// Anything else.
+    Query(Arc<FindQuery>),
+}
+
+/// Which of the matching records, and how to find them.
+#[derive(Clone, Default)]
+pub(super) struct Choice<'a> {
+    /// The first in this order.
+    pub sort: Option<DocumentRef<'a>>,
+    pub hint: Option<Hint>,
+}
+
+/// What a statement did.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Changes {
+    pub matched: u64,
+    pub changed: u64,
+}
+
+/// What a record turned out to be once it was locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sighting {
+    /// Deleted since the search.
+    Gone,
+    /// Changed since the search, so that the filter refuses it.
+    Unmatched,
+    /// It matches and stays as it is.
+    Kept,
+    Changed,
+}
+
+/// Decides about a document that matches; also given the array position that did.
+pub(super) type Decision<'d> = dyn FnMut(DocumentRef<'_>, Option<usize>) -> Result<Verdict> + 'd;
+
+impl<'a> Wanted<'a> {
+    pub(super) fn parse(filter: DocumentRef<'a>, choice: Choice<'_>, writes: &Writes<'_>) -> Result<Self> {
+        if let (Some(id), None) = (id_lookup(filter), &choice.hint) {
+            // At most one document has it, so any order will do.
+            return Ok(Self::Id(id));
+        }
+        let mut query = FindQuery::new(filter, writes.scope.clone())?;
+        query.hint = choice.hint;
+        if let Some(sort) = choice.sort {
+            query.set_sort(sort)?;
+        }
+        if query.sort.is_some() {
+            // A sort need only remember the first. Should somebody else take it, the next search finds the new first.
+            query.limit = Some(1);
+        }
+        Ok(Self::Query(Arc::new(query)))
+    }
+
+    /// The values that the filter asks of paths, where it asks for nothing but equalities.
+    pub(super) fn equalities(&self) -> Vec<(&str, ValueRef<'_>)> {
+        let query = match self {
+            Self::Id(id) => return vec![("_id", *id)],
+            Self::Query(query) => query,
+        };
+        let parts = match query.filter.root() {
+            Expression::And(children) => children.as_slice(),
+            only => std::slice::from_ref(only),
+        };
+        let equalities: Option<Vec<_>> = parts.iter().map(equality).collect();
+        equalities.unwrap_or_default()
+    }
+
+    /// The one `_id` that documents must have, if they must.
+    fn id(&self) -> Option<ValueRef<'_>> {
+        let query = match self {
+            Self::Id(id) => return Some(*id),
+            Self::Query(query) if query.hint.is_some() => return None,
+            Self::Query(query) => query,
+        };
+        let of_id = |part| equality(part).filter(|(path, value)| *path == "_id" && is_plain_id(*value));
+        match query.filter.root() {
+            Expression::And(children) => children.iter().find_map(of_id),
+            only => of_id(only),
+        }
+        .map(|(_, value)| value)
+    }
+
+    /// Whether a document matches, and at which array position.
+    #[allow(clippy::option_option)]
+    fn matches(&self, document: DocumentRef<'_>) -> Result<Option<Option<usize>>> {
+        match self {
+            // A record keeps its `_id` as long as it lives.
+            Self::Id(_) => Ok(Some(None)),
+            Self::Query(query) => Ok(query.filter.matches_with_position(document)?.map(|position| position.index)),
+        }
+    }
+}
+
+fn equality(expression: &Expression) -> Option<(&str, ValueRef<'_>)> {
+    match expression {
+        Expression::Compare { path, op: Comparison::Eq, value } => Some((path.as_str(), value.as_ref())),
+        _ => None,
+    }
+}
+
+/// Records that matched when the search began.
+enum Search {
+    One(Option<RecordId>),
+    Plan(Box<Execution>),
+}
+
+impl Search {
+    fn next(&mut self) -> Result<Option<RecordId>> {
+        match self {
+            Self::One(record) => Ok(record.take()),
+            Self::Plan(execution) => Ok(execution.next_record()?.map(|(record, _)| record)),
+        }
+    }
+}
+
+impl Writes<'_> {
+    /// Lets `decide` judge the newest version of every record that matches, or of the first.
+    ///
+    /// The search reads one snapshot. So a record that the statement itself moves along the index that it is walking
+    /// is not met a second time (the "Halloween problem"), and documents inserted meanwhile are not met at all.
+    ///
+    /// `decide` may be asked twice about a record, and its last answer counts.
+    pub(super) fn change_matching(
+        &mut self,
+        wanted: &Wanted<'_>,
+        targets: Targets,
+        decide: &mut Decision<'_>,
+    ) -> Result<Changes> {
+        let mut changes = Changes::default();
+        for _ in 0..SEARCHES_MAX {
+            let Some(collection) = self.catalog.collection(self.namespace) else { return Ok(changes) };
+            let mut search = self.search(wanted, &collection)?;
+            let mut was_overtaken = false;
+            while let Some(record) = search.next()? {
+                self.check_interrupt()?;
+                match self.change_one(&collection, record, wanted, decide)? {
+                    Sighting::Gone => was_overtaken = true,
+                    // With a search by `_id` this is the newest version's own answer.
+                    Sighting::Unmatched => was_overtaken |= matches!(search, Search::Plan(_)),
+                    Sighting::Kept => changes.matched += 1,
+                    Sighting::Changed => {
+                        changes.matched += 1;
+                        changes.changed += 1;
+                    }
+                }
+                if targets == Targets::One && changes.matched > 0 {
+                    return Ok(changes);
+                }
+            }
+            // Whoever wants one document must not end without it only because others were faster with the first
+            // candidates; whoever wants all has seen all that there were.
+            if targets == Targets::Many || !was_overtaken {
+                return Ok(changes);
+            }
+        }
+        Err(Failure::new(
+            ErrorCode::WRITE_CONFLICT,
+            format!("{SEARCHES_MAX} searches found only documents that others changed at the same time"),
+        ))
+    }
+
+    fn search(&self, wanted: &Wanted<'_>, collection: &Arc<Collection>) -> Result<Search> {
+        if let Some(id) = wanted.id() {
+            return Ok(Search::One(collection.find_id(id)?));
+        }
+        let Wanted::Query(query) = wanted else { return Ok(Search::One(None)) };
+        let mut execution = plan(collection, Arc::clone(query))?.open(collection.snapshot())?;
+        execution.set_interrupt(Arc::clone(&self.interrupt));
+        Ok(Search::Plan(Box::new(execution)))
+    }
+
+    fn change_one(
+        &mut self,
+        collection: &Collection,
+        record: RecordId,
+        wanted: &Wanted<'_>,
+        decide: &mut Decision<'_>,
+    ) -> Result<Sighting> {
+        let mut sighting = Sighting::Gone;
+        let lsn = self.catalog.change(collection, record, &mut |document| {
+            let Some(position) = wanted.matches(document)? else {
+                sighting = Sighting::Unmatched;
+                return Ok(Verdict::Keep);
+            };
+            let verdict = decide(document, position)?;
+            sighting = if matches!(verdict, Verdict::Keep) { Sighting::Kept } else { Sighting::Changed };
+            Ok(verdict)
+        })?;
+        self.note_written(lsn);
+        // Decided, unlocked to take more locks, and deleted before they were there.
+        Ok(if sighting == Sighting::Changed && lsn.is_none() { Sighting::Gone } else { sighting })
+    }
+}

@@ -1,0 +1,86 @@
+//! Update statements.
+
+use super::Writes;
+use super::search::{Choice, Wanted};
+use crate::find_query::Hint;
+use bunko_bson::{DocumentRef, Value, ValueRef};
+use bunko_catalog::Verdict;
+use bunko_errors::Result;
+use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
+
+/// Whether a document is inserted where none matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upsert {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+}
+
+/// One entry of `updates`.
+pub struct UpdateStatement<'a> {
+    /// Which documents.
+    pub filter: DocumentRef<'a>,
+    /// Operators or a replacement.
+    pub update: ValueRef<'a>,
+    /// For `$[name]` in the update's paths.
+    pub array_filters: Vec<DocumentRef<'a>>,
+    /// The first document or all of them.
+    pub targets: Targets,
+    /// What happens where none matches.
+    pub upsert: Upsert,
+    /// The index to use.
+    pub hint: Option<Hint>,
+    /// Which document is the first.
+    pub sort: Option<DocumentRef<'a>>,
+}
+
+/// What an update statement did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UpdateOutcome {
+    /// Documents that matched.
+    pub matched: u64,
+    /// Documents whose bytes changed.
+    pub modified: u64,
+    /// The `_id` of the document that was inserted instead.
+    pub upserted: Option<Value>,
+}
+
+impl Writes<'_> {
+    /// Executes one update statement.
+    /// # Errors
+    /// What is wrong with the statement before anything is done; what operators and unique indexes refuse, which
+    /// leaves earlier documents of a statement for many updated, as MongoDB does; `WriteConflict` where others
+    /// overtake it too often.
+    pub fn update(&mut self, statement: &UpdateStatement<'_>) -> Result<UpdateOutcome> {
+        let update = Update::parse(statement.update, &statement.array_filters, statement.targets)?;
+        let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
+        let wanted = Wanted::parse(statement.filter, choice, self)?;
+        let mut context = self.apply_context();
+        let mut outcome = UpdateOutcome::default();
+        outcome.upserted = self.or_upsert(&update, statement.filter, &wanted, statement.upsert, &mut |writes| {
+            let changes = writes.change_matching(&wanted, statement.targets, &mut |document, position| {
+                context.matched_position = position;
+                Ok(match update.apply(document, &context)? {
+                    Outcome::Unchanged => Verdict::Keep,
+                    Outcome::Changed(next) => Verdict::Replace(next),
+                })
+            })?;
+            outcome.matched = changes.matched;
+            outcome.modified = changes.changed;
+            Ok(changes.matched)
+        })?
+        .map(|inserted| inserted.id);
+        Ok(outcome)
+    }
+
+    /// One time and one timestamp serve the whole statement.
+    pub(super) fn apply_context(&self) -> ApplyContext {
+        ApplyContext {
+            matched_position: None,
+            now_ms: self.scope.now_ms,
+            timestamp: self.stamps.timestamp(),
+            insert: Insertion::No,
+        }
+    }
+}

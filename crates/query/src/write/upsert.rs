@@ -1,0 +1,73 @@
+//! Inserting what an update did not find.
+
+use super::search::Wanted;
+use super::{Upsert, Writes};
+use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, order};
+use bunko_catalog::{Order, stored_document};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_update::{ApplyContext, Insertion, Outcome, Update};
+
+/// How often an upsert begins anew because others inserted the document first, and deleted it again.
+const ATTEMPTS_MAX: usize = 10;
+
+/// A document that an upsert inserted.
+pub(super) struct Upserted {
+    pub id: Value,
+    pub document: DocumentBuf,
+}
+
+impl Writes<'_> {
+    /// Runs an update, which says how many documents matched, and inserts one where none did.
+    ///
+    /// Two upserts of the same key both find nothing, and one of them fails to insert: it updates the other's
+    /// document then, if the key that it shares is what the filter asks for and nothing else.
+    pub(super) fn or_upsert(
+        &mut self,
+        update: &Update,
+        filter: DocumentRef<'_>,
+        wanted: &Wanted<'_>,
+        upsert: Upsert,
+        attempt: &mut dyn FnMut(&mut Self) -> Result<u64>,
+    ) -> Result<Option<Upserted>> {
+        let mut attempts = 1;
+        loop {
+            if attempt(self)? > 0 || upsert == Upsert::No {
+                return Ok(None);
+            }
+            match self.insert_upserted(update, filter) {
+                Err(failure) if attempts < ATTEMPTS_MAX && is_lost_race(wanted, &failure) => attempts += 1,
+                outcome => return outcome.map(Some),
+            }
+        }
+    }
+
+    fn insert_upserted(&mut self, update: &Update, filter: DocumentRef<'_>) -> Result<Upserted> {
+        let base = update.upsert_base(filter)?;
+        let context = ApplyContext { insert: Insertion::Upsert, ..self.apply_context() };
+        let document = match update.apply(base.as_ref(), &context)? {
+            Outcome::Unchanged => base,
+            Outcome::Changed(document) => document,
+        };
+        let stored = stored_document::for_insert(document.as_ref(), self.stamps)?;
+        let mut inserted = self.catalog.insert(self.namespace, std::slice::from_ref(&stored), Order::Ordered)?;
+        self.note_written(inserted.lsn);
+        if let Some((_, failure)) = inserted.failures.pop() {
+            return Err(failure);
+        }
+        let document = DocumentBuf::from_trusted(stored.into_owned());
+        let id = document.as_ref().get("_id").map_or(Value::Null, ValueRef::to_value);
+        Ok(Upserted { id, document })
+    }
+}
+
+/// Whether the filter's equalities are the very key that somebody else has inserted.
+fn is_lost_race(wanted: &Wanted<'_>, failure: &Failure) -> bool {
+    let key = failure.details().get("keyValue").and_then(ValueRef::as_document);
+    let Some(key) = key.filter(|_| failure.code() == ErrorCode::DUPLICATE_KEY) else { return false };
+    let asked = wanted.equalities();
+    // With more equalities than the key has fields, the other document need not match: an error, not a race.
+    asked.len() == key.count()
+        && asked.iter().all(|(path, value)| {
+            key.iter().any(|field| field.name == *path && order::equal(field.value, *value))
+        })
+}
