@@ -5,12 +5,15 @@
 //! **Invariant:** a reply is only sent once the write concern holds; [`Answer::acknowledgement`] says what to wait for.
 #![forbid(unsafe_code)]
 
+mod collection_options;
+mod collection_statistics;
 mod commands;
 mod connection;
 mod counters;
 mod cursor_store;
 mod cursor_reply;
 mod dispatch;
+mod document_list;
 mod fields;
 mod generic_options;
 mod invocation;
@@ -20,6 +23,8 @@ mod operation_class;
 mod operations;
 mod parameters;
 mod service;
+mod statistics_scale;
+mod system_namespace;
 mod write_concern;
 
 pub use commands::COMMANDS;

@@ -1,101 +1,85 @@
 //! What the batches of `update` and `delete` share: reading statements, judging the whole, running one by one.
 
+use crate::commands::unsupported;
 use crate::dispatch::Halt;
+use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::{Namespace, Order};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::Hint;
+use bunko_query::QueryScope;
 use bunko_query::write::records_expected;
 use bunko_update::Targets;
+use std::sync::Arc;
 
 /// Records that a command may look at where others wait for it: about 2 ms.
 const RECORDS_SHORT_MAX: u64 = 2000;
 
-/// One entry of `updates` or `deletes`.
-pub(crate) struct Statement<'a> {
-    /// Where it stands, for messages: `update.updates`.
-    place: &'static str,
-    document: DocumentRef<'a>,
+/// Takes one entry of `updates` or `deletes`; `place` is its path, for messages: `update.updates`.
+/// # Errors
+/// `IDLUnknownField` for a field that is not in `known`.
+pub(crate) fn statement<'a>(place: &'static str, body: DocumentRef<'a>, known: &[&str]) -> Result<Fields<'a>> {
+    match body.iter().find(|field| !known.contains(&field.name)) {
+        Some(field) => Err(Failure::new(
+            ErrorCode::IDL_UNKNOWN_FIELD,
+            format!("BSON field '{place}.{}' is an unknown field.", field.name),
+        )),
+        None => Ok(Fields { command: place, body }),
+    }
 }
 
-impl<'a> Statement<'a> {
-    /// # Errors
-    /// `IDLUnknownField` for a field that is not in `known`.
-    pub(crate) fn new(place: &'static str, document: DocumentRef<'a>, known: &[&str]) -> Result<Self> {
-        match document.iter().find(|field| !known.contains(&field.name)) {
-            Some(field) => Err(Failure::new(
-                ErrorCode::IDL_UNKNOWN_FIELD,
-                format!("BSON field '{place}.{}' is an unknown field.", field.name),
-            )),
-            None => Ok(Self { place, document }),
-        }
-    }
+/// A field that must be there, of whatever type.
+pub(crate) fn required<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'a>> {
+    fields.body.get(name).ok_or_else(|| {
+        let message = format!("BSON field '{}.{name}' is missing but a required field", fields.command);
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    })
+}
 
-    /// A field that is there and not null.
-    pub(crate) fn field(&self, name: &str) -> Option<ValueRef<'a>> {
-        self.document.get(name).filter(|value| !value.is_nullish())
-    }
+/// A document that must be there.
+pub(crate) fn required_document<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>> {
+    let value = required(fields, name)?;
+    value.as_document().ok_or_else(|| fields.mismatch(name, value, "type 'object'"))
+}
 
-    /// A field that must be there, of whatever type.
-    pub(crate) fn required(&self, name: &str) -> Result<ValueRef<'a>> {
-        self.document.get(name).ok_or_else(|| {
-            Failure::new(
-                ErrorCode::IDL_FAILED_TO_PARSE,
-                format!("BSON field '{}.{name}' is missing but a required field", self.place),
-            )
+/// A boolean for which no number may stand; false where it is missing.
+pub(crate) fn strict_boolean(fields: &Fields<'_>, name: &str) -> Result<bool> {
+    match fields.field(name) {
+        None => Ok(false),
+        Some(ValueRef::Boolean(boolean)) => Ok(boolean),
+        Some(value) => Err(fields.mismatch(name, value, "type 'bool'")),
+    }
+}
+
+/// `u` of an update, or `update` of a findAndModify.
+pub(crate) fn check_modification(update: ValueRef<'_>) -> Result<ValueRef<'_>> {
+    match update {
+        ValueRef::Document(_) | ValueRef::Array(_) => Ok(update),
+        _ => Err(Failure::failed_to_parse("Update argument must be either an object or an array")),
+    }
+}
+
+/// `arrayFilters`; empty where it is missing.
+pub(crate) fn array_filters<'a>(fields: &Fields<'a>) -> Result<Vec<DocumentRef<'a>>> {
+    let filters = fields.array("arrayFilters")?.unwrap_or(ArrayRef::EMPTY);
+    filters
+        .iter()
+        .enumerate()
+        .map(|(index, filter)| {
+            let mismatch = || fields.mismatch(&format!("arrayFilters.{index}"), filter, "type 'object'");
+            filter.as_document().ok_or_else(mismatch)
         })
-    }
+        .collect()
+}
 
-    /// A document that must be there.
-    pub(crate) fn required_document(&self, name: &str) -> Result<DocumentRef<'a>> {
-        let value = self.required(name)?;
-        value.as_document().ok_or_else(|| self.mismatch(name, value, "object"))
+/// What the expressions of a write see.
+/// # Errors
+/// `CommandNotSupported` for a `let` that defines something.
+pub(crate) fn scope(invocation: &Invocation<'_>) -> Result<Arc<QueryScope>> {
+    if invocation.document("let")?.is_some_and(|variables| !variables.is_empty()) {
+        return Err(unsupported(invocation.command.name, "let"));
     }
-
-    /// A document that may be missing.
-    pub(crate) fn document(&self, name: &str) -> Result<Option<DocumentRef<'a>>> {
-        self.field(name)
-            .map(|value| value.as_document().ok_or_else(|| self.mismatch(name, value, "object")))
-            .transpose()
-    }
-
-    /// A boolean; false where it is missing.
-    pub(crate) fn boolean(&self, name: &str) -> Result<bool> {
-        match self.field(name) {
-            None => Ok(false),
-            Some(ValueRef::Boolean(boolean)) => Ok(boolean),
-            Some(value) => Err(self.mismatch(name, value, "bool")),
-        }
-    }
-
-    /// An array of documents; empty where it is missing.
-    pub(crate) fn documents(&self, name: &str) -> Result<Vec<DocumentRef<'a>>> {
-        let array = match self.field(name) {
-            None => ArrayRef::EMPTY,
-            Some(value) => value.as_array().ok_or_else(|| self.mismatch(name, value, "array"))?,
-        };
-        array
-            .iter()
-            .enumerate()
-            .map(|(index, value)| {
-                value.as_document().ok_or_else(|| self.mismatch(&format!("{name}.{index}"), value, "object"))
-            })
-            .collect()
-    }
-
-    /// `hint`.
-    pub(crate) fn hint(&self) -> Result<Option<Hint>> {
-        self.field("hint").map_or(Ok(None), Hint::parse)
-    }
-
-    fn mismatch(&self, name: &str, value: ValueRef<'_>, expected: &str) -> Failure {
-        Failure::type_mismatch(format!(
-            "BSON field '{}.{name}' is the wrong type '{}', expected type '{expected}'",
-            self.place,
-            value.kind().alias()
-        ))
-    }
+    Ok(Arc::new(QueryScope { now_ms: invocation.service.world.now_ms(), ..QueryScope::default() }))
 }
 
 /// Refuses a batch that would take long, before it does anything.

@@ -5,7 +5,6 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
-use bunko_errors::Failure;
 
 pub(super) const COMMAND: Command = Command {
     name: "dataSize",
@@ -17,11 +16,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let ValueRef::String(name) = invocation.argument() else {
-        return Err(Failure::type_mismatch(format!(
-            "BSON field 'dataSize.dataSize' is the wrong type '{}', expected type 'string'",
-            invocation.argument().kind().alias()
-        ))
-        .into());
+        return Err(invocation.mismatch("dataSize", invocation.argument(), "type 'string'").into());
     };
     let namespace = Namespace::parse(name)?;
     let is_estimate = invocation.boolean("estimate", false)?;

@@ -1,14 +1,15 @@
 //! `delete`: removes documents.
 
+use super::find::refuse_collation;
 use super::insert::{check_batch_size, write_errors};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
-use crate::query_options::{check_collation, query_scope};
-use crate::write_statement::{Statement, refuse_long_batch, run_each};
+use crate::write_statement::{refuse_long_batch, required, required_document, run_each, scope, statement};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Order;
 use bunko_errors::{Failure, Result};
+use bunko_query::Hint;
 use bunko_query::write::{DeleteStatement, Writes};
 use bunko_update::Targets;
 
@@ -34,7 +35,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         statements.iter().map(|statement| (statement.filter, statement.targets)),
     )?;
     let service = invocation.service;
-    let scope = query_scope(invocation)?;
+    let scope = scope(invocation)?;
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt());
     let mut deleted = 0;
     let outcome = run_each(&statements, order, |_, statement| {
@@ -51,11 +52,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 /// Parses one entry of `deletes`.
 pub(super) fn parse(document: DocumentRef<'_>) -> Result<DeleteStatement<'_>> {
-    let statement = Statement::new("delete.deletes", document, STATEMENT_FIELDS)?;
-    let filter = statement.required_document("q")?;
-    let targets = targets(statement.required("limit")?)?;
-    check_collation(statement.document("collation")?)?;
-    Ok(DeleteStatement { filter, targets, hint: statement.hint()? })
+    let fields = statement("delete.deletes", document, STATEMENT_FIELDS)?;
+    let filter = required_document(&fields, "q")?;
+    let targets = targets(required(&fields, "limit")?)?;
+    refuse_collation(&fields)?;
+    Ok(DeleteStatement { filter, targets, hint: fields.field("hint").map_or(Ok(None), Hint::parse)? })
 }
 
 /// 0 means all, 1 the first.

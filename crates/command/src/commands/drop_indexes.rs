@@ -34,11 +34,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         ValueRef::Document(key) => catalog.drop_indexes(&collection, &[&name_of(&collection, key)?])?,
         ValueRef::Array(names) => catalog.drop_indexes(&collection, &read_names(names)?)?,
         other => {
-            return Err(Failure::type_mismatch(format!(
-                "BSON field 'dropIndexes.index' is the wrong type '{}', expected types '[string, array, object]'",
-                other.kind().alias()
-            ))
-            .into());
+            return Err(invocation.mismatch("index", other, "types '[string, array, object]'").into());
         }
     };
     invocation.note_written(dropped.lsn);

@@ -1,9 +1,10 @@
 //! `findAndModify`: changes or removes one document and returns it.
 
+use super::find::refuse_collation;
 use crate::dispatch::{Command, Databases, Halt};
+use crate::fields::Fields;
 use crate::invocation::Invocation;
-use crate::query_options::{check_collation, query_scope};
-use crate::write_statement::refuse_long_batch;
+use crate::write_statement::{array_filters, check_modification, refuse_long_batch, scope};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::{Failure, Result};
 use bunko_query::Hint;
@@ -38,7 +39,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let targets = if statement.sort.is_some() { Targets::Many } else { Targets::One };
     refuse_long_batch(invocation, &namespace, std::iter::once((statement.filter, targets)))?;
     let service = invocation.service;
-    let scope = query_scope(invocation)?;
+    let scope = scope(invocation)?;
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt());
     let outcome = writes.find_and_modify(&statement);
     invocation.note_written(writes.written());
@@ -51,23 +52,24 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-fn parse<'a>(invocation: &Invocation<'a>) -> Result<FindAndModify<'a>> {
-    check_collation(invocation.document("collation")?)?;
+/// Reads what a findAndModify asks for; `explain` does too.
+pub(super) fn parse<'a>(fields: &Fields<'a>) -> Result<FindAndModify<'a>> {
+    refuse_collation(fields)?;
     Ok(FindAndModify {
-        filter: invocation.document("query")?.unwrap_or(DocumentRef::EMPTY),
-        sort: invocation.document("sort")?.filter(|sort| !sort.is_empty()),
-        hint: invocation.field("hint").map_or(Ok(None), Hint::parse)?,
-        projection: invocation.document("fields")?,
-        action: action(invocation)?,
+        filter: fields.document("query")?.unwrap_or(DocumentRef::EMPTY),
+        sort: fields.document("sort")?.filter(|sort| !sort.is_empty()),
+        hint: fields.field("hint").map_or(Ok(None), Hint::parse)?,
+        projection: fields.document("fields")?,
+        action: action(fields)?,
     })
 }
 
-fn action<'a>(invocation: &Invocation<'a>) -> Result<Action<'a>> {
-    let update = invocation.field("update");
-    let upsert = invocation.boolean("upsert", false)?;
-    let returns_new = invocation.boolean("new", false)?;
-    let array_filters = invocation.array("arrayFilters")?;
-    if invocation.boolean("remove", false)? {
+fn action<'a>(fields: &Fields<'a>) -> Result<Action<'a>> {
+    let update = fields.field("update");
+    let upsert = fields.boolean("upsert", false)?;
+    let returns_new = fields.boolean("new", false)?;
+    let array_filters = array_filters(fields)?;
+    if fields.boolean("remove", false)? {
         let contradictions = [
             (update.is_some(), "Cannot specify both an update and remove=true"),
             (upsert, "Cannot specify both upsert=true and remove=true"),
@@ -75,7 +77,7 @@ fn action<'a>(invocation: &Invocation<'a>) -> Result<Action<'a>> {
                 returns_new,
                 "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document",
             ),
-            (array_filters.is_some(), "Cannot specify arrayFilters and remove=true"),
+            (fields.field("arrayFilters").is_some(), "Cannot specify arrayFilters and remove=true"),
         ];
         return match contradictions.into_iter().find(|(is_given, _)| *is_given) {
             Some((_, message)) => Err(Failure::failed_to_parse(message)),
@@ -85,27 +87,12 @@ fn action<'a>(invocation: &Invocation<'a>) -> Result<Action<'a>> {
     let Some(update) = update else {
         return Err(Failure::failed_to_parse("Either an update or remove=true must be specified"));
     };
-    if !matches!(update, ValueRef::Document(_) | ValueRef::Array(_)) {
-        return Err(Failure::failed_to_parse("Update argument must be either an object or an array"));
-    }
-    let array_filters = array_filters.map_or(Ok(Vec::new()), |filters| {
-        filters.iter().enumerate().map(|(index, filter)| array_filter(index, filter)).collect()
-    })?;
     Ok(Action::Update(Modification {
-        update,
+        update: check_modification(update)?,
         array_filters,
         upsert: if upsert { Upsert::Yes } else { Upsert::No },
         returning: if returns_new { Returning::After } else { Returning::Before },
     }))
-}
-
-fn array_filter(index: usize, filter: ValueRef<'_>) -> Result<DocumentRef<'_>> {
-    filter.as_document().ok_or_else(|| {
-        Failure::type_mismatch(format!(
-            "BSON field 'findAndModify.arrayFilters.{index}' is the wrong type '{}', expected type 'object'",
-            filter.kind().alias()
-        ))
-    })
 }
 
 fn write_outcome(reply: &mut Writer<'_>, action: &Action<'_>, outcome: &FindAndModifyOutcome) {

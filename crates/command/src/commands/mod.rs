@@ -1,11 +1,22 @@
 //! The table of commands: one file each, one line here.
 
 use crate::dispatch::Command;
+use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
 
 mod aggregate;
 mod build_info;
+mod coll_mod;
+mod coll_stats;
 mod connection_status;
+mod create;
+mod create_indexes;
 mod current_op;
+mod data_size;
+mod db_stats;
+mod drop;
+mod drop_database;
+mod drop_indexes;
 mod end_sessions;
 mod features;
 mod find;
@@ -22,10 +33,14 @@ mod kill_all_sessions;
 mod kill_cursors;
 mod kill_op;
 mod kill_sessions;
+mod list_collections;
 mod list_commands;
+mod list_databases;
+mod list_indexes;
 mod logout;
 mod ping;
 mod refresh_sessions;
+mod rename_collection;
 mod repl_set_get_status;
 mod sasl_start;
 mod server_status;
@@ -33,14 +48,24 @@ mod set_parameter;
 mod shutdown;
 mod start_session;
 mod top;
+mod validate;
 mod whatsmyuri;
 
 /// Every command that the server knows.
 pub const COMMANDS: &[Command] = &[
     aggregate::COMMAND,
     build_info::COMMAND,
+    coll_mod::COMMAND,
+    coll_stats::COMMAND,
     connection_status::COMMAND,
+    create::COMMAND,
+    create_indexes::COMMAND,
     current_op::COMMAND,
+    data_size::COMMAND,
+    db_stats::COMMAND,
+    drop::COMMAND,
+    drop_database::COMMAND,
+    drop_indexes::COMMAND,
     end_sessions::COMMAND,
     features::COMMAND,
     find::COMMAND,
@@ -58,10 +83,14 @@ pub const COMMANDS: &[Command] = &[
     kill_cursors::COMMAND,
     kill_op::COMMAND,
     kill_sessions::COMMAND,
+    list_collections::COMMAND,
     list_commands::COMMAND,
+    list_databases::COMMAND,
+    list_indexes::COMMAND,
     logout::COMMAND,
     ping::COMMAND,
     refresh_sessions::COMMAND,
+    rename_collection::COMMAND,
     repl_set_get_status::COMMAND,
     repl_set_get_status::GET_CONFIG,
     sasl_start::AUTHENTICATE,
@@ -72,12 +101,18 @@ pub const COMMANDS: &[Command] = &[
     shutdown::COMMAND,
     start_session::COMMAND,
     top::COMMAND,
+    validate::COMMAND,
     whatsmyuri::COMMAND,
 ];
 
 /// The command of that name; names are matched in MongoDB's spelling.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
-    COMMANDS.iter().find(|command| command.name == name || command.aliases.contains(&name))
+    // Every operation comes by here, so the table is not searched from its beginning.
+    static BY_NAME: LazyLock<FxHashMap<&str, &Command>> = LazyLock::new(|| {
+        let names = |command: &'static Command| command.aliases.iter().chain([&command.name]);
+        COMMANDS.iter().flat_map(|command| names(command).map(move |name| (*name, command))).collect()
+    });
+    BY_NAME.get(name).copied()
 }
 
 #[cfg(test)]

@@ -17,11 +17,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     let ValueRef::String(from) = invocation.argument() else {
-        return Err(Failure::type_mismatch(format!(
-            "BSON field 'renameCollection.renameCollection' is the wrong type '{}', expected type 'string'",
-            invocation.argument().kind().alias()
-        ))
-        .into());
+        return Err(invocation.mismatch("renameCollection", invocation.argument(), "type 'string'").into());
     };
     let to = invocation.string("to")?.ok_or_else(|| {
         Failure::new(

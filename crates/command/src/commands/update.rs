@@ -1,13 +1,17 @@
 //! `update`: changes documents, or inserts them where none matches.
 
+use super::find::refuse_collation;
 use super::insert::{check_batch_size, write_errors};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
-use crate::query_options::{check_collation, query_scope};
-use crate::write_statement::{Statement, refuse_long_batch, run_each};
-use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
+use crate::write_statement::{
+    array_filters, check_modification, refuse_long_batch, required, required_document, run_each, scope, statement,
+    strict_boolean,
+};
+use bunko_bson::{DocumentRef, Value, Writer};
 use bunko_catalog::Order;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::Hint;
 use bunko_query::write::{UpdateStatement, Upsert, Writes};
 use bunko_update::Targets;
 
@@ -34,7 +38,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         statements.iter().map(|statement| (statement.filter, statement.targets)),
     )?;
     let service = invocation.service;
-    let scope = query_scope(invocation)?;
+    let scope = scope(invocation)?;
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt());
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, Value)> = Vec::new();
@@ -56,29 +60,26 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 /// Parses one entry of `updates`.
 pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
-    let statement = Statement::new("update.updates", document, STATEMENT_FIELDS)?;
-    let filter = statement.required_document("q")?;
-    let update = statement.required("u")?;
-    if !matches!(update, ValueRef::Document(_) | ValueRef::Array(_)) {
-        return Err(Failure::failed_to_parse("Update argument must be either an object or an array"));
-    }
-    if statement.field("c").is_some() {
+    let fields = statement("update.updates", document, STATEMENT_FIELDS)?;
+    let filter = required_document(&fields, "q")?;
+    let update = check_modification(required(&fields, "u")?)?;
+    if fields.document("c")?.is_some() {
         let message = "Constant values may only be specified for pipeline updates";
         return Err(Failure::new(ErrorCode(51198), message));
     }
-    check_collation(statement.document("collation")?)?;
-    let targets = if statement.boolean("multi")? { Targets::Many } else { Targets::One };
-    let sort = statement.document("sort")?.filter(|sort| !sort.is_empty());
+    refuse_collation(&fields)?;
+    let targets = if strict_boolean(&fields, "multi")? { Targets::Many } else { Targets::One };
+    let sort = fields.document("sort")?.filter(|sort| !sort.is_empty());
     if sort.is_some() && targets == Targets::Many {
         return Err(Failure::failed_to_parse("Cannot specify sort with multi=true"));
     }
     Ok(UpdateStatement {
         filter,
         update,
-        array_filters: statement.documents("arrayFilters")?,
+        array_filters: array_filters(&fields)?,
         targets,
-        upsert: if statement.boolean("upsert")? { Upsert::Yes } else { Upsert::No },
-        hint: statement.hint()?,
+        upsert: if strict_boolean(&fields, "upsert")? { Upsert::Yes } else { Upsert::No },
+        hint: fields.field("hint").map_or(Ok(None), Hint::parse)?,
         sort,
     })
 }

@@ -52,7 +52,7 @@ pub enum Returning {
 }
 
 /// What findAndModify did.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct FindAndModifyOutcome {
     /// Whether a document matched.
     pub is_found: bool,

@@ -36,7 +36,7 @@ pub struct UpdateStatement<'a> {
 }
 
 /// What an update statement did.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct UpdateOutcome {
     /// Documents that matched.
     pub matched: u64,

@@ -136,7 +136,7 @@ impl Log {
         if end <= start {
             return Ok(());
         }
-        self.write(Lsn(end.0 - 1))?;
+        self.write_through(Lsn(end.0 - 1))?;
         if !planted::active(Bug::NoFdatasync) {
             for number in segment_of(start.0)..=segment_of(end.0) {
                 let segment = self.segments.read().get(&number).cloned();

@@ -23,7 +23,7 @@ impl Log {
     pub fn read_raw(&self, position: u64, into: &mut [u8]) -> Result<()> {
         let end = position + into.len() as u64;
         if self.written.load(Ordering::Acquire) < end {
-            self.write(Lsn(end - 1))?;
+            self.write_through(Lsn(end - 1))?;
         }
         let segment = self.segment(position)?;
         segment

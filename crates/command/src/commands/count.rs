@@ -1,0 +1,51 @@
+//! `count`: how many documents match.
+
+use super::find::refuse_collation;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::fields::Fields;
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentRef, Writer};
+use bunko_errors::Result;
+use bunko_query::{CountPlan, FindQuery, Hint, QueryScope};
+use std::sync::Arc;
+
+pub(super) const COMMAND: Command = Command {
+    name: "count",
+    aliases: &[],
+    // The projection in `fields` makes no difference to a number; MongoDB takes it for old clients' sake.
+    fields: &["query", "limit", "skip", "hint", "collation", "fields"],
+    databases: Databases::Any,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let query = parse(invocation, invocation.service.world.now_ms())?;
+    let Some(collection) = invocation.collection(&namespace) else {
+        reply.append("n", 0);
+        return Ok(());
+    };
+    let plan = CountPlan::new(&collection, query)?;
+    invocation.refuse_if_long(plan.plan().is_some_and(|plan| plan.is_long(&collection)))?;
+    let (count, _) = plan.run(Some(invocation.interrupt()))?;
+    match i32::try_from(count) {
+        Ok(count) => reply.append("n", count),
+        Err(_) => reply.append("n", count as i64),
+    };
+    Ok(())
+}
+
+/// Reads what a count asks for; `explain` does too.
+/// # Errors
+/// MongoDB's codes for malformed fields.
+pub(super) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<FindQuery> {
+    refuse_collation(fields)?;
+    fields.document("fields")?;
+    let scope = Arc::new(QueryScope { now_ms, ..QueryScope::default() });
+    let mut query = FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), scope)?;
+    query.hint = fields.field("hint").map_or(Ok(None), Hint::parse)?;
+    query.skip = fields.size("skip")?.unwrap_or(0);
+    // Old clients asked for a single batch with a negative limit: here the sign means nothing.
+    query.limit = fields.integer("limit")?.map(i64::unsigned_abs).filter(|limit| *limit > 0);
+    Ok(query)
+}

@@ -1,0 +1,57 @@
+//! `distinct`: the different values of one field.
+
+use super::find::refuse_collation;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::fields::Fields;
+use crate::invocation::Invocation;
+use crate::write_statement::required;
+use bunko_bson::{ArrayBuf, DocumentRef, Writer};
+use bunko_errors::{Failure, Result};
+use bunko_query::{FindQuery, Hint, QueryScope, distinct, plan};
+use std::sync::Arc;
+
+pub(super) const COMMAND: Command = Command {
+    name: "distinct",
+    aliases: &[],
+    fields: &["key", "query", "hint", "collation"],
+    databases: Databases::Any,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let key = key(invocation)?;
+    let query = parse(invocation, invocation.service.world.now_ms())?;
+    let values = match invocation.collection(&namespace) {
+        None => ArrayBuf::new(),
+        Some(collection) => {
+            let query = Arc::new(query);
+            let plan = plan(&collection, Arc::clone(&query))?;
+            invocation.refuse_if_long(plan.is_long(&collection))?;
+            distinct(&collection, key, query, Some(invocation.interrupt()))?
+        }
+    };
+    reply.append("values", &values);
+    Ok(())
+}
+
+/// The field whose values are asked for.
+pub(super) fn key<'a>(fields: &Fields<'a>) -> Result<&'a str> {
+    let value = required(fields, "key")?;
+    let key = value.as_str().ok_or_else(|| fields.mismatch("key", value, "type 'string'"))?;
+    if key.contains('\0') {
+        return Err(Failure::bad_value("FieldPath must not contain a zero byte"));
+    }
+    Ok(key)
+}
+
+/// Reads which documents a distinct looks at; `explain` does too.
+/// # Errors
+/// MongoDB's codes for malformed fields.
+pub(super) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<FindQuery> {
+    refuse_collation(fields)?;
+    let scope = Arc::new(QueryScope { now_ms, ..QueryScope::default() });
+    let mut query = FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), scope)?;
+    query.hint = fields.field("hint").map_or(Ok(None), Hint::parse)?;
+    Ok(query)
+}

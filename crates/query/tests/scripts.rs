@@ -1,0 +1,221 @@
+//! Runs `tests/scripts`: what finds answer and how they are planned, in files to be read. Each file has a collection
+//! of its own.
+//!
+//! - `insert`: documents, one a line.
+//! - `index`: key patterns, one a line, each with options behind it if there are any.
+//! - `find`: the fields of a find command; prints the documents.
+//! - `plan`: the same; prints the winning plan, a stage a line.
+//! - `run`: the same; prints the stages with what they did.
+//! - `explain`: the same; prints the whole reply of verbosity `executionStats`.
+//! - `missing`: the same for a collection that does not exist.
+//! - `count`, `count-run`: the fields of a count; prints the number, or the stages with what they did.
+//! - `distinct`: a path, then the fields of a find.
+
+mod temporary;
+
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::Collection;
+use bunko_errors::{Failure, Result};
+use bunko_query::{
+    CountPlan, Explained, FindQuery, Verbosity, count, distinct, explain_count, explain_plan, plan,
+};
+use bunko_testkit::{script, shell};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+use temporary::{Database, document, find_query};
+
+#[test]
+fn scripts() {
+    let database = Database::open();
+    let mut name = String::new();
+    let mut files = 0;
+    script::run("tests/scripts", |case| {
+        if case.directive == "collection" {
+            files += 1;
+            name = format!("c{files}");
+            return database.collection(&name).namespace().to_string();
+        }
+        run(&database, &name, &case.directive, &case.input)
+            .unwrap_or_else(|failure| format!("{}: {}", failure.code().name(), failure.message()))
+    });
+}
+
+fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<String> {
+    let mut lines = input.lines();
+    if directive == "insert" {
+        lines.try_for_each(|line| database.insert(name, line))?;
+        return Ok(String::new());
+    }
+    if directive == "index" {
+        for line in lines {
+            let (key, options) = line.split_once("} {").map_or((line.to_owned(), "{}".to_owned()), |(key, options)| {
+                (format!("{key}}}"), format!("{{{options}"))
+            });
+            database.index(name, &document(&key), &document(&options))?;
+        }
+        return Ok(String::new());
+    }
+    let path = if directive == "distinct" { lines.next().expect("a path") } else { "" };
+    let find = document(&lines.collect::<Vec<_>>().join(" "));
+    let query = find_query(find.as_ref())?;
+    let collection = database.collection(name);
+    Ok(match directive {
+        "find" => found(&collection, query)?,
+        "plan" => tree(winning(&explained(&collection, query, Verbosity::QueryPlanner)?)),
+        "run" => tree(executed(&explained(&collection, query, Verbosity::ExecutionStats)?)),
+        "explain" => pretty(explained(&collection, query, Verbosity::ExecutionStats)?.as_ref()),
+        "missing" => pretty(explain_plan(explain_of("test.missing", &query, Verbosity::ExecutionStats), None, None).as_ref()),
+        "count" => count(&collection, query, None)?.to_string(),
+        "count-run" => tree(executed(&explained_count(&collection, find.as_ref())?)),
+        "distinct" => shell::print(ValueRef::Array(distinct(&collection, path, query, None)?.as_ref())),
+        unknown => panic!("unknown directive {unknown}"),
+    })
+}
+
+fn found(collection: &Arc<Collection>, query: FindQuery) -> Result<String> {
+    let mut execution = plan(collection, query)?.open(collection.snapshot())?;
+    let mut lines = Vec::new();
+    while let Some(document) = execution.next()? {
+        lines.push(shell::print(ValueRef::Document(document)));
+    }
+    Ok(lines.join("\n"))
+}
+
+fn explain_of<'a>(namespace: &'a str, query: &'a FindQuery, verbosity: Verbosity) -> Explained<'a> {
+    Explained { namespace, query, verbosity, elapsed: Duration::ZERO }
+}
+
+fn explained(collection: &Arc<Collection>, query: FindQuery, verbosity: Verbosity) -> Result<DocumentBuf> {
+    let plan = plan(collection, query)?;
+    let mut execution = plan.open(collection.snapshot())?;
+    while verbosity.runs() && execution.next()?.is_some() {}
+    let namespace = collection.namespace();
+    Ok(explain_plan(explain_of(namespace.as_str(), plan.query(), verbosity), Some(&plan), Some(&execution)))
+}
+
+fn explained_count(collection: &Arc<Collection>, find: DocumentRef<'_>) -> Result<DocumentBuf> {
+    let counting = CountPlan::new(collection, find_query(find)?)?;
+    let counted = counting.run(None)?;
+    let query = find_query(find)?;
+    let of = explain_of("test.c", &query, Verbosity::ExecutionStats);
+    Ok(explain_count(of, Some(&counting), Some(&counted)))
+}
+
+fn part<'d>(document: &'d DocumentBuf, outer: &str, inner: &str) -> DocumentRef<'d> {
+    let outer = document.as_ref().get(outer).and_then(ValueRef::as_document).expect(outer);
+    outer.get(inner).and_then(ValueRef::as_document).expect(inner)
+}
+
+fn winning(reply: &DocumentBuf) -> DocumentRef<'_> {
+    part(reply, "queryPlanner", "winningPlan")
+}
+
+fn executed(reply: &DocumentBuf) -> DocumentRef<'_> {
+    part(reply, "executionStats", "executionStages")
+}
+
+/// A line for each stage: its name, then what is telling.
+fn tree(stage: DocumentRef<'_>) -> String {
+    let mut text = String::new();
+    put_tree(&mut text, stage, 0);
+    text
+}
+
+/// The same in all plans of these scripts, or told by what is shown.
+const NOT_SHOWN: &[&str] = &[
+    "isCached", "stage", "inputStage", "inputStages", "keyPattern", "multiKeyPaths", "isSparse", "isPartial",
+    "indexVersion", "isUnique", "memLimit", "type", "executionTimeMillisEstimate", "needYield", "saveState",
+    "restoreState", "advanced", "alreadyHasObj", "usedDisk", "spills", "spilledDataStorageSize", "totalDataSizeSorted",
+];
+
+fn put_tree(text: &mut String, stage: DocumentRef<'_>, depth: usize) {
+    let name = stage.get("stage").and_then(ValueRef::as_str).expect("a name");
+    write!(text, "{}{name}", "  ".repeat(depth)).expect("text");
+    for element in stage.iter().filter(|element| !NOT_SHOWN.contains(&element.name)) {
+        let is_dull = matches!((element.name, element.value), ("isMultiKey", ValueRef::Boolean(false)))
+            || matches!((element.name, element.value), ("direction", ValueRef::String("forward")));
+        if !is_dull {
+            write!(text, " {}={}", element.name, shell::print(element.value)).expect("text");
+        }
+    }
+    text.push('\n');
+    if let Some(input) = stage.get("inputStage").and_then(ValueRef::as_document) {
+        put_tree(text, input, depth + 1);
+    }
+    if let Some(inputs) = stage.get("inputStages").and_then(ValueRef::as_array) {
+        inputs.iter().filter_map(ValueRef::as_document).for_each(|input| put_tree(text, input, depth + 1));
+    }
+}
+
+/// A document with each nested document on lines of its own.
+fn pretty(document: DocumentRef<'_>) -> String {
+    let mut text = String::new();
+    put_pretty(&mut text, document, 0);
+    text
+}
+
+fn put_pretty(text: &mut String, document: DocumentRef<'_>, depth: usize) {
+    for element in document {
+        write!(text, "{}{}:", "  ".repeat(depth), element.name).expect("text");
+        match element.value {
+            ValueRef::Document(inner) if !inner.is_empty() => {
+                text.push('\n');
+                put_pretty(text, inner, depth + 1);
+            }
+            value => writeln!(text, " {}", shell::print(value)).expect("text"),
+        }
+    }
+}
+
+#[test]
+fn executions_can_wait_in_a_cursor() {
+    fn is_sendable<T: Send + 'static>() {}
+    is_sendable::<bunko_query::Execution>();
+    is_sendable::<bunko_query::Plan>();
+}
+
+#[test]
+fn interruptions_and_drops_end_an_execution() {
+    let database = Database::open();
+    for number in 0..300 {
+        database.insert("c", &format!("{{_id: {number}}}")).expect("inserted");
+    }
+    let collection = database.collection("c");
+    let run_out = |interrupt: bunko_query::Interrupt| {
+        let query = find_query(document("{filter: {a: {$exists: true}}}").as_ref()).expect("a query");
+        let mut execution = plan(&collection, query).expect("a plan").open(collection.snapshot()).expect("opens");
+        execution.set_interrupt(interrupt);
+        let outcome = execution.next().map(|document| document.is_some()).map_err(|failure| failure.code());
+        (outcome, execution.statistics().docs_examined)
+    };
+    let killed = Failure::new(bunko_errors::ErrorCode::INTERRUPTED, "operation was interrupted");
+    assert_eq!(run_out(Arc::new(|| None)), (Ok(false), 300));
+    assert_eq!(run_out(Arc::new(move || Some(killed.clone()))), (Err(bunko_errors::ErrorCode::INTERRUPTED), 127));
+    database.catalog.drop_collection(&temporary::namespace("c")).expect("dropped");
+    assert_eq!(run_out(Arc::new(|| None)).0, Err(bunko_errors::ErrorCode::QUERY_PLAN_KILLED));
+}
+
+#[test]
+fn a_plan_survives_the_loss_of_its_index_and_the_first_array_in_it() {
+    let database = Database::open();
+    database.insert("c", "{_id: 1, a: 1}").expect("inserted");
+    database.index("c", &document("{a: 1}"), &DocumentBuf::new()).expect("built");
+    let collection = database.collection("c");
+    let filter = "{filter: {a: {$gt: 1, $lt: 5}}}";
+    let before = plan(&collection, find_query(document(filter).as_ref()).expect("a query")).expect("a plan");
+    let ids = || {
+        let mut execution = before.open(collection.snapshot()).expect("opens");
+        let mut ids = Vec::new();
+        while let Some((record, _)) = execution.next_record().expect("runs") {
+            ids.push(record.0);
+        }
+        ids.len()
+    };
+    assert_eq!(ids(), 0);
+    // No single element is between, but one is above and another below.
+    database.insert("c", "{_id: 2, a: [0, 9]}").expect("inserted");
+    assert_eq!(ids(), 1);
+    database.catalog.drop_index(&collection, "a_1").expect("dropped");
+    assert_eq!(ids(), 1);
+}

@@ -1,0 +1,82 @@
+//! Collections in a store that lives as long as the test.
+
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::{Catalog, Collection, IndexSpec, Namespace, Order};
+use bunko_errors::Result;
+use bunko_lsm::{LsmEngine, LsmOptions};
+use bunko_query::{FindQuery, Hint, QueryScope, parse_count, parse_limit};
+use bunko_store::{LogOptions, Store, StoreOptions};
+use bunko_testkit::shell;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+pub struct Database {
+    pub catalog: Arc<Catalog>,
+    // Dropped last: the store writes into it to its end.
+    _directory: tempfile::TempDir,
+}
+
+pub fn document(text: &str) -> DocumentBuf {
+    shell::parse_document(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+impl Database {
+    pub fn open() -> Self {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let options = StoreOptions {
+            log: LogOptions::default(),
+            checkpoint_interval: Duration::from_secs(3600),
+            unflushed_bytes_max: 64 << 20,
+            clock: Arc::new(|| 1),
+            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+        };
+        let engine = LsmOptions { cache_bytes: 1 << 20 };
+        let store =
+            Store::open(directory.path(), options, Box::new(move |path, log| Ok(LsmEngine::open(path, log, engine)?)))
+                .expect("opens");
+        let uuids = AtomicU64::new(0);
+        let new_uuid = move || u128::from(uuids.fetch_add(1, Ordering::Relaxed)).to_le_bytes();
+        let catalog = Catalog::open(store, Box::new(new_uuid)).expect("an empty catalog");
+        Self { catalog, _directory: directory }
+    }
+
+    pub fn collection(&self, name: &str) -> Arc<Collection> {
+        self.catalog.collection_or_create(&namespace(name)).expect("created")
+    }
+
+    pub fn insert(&self, name: &str, text: &str) -> Result<()> {
+        let document = document(text);
+        let bytes = Cow::Borrowed(document.as_ref().as_bytes());
+        let mut inserted = self.catalog.insert(&namespace(name), &[bytes], Order::Ordered)?;
+        inserted.failures.pop().map_or(Ok(()), |(_, failure)| Err(failure))
+    }
+
+    /// Builds an index named after its key pattern.
+    pub fn index(&self, name: &str, key: &DocumentBuf, options: &DocumentBuf) -> Result<()> {
+        let parts: Vec<String> =
+            key.as_ref().iter().map(|field| format!("{}_{}", field.name, shell::print(field.value))).collect();
+        let mut spec = DocumentBuf::new().with("key", key).with("name", parts.join("_").as_str());
+        spec.extend(options.as_ref());
+        self.catalog.create_indexes(&self.collection(name), &[IndexSpec::parse(spec.as_ref())?]).map(drop)
+    }
+}
+
+pub fn namespace(name: &str) -> Namespace {
+    Namespace::new("test", name).expect("a valid name")
+}
+
+/// Reads the fields of a find command.
+pub fn find_query(find: DocumentRef<'_>) -> Result<FindQuery> {
+    let part = |name| find.get(name).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    let mut query = FindQuery::new(part("filter"), Arc::new(QueryScope::default()))?;
+    if let Some(hint) = find.get("hint") {
+        query.hint = Hint::parse(hint)?;
+    }
+    query.set_sort(part("sort"))?;
+    query.set_projection(part("projection"))?;
+    query.skip = find.get("skip").map_or(Ok(0), |skip| parse_count("skip", skip))?;
+    query.limit = find.get("limit").map_or(Ok(None), parse_limit)?;
+    Ok(query)
+}
