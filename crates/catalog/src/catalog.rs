@@ -62,10 +62,7 @@ impl Catalog {
         Ok(Arc::new(Self {
             store,
             collections: RwLock::new(collections),
-            changes: Mutex::new(Allocation {
-                next_keyspace: loaded.next_keyspace,
-                next_record: loaded.next_record,
-            }),
+            changes: Mutex::new(Allocation { next_keyspace: loaded.next_keyspace, next_record: loaded.next_record }),
             new_uuid,
         }))
     }
@@ -95,12 +92,8 @@ impl Catalog {
 
     /// The databases that hold a collection, by name.
     pub fn databases(&self) -> Vec<String> {
-        let names: BTreeSet<String> = self
-            .collections
-            .read()
-            .values()
-            .map(|collection| collection.namespace().database().to_owned())
-            .collect();
+        let names: BTreeSet<String> =
+            self.collections.read().values().map(|collection| collection.namespace().database().to_owned()).collect();
         names.into_iter().collect()
     }
 
@@ -118,8 +111,8 @@ impl Catalog {
         self.refuse_other_case(namespace.database())?;
         let spec = IndexSpec::id();
         let (records, keys) = (changes.keyspace(), changes.keyspace());
-        let id_index = Index::new(spec.name, keys, spec.fields, spec.is_unique, spec.document)
-            .with_state(IndexState::Ready, 0);
+        let id_index =
+            Index::new(spec.name, keys, spec.fields, spec.is_unique, spec.document).with_state(IndexState::Ready, 0);
         let catalog_record = changes.next_record;
         changes.next_record = RecordId(catalog_record.0 + 1);
         let parts = Parts {
@@ -149,9 +142,7 @@ impl Catalog {
         match self.create(namespace, CreateOptions::default()) {
             Ok((collection, _)) => Ok(collection),
             // Somebody else was faster.
-            Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => {
-                self.collection(namespace).ok_or(failure)
-            }
+            Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => self.collection(namespace).ok_or(failure),
             Err(failure) => Err(failure),
         }
     }

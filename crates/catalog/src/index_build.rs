@@ -136,8 +136,7 @@ impl Catalog {
     }
 
     fn build_step(&self, collection: &Collection, built: &[Arc<Index>], records: &[RecordId]) -> Result<()> {
-        let mut stripes: Vec<usize> =
-            records.iter().map(|record| record_stripe(collection.records, *record)).collect();
+        let mut stripes: Vec<usize> = records.iter().map(|record| record_stripe(collection.records, *record)).collect();
         loop {
             let _structure = collection.structure.read();
             if collection.is_dropped() {

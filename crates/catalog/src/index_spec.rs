@@ -12,9 +12,28 @@ const FIELDS_MAX: usize = 32;
 /// Options that MongoDB knows; `check_options` says which of them are honoured.
 /// Source: MongoDB manual, "createIndexes".
 const OPTIONS: &[&str] = &[
-    "key", "name", "ns", "v", "background", "unique", "sparse", "hidden", "collation", "expireAfterSeconds",
-    "partialFilterExpression", "storageEngine", "weights", "default_language", "language_override",
-    "textIndexVersion", "2dsphereIndexVersion", "bits", "min", "max", "wildcardProjection", "clustered",
+    "key",
+    "name",
+    "ns",
+    "v",
+    "background",
+    "unique",
+    "sparse",
+    "hidden",
+    "collation",
+    "expireAfterSeconds",
+    "partialFilterExpression",
+    "storageEngine",
+    "weights",
+    "default_language",
+    "language_override",
+    "textIndexVersion",
+    "2dsphereIndexVersion",
+    "bits",
+    "min",
+    "max",
+    "wildcardProjection",
+    "clustered",
     "prepareUnique",
 ];
 /// Options that the index on `_id` may carry.
@@ -155,9 +174,7 @@ fn direction(path: &str, value: ValueRef<'_>) -> Result<Direction> {
     match number::as_f64(value) {
         Some(number) if number > 0.0 => Ok(Direction::Ascending),
         Some(number) if number < 0.0 => Ok(Direction::Descending),
-        Some(_) => Err(cannot_create(
-            "Values in the index key pattern cannot be 0 or NaN.".to_owned(),
-        )),
+        Some(_) => Err(cannot_create("Values in the index key pattern cannot be 0 or NaN.".to_owned())),
         None => Err(cannot_create(format!(
             "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and strings are \
              allowed.",
@@ -234,7 +251,10 @@ fn truth(name: &str, value: ValueRef<'_>) -> Result<bool> {
         return Ok(value);
     }
     number::as_f64(value).map(|number| number != 0.0).ok_or_else(|| {
-        Failure::type_mismatch(format!("The field '{name}' has value {}, which is not convertible to bool", ValueText(value)))
+        Failure::type_mismatch(format!(
+            "The field '{name}' has value {}, which is not convertible to bool",
+            ValueText(value)
+        ))
     })
 }
 

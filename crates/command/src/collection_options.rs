@@ -75,7 +75,5 @@ fn is_simple(collation: DocumentRef<'_>) -> Result<bool> {
 /// Whether only this engine is named, and nothing is asked of it.
 fn is_own_engine(invocation: &Invocation<'_>, engines: DocumentRef<'_>) -> bool {
     let own = invocation.service.catalog.store().engine_name();
-    engines.iter().all(|engine| {
-        engine.name == own && engine.value.as_document().is_some_and(DocumentRef::is_empty)
-    })
+    engines.iter().all(|engine| engine.name == own && engine.value.as_document().is_some_and(DocumentRef::is_empty))
 }

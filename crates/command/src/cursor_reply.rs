@@ -1,5 +1,6 @@
 //! Filling a batch and keeping the rest for `getMore`.
 
+use crate::counters::Counters;
 use crate::cursor_store::{CursorSource, OpenCursor};
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, Writer};
@@ -42,7 +43,8 @@ pub fn write_first_batch(
 ) -> Result<()> {
     reply.begin_document("cursor").begin_array("firstBatch");
     let mut pending = None;
-    let end = fill(reply, source.as_mut(), &mut pending, batch.documents)?;
+    let counters = &invocation.service.counters;
+    let end = fill(reply, source.as_mut(), &mut pending, batch.documents, counters)?;
     reply.end();
     let name = namespace.as_str().to_owned();
     let id = if batch.is_only || end == End::Reached {
@@ -56,6 +58,7 @@ pub fn write_first_batch(
             is_long: batch.is_long,
             has_no_timeout: batch.has_no_timeout,
             last_use: Instant::now(),
+            interruption: invocation.interruption(),
             originating_command: originating_command(invocation),
         };
         invocation.service.cursors.insert(cursor, &*invocation.service.world.random)?
@@ -82,9 +85,12 @@ pub fn write_next_batch(
 ) -> Result<()> {
     let cursors = &invocation.service.cursors;
     let mut cursor = cursors.take(id, namespace)?;
+    if let Some(interruption) = &cursor.interruption {
+        invocation.take_over(interruption);
+    }
     reply.begin_document("cursor").begin_array("nextBatch");
     let OpenCursor { source, pending, .. } = cursor.as_mut();
-    let end = match fill(reply, source.as_mut(), pending, documents) {
+    let end = match fill(reply, source.as_mut(), pending, documents, &invocation.service.counters) {
         Ok(end) => end,
         Err(failure) => {
             cursors.finish(id);
@@ -105,22 +111,27 @@ fn fill(
     source: &mut dyn CursorSource,
     pending: &mut Option<DocumentBuf>,
     documents: u64,
+    counters: &Counters,
 ) -> Result<End> {
     let before = reply.len_bytes();
     let mut index = 0;
-    while index < documents {
+    let end = loop {
+        if index == documents {
+            break End::NotYet;
+        }
         if let Some(document) = pending.take() {
             reply.push(index as usize, &document);
             index += 1;
             continue;
         }
-        let Some(document) = source.next()? else { return Ok(End::Reached) };
+        let Some(document) = source.next()? else { break End::Reached };
         if index > 0 && reply.len_bytes() - before + document.len_bytes() > BATCH_BYTES_MAX {
             *pending = Some(document.to_owned());
-            return Ok(End::NotYet);
+            break End::NotYet;
         }
         reply.push(index as usize, document);
         index += 1;
-    }
-    Ok(End::NotYet)
+    };
+    counters.note_returned(index);
+    Ok(end)
 }

@@ -1,10 +1,12 @@
 //! Cursors that wait for their next `getMore`.
 
+use crate::operations::Interruption;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a cursor may wait before it is closed.
@@ -44,6 +46,8 @@ pub struct OpenCursor {
     pub has_no_timeout: bool,
     /// When it was used last.
     pub last_use: Instant,
+    /// Stops its source with the command that reads it; `None` where the source never asks.
+    pub(crate) interruption: Option<Arc<Interruption>>,
     /// The command that opened it, for `currentOp`.
     pub originating_command: DocumentBuf,
 }
@@ -51,7 +55,9 @@ pub struct OpenCursor {
 enum Slot {
     Waiting(Box<OpenCursor>),
     /// A `getMore` has it; true when it was killed meanwhile.
-    Working { is_killed: bool },
+    Working {
+        is_killed: bool,
+    },
 }
 
 /// All cursors by id.

@@ -50,15 +50,15 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<Option<u64>> {
                 format!("BSON field '{command}.cursor.{}' is an unknown field.", element.name),
             ));
         }
-        size = Some(size_of(command, element.value)?);
+        size = Some(read_size(command, element.value)?);
     }
     Ok(size)
 }
 
-fn size_of(command: &str, value: ValueRef<'_>) -> Result<u64> {
+fn read_size(command: &str, value: ValueRef<'_>) -> Result<u64> {
     let size = number::truncate_to_i64(value).ok_or_else(|| {
         Failure::type_mismatch(format!(
-            "BSON field '{command}.cursor.batchSize' is the wrong type '{}', expected types '[long, int, decimal, double]'",
+            "BSON field '{command}.cursor.batchSize' is the wrong type '{}', expected types '[long, int, decimal, double']",
             value.kind().alias()
         ))
     })?;

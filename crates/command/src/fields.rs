@@ -68,7 +68,11 @@ impl<'a> Fields<'a> {
                     return Err(self.mismatch(name, value, "types '[long, int, decimal, double']"));
                 }
                 number::truncate_to_i64(value).ok_or_else(|| {
-                    Failure::bad_value(format!("BSON field '{}.{name}' is out of range: {}", self.command, ValueText(value)))
+                    Failure::bad_value(format!(
+                        "BSON field '{}.{name}' is out of range: {}",
+                        self.command,
+                        ValueText(value)
+                    ))
                 })
             })
             .transpose()
@@ -81,9 +85,7 @@ impl<'a> Fields<'a> {
                 u64::try_from(number).map_err(|_| {
                     Failure::new(
                         ErrorCode(51024),
-                        format!(
-                            "BSON field '{name}' value must be >= 0, actual value '{number}'"
-                        ),
+                        format!("BSON field '{name}' value must be >= 0, actual value '{number}'"),
                     )
                 })
             })

@@ -66,8 +66,15 @@ impl GenericOptions {
 
     fn read(&mut self, command: &Command, name: &str, value: ValueRef<'_>) -> Result<()> {
         match name {
-            "$db" | "$readPreference" | "$clusterTime" | "$configTime" | "$topologyTime" | "$audit" | "$client"
-            | "mayBypassWriteBlocking" | "rawData" => {}
+            "$db"
+            | "$readPreference"
+            | "$clusterTime"
+            | "$configTime"
+            | "$topologyTime"
+            | "$audit"
+            | "$client"
+            | "mayBypassWriteBlocking"
+            | "rawData" => {}
             "lsid" => self.session = Some(session(value)?),
             "writeConcern" => self.write_concern = WriteConcern::parse(document(command, name, value)?)?,
             "readConcern" => check_read_concern(document(command, name, value)?)?,
@@ -98,10 +105,7 @@ pub(crate) fn is_generic(name: &str) -> bool {
 }
 
 fn unknown(command: &Command, field: &str) -> Failure {
-    Failure::new(
-        ErrorCode::IDL_UNKNOWN_FIELD,
-        format!("BSON field '{}.{field}' is an unknown field.", command.name),
-    )
+    Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{}.{field}' is an unknown field.", command.name))
 }
 
 fn document<'a>(command: &Command, name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {

@@ -4,12 +4,13 @@ use crate::connection::ClientConnection;
 use crate::dispatch::{Command, Halt, Pace, Request};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
-use crate::operations::{Interrupt, RunningOperation};
+use crate::operations::{Interrupt, Interruption, RunningOperation};
 use crate::service::Service;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::Lsn;
+use std::cell::OnceCell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,6 +32,7 @@ pub struct Invocation<'a> {
     pub delay: Option<Duration>,
     pace: Pace,
     operation: RunningOperation,
+    interruption: OnceCell<Arc<Interruption>>,
     written: Option<Lsn>,
     collection: Option<&'a str>,
 }
@@ -55,6 +57,7 @@ impl<'a> Invocation<'a> {
             delay: None,
             pace,
             operation,
+            interruption: OnceCell::new(),
             written: None,
             collection: None,
         }
@@ -148,9 +151,19 @@ impl<'a> Invocation<'a> {
     }
 
     /// What whatever runs long must ask every few milliseconds: it says `Interrupted` after `killOp` and
-    /// `MaxTimeMSExpired` after [`Self::deadline`]. It speaks for this command only, not for a later `getMore`.
+    /// `MaxTimeMSExpired` after [`Self::deadline`]. A cursor may keep it: `getMore` makes it speak for itself.
     pub fn interrupt(&self) -> Interrupt {
-        self.operation.interrupt(self.deadline())
+        self.interruption.get_or_init(|| Interruption::of(&self.operation, self.deadline())).interrupt()
+    }
+
+    /// What stands behind [`Self::interrupt`], for the cursor that keeps it.
+    pub(crate) fn interruption(&self) -> Option<Arc<Interruption>> {
+        self.interruption.get().cloned()
+    }
+
+    /// Makes a cursor's interruption this command's.
+    pub(crate) fn take_over(&self, interruption: &Interruption) {
+        interruption.follow(&self.operation, self.deadline());
     }
 }
 

@@ -10,8 +10,8 @@ mod collection_statistics;
 mod commands;
 mod connection;
 mod counters;
-mod cursor_store;
 mod cursor_reply;
+mod cursor_store;
 mod dispatch;
 mod document_list;
 mod fields;
@@ -26,6 +26,7 @@ mod service;
 mod statistics_scale;
 mod system_namespace;
 mod write_concern;
+mod write_statement;
 
 pub use commands::COMMANDS;
 pub use connection::{ClientConnection, Peer};

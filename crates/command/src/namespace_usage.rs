@@ -68,6 +68,11 @@ impl Usage {
         total
     }
 
+    fn count(&mut self, kind: UsageKind, class: OperationClass, latency: Latency) {
+        self.by_kind[kind as usize].add(latency);
+        self.by_class[class.index()].add(latency);
+    }
+
     fn add(&mut self, other: &Self) {
         for (sum, more) in self.by_kind.iter_mut().zip(other.by_kind) {
             sum.add(more);
@@ -96,28 +101,14 @@ impl NamespaceUsage {
         class: OperationClass,
         latency: Latency,
     ) {
-        if let Some(usage) = self.entry(database, collection) {
-            usage.by_kind[kind as usize].add(latency);
-            usage.by_class[class.index()].add(latency);
-        }
-    }
-
-    fn entry(&mut self, database: &str, collection: &str) -> Option<&mut Usage> {
-        if !self.databases.contains_key(database) {
-            if self.count >= NAMESPACES_MAX {
-                return None;
-            }
-            self.databases.insert(database.into(), FxHashMap::default());
-        }
-        let collections = self.databases.get_mut(database)?;
-        if !collections.contains_key(collection) {
-            if self.count >= NAMESPACES_MAX {
-                return None;
-            }
+        let known = self.databases.get_mut(database).and_then(|collections| collections.get_mut(collection));
+        if let Some(usage) = known {
+            usage.count(kind, class, latency);
+        } else if self.count < NAMESPACES_MAX {
             self.count += 1;
-            collections.insert(collection.into(), Usage::default());
+            let collections = self.databases.entry(database.into()).or_default();
+            collections.entry(collection.into()).or_default().count(kind, class, latency);
         }
-        collections.get_mut(collection)
     }
 
     /// Adds everything to `sum`, by full name.

@@ -239,19 +239,52 @@ impl RunningOperation {
     pub(crate) fn started(&self) -> Instant {
         self.started
     }
+}
 
-    /// What the operation must look at while it runs.
-    pub(crate) fn interrupt(&self, deadline: Option<Instant>) -> Interrupt {
-        let slot = Arc::clone(&self.slot);
-        let opid = self.opid;
-        Arc::new(move || {
-            if slot.killed.load(Ordering::Relaxed) == opid {
-                return Some(Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"));
-            }
-            deadline
-                .filter(|deadline| Instant::now() >= *deadline)
-                .map(|_| Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"))
-        })
+/// Why whatever reads for a client may have to stop. A cursor outlives the command that opened it, so what it asks
+/// is turned to the command that works with it now.
+pub(crate) struct Interruption {
+    target: Mutex<Target>,
+}
+
+struct Target {
+    slot: Arc<OperationSlot>,
+    opid: u32,
+    deadline: Option<Instant>,
+}
+
+impl Target {
+    fn new(operation: &RunningOperation, deadline: Option<Instant>) -> Self {
+        Self { slot: Arc::clone(&operation.slot), opid: operation.opid, deadline }
+    }
+}
+
+impl Interruption {
+    /// By `killOp` of that operation, or when the deadline passes.
+    pub(crate) fn of(operation: &RunningOperation, deadline: Option<Instant>) -> Arc<Self> {
+        Arc::new(Self { target: Mutex::new(Target::new(operation, deadline)) })
+    }
+
+    /// From now on by that of another operation.
+    pub(crate) fn follow(&self, operation: &RunningOperation, deadline: Option<Instant>) {
+        *self.target.lock() = Target::new(operation, deadline);
+    }
+
+    /// What readers ask.
+    pub(crate) fn interrupt(self: &Arc<Self>) -> Interrupt {
+        let interruption = Arc::clone(self);
+        Arc::new(move || interruption.reason())
+    }
+
+    fn reason(&self) -> Option<Failure> {
+        let target = self.target.lock();
+        if target.slot.killed.load(Ordering::Relaxed) == target.opid {
+            return Some(Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"));
+        }
+        target
+            .deadline
+            .filter(|deadline| Instant::now() >= *deadline)
+            .map(|_| Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"))
     }
 }
 
@@ -264,8 +297,8 @@ mod tests {
         Beginning { command_name: "find", database: "test", command: command.as_ref(), session: Some([7; 16]) }
     }
 
-    fn code(interrupt: &Interrupt) -> Option<ErrorCode> {
-        interrupt().map(|failure| failure.code())
+    fn code(interruption: &Interruption) -> Option<ErrorCode> {
+        interruption.reason().map(|failure| failure.code())
     }
 
     #[test]
@@ -274,7 +307,7 @@ mod tests {
         let connection = operations.register(1, ([127, 0, 0, 1], 5).into());
         let command = DocumentBuf::new().with("find", "c");
         let first = connection.begin(&beginning(&command), None);
-        let interrupt = first.interrupt(None);
+        let interrupt = Interruption::of(&first, None);
         assert_eq!(code(&interrupt), None);
         operations.kill(first.opid() + 1);
         assert_eq!(code(&interrupt), None);
@@ -283,11 +316,11 @@ mod tests {
         assert!(operations.observe()[0].is_killed);
         drop(first);
         let second = connection.begin(&beginning(&command), None);
-        assert_eq!(code(&second.interrupt(None)), None);
+        assert_eq!(code(&Interruption::of(&second, None)), None);
         operations.kill_sessions(|session| session == [7; 16], second.opid());
-        assert_eq!(code(&second.interrupt(None)), None, "who asks goes on");
+        assert_eq!(code(&Interruption::of(&second, None)), None, "who asks goes on");
         operations.kill_sessions(|session| session == [7; 16], 0);
-        assert_eq!(code(&second.interrupt(None)), Some(ErrorCode::INTERRUPTED));
+        assert_eq!(code(&Interruption::of(&second, None)), Some(ErrorCode::INTERRUPTED));
     }
 
     #[test]
@@ -296,8 +329,24 @@ mod tests {
         let connection = operations.register(1, ([127, 0, 0, 1], 5).into());
         let command = DocumentBuf::new().with("find", "c");
         let operation = connection.begin(&beginning(&command), None);
-        assert_eq!(code(&operation.interrupt(Some(Instant::now()))), Some(ErrorCode::MAX_TIME_MS_EXPIRED));
-        assert_eq!(code(&operation.interrupt(Some(Instant::now() + Duration::from_secs(60)))), None);
+        assert_eq!(code(&Interruption::of(&operation, Some(Instant::now()))), Some(ErrorCode::MAX_TIME_MS_EXPIRED));
+        assert_eq!(code(&Interruption::of(&operation, Some(Instant::now() + Duration::from_secs(60)))), None);
+    }
+
+    #[test]
+    fn a_cursor_follows_the_command_that_reads_it() {
+        let operations = Operations::default();
+        let (opener, reader) =
+            (operations.register(1, ([127, 0, 0, 1], 5).into()), operations.register(2, ([127, 0, 0, 1], 6).into()));
+        let command = DocumentBuf::new().with("find", "c");
+        let find = opener.begin(&beginning(&command), None);
+        let interruption = Interruption::of(&find, Some(Instant::now()));
+        drop(find);
+        let get_more = reader.begin(&beginning(&command), None);
+        interruption.follow(&get_more, None);
+        assert_eq!(code(&interruption), None, "the time between the two does not count");
+        operations.kill(get_more.opid());
+        assert_eq!((interruption.interrupt())().map(|failure| failure.code()), Some(ErrorCode::INTERRUPTED));
     }
 
     #[test]

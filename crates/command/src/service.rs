@@ -32,13 +32,7 @@ impl World {
         let seed = random();
         let mut process = [0; 5];
         process.copy_from_slice(&seed.to_le_bytes()[..5]);
-        Self {
-            clock,
-            object_ids: AtomicU32::new(random() as u32),
-            random,
-            process,
-            last_timestamp: AtomicU64::new(0),
-        }
+        Self { clock, object_ids: AtomicU32::new(random() as u32), random, process, last_timestamp: AtomicU64::new(0) }
     }
 
     /// Milliseconds since 1970, as BSON dates have them.

@@ -85,9 +85,7 @@ impl WriteConcern {
                 return Err(Failure::bad_value("cannot use 'w' > 1 when a host is not replicated"));
             }
             Some(_) => {
-                return Err(Failure::failed_to_parse(
-                    "w has to be a non-negative number and not greater than 50",
-                ));
+                return Err(Failure::failed_to_parse("w has to be a non-negative number and not greater than 50"));
             }
             None => {
                 return Err(Failure::failed_to_parse(format!(

@@ -1,16 +1,13 @@
 //! What the batches of `update` and `delete` share: reading statements, judging the whole, running one by one.
 
-use crate::commands::unsupported;
 use crate::dispatch::Halt;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::{Namespace, Order};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::QueryScope;
 use bunko_query::write::records_expected;
 use bunko_update::Targets;
-use std::sync::Arc;
 
 /// Records that a command may look at where others wait for it: about 2 ms.
 const RECORDS_SHORT_MAX: u64 = 2000;
@@ -70,16 +67,6 @@ pub(crate) fn array_filters<'a>(fields: &Fields<'a>) -> Result<Vec<DocumentRef<'
             filter.as_document().ok_or_else(mismatch)
         })
         .collect()
-}
-
-/// What the expressions of a write see.
-/// # Errors
-/// `CommandNotSupported` for a `let` that defines something.
-pub(crate) fn scope(invocation: &Invocation<'_>) -> Result<Arc<QueryScope>> {
-    if invocation.document("let")?.is_some_and(|variables| !variables.is_empty()) {
-        return Err(unsupported(invocation.command.name, "let"));
-    }
-    Ok(Arc::new(QueryScope { now_ms: invocation.service.world.now_ms(), ..QueryScope::default() }))
 }
 
 /// Refuses a batch that would take long, before it does anything.

@@ -34,6 +34,8 @@ const VOLATILE: &[&str] = &[
     "cpuFeatures",
     "cpuFrequencyMHz",
     "cpuString",
+    "debug",
+    "distarch",
     "engineDiskBytes",
     "executionTimeMillis",
     "kernelVersion",
@@ -46,18 +48,26 @@ const VOLATILE: &[&str] = &[
     "microsecs_running",
     "numCores",
     "numPages",
+    "pageSize",
     "page_faults",
     "pid",
     "resident",
     "storageSize",
+    "syncedGroups",
+    "syncedLsn",
+    "target_arch",
+    "target_os",
     "time",
     "totalIndexSize",
     "totalSize",
+    "totalTime",
+    "unflushedBytes",
     "uptime",
     "uptimeEstimate",
     "uptimeMillis",
     "versionString",
     "virtual",
+    "writtenGroups",
 ];
 
 struct Server {
@@ -151,7 +161,10 @@ impl Server {
     fn run_command(&mut self, connection: i32, database: &str, body: DocumentRef<'_>) -> DocumentBuf {
         let connection = self.connections.entry(connection).or_insert_with(|| {
             let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            ClientConnection::new(connection, Peer { address: address(50_000 + connection as u16), local: address(27017) })
+            ClientConnection::new(
+                connection,
+                Peer { address: address(50_000 + connection as u16), local: address(27017) },
+            )
         });
         let request = Request { database, body, message: None };
         let mut reply = Vec::new();

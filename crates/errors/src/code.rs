@@ -82,6 +82,7 @@ codes! {
     NO_QUERY_EXECUTION_PLANS = 291 "NoQueryExecutionPlans";
     INVALID_INDEX_SPECIFICATION_OPTION = 197 "InvalidIndexSpecificationOption";
     NO_SUCH_SESSION = 206 "NoSuchSession";
+    INVALID_UUID = 207 "InvalidUUID";
     NO_SUCH_TRANSACTION = 251 "NoSuchTransaction";
     QUERY_FEATURE_NOT_ALLOWED = 224 "QueryFeatureNotAllowed";
     TRANSACTION_TOO_OLD = 225 "TransactionTooOld";

@@ -1,6 +1,6 @@
-//! Runs `tests/scripts`: what finds answer and how they are planned, in files to be read. Each file has a collection
-//! of its own.
+//! Runs `tests/scripts`: what finds answer and how they are planned, in files to be read.
 //!
+//! - `collection`: begins with an empty one.
 //! - `insert`: documents, one a line.
 //! - `index`: key patterns, one a line, each with options behind it if there are any.
 //! - `find`: the fields of a find command; prints the documents.
@@ -216,6 +216,6 @@ fn a_plan_survives_the_loss_of_its_index_and_the_first_array_in_it() {
     // No single element is between, but one is above and another below.
     database.insert("c", "{_id: 2, a: [0, 9]}").expect("inserted");
     assert_eq!(ids(), 1);
-    database.catalog.drop_index(&collection, "a_1").expect("dropped");
+    database.catalog.drop_indexes(&collection, &["a_1"]).expect("dropped");
     assert_eq!(ids(), 1);
 }

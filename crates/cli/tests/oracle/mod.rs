@@ -18,11 +18,12 @@ pub fn binary() -> PathBuf {
 
 /// What a write waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
+// Each suite that shares this file uses one of them.
+#[allow(dead_code)]
 pub enum Level {
     /// The kernel: survives the process.
     Written,
     /// The disk: survives the power.
-    #[allow(dead_code)]
     Journaled,
 }
 

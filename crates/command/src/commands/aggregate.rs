@@ -17,16 +17,7 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "aggregate",
     aliases: &[],
-    fields: &[
-        "pipeline",
-        "cursor",
-        "explain",
-        "allowDiskUse",
-        "bypassDocumentValidation",
-        "collation",
-        "hint",
-        "let",
-    ],
+    fields: &["pipeline", "cursor", "explain", "allowDiskUse", "bypassDocumentValidation", "collation", "hint", "let"],
     databases: Databases::Any,
     run,
 };
@@ -98,10 +89,7 @@ pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<Aggregation, Fai
         fields.boolean(name, false)?;
     }
     let stages = fields.array("pipeline")?.ok_or_else(|| {
-        Failure::new(
-            ErrorCode::IDL_FAILED_TO_PARSE,
-            "BSON field 'aggregate.pipeline' is missing but a required field",
-        )
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field")
     })?;
     let environment = Environment::new(now_ms, Variables::default());
     let (part, pipeline) = Pipeline::parse(stages, environment)?.split_for_planner();

@@ -25,9 +25,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             return Err(unsupported(invocation, bound).into());
         }
     }
-    let (bytes, count) = invocation
-        .collection(&namespace)
-        .map_or((0, 0), |collection| (collection.data_bytes(), collection.count()));
+    let (bytes, count) =
+        invocation.collection(&namespace).map_or((0, 0), |collection| (collection.data_bytes(), collection.count()));
     reply
         .append("estimate", is_estimate)
         .append("size", bytes as i64)

@@ -38,8 +38,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let statistics = sum(invocation);
     let file_system = file_system(invocation.service.catalog.store().path())?;
     let scaled = |bytes: u64| bytes as f64 / scale as f64;
-    let average =
-        if statistics.objects == 0 { 0.0 } else { statistics.data_bytes as f64 / statistics.objects as f64 };
+    let average = if statistics.objects == 0 { 0.0 } else { statistics.data_bytes as f64 / statistics.objects as f64 };
     reply
         .append("db", invocation.request.database)
         .append("collections", statistics.collections as i64)

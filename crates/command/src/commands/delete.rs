@@ -2,9 +2,10 @@
 
 use super::find::refuse_collation;
 use super::insert::{check_batch_size, write_errors};
+use super::update::scope;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
-use crate::write_statement::{refuse_long_batch, required, required_document, run_each, scope, statement};
+use crate::write_statement::{refuse_long_batch, required, required_document, run_each, statement};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Order;
@@ -13,13 +14,8 @@ use bunko_query::Hint;
 use bunko_query::write::{DeleteStatement, Writes};
 use bunko_update::Targets;
 
-pub(super) const COMMAND: Command = Command {
-    name: "delete",
-    aliases: &[],
-    fields: &["deletes", "ordered", "let"],
-    databases: Databases::Any,
-    run,
-};
+pub(super) const COMMAND: Command =
+    Command { name: "delete", aliases: &[], fields: &["deletes", "ordered", "let"], databases: Databases::Any, run };
 
 const STATEMENT_FIELDS: &[&str] = &["q", "limit", "hint", "collation"];
 

@@ -21,13 +21,12 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let key = key(invocation)?;
-    let query = parse(invocation, invocation.service.world.now_ms())?;
+    let now_ms = invocation.service.world.now_ms();
+    let query = parse(invocation, now_ms)?;
     let values = match invocation.collection(&namespace) {
         None => ArrayBuf::new(),
         Some(collection) => {
-            let query = Arc::new(query);
-            let plan = plan(&collection, Arc::clone(&query))?;
-            invocation.refuse_if_long(plan.is_long(&collection))?;
+            invocation.refuse_if_long(plan(&collection, parse(invocation, now_ms)?)?.is_long(&collection))?;
             distinct(&collection, key, query, Some(invocation.interrupt()))?
         }
     };

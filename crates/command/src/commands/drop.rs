@@ -6,8 +6,7 @@ use bunko_bson::Writer;
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "drop", aliases: &[], fields: &[], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command { name: "drop", aliases: &[], fields: &[], databases: Databases::Any, run };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
@@ -22,10 +21,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 /// Users, roles and the version of their format go with their commands only.
 fn check_droppable(namespace: &Namespace) -> Result<(), Failure> {
     match namespace.as_str() {
-        "admin.system.users" | "admin.system.roles" | "admin.system.version" => Err(Failure::new(
-            ErrorCode::ILLEGAL_OPERATION,
-            format!("can't drop system collection {namespace}"),
-        )),
+        "admin.system.users" | "admin.system.roles" | "admin.system.version" => {
+            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("can't drop system collection {namespace}")))
+        }
         _ => Ok(()),
     }
 }

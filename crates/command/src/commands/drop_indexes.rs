@@ -7,21 +7,13 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef, Writer, order};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command = Command {
-    name: "dropIndexes",
-    aliases: &["deleteIndexes"],
-    fields: &["index"],
-    databases: Databases::Any,
-    run,
-};
+pub(super) const COMMAND: Command =
+    Command { name: "dropIndexes", aliases: &["deleteIndexes"], fields: &["index"], databases: Databases::Any, run };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let wanted = invocation.field("index").ok_or_else(|| {
-        Failure::new(
-            ErrorCode::IDL_FAILED_TO_PARSE,
-            "BSON field 'dropIndexes.index' is missing but a required field",
-        )
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'dropIndexes.index' is missing but a required field")
     })?;
     let collection = invocation
         .collection(&namespace)

@@ -9,10 +9,6 @@ pub(super) const COMMAND: Command =
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let [a, b, c, ..] = invocation.service.world.process;
-    reply
-        .begin_document("js")
-        .append("utf8", true)
-        .end()
-        .append("oidMachine", i32::from_le_bytes([a, b, c, 0]));
+    reply.begin_document("js").append("utf8", true).end().append("oidMachine", i32::from_le_bytes([a, b, c, 0]));
     Ok(())
 }

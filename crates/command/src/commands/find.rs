@@ -145,9 +145,7 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
         return Err(unsupported(fields.command, "ntoreturn"));
     }
     if fields.boolean("tailable", false)? {
-        return Err(Failure::bad_value(
-            "error processing query: tailable cursor requested on non capped collection",
-        ));
+        return Err(Failure::bad_value("error processing query: tailable cursor requested on non capped collection"));
     }
     if fields.boolean("awaitData", false)? {
         return Err(Failure::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));

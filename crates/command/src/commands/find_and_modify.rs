@@ -1,10 +1,11 @@
 //! `findAndModify`: changes or removes one document and returns it.
 
 use super::find::refuse_collation;
+use super::update::scope;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
-use crate::write_statement::{array_filters, check_modification, refuse_long_batch, scope};
+use crate::write_statement::{array_filters, check_modification, refuse_long_batch};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::{Failure, Result};
 use bunko_query::Hint;
@@ -47,7 +48,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let is_remove = matches!(statement.action, Action::Remove);
     let counters = &service.counters;
     let changed = u64::from(outcome.is_found);
-    if is_remove { counters.note_deletes(0, changed) } else { counters.note_updates(0, changed) }
+    if is_remove {
+        counters.note_deletes(0, changed)
+    } else {
+        counters.note_updates(0, changed)
+    }
     write_outcome(reply, &statement.action, &outcome);
     Ok(())
 }
@@ -73,10 +78,7 @@ fn action<'a>(fields: &Fields<'a>) -> Result<Action<'a>> {
         let contradictions = [
             (update.is_some(), "Cannot specify both an update and remove=true"),
             (upsert, "Cannot specify both upsert=true and remove=true"),
-            (
-                returns_new,
-                "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document",
-            ),
+            (returns_new, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document"),
             (fields.field("arrayFilters").is_some(), "Cannot specify arrayFilters and remove=true"),
         ];
         return match contradictions.into_iter().find(|(is_given, _)| *is_given) {

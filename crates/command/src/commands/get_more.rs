@@ -27,10 +27,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
     };
     let collection = invocation.string("collection")?.ok_or_else(|| {
-        Failure::new(
-            ErrorCode::IDL_FAILED_TO_PARSE,
-            "BSON field 'getMore.collection' is missing but a required field",
-        )
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field")
     })?;
     invocation.note_collection(collection);
     let namespace = Namespace::of_cursor(invocation.request.database, collection)?;

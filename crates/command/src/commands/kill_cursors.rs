@@ -20,10 +20,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     let namespace = Namespace::of_cursor(invocation.request.database, collection)?;
     let ids = invocation.array("cursors")?.ok_or_else(|| {
-        Failure::new(
-            ErrorCode::IDL_FAILED_TO_PARSE,
-            "BSON field 'killCursors.cursors' is missing but a required field",
-        )
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'killCursors.cursors' is missing but a required field")
     })?;
     let ids: Vec<i64> = ids
         .iter()

@@ -9,9 +9,8 @@ pub(super) const COMMAND: Command =
     Command { name: "killOp", aliases: &[], fields: &["op"], databases: Databases::Admin, run };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let value = invocation
-        .field("op")
-        .ok_or_else(|| Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"op\""))?;
+    let value =
+        invocation.field("op").ok_or_else(|| Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"op\""))?;
     if !value.is_number() {
         return Err(Failure::type_mismatch(format!(
             "Expected field \"op\" to have numeric type, but found {}",

@@ -49,14 +49,11 @@ fn session(place: &str, value: ValueRef<'_>) -> Result<[u8; 16], Failure> {
         }
     }
     let id = lsid.get("id").ok_or_else(|| {
-        Failure::new(
-            ErrorCode::IDL_FAILED_TO_PARSE,
-            format!("BSON field '{place}.id' is missing but a required field"),
-        )
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, format!("BSON field '{place}.id' is missing but a required field"))
     })?;
     match id {
         ValueRef::Binary { subtype: BinarySubtype::UUID, bytes } => bytes.try_into().map_err(|_| {
-            Failure::new(ErrorCode(207), format!("BSON field '{place}.id' must be a UUID of 16 bytes"))
+            Failure::new(ErrorCode::INVALID_UUID, format!("BSON field '{place}.id' must be a UUID of 16 bytes"))
         }),
         _ => Err(wrong_type(&format!("{place}.id"), id, "binData")),
     }

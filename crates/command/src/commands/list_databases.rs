@@ -45,9 +45,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     reply.end();
     if !is_name_only {
-        reply
-            .append("totalSize", total_bytes as i64)
-            .append("totalSizeMb", (total_bytes / BYTES_PER_MB) as i64);
+        reply.append("totalSize", total_bytes as i64).append("totalSizeMb", (total_bytes / BYTES_PER_MB) as i64);
     }
     Ok(())
 }

@@ -11,9 +11,9 @@ pub(super) const COMMAND: Command =
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let collection = invocation.collection(&namespace).ok_or_else(|| {
-        Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}"))
-    })?;
+    let collection = invocation
+        .collection(&namespace)
+        .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
     let specs = collection.indexes().iter().map(|index| index.spec.clone()).collect();
     Ok(write_document_list(invocation, reply, namespace, specs)?)
 }

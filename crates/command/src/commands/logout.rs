@@ -7,7 +7,6 @@ use bunko_bson::Writer;
 pub(super) const COMMAND: Command =
     Command { name: "logout", aliases: &[], fields: &[], databases: Databases::Any, run };
 
-#[allow(clippy::unnecessary_wraps)]
 fn run(_: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     Ok(())
 }

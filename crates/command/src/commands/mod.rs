@@ -1,4 +1,6 @@
 //! The table of commands: one file each, one line here.
+// All commands have one signature, whether they can fail or not.
+#![allow(clippy::unnecessary_wraps)]
 
 use crate::dispatch::Command;
 use rustc_hash::FxHashMap;
@@ -9,17 +11,22 @@ mod build_info;
 mod coll_mod;
 mod coll_stats;
 mod connection_status;
+mod count;
 mod create;
 mod create_indexes;
 mod current_op;
 mod data_size;
 mod db_stats;
+mod delete;
+mod distinct;
 mod drop;
 mod drop_database;
 mod drop_indexes;
 mod end_sessions;
+mod explain;
 mod features;
 mod find;
+mod find_and_modify;
 mod fsync;
 mod get_cmd_line_opts;
 mod get_log;
@@ -48,6 +55,7 @@ mod set_parameter;
 mod shutdown;
 mod start_session;
 mod top;
+mod update;
 mod validate;
 mod whatsmyuri;
 
@@ -58,17 +66,22 @@ pub const COMMANDS: &[Command] = &[
     coll_mod::COMMAND,
     coll_stats::COMMAND,
     connection_status::COMMAND,
+    count::COMMAND,
     create::COMMAND,
     create_indexes::COMMAND,
     current_op::COMMAND,
     data_size::COMMAND,
     db_stats::COMMAND,
+    delete::COMMAND,
+    distinct::COMMAND,
     drop::COMMAND,
     drop_database::COMMAND,
     drop_indexes::COMMAND,
     end_sessions::COMMAND,
+    explain::COMMAND,
     features::COMMAND,
     find::COMMAND,
+    find_and_modify::COMMAND,
     fsync::COMMAND,
     get_cmd_line_opts::COMMAND,
     get_log::COMMAND,
@@ -101,6 +114,7 @@ pub const COMMANDS: &[Command] = &[
     shutdown::COMMAND,
     start_session::COMMAND,
     top::COMMAND,
+    update::COMMAND,
     validate::COMMAND,
     whatsmyuri::COMMAND,
 ];

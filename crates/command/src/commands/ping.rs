@@ -4,10 +4,8 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "ping", aliases: &[], fields: &[], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command { name: "ping", aliases: &[], fields: &[], databases: Databases::Any, run };
 
-#[allow(clippy::unnecessary_wraps)]
 fn run(_invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     Ok(())
 }

@@ -7,23 +7,15 @@ use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::{Namespace, RenameTarget};
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command = Command {
-    name: "renameCollection",
-    aliases: &[],
-    fields: &["to", "dropTarget"],
-    databases: Databases::Admin,
-    run,
-};
+pub(super) const COMMAND: Command =
+    Command { name: "renameCollection", aliases: &[], fields: &["to", "dropTarget"], databases: Databases::Admin, run };
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     let ValueRef::String(from) = invocation.argument() else {
         return Err(invocation.mismatch("renameCollection", invocation.argument(), "type 'string'").into());
     };
     let to = invocation.string("to")?.ok_or_else(|| {
-        Failure::new(
-            ErrorCode::IDL_FAILED_TO_PARSE,
-            "BSON field 'renameCollection.to' is missing but a required field",
-        )
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'renameCollection.to' is missing but a required field")
     })?;
     let replace = if invocation.boolean("dropTarget", false)? { RenameTarget::Drop } else { RenameTarget::Keep };
     let from = parse("source", from)?;

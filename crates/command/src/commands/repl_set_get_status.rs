@@ -7,13 +7,8 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command =
     Command { name: "replSetGetStatus", aliases: &[], fields: &["initialSync"], databases: Databases::Admin, run };
-pub(super) const GET_CONFIG: Command = Command {
-    name: "replSetGetConfig",
-    aliases: &[],
-    fields: &["commitmentStatus"],
-    databases: Databases::Admin,
-    run,
-};
+pub(super) const GET_CONFIG: Command =
+    Command { name: "replSetGetConfig", aliases: &[], fields: &["commitmentStatus"], databases: Databases::Admin, run };
 
 fn run(_: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     Err(Failure::new(ErrorCode::NO_REPLICATION_ENABLED, "not running with --replSet").into())

@@ -21,11 +21,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         changes.push((parameter, write, element.value));
     }
     let Some((first, ..)) = changes.first() else {
-        return Err(Failure::new(
-            ErrorCode::INVALID_OPTIONS,
-            "no option found to set, use help:true to see options ",
-        )
-        .into());
+        return Err(
+            Failure::new(ErrorCode::INVALID_OPTIONS, "no option found to set, use help:true to see options ").into()
+        );
     };
     let was = (first.read)(parameters);
     for (_, write, value) in changes {

@@ -27,9 +27,5 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 fn write_latency(reply: &mut Writer<'_>, name: &str, latency: Latency) {
-    reply
-        .begin_document(name)
-        .append("time", latency.micros as i64)
-        .append("count", latency.operations as i64)
-        .end();
+    reply.begin_document(name).append("time", latency.micros as i64).append("count", latency.operations as i64).end();
 }

@@ -1,19 +1,20 @@
 //! `update`: changes documents, or inserts them where none matches.
 
-use super::find::refuse_collation;
+use super::find::{refuse_collation, unsupported};
 use super::insert::{check_batch_size, write_errors};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::write_statement::{
-    array_filters, check_modification, refuse_long_batch, required, required_document, run_each, scope, statement,
+    array_filters, check_modification, refuse_long_batch, required, required_document, run_each, statement,
     strict_boolean,
 };
 use bunko_bson::{DocumentRef, Value, Writer};
 use bunko_catalog::Order;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::Hint;
 use bunko_query::write::{UpdateStatement, Upsert, Writes};
+use bunko_query::{Hint, QueryScope};
 use bunko_update::Targets;
+use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "update",
@@ -82,6 +83,16 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
         hint: fields.field("hint").map_or(Ok(None), Hint::parse)?,
         sort,
     })
+}
+
+/// What the expressions of a write see.
+/// # Errors
+/// `CommandNotSupported` for a `let` that defines something.
+pub(super) fn scope(invocation: &Invocation<'_>) -> Result<Arc<QueryScope>> {
+    if invocation.document("let")?.is_some_and(|variables| !variables.is_empty()) {
+        return Err(unsupported(invocation.command.name, "let"));
+    }
+    Ok(Arc::new(QueryScope { now_ms: invocation.service.world.now_ms(), ..QueryScope::default() }))
 }
 
 fn write_upserted(reply: &mut Writer<'_>, upserted: &[(usize, Value)]) {

@@ -20,10 +20,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     check_options(invocation)?;
     let collection = invocation.collection(&namespace).ok_or_else(|| {
-        Failure::new(
-            ErrorCode::NAMESPACE_NOT_FOUND,
-            format!("Collection '{namespace}' does not exist to validate."),
-        )
+        Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' does not exist to validate."))
     })?;
     invocation.refuse_if_long(true)?;
     let validation = collection.validate()?;
@@ -87,5 +84,35 @@ fn write(reply: &mut Writer<'_>, validation: &Validation) {
     reply.end();
     for list in ["extraIndexEntries", "missingIndexEntries", "corruptRecords"] {
         reply.begin_array(list).end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentRef;
+
+    #[test]
+    fn what_does_not_agree_is_reported() {
+        let validation = Validation {
+            records: 2,
+            keys_per_index: vec![("_id_".into(), 2), ("a_1".into(), 1)],
+            invalid_indexes: ["a_1".to_owned()].into(),
+            errors: vec!["record 2 has no key in index a_1".into()],
+            error_count: 1,
+            ..Validation::default()
+        };
+        let mut bytes = Vec::new();
+        let mut reply = Writer::new(&mut bytes);
+        write(&mut reply, &validation);
+        reply.end();
+        let reply = DocumentRef::parse(&bytes).expect("well formed");
+        assert!(matches!(reply.get("valid"), Some(ValueRef::Boolean(false))));
+        let details = reply.get("indexDetails").and_then(ValueRef::as_document).expect("present");
+        let is_valid = |name| details.get(name).and_then(ValueRef::as_document).and_then(|index| index.get("valid"));
+        assert!(matches!(is_valid("_id_"), Some(ValueRef::Boolean(true))));
+        assert!(matches!(is_valid("a_1"), Some(ValueRef::Boolean(false))));
+        let errors = reply.get("errors").and_then(ValueRef::as_array).expect("present");
+        assert_eq!(errors.get(0).and_then(ValueRef::as_str), Some("record 2 has no key in index a_1"));
     }
 }

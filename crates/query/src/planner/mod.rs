@@ -15,7 +15,7 @@ pub(crate) use intervals::{Edge, Interval, Intervals};
 
 use crate::find_query::{FindQuery, Hint};
 use crate::id_lookup::is_plain_id;
-use crate::plan::{Parts, Plan, UsedIndex};
+use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
     CollectionScan, DocumentStage, Eof, Express, Fetch, IndexScan, Limit, OrScan, ProjectionStage, RecordStage,
     Residual, Skip, Sort, StageNumber,
@@ -77,7 +77,8 @@ impl Builder<'_> {
     fn root(&mut self) -> Result<Box<dyn DocumentStage>> {
         let Found { mut stage, order } = self.found()?;
         let query = self.query;
-        let mut limit = query.limit;
+        // One document at most needs no limit, which is never 0.
+        let mut limit = query.limit.filter(|_| stage.effort() != Effort::Lookups(1));
         if let (Some(_), Order::Any) = (&query.sort, order) {
             stage = Box::new(Sort { number: self.number(), limit: query.wanted(), input: stage });
             // The sort yields no more than that.

@@ -1,7 +1,7 @@
 //! Delete statements.
 
 use super::Writes;
-use super::search::{Choice, Wanted};
+use super::search::{Choice, Operation, Wanted};
 use crate::find_query::Hint;
 use bunko_bson::DocumentRef;
 use bunko_catalog::Verdict;
@@ -25,7 +25,7 @@ impl Writes<'_> {
     /// `WriteConflict` where others overtake it too often.
     pub fn delete(&mut self, statement: &DeleteStatement<'_>) -> Result<u64> {
         let choice = Choice { sort: None, hint: statement.hint.clone() };
-        let wanted = Wanted::parse(statement.filter, choice, self)?;
+        let wanted = Wanted::parse(statement.filter, choice, Operation::Delete, &self.scope)?;
         let changes = self.change_matching(&wanted, statement.targets, &mut |_, _| Ok(Verdict::Delete))?;
         Ok(changes.changed)
     }

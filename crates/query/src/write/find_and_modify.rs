@@ -1,6 +1,6 @@
 //! Changing one document and returning it as it was, or as it is.
 
-use super::search::{Choice, Wanted};
+use super::search::{Choice, Operation, Wanted};
 use super::{Upsert, Writes};
 use crate::find_query::{FindQuery, Hint};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
@@ -75,7 +75,7 @@ impl Writes<'_> {
     pub fn find_and_modify(&mut self, statement: &FindAndModify<'_>) -> Result<FindAndModifyOutcome> {
         let projected = Projected::parse(statement, self)?;
         let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
-        let wanted = Wanted::parse(statement.filter, choice, self)?;
+        let wanted = Wanted::parse(statement.filter, choice, Operation::FindAndModify, &self.scope)?;
         let mut outcome = FindAndModifyOutcome::default();
         let image = match &statement.action {
             Action::Remove => {

@@ -7,6 +7,7 @@
 
 mod delete;
 mod effort;
+mod explain;
 mod find_and_modify;
 mod search;
 mod update;
@@ -14,6 +15,7 @@ mod upsert;
 
 pub use delete::DeleteStatement;
 pub use effort::records_expected;
+pub use explain::WriteExplanation;
 pub use find_and_modify::{Action, FindAndModify, FindAndModifyOutcome, Modification, Returning};
 pub use update::{UpdateOutcome, UpdateStatement, Upsert};
 

@@ -3,7 +3,7 @@
 use super::Writes;
 use crate::find_query::{FindQuery, Hint};
 use crate::id_lookup::{id_lookup, is_plain_id};
-use crate::{Execution, plan};
+use crate::{Execution, QueryScope, plan};
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::{Collection, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -16,7 +16,12 @@ use std::sync::Arc;
 const SEARCHES_MAX: usize = 1000;
 
 /// What a statement looks for.
-pub(super) enum Wanted<'a> {
+pub(super) struct Wanted<'a> {
+    by: By<'a>,
+    operation: Operation,
+}
+
+enum By<'a> {
     /// `{_id: value}` alone.
     Id(ValueRef<'a>),
     /// Anything else.
@@ -24,11 +29,28 @@ pub(super) enum Wanted<'a> {
 }
 
 /// Which of the matching records, and how to find them.
-#[derive(Clone, Default)]
 pub(super) struct Choice<'a> {
     /// The first in this order.
     pub sort: Option<DocumentRef<'a>>,
     pub hint: Option<Hint>,
+}
+
+/// What MongoDB calls the operation in the words that it puts before failures at documents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Update,
+    Delete,
+    FindAndModify,
+}
+
+impl Operation {
+    fn failed(self, failure: Failure) -> Failure {
+        match self {
+            Self::Update => failure.with_prefix("Plan executor error during update :: caused by :: "),
+            Self::FindAndModify => failure.with_prefix("Plan executor error during findAndModify :: caused by :: "),
+            Self::Delete => failure,
+        }
+    }
 }
 
 /// What a statement did.
@@ -54,12 +76,22 @@ enum Sighting {
 pub(super) type Decision<'d> = dyn FnMut(DocumentRef<'_>, Option<usize>) -> Result<Verdict> + 'd;
 
 impl<'a> Wanted<'a> {
-    pub(super) fn parse(filter: DocumentRef<'a>, choice: Choice<'_>, writes: &Writes<'_>) -> Result<Self> {
-        if let (Some(id), None) = (id_lookup(filter), &choice.hint) {
-            // At most one document has it, so any order will do.
-            return Ok(Self::Id(id));
-        }
-        let mut query = FindQuery::new(filter, writes.scope.clone())?;
+    pub(super) fn parse(
+        filter: DocumentRef<'a>,
+        choice: Choice<'_>,
+        operation: Operation,
+        scope: &Arc<QueryScope>,
+    ) -> Result<Self> {
+        let by = match id_lookup(filter) {
+            Some(id) if choice.hint.is_none() && choice.sort.is_none() => By::Id(id),
+            _ => By::Query(Arc::new(Self::query(filter, choice, scope)?)),
+        };
+        Ok(Self { by, operation })
+    }
+
+    /// The query that finds what a statement looks for.
+    pub(super) fn query(filter: DocumentRef<'_>, choice: Choice<'_>, scope: &Arc<QueryScope>) -> Result<FindQuery> {
+        let mut query = FindQuery::new(filter, Arc::clone(scope))?;
         query.hint = choice.hint;
         if let Some(sort) = choice.sort {
             query.set_sort(sort)?;
@@ -68,14 +100,14 @@ impl<'a> Wanted<'a> {
             // A sort need only remember the first. Should somebody else take it, the next search finds the new first.
             query.limit = Some(1);
         }
-        Ok(Self::Query(Arc::new(query)))
+        Ok(query)
     }
 
     /// The values that the filter asks of paths, where it asks for nothing but equalities.
     pub(super) fn equalities(&self) -> Vec<(&str, ValueRef<'_>)> {
-        let query = match self {
-            Self::Id(id) => return vec![("_id", *id)],
-            Self::Query(query) => query,
+        let query = match &self.by {
+            By::Id(id) => return vec![("_id", *id)],
+            By::Query(query) => query,
         };
         let parts = match query.filter.root() {
             Expression::And(children) => children.as_slice(),
@@ -87,10 +119,10 @@ impl<'a> Wanted<'a> {
 
     /// The one `_id` that documents must have, if they must.
     fn id(&self) -> Option<ValueRef<'_>> {
-        let query = match self {
-            Self::Id(id) => return Some(*id),
-            Self::Query(query) if query.hint.is_some() => return None,
-            Self::Query(query) => query,
+        let query = match &self.by {
+            By::Id(id) => return Some(*id),
+            By::Query(query) if query.hint.is_some() => return None,
+            By::Query(query) => query,
         };
         let of_id = |part| equality(part).filter(|(path, value)| *path == "_id" && is_plain_id(*value));
         match query.filter.root() {
@@ -100,13 +132,18 @@ impl<'a> Wanted<'a> {
         .map(|(_, value)| value)
     }
 
+    /// Puts MongoDB's words before a failure that the statement met while it was executed.
+    pub(super) fn executed<T>(&self, outcome: Result<T>) -> Result<T> {
+        outcome.map_err(|failure| self.operation.failed(failure))
+    }
+
     /// Whether a document matches, and at which array position.
     #[allow(clippy::option_option)]
     fn matches(&self, document: DocumentRef<'_>) -> Result<Option<Option<usize>>> {
-        match self {
+        match &self.by {
             // A record keeps its `_id` as long as it lives.
-            Self::Id(_) => Ok(Some(None)),
-            Self::Query(query) => Ok(query.filter.matches_with_position(document)?.map(|position| position.index)),
+            By::Id(_) => Ok(Some(None)),
+            By::Query(query) => Ok(query.filter.matches_with_position(document)?.map(|position| position.index)),
         }
     }
 }
@@ -153,7 +190,8 @@ impl Writes<'_> {
             let mut was_overtaken = false;
             while let Some(record) = search.next()? {
                 self.check_interrupt()?;
-                match self.change_one(&collection, record, wanted, decide)? {
+                let sighting = wanted.executed(self.change_one(&collection, record, wanted, decide))?;
+                match sighting {
                     Sighting::Gone => was_overtaken = true,
                     // With a search by `_id` this is the newest version's own answer.
                     Sighting::Unmatched => was_overtaken |= matches!(search, Search::Plan(_)),
@@ -183,7 +221,7 @@ impl Writes<'_> {
         if let Some(id) = wanted.id() {
             return Ok(Search::One(collection.find_id(id)?));
         }
-        let Wanted::Query(query) = wanted else { return Ok(Search::One(None)) };
+        let By::Query(query) = &wanted.by else { return Ok(Search::One(None)) };
         let mut execution = plan(collection, Arc::clone(query))?.open(collection.snapshot())?;
         execution.set_interrupt(Arc::clone(&self.interrupt));
         Ok(Search::Plan(Box::new(execution)))

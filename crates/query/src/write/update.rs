@@ -1,7 +1,7 @@
 //! Update statements.
 
 use super::Writes;
-use super::search::{Choice, Wanted};
+use super::search::{Choice, Operation, Wanted};
 use crate::find_query::Hint;
 use bunko_bson::{DocumentRef, Value, ValueRef};
 use bunko_catalog::Verdict;
@@ -55,7 +55,7 @@ impl Writes<'_> {
     pub fn update(&mut self, statement: &UpdateStatement<'_>) -> Result<UpdateOutcome> {
         let update = Update::parse(statement.update, &statement.array_filters, statement.targets)?;
         let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
-        let wanted = Wanted::parse(statement.filter, choice, self)?;
+        let wanted = Wanted::parse(statement.filter, choice, Operation::Update, &self.scope)?;
         let mut context = self.apply_context();
         let mut outcome = UpdateOutcome::default();
         outcome.upserted = self.or_upsert(&update, statement.filter, &wanted, statement.upsert, &mut |writes| {

@@ -36,7 +36,7 @@ impl Writes<'_> {
             }
             match self.insert_upserted(update, filter) {
                 Err(failure) if attempts < ATTEMPTS_MAX && is_lost_race(wanted, &failure) => attempts += 1,
-                outcome => return outcome.map(Some),
+                outcome => return wanted.executed(outcome.map(Some)),
             }
         }
     }

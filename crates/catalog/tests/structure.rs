@@ -1,0 +1,95 @@
+//! Changes of collections and indexes, and what a later start finds of them.
+
+use bunko_bson::DocumentBuf;
+use bunko_catalog::{Catalog, CreateOptions, IndexSpec, Namespace, Order, RenameTarget};
+use bunko_errors::ErrorCode;
+use bunko_lsm::{LsmEngine, LsmOptions};
+use bunko_store::{LogOptions, Store, StoreOptions};
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn open(path: &Path) -> Arc<Catalog> {
+    let options = StoreOptions {
+        log: LogOptions::default(),
+        checkpoint_interval: Duration::from_hours(1),
+        unflushed_bytes_max: 64 << 20,
+        clock: Arc::new(|| 1),
+        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+    };
+    let engine = LsmOptions { cache_bytes: 1 << 20 };
+    let store = Store::open(path, options, Box::new(move |path, log| Ok(LsmEngine::open(path, log, engine)?)));
+    Catalog::open(store.expect("the store opens"), Box::new(|| [7; 16])).expect("the catalog opens")
+}
+
+fn namespace(name: &str) -> Namespace {
+    Namespace::new("db", name).expect("valid")
+}
+
+fn spec(field: &str) -> IndexSpec {
+    let key = DocumentBuf::new().with(field, 1_i32);
+    IndexSpec::parse(DocumentBuf::new().with("key", &key).with("name", field).as_ref()).expect("valid")
+}
+
+fn names(catalog: &Catalog) -> Vec<String> {
+    catalog.collections("db").iter().map(|collection| collection.namespace().collection().to_owned()).collect()
+}
+
+#[test]
+fn a_dropped_collection_does_not_come_back_with_an_index() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let catalog = open(directory.path());
+    let (collection, _) = catalog.create(&namespace("a"), CreateOptions::default()).expect("created");
+    catalog.create_indexes(&collection, &[spec("x")]).expect("built");
+    catalog.drop_collection(&namespace("a")).expect("dropped");
+    // Somebody who looked the collection up before it was dropped goes on with it.
+    let failure = catalog.create_indexes(&collection, &[spec("y")]).expect_err("it is gone");
+    assert_eq!(failure.code(), ErrorCode::NAMESPACE_NOT_FOUND);
+    let failure = catalog.drop_indexes(&collection, &["x"]).expect_err("it is gone");
+    assert_eq!(failure.code(), ErrorCode::NAMESPACE_NOT_FOUND);
+    catalog.store().close().expect("closed");
+    drop((collection, catalog));
+    assert_eq!(names(&open(directory.path())), [] as [&str; 0]);
+}
+
+#[test]
+fn names_and_indexes_survive_a_restart() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let catalog = open(directory.path());
+    let odd = ["odd%name", "with space", "with.dots.in", "日本語"];
+    for name in odd {
+        catalog.create(&namespace(name), CreateOptions::default()).expect("created");
+    }
+    let (collection, _) = catalog.create(&namespace("a"), CreateOptions::default()).expect("created");
+    let document = DocumentBuf::new().with("_id", 1_i32).with("x", 1_i32);
+    let documents = [Cow::Borrowed(document.as_ref().as_bytes())];
+    assert_eq!(catalog.insert(&namespace("a"), &documents, Order::Ordered).expect("inserted").count, 1);
+    catalog.create_indexes(&collection, &[spec("x"), spec("y"), spec("z")]).expect("built");
+    let failure = catalog.drop_indexes(&collection, &["y", "nope"]).expect_err("one is missing");
+    assert_eq!(failure.code(), ErrorCode::INDEX_NOT_FOUND);
+    assert_eq!(catalog.drop_indexes(&collection, &["y", "y"]).expect("dropped").before, 4);
+    catalog.rename(&namespace("a"), &namespace("b"), RenameTarget::Keep).expect("renamed");
+    catalog.store().close().expect("closed");
+    drop((collection, catalog));
+
+    let catalog = open(directory.path());
+    assert_eq!(names(&catalog), ["b", odd[0], odd[1], odd[2], odd[3]]);
+    let collection = catalog.collection(&namespace("b")).expect("renamed");
+    let indexes: Vec<_> = collection.indexes().iter().map(|index| index.name.clone()).collect();
+    assert_eq!(indexes, ["_id_", "x", "z"]);
+    let validation = collection.validate().expect("validated");
+    assert!(validation.is_valid(), "{:?}", validation.errors);
+    assert_eq!(validation.keys_per_index, [("_id_".into(), 1), ("x".into(), 1), ("z".into(), 1)]);
+}
+
+#[test]
+fn a_collection_is_not_renamed_to_itself() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let catalog = open(directory.path());
+    catalog.create(&namespace("a"), CreateOptions::default()).expect("created");
+    for replace in [RenameTarget::Keep, RenameTarget::Drop] {
+        let failure = catalog.rename(&namespace("a"), &namespace("a"), replace).expect_err("the same");
+        assert_eq!(failure.code(), ErrorCode::ILLEGAL_OPERATION);
+    }
+}

@@ -1,0 +1,232 @@
+//! `explain`: how another command would be executed, or was.
+
+use super::aggregate::{self, Aggregation};
+use super::{build_info, count, delete, distinct, find, find_and_modify, update};
+use crate::dispatch::{Command, Databases, Halt, Request};
+use crate::fields::Fields;
+use crate::generic_options::GenericOptions;
+use crate::invocation::Invocation;
+use crate::write_statement::refuse_long_batch;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_catalog::{Collection, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::write::WriteExplanation;
+use bunko_query::{CountPlan, Explained, FindQuery, QueryScope, Verbosity, explain_count, explain_plan, plan};
+use bunko_update::Targets;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub(super) const COMMAND: Command =
+    Command { name: "explain", aliases: &[], fields: &["verbosity"], databases: Databases::Any, run };
+
+/// The command inside, and against what it is explained.
+struct Subject<'a> {
+    fields: Fields<'a>,
+    namespace: Namespace,
+    collection: Option<Arc<Collection>>,
+    verbosity: Verbosity,
+    now_ms: i64,
+}
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let subject = subject(invocation)?;
+    let explained = match subject.fields.command {
+        "find" => explain_query(invocation, &subject, find::parse(&subject.fields, subject.now_ms)?)?,
+        "distinct" => {
+            distinct::key(&subject.fields)?;
+            explain_query(invocation, &subject, distinct::parse(&subject.fields, subject.now_ms)?)?
+        }
+        "count" => explain_counting(invocation, &subject)?,
+        "aggregate" => explain_pipeline(invocation, &subject)?,
+        _ => explain_write(invocation, &subject)?,
+    };
+    reply.extend(explained.as_ref());
+    write_surroundings(invocation, reply, &subject.fields);
+    Ok(())
+}
+
+fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
+    let verbosity = verbosity(invocation)?;
+    let argument = invocation.argument();
+    let body = argument.as_document().ok_or_else(|| invocation.mismatch("explain", argument, "type 'object'"))?;
+    let name = body.first().map_or("", |first| first.name);
+    let Some(command) = super::find(name) else {
+        let message = format!("Explain failed due to unknown command: {name}");
+        return Err(Failure::new(ErrorCode::COMMAND_NOT_FOUND, message));
+    };
+    let explainable = ["find", "distinct", "count", "aggregate", "update", "delete", "findAndModify"];
+    if !explainable.contains(&command.name) {
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("Cannot explain cmd: {}", command.name)));
+    }
+    // Unknown fields are refused inside as they are outside.
+    GenericOptions::parse(command, &Request { body, message: None, ..invocation.request })?;
+    let namespace = match body.first().map(|first| first.value) {
+        Some(ValueRef::String(collection)) => Namespace::new(invocation.request.database, collection)?,
+        other => {
+            let kind = other.map_or("missing", |value| value.kind().alias());
+            let message = format!("collection name has invalid type {kind}");
+            return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+        }
+    };
+    Ok(Subject {
+        fields: Fields { command: command.name, body },
+        collection: invocation.collection(&namespace),
+        namespace,
+        verbosity,
+        now_ms: invocation.service.world.now_ms(),
+    })
+}
+
+fn verbosity(invocation: &Invocation<'_>) -> Result<Verbosity> {
+    match invocation.string("verbosity")? {
+        None | Some("allPlansExecution") => Ok(Verbosity::AllPlansExecution),
+        Some("executionStats") => Ok(Verbosity::ExecutionStats),
+        Some("queryPlanner") => Ok(Verbosity::QueryPlanner),
+        Some(other) => Err(Failure::bad_value(format!(
+            "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
+        ))),
+    }
+}
+
+fn explain_query(invocation: &Invocation<'_>, subject: &Subject<'_>, query: FindQuery) -> Result<DocumentBuf, Halt> {
+    let query = Arc::new(query);
+    let started = Instant::now();
+    let plan = subject.collection.as_ref().map(|collection| plan(collection, Arc::clone(&query))).transpose()?;
+    let mut execution = None;
+    if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
+        invocation.refuse_if_long(plan.is_long(collection))?;
+        let mut running = plan.open(collection.snapshot())?;
+        running.set_interrupt(invocation.interrupt());
+        while running.next()?.is_some() {}
+        execution = Some(running);
+    }
+    let explained = Explained {
+        namespace: subject.namespace.as_str(),
+        query: &query,
+        verbosity: subject.verbosity,
+        elapsed: started.elapsed(),
+    };
+    Ok(explain_plan(explained, plan.as_ref(), execution.as_ref()))
+}
+
+fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
+    let query = count::parse(&subject.fields, subject.now_ms)?;
+    let started = Instant::now();
+    let plan = match &subject.collection {
+        None => None,
+        Some(collection) => Some(CountPlan::new(collection, count::parse(&subject.fields, subject.now_ms)?)?),
+    };
+    let mut counted = None;
+    if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
+        invocation.refuse_if_long(plan.plan().is_some_and(|plan| plan.is_long(collection)))?;
+        counted = Some(plan.run(Some(invocation.interrupt()))?);
+    }
+    let explained = Explained {
+        namespace: subject.namespace.as_str(),
+        query: &query,
+        verbosity: subject.verbosity,
+        elapsed: started.elapsed(),
+    };
+    Ok(explain_count(explained, plan.as_ref(), counted.as_ref()))
+}
+
+/// What the planner does stands under `$cursor`; the stages above it follow.
+fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
+    let Aggregation { query, pipeline } = aggregate::parse(&subject.fields, subject.now_ms)?;
+    let explained = explain_query(invocation, subject, query)?;
+    if pipeline.is_empty() {
+        return Ok(explained);
+    }
+    let mut cursor = DocumentBuf::new();
+    for part in explained.as_ref().iter().filter(|part| part.name != "explainVersion") {
+        cursor.append(part.name, part.value);
+    }
+    let mut stages = ArrayBuf::new();
+    stages.push(&DocumentBuf::new().with("$cursor", &cursor));
+    for stage in remaining_stages(&subject.fields, pipeline.stages().count()) {
+        stages.push(stage);
+    }
+    Ok(DocumentBuf::new().with("explainVersion", "1").with("stages", &stages))
+}
+
+/// The last `count` stages of the pipeline, as they were sent: the planner takes from the front only.
+fn remaining_stages<'a>(fields: &Fields<'a>, count: usize) -> Vec<ValueRef<'a>> {
+    let Some(ValueRef::Array(pipeline)) = fields.field("pipeline") else { return Vec::new() };
+    let sent: Vec<_> = pipeline.iter().collect();
+    let taken = sent.len().saturating_sub(count);
+    sent.into_iter().skip(taken).collect()
+}
+
+fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
+    let fields = &subject.fields;
+    let explanation = WriteExplanation {
+        collection: subject.collection.as_ref(),
+        namespace: &subject.namespace,
+        scope: Arc::new(QueryScope { now_ms: subject.now_ms, ..QueryScope::default() }),
+        verbosity: subject.verbosity,
+        interrupt: invocation.interrupt(),
+    };
+    let refuse_long = |filter: DocumentRef<'_>, targets| {
+        if subject.verbosity.runs() {
+            refuse_long_batch(invocation, &subject.namespace, std::iter::once((filter, targets)))?;
+        }
+        Ok::<_, Halt>(())
+    };
+    let explained = match fields.command {
+        "update" => {
+            let statement = update::parse(only_statement(fields, "updates")?)?;
+            refuse_long(statement.filter, statement.targets)?;
+            explanation.update(&statement)
+        }
+        "delete" => {
+            let statement = delete::parse(only_statement(fields, "deletes")?)?;
+            refuse_long(statement.filter, statement.targets)?;
+            explanation.delete(&statement)
+        }
+        _ => {
+            let statement = find_and_modify::parse(fields)?;
+            let targets = if statement.sort.is_some() { Targets::Many } else { Targets::One };
+            refuse_long(statement.filter, targets)?;
+            explanation.find_and_modify(&statement)
+        }
+    };
+    Ok(explained?)
+}
+
+fn only_statement<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>> {
+    let statements = fields.array(name)?.ok_or_else(|| {
+        let message = format!("BSON field '{}.{name}' is missing but a required field", fields.command);
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    })?;
+    if statements.count() != 1 {
+        return Err(Failure::new(ErrorCode::INVALID_LENGTH, "explained write batches must be of size 1"));
+    }
+    let only = statements.get(0).unwrap_or(ValueRef::Null);
+    only.as_document().ok_or_else(|| fields.mismatch(&format!("{name}.0"), only, "type 'object'"))
+}
+
+/// What was explained, by whom, and under which limits.
+fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, fields: &Fields<'_>) {
+    reply.begin_document("command").extend(fields.body);
+    if fields.body.get("$db").is_none() {
+        reply.append("$db", invocation.request.database);
+    }
+    reply.end();
+    let address = invocation.service.facts.host.as_str();
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+    reply
+        .begin_document("serverInfo")
+        .append("host", host)
+        .append("port", port.parse().unwrap_or(0_i32))
+        .append("version", build_info::COMPATIBLE_VERSION)
+        .append("gitVersion", "bunko")
+        .end()
+        .begin_document("serverParameters")
+        .append("internalQueryMaxBlockingSortMemoryUsageBytes", SORT_BYTES_MAX)
+        .append("internalDocumentSourceGroupMaxMemoryBytes", SORT_BYTES_MAX)
+        .append("internalQueryFrameworkControl", "forceClassicEngine")
+        .end();
+}
+
+/// What a sort or a group may hold in memory.
+const SORT_BYTES_MAX: i32 = 100 << 20;

@@ -1,0 +1,237 @@
+//! Whatever the plan, the answer is that of a scan of the collection: random documents, indexes, filters and sorts.
+
+mod temporary;
+
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_catalog::Collection;
+use bunko_errors::Result;
+use bunko_query::{FindQuery, count, plan};
+use bunko_testkit::shell;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use temporary::{Database, document, find_query};
+
+fn scalar() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => (0..5_i32).prop_map(|number| number.to_string()),
+        2 => Just("2.5".to_owned()),
+        3 => prop::sample::select(vec!["'a'", "'ab'", "'abc'", "'b'", "''"]).prop_map(str::to_owned),
+        3 => Just("null".to_owned()),
+        2 => prop::sample::select(vec!["NaN", "Infinity", "NumberLong(3)", "NumberDecimal('2.5')", "true", "MinKey",
+            "MaxKey", "/^ab/", "ISODate('2020-01-01T00:00:00Z')", "BinData(0, 'AQID')", "{}", "[]"])
+            .prop_map(str::to_owned),
+    ]
+}
+
+fn value() -> impl Strategy<Value = String> {
+    let nested = prop_oneof![6 => scalar(), 1 => Just("undefined".to_owned())];
+    nested.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            2 => vec(inner.clone(), 0..3).prop_map(|values| format!("[{}]", values.join(", "))),
+            3 => fields(inner),
+        ]
+    })
+}
+
+fn fields(value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    vec((prop::sample::select(vec!["b", "c", "0"]), value), 0..3)
+        .prop_map(|fields| braced(fields.into_iter().map(|(name, value)| format!("'{name}': {value}"))))
+}
+
+fn braced(fields: impl Iterator<Item = String>) -> String {
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+}
+
+fn stored() -> impl Strategy<Value = String> {
+    vec((prop::sample::select(vec!["a", "a", "d", "e"]), value()), 0..4).prop_map(|fields| {
+        let mut names = BTreeSet::new();
+        braced(fields.into_iter().filter(|(name, _)| names.insert(*name)).map(|(name, value)| format!("{name}: {value}")))
+    })
+}
+
+fn path() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["a", "a", "a.b", "a.b", "a.c", "d", "d", "d.b", "e", "a.0", "a.b.c", "a.0.b"])
+}
+
+fn operand() -> impl Strategy<Value = String> {
+    prop_oneof![5 => scalar(), 1 => vec(scalar(), 0..3).prop_map(|values| format!("[{}]", values.join(", ")))]
+}
+
+fn not_regex() -> impl Strategy<Value = String> {
+    operand().prop_filter("a regex cannot be compared", |operand| !operand.contains('/'))
+}
+
+fn condition() -> impl Strategy<Value = String> {
+    let compare = (prop::sample::select(vec!["$eq", "$gt", "$gte", "$lt", "$lte", "$gte", "$lte"]), not_regex())
+        .prop_map(|(op, operand)| format!("{op}: {operand}"));
+    let list = (prop::sample::select(vec!["$in", "$in", "$nin", "$all"]), vec(operand(), 0..4))
+        .prop_map(|(op, operands)| format!("{op}: [{}]", operands.join(", ")));
+    let other = prop::sample::select(vec![
+        "$exists: true", "$exists: false", "$size: 1", "$type: 'number'", "$mod: [2, 0]", "$regex: '^a'",
+        "$regex: '^ab.*c'", "$ne: null", "$ne: 2", "$not: {$gt: 2}",
+    ])
+    .prop_map(str::to_owned);
+    let basic = prop_oneof![6 => compare, 3 => list, 2 => other];
+    let element = vec(basic.clone(), 1..3).prop_map(|conditions| format!("$elemMatch: {}", braced(conditions.into_iter())));
+    let object = (prop::sample::select(vec!["b", "c", "b.c", "0"]), basic.clone(), prop::sample::select(vec!["b", "c"]), basic.clone())
+        .prop_map(|(one, first, other, second)| format!("$elemMatch: {{'{one}': {{{first}}}, $and: [{{{other}: {{{second}}}}}]}}"));
+    prop_oneof![10 => basic, 1 => element, 1 => object]
+}
+
+fn predicate() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => (path(), scalar()).prop_map(|(path, value)| format!("{{'{path}': {value}}}")),
+        5 => (path(), condition()).prop_map(|(path, condition)| format!("{{'{path}': {{{condition}}}}}")),
+    ]
+}
+
+fn filter() -> impl Strategy<Value = String> {
+    let list = |name: &'static str, parts: Vec<String>| format!("{{{name}: [{}]}}", parts.join(", "));
+    predicate().prop_recursive(3, 8, 3, move |inner| {
+        prop_oneof![
+            4 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$and", parts)),
+            3 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$or", parts)),
+            1 => vec(inner, 1..3).prop_map(move |parts| list("$nor", parts)),
+        ]
+    })
+}
+
+fn pattern() -> impl Strategy<Value = String> {
+    vec((path(), prop::bool::ANY), 1..4).prop_map(|parts| {
+        let mut paths = BTreeSet::new();
+        braced(
+            parts
+                .into_iter()
+                .filter(|(path, _)| paths.insert(*path))
+                .map(|(path, ascending)| format!("'{path}': {}", if ascending { 1 } else { -1 })),
+        )
+    })
+}
+
+#[derive(Debug)]
+struct Scene {
+    documents: Vec<String>,
+    indexes: Vec<String>,
+    /// How many of the documents are there before the indexes.
+    early: usize,
+    finds: Vec<(String, Option<String>, u8, Option<u8>)>,
+}
+
+fn scene() -> impl Strategy<Value = Scene> {
+    let find = (filter(), prop::option::of(pattern()), 0..3_u8, prop::option::weighted(0.3, 1..5_u8));
+    (vec(stored(), 0..25), vec(pattern(), 1..5), 0..25_usize, vec(find, 1..12))
+        .prop_map(|(documents, indexes, early, finds)| Scene { documents, indexes, early, finds })
+}
+
+fn query(find: &str) -> FindQuery {
+    find_query(document(find).as_ref()).unwrap_or_else(|failure| panic!("{find}: {failure}"))
+}
+
+/// The records that a find yields, each with its sort key.
+fn answer(collection: &Arc<Collection>, find: &str) -> Result<Vec<(u64, Vec<u8>)>> {
+    let plan = plan(collection, query(find))?;
+    let mut execution = plan.open(collection.snapshot())?;
+    let mut rows = Vec::new();
+    while let Some((record, document)) = execution.next_record()? {
+        let mut key = Vec::new();
+        if let Some(sort) = &plan.query().sort {
+            sort.append_key(&mut key, document)?;
+        }
+        rows.push((record.0, key));
+    }
+    Ok(rows)
+}
+
+fn records(rows: &[(u64, Vec<u8>)]) -> Vec<u64> {
+    let mut records: Vec<u64> = rows.iter().map(|(record, _)| *record).collect();
+    records.sort_unstable();
+    records
+}
+
+fn keys(rows: &[(u64, Vec<u8>)]) -> Vec<&[u8]> {
+    rows.iter().map(|(_, key)| key.as_slice()).collect()
+}
+
+fn populate(database: &Database, name: &str, scene: &Scene) {
+    database.collection(name);
+    let early = scene.early.min(scene.documents.len());
+    let insert = |position: usize, text: &str| {
+        let mut whole = DocumentBuf::new().with("_id", position as i32);
+        whole.extend(document(text).as_ref());
+        // Refused where the indexes meet parallel arrays.
+        let _ = database.insert(name, &shell::print(ValueRef::Document(whole.as_ref())));
+    };
+    scene.documents[..early].iter().enumerate().for_each(|(position, text)| insert(position, text));
+    for index in &scene.indexes {
+        let _ = database.index(name, &document(index), &DocumentBuf::new());
+    }
+    scene.documents[early..].iter().enumerate().for_each(|(position, text)| insert(early + position, text));
+}
+
+fn check(collection: &Arc<Collection>, filter: &str, sort: Option<&str>, skip: u8, limit: Option<u8>) {
+    let expected = answer(collection, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}")).expect("a scan");
+    let wanted = records(&expected);
+    let found = answer(collection, &format!("{{filter: {filter}}}")).expect("a plan");
+    assert_eq!(records(&found), wanted, "{filter}");
+    let counted = count(collection, query(&format!("{{filter: {filter}}}")), None).expect("counted");
+    assert_eq!(counted, wanted.len() as u64, "counted {filter}");
+    for index in collection.ready_indexes() {
+        let hinted = answer(collection, &format!("{{filter: {filter}, hint: '{}'}}", index.name)).expect("a hint");
+        assert_eq!(records(&hinted), wanted, "{filter} with {}", index.name);
+    }
+    let Some(sort) = sort else { return };
+    let window = format!("skip: {skip}, limit: {}", limit.unwrap_or(0));
+    // Parallel arrays cannot be sorted.
+    let Ok(sorted) = answer(collection, &format!("{{filter: {filter}, sort: {sort}, {window}, hint: {{$natural: 1}}}}"))
+    else {
+        return;
+    };
+    for hint in collection.ready_indexes().iter().map(|index| format!(", hint: '{}'", index.name)).chain([String::new()]) {
+        let find = format!("{{filter: {filter}, sort: {sort}, {window}{hint}}}");
+        let by_plan = answer(collection, &find).expect("a sorted plan");
+        assert_eq!(keys(&by_plan), keys(&sorted), "{find}");
+        if limit.is_none() && skip == 0 {
+            assert_eq!(records(&by_plan), wanted, "{find}");
+        }
+    }
+}
+
+#[test]
+fn indexed_plans_answer_as_collection_scans_do() {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150);
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let database = Database::open();
+    let mut collections = 0;
+    let numbers = std::cell::RefCell::new(&mut collections);
+    runner
+        .run(&scene(), |scene| {
+            let name = {
+                let mut number = numbers.borrow_mut();
+                **number += 1;
+                format!("c{number}")
+            };
+            populate(&database, &name, &scene);
+            let collection = database.collection(&name);
+            for (filter, sort, skip, limit) in &scene.finds {
+                check(&collection, filter, sort.as_deref(), *skip, *limit);
+            }
+            database.catalog.drop_collection(&temporary::namespace(&name)).expect("dropped");
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn the_generators_make_what_can_be_read() {
+    let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
+    runner
+        .run(&(stored(), filter(), pattern()), |(stored, filter, pattern)| {
+            document(&stored);
+            query(&format!("{{filter: {filter}, sort: {pattern}}}"));
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+}
