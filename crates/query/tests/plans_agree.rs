@@ -16,7 +16,7 @@ use temporary::{Database, document, find_query};
 
 fn scalar() -> impl Strategy<Value = String> {
     prop_oneof![
-        8 => (0..5_i32).prop_map(|number| number.to_string()),
+        24 => (0..6_i32).prop_map(|number| number.to_string()),
         2 => Just("2.5".to_owned()),
         3 => prop::sample::select(vec!["'a'", "'ab'", "'abc'", "'b'", "''"]).prop_map(str::to_owned),
         3 => Just("null".to_owned()),
@@ -30,14 +30,14 @@ fn value() -> impl Strategy<Value = String> {
     let nested = prop_oneof![6 => scalar(), 1 => Just("undefined".to_owned())];
     nested.prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
-            2 => vec(inner.clone(), 0..3).prop_map(|values| format!("[{}]", values.join(", "))),
+            3 => vec(inner.clone(), 0..4).prop_map(|values| format!("[{}]", values.join(", "))),
             3 => fields(inner),
         ]
     })
 }
 
 fn fields(value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
-    vec((prop::sample::select(vec!["b", "c", "0"]), value), 0..3)
+    vec((prop::sample::select(vec!["b", "b", "b", "c", "c", "0"]), value), 0..3)
         .prop_map(|fields| braced(fields.into_iter().map(|(name, value)| format!("'{name}': {value}"))))
 }
 
@@ -46,14 +46,20 @@ fn braced(fields: impl Iterator<Item = String>) -> String {
 }
 
 fn stored() -> impl Strategy<Value = String> {
-    vec((prop::sample::select(vec!["a", "a", "d", "e"]), value()), 0..4).prop_map(|fields| {
+    vec((prop::sample::select(vec!["a", "a", "a", "d", "d", "e"]), value()), 0..4).prop_map(|fields| {
         let mut names = BTreeSet::new();
         braced(fields.into_iter().filter(|(name, _)| names.insert(*name)).map(|(name, value)| format!("{name}: {value}")))
     })
 }
 
 fn path() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec!["a", "a", "a.b", "a.b", "a.c", "d", "d", "d.b", "e", "a.0", "a.b.c", "a.0.b"])
+    prop_oneof![
+        5 => Just("a"),
+        5 => Just("a.b"),
+        3 => Just("a.c"),
+        3 => Just("d"),
+        1 => prop::sample::select(vec!["d.b", "e", "a.0", "a.b.c", "a.0.b"]),
+    ]
 }
 
 fn operand() -> impl Strategy<Value = String> {
@@ -85,6 +91,10 @@ fn predicate() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => (path(), scalar()).prop_map(|(path, value)| format!("{{'{path}': {value}}}")),
         5 => (path(), condition()).prop_map(|(path, condition)| format!("{{'{path}': {{{condition}}}}}")),
+        3 => (path(), -1..6_i32, 0..4_i32).prop_map(|(path, low, width)| {
+            format!("{{'{path}': {{$gte: {low}, $lt: {}}}}}", low + width)
+        }),
+        1 => (0..6_i32, 0..6_i32).prop_map(|(b, c)| format!("{{'a.b': {b}, 'a.c': {c}}}")),
     ]
 }
 
@@ -117,11 +127,52 @@ struct Scene {
     indexes: Vec<String>,
     /// How many of the documents are there before the indexes.
     early: usize,
-    finds: Vec<(String, Option<String>, u8, Option<u8>)>,
+    finds: Vec<Find>,
+}
+
+#[derive(Debug)]
+struct Find {
+    filter: String,
+    sort: Sort,
+    skip: u8,
+    limit: Option<u8>,
+}
+
+#[derive(Clone, Debug)]
+enum Sort {
+    None,
+    By(String),
+    /// By the key pattern of an index.
+    AsIndex(usize),
+    /// Against it.
+    AgainstIndex(usize),
+}
+
+impl Sort {
+    fn pattern(&self, indexes: &[String]) -> Option<String> {
+        match self {
+            Self::None => None,
+            Self::By(pattern) => Some(pattern.clone()),
+            Self::AsIndex(number) => Some(indexes[number % indexes.len()].clone()),
+            Self::AgainstIndex(number) => {
+                Some(indexes[number % indexes.len()].replace(": 1", ": x").replace(": -1", ": 1").replace(": x", ": -1"))
+            }
+        }
+    }
+}
+
+fn sort() -> impl Strategy<Value = Sort> {
+    prop_oneof![
+        Just(Sort::None),
+        pattern().prop_map(Sort::By),
+        (0..4_usize).prop_map(Sort::AsIndex),
+        (0..4_usize).prop_map(Sort::AgainstIndex),
+    ]
 }
 
 fn scene() -> impl Strategy<Value = Scene> {
-    let find = (filter(), prop::option::of(pattern()), 0..3_u8, prop::option::weighted(0.3, 1..5_u8));
+    let find = (filter(), sort(), 0..3_u8, prop::option::weighted(0.3, 1..5_u8))
+        .prop_map(|(filter, sort, skip, limit)| Find { filter, sort, skip, limit });
     (vec(stored(), 0..25), vec(pattern(), 1..5), 0..25_usize, vec(find, 1..12))
         .prop_map(|(documents, indexes, early, finds)| Scene { documents, indexes, early, finds })
 }
@@ -171,7 +222,8 @@ fn populate(database: &Database, name: &str, scene: &Scene) {
     scene.documents[early..].iter().enumerate().for_each(|(position, text)| insert(early + position, text));
 }
 
-fn check(collection: &Arc<Collection>, filter: &str, sort: Option<&str>, skip: u8, limit: Option<u8>) {
+fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
+    let Find { filter, skip, limit, .. } = find;
     let expected = answer(collection, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}")).expect("a scan");
     let wanted = records(&expected);
     let found = answer(collection, &format!("{{filter: {filter}}}")).expect("a plan");
@@ -193,7 +245,7 @@ fn check(collection: &Arc<Collection>, filter: &str, sort: Option<&str>, skip: u
         let find = format!("{{filter: {filter}, sort: {sort}, {window}{hint}}}");
         let by_plan = answer(collection, &find).expect("a sorted plan");
         assert_eq!(keys(&by_plan), keys(&sorted), "{find}");
-        if limit.is_none() && skip == 0 {
+        if limit.is_none() && *skip == 0 {
             assert_eq!(records(&by_plan), wanted, "{find}");
         }
     }
@@ -215,8 +267,8 @@ fn indexed_plans_answer_as_collection_scans_do() {
             };
             populate(&database, &name, &scene);
             let collection = database.collection(&name);
-            for (filter, sort, skip, limit) in &scene.finds {
-                check(&collection, filter, sort.as_deref(), *skip, *limit);
+            for find in &scene.finds {
+                check(&collection, find, find.sort.pattern(&scene.indexes));
             }
             database.catalog.drop_collection(&temporary::namespace(&name)).expect("dropped");
             Ok(())

@@ -7,9 +7,11 @@ use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::write_statement::refuse_long_batch;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_aggregate::{Environment, Pipeline, STAGE_MEMORY_BYTES_MAX};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::Variables;
 use bunko_query::write::WriteExplanation;
 use bunko_query::{CountPlan, Explained, FindQuery, QueryScope, Verbosity, explain_count, explain_plan, plan};
 use bunko_update::Targets;
@@ -50,7 +52,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
     let argument = invocation.argument();
     let body = argument.as_document().ok_or_else(|| invocation.mismatch("explain", argument, "type 'object'"))?;
     let name = body.first().map_or("", |first| first.name);
-    let Some(command) = super::find(name) else {
+    let Some(command) = find(name) else {
         let message = format!("Explain failed due to unknown command: {name}");
         return Err(Failure::new(ErrorCode::COMMAND_NOT_FOUND, message));
     };
@@ -143,18 +145,13 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
     }
     let mut stages = ArrayBuf::new();
     stages.push(&DocumentBuf::new().with("$cursor", &cursor));
-    for stage in remaining_stages(&subject.fields, pipeline.stages().count()) {
+    let sent = subject.fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+    let parsed = Pipeline::parse(sent, Environment::new(subject.now_ms, Variables::default()))?;
+    // The planner takes from the front only, and nothing that is sent as one stage and parsed as several.
+    for stage in sent.iter().skip(parsed.stages().count() - pipeline.stages().count()) {
         stages.push(stage);
     }
     Ok(DocumentBuf::new().with("explainVersion", "1").with("stages", &stages))
-}
-
-/// The last `count` stages of the pipeline, as they were sent: the planner takes from the front only.
-fn remaining_stages<'a>(fields: &Fields<'a>, count: usize) -> Vec<ValueRef<'a>> {
-    let Some(ValueRef::Array(pipeline)) = fields.field("pipeline") else { return Vec::new() };
-    let sent: Vec<_> = pipeline.iter().collect();
-    let taken = sent.len().saturating_sub(count);
-    sent.into_iter().skip(taken).collect()
 }
 
 fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
@@ -222,11 +219,8 @@ fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, field
         .append("gitVersion", "bunko")
         .end()
         .begin_document("serverParameters")
-        .append("internalQueryMaxBlockingSortMemoryUsageBytes", SORT_BYTES_MAX)
-        .append("internalDocumentSourceGroupMaxMemoryBytes", SORT_BYTES_MAX)
+        .append("internalQueryMaxBlockingSortMemoryUsageBytes", STAGE_MEMORY_BYTES_MAX as i32)
+        .append("internalDocumentSourceGroupMaxMemoryBytes", STAGE_MEMORY_BYTES_MAX as i32)
         .append("internalQueryFrameworkControl", "forceClassicEngine")
         .end();
 }
-
-/// What a sort or a group may hold in memory.
-const SORT_BYTES_MAX: i32 = 100 << 20;

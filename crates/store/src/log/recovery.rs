@@ -42,22 +42,25 @@ pub(super) fn recover(
         return Ok(Recovered { segments, end: from });
     }
     let mut end = from;
-    for segment in segments.iter().filter(|segment| segment.number >= first) {
-        match scan(segment, from, replay)? {
+    let mut content = Content::default();
+    for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
+        content.read(segment)?;
+        match scan(segment, &content.bytes, from, replay)? {
             End::Sealed => end = Lsn(first_record(segment.number + 1)),
             End::Open(position) => {
                 end = position;
                 if position < from {
                     return Err(segment.corrupt(position.0, "no valid record, before the last checkpoint"));
                 }
-                refuse_lost_records(&segments, segment, position)?;
+                refuse_lost_records(segment, position, segment, &content)?;
+                erase_tail(segment, position, &content)?;
+                for later in &segments[index + 1..] {
+                    content.read(later)?;
+                    refuse_lost_records(segment, position, later, &content)?;
+                }
                 break;
             }
         }
-    }
-    // Stale bytes behind the end could be mistaken for the log's continuation once it grows up to them.
-    if let Some(segment) = segments.iter().find(|segment| segment.number == segment_of(end.0)) {
-        erase_tail(segment, end)?;
     }
     segments.retain(|segment| segment.number <= segment_of(end.0));
     Ok(Recovered { segments, end })
@@ -70,13 +73,16 @@ enum End {
 }
 
 /// Walks the records of one segment from its first, replaying those at or above `from`.
-fn scan(segment: &Segment, from: Lsn, replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>) -> Result<End> {
-    let mut content = Vec::with_capacity(SEGMENT_BYTES as usize);
-    read_whole(segment, &mut content)?;
+fn scan(
+    segment: &Segment,
+    content: &[u8],
+    from: Lsn,
+    replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
+) -> Result<End> {
     let mut position = first_record(segment.number);
     loop {
         let offset = offset_in_segment(position) as usize;
-        let Some((header, record)) = record_at(&content, offset, Lsn(position)) else {
+        let Some((header, record)) = record_at(content, offset, Lsn(position)) else {
             return Ok(End::Open(Lsn(position)));
         };
         if header.kind == Kind::Seal {
@@ -93,14 +99,26 @@ fn scan(segment: &Segment, from: Lsn, replay: &mut dyn FnMut(Lsn, Effects<'_>) -
     }
 }
 
-fn read_whole(segment: &Segment, content: &mut Vec<u8>) -> Result<()> {
-    use std::io::{Read, Seek, SeekFrom};
-    let io = |error| StorageError::io(&segment.path, error);
-    let mut file: &File = &segment.file;
-    file.seek(SeekFrom::Start(0)).map_err(io)?;
-    content.clear();
-    file.take(SEGMENT_BYTES).read_to_end(content).map_err(io)?;
-    Ok(())
+/// A segment's bytes. Behind the used ones are only zeros, as preallocation left them; the last record may end in
+/// such zeros too.
+#[derive(Default)]
+struct Content {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl Content {
+    fn read(&mut self, segment: &Segment) -> Result<()> {
+        use std::io::{Read, Seek, SeekFrom};
+        let io = |error| StorageError::io(&segment.path, error);
+        let mut file: &File = &segment.file;
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        self.bytes.clear();
+        self.bytes.reserve(SEGMENT_BYTES as usize);
+        file.take(SEGMENT_BYTES).read_to_end(&mut self.bytes).map_err(io)?;
+        self.used = self.bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        Ok(())
+    }
 }
 
 /// The whole, verified record that should stand at `offset`.
@@ -129,45 +147,39 @@ fn record_at(content: &[u8], offset: usize, lsn: Lsn) -> Option<(Header, &[u8])>
 }
 
 /// Stops where a record behind `bad` proves that what stood at `bad` was once on disk.
-fn refuse_lost_records(segments: &[Segment], bad_segment: &Segment, bad: Lsn) -> Result<()> {
-    let mut content = Vec::new();
-    for segment in segments.iter().filter(|segment| segment.number >= bad_segment.number) {
-        read_whole(segment, &mut content)?;
-        let start = if segment.number == bad_segment.number {
-            offset_in_segment(bad.0) as usize + 1
-        } else {
-            offset_in_segment(first_record(segment.number)) as usize
-        };
-        let base = segment.number * SEGMENT_BYTES;
-        for offset in start..content.len().saturating_sub(HEADER_BYTES) {
-            // The header holds its own position: one comparison rules out nearly every offset.
-            let position = base + offset as u64;
-            if content[offset + 8..offset + 16] != position.to_le_bytes() {
-                continue;
-            }
-            if let Some(header) = Header::decode(&content[offset..], Lsn(position))
-                && header.synced > bad
-            {
-                return Err(bad_segment.corrupt(
-                    bad.0,
-                    format!("no valid record, though the record at log position {position} proves that one was durable"),
-                ));
-            }
+fn refuse_lost_records(bad_segment: &Segment, bad: Lsn, segment: &Segment, content: &Content) -> Result<()> {
+    let start = if segment.number == bad_segment.number {
+        offset_in_segment(bad.0) as usize + 1
+    } else {
+        offset_in_segment(first_record(segment.number)) as usize
+    };
+    let base = segment.number * SEGMENT_BYTES;
+    for offset in start..content.used {
+        // The header holds its own position: one comparison rules out nearly every offset.
+        let position = base + offset as u64;
+        if content.bytes.get(offset + 8..offset + 16) != Some(position.to_le_bytes().as_slice()) {
+            continue;
+        }
+        if let Some(header) = Header::decode(&content.bytes[offset..], Lsn(position))
+            && header.synced > bad
+        {
+            return Err(bad_segment.corrupt(
+                bad.0,
+                format!("no valid record, though the record at log position {position} proves that one was durable"),
+            ));
         }
     }
     Ok(())
 }
 
-/// Writes zeros from the end of the log to the end of the last written bytes of the segment.
-fn erase_tail(segment: &Segment, end: Lsn) -> Result<()> {
+/// Zeros what stands behind the end: it could be mistaken for the log's continuation once that grows up to it.
+fn erase_tail(segment: &Segment, end: Lsn, content: &Content) -> Result<()> {
     let io = |error| StorageError::io(&segment.path, error);
-    let mut content = Vec::new();
-    read_whole(segment, &mut content)?;
     let offset = offset_in_segment(end.0) as usize;
-    let Some(last) = content.iter().rposition(|&byte| byte != 0).filter(|&last| last >= offset) else {
+    if content.used <= offset {
         return Ok(());
-    };
-    segment.file.write_all_at(&vec![0; last + 1 - offset], offset as u64).map_err(io)?;
+    }
+    segment.file.write_all_at(&vec![0; content.used - offset], offset as u64).map_err(io)?;
     segment.file.sync_data().map_err(io)
 }
 
