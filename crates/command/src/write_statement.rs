@@ -69,16 +69,16 @@ pub(crate) fn array_filters<'a>(fields: &Fields<'a>) -> Result<Vec<DocumentRef<'
         .collect()
 }
 
-/// Refuses a batch that would take long, before it does anything.
+/// Refuses a batch that would take long, before it does anything. Of each statement: filter, sort, targets.
 pub(crate) fn refuse_long_batch<'s>(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
-    statements: impl Iterator<Item = (DocumentRef<'s>, Targets)>,
+    statements: impl Iterator<Item = (DocumentRef<'s>, Option<DocumentRef<'s>>, Targets)>,
 ) -> Result<(), Halt> {
     let collection = invocation.collection(namespace);
     let mut records = 0_u64;
-    for (filter, targets) in statements {
-        records = records.saturating_add(records_expected(collection.as_deref(), filter, targets));
+    for (filter, sort, targets) in statements {
+        records = records.saturating_add(records_expected(collection.as_deref(), filter, sort, targets));
         if records > RECORDS_SHORT_MAX {
             return invocation.refuse_if_long(true);
         }

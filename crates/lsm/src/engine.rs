@@ -1,10 +1,11 @@
 //! Applying batches and checkpointing.
 
 use crate::key;
+use crate::row_cache::RowCache;
 use crate::view::LsmView;
 use bunko_store::{Effect, Effects, Engine, KeyspaceId, LogHandle, Lsn, ReadPoint, Result, StorageError, View};
 use lsm_tree::compaction::Leveled;
-use lsm_tree::config::{CompressionPolicy, PinningPolicy};
+use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
 use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SeqNo, SequenceNumberCounter};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,7 @@ pub struct LsmEngine {
     /// Size of the active memtable; kept here because the tree's own figure is behind a lock.
     unflushed_bytes: AtomicU64,
     dropped: Mutex<Dropped>,
+    rows: Arc<RowCache>,
     /// All that the tables hold is below.
     marked: AtomicU64,
 }
@@ -62,6 +64,8 @@ impl LsmEngine {
         let tree = lsm_tree::Config::new(&path, SequenceNumberCounter::default(), SequenceNumberCounter::default())
             .use_cache(Arc::new(Cache::with_capacity_bytes(options.cache_bytes)))
             .data_block_compression_policy(CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]))
+            // Point reads find their restart interval by hash instead of a search.
+            .data_block_hash_ratio_policy(HashRatioPolicy::all(1.0))
             .index_block_pinning_policy(PinningPolicy::all(true))
             .filter_block_pinning_policy(PinningPolicy::all(true))
             .open()
@@ -72,6 +76,7 @@ impl LsmEngine {
             log,
             unflushed_bytes: AtomicU64::new(0),
             dropped: Mutex::default(),
+            rows: Arc::new(RowCache::new()),
             marked: AtomicU64::new(0),
         }))
     }
@@ -103,17 +108,30 @@ impl Engine for LsmEngine {
         let mut memtable_bytes = 0;
         for effect in effects {
             let (_, size) = match effect {
-                Effect::PutRecord { keyspace, record, location, .. } => {
-                    self.tree.insert(key::of_record(keyspace, record).as_slice(), location.encode().as_slice(), lsn.0)
+                Effect::PutRecord { keyspace, record, location, replaced } => {
+                    let key = key::of_record(keyspace, record);
+                    let sizes = self.tree.insert(key.as_slice(), location.encode().as_slice(), lsn.0);
+                    // Nobody has read a record that is new.
+                    if replaced.is_some() {
+                        self.rows.forget_location(keyspace, record);
+                    }
+                    sizes
                 }
                 Effect::DeleteRecord { keyspace, record, .. } => {
-                    self.tree.remove(key::of_record(keyspace, record).as_slice(), lsn.0)
+                    let sizes = self.tree.remove(key::of_record(keyspace, record).as_slice(), lsn.0);
+                    self.rows.forget_location(keyspace, record);
+                    sizes
                 }
                 Effect::PutKey { keyspace, key, record } => {
                     debug_assert!(key.len() + key::KEYSPACE_BYTES <= KEY_BYTES_MAX);
+                    // A key is only put where none is, and what is not there is not remembered.
                     self.tree.insert(key::of_index(keyspace, key), record.0.to_le_bytes().as_slice(), lsn.0)
                 }
-                Effect::DeleteKey { keyspace, key } => self.tree.remove(key::of_index(keyspace, key), lsn.0),
+                Effect::DeleteKey { keyspace, key } => {
+                    let sizes = self.tree.remove(key::of_index(keyspace, key), lsn.0);
+                    self.rows.forget_record(keyspace, key);
+                    sizes
+                }
                 Effect::DropKeyspace { keyspace } => {
                     self.dropped.lock().since_mark.push(keyspace);
                     (0, 0)
@@ -126,7 +144,7 @@ impl Engine for LsmEngine {
     }
 
     fn view(&self, point: ReadPoint) -> Box<dyn View> {
-        Box::new(LsmView::new(self.tree.clone(), Arc::clone(&self.log), point))
+        Box::new(LsmView::new(self.tree.clone(), Arc::clone(&self.log), Arc::clone(&self.rows), point))
     }
 
     fn begin_checkpoint(&self, watermark: Lsn) -> Result<()> {

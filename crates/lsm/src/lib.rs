@@ -10,6 +10,7 @@
 mod cursor;
 mod engine;
 mod key;
+mod row_cache;
 mod view;
 
 pub use engine::{LsmEngine, LsmOptions, NAME};

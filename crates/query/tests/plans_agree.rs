@@ -45,10 +45,19 @@ fn braced(fields: impl Iterator<Item = String>) -> String {
     format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
 }
 
+/// Fields `a`, `d` and `e` hold anything, `s` and `t` no arrays, so that their indexes can give an order.
 fn stored() -> impl Strategy<Value = String> {
-    vec((prop::sample::select(vec!["a", "a", "a", "d", "d", "e"]), value()), 0..4).prop_map(|fields| {
+    let any = (prop::sample::select(vec!["a", "a", "a", "d", "d", "e"]), value());
+    let pairs = vec((0..6_i32, 0..6_i32), 1..3).prop_map(|pairs| {
+        let pairs = pairs.into_iter().map(|(b, c)| format!("{{b: {b}, c: {c}}}"));
+        ("a", format!("[{}]", pairs.collect::<Vec<_>>().join(", ")))
+    });
+    let plain = (prop::sample::select(vec!["s", "t"]), (0..6_i32).prop_map(|number| number.to_string()));
+    vec(prop_oneof![3 => any, 1 => pairs, 4 => plain], 0..5).prop_map(|fields| {
         let mut names = BTreeSet::new();
-        braced(fields.into_iter().filter(|(name, _)| names.insert(*name)).map(|(name, value)| format!("{name}: {value}")))
+        braced(
+            fields.into_iter().filter(|(name, _)| names.insert(*name)).map(|(name, value)| format!("{name}: {value}")),
+        )
     })
 }
 
@@ -57,8 +66,10 @@ fn path() -> impl Strategy<Value = &'static str> {
         5 => Just("a"),
         5 => Just("a.b"),
         3 => Just("a.c"),
-        3 => Just("d"),
-        1 => prop::sample::select(vec!["d.b", "e", "a.0", "a.b.c", "a.0.b"]),
+        2 => Just("d"),
+        3 => Just("s"),
+        3 => Just("t"),
+        2 => prop::sample::select(vec!["d.b", "e", "a.0", "a.0", "a.b.c", "a.0.b"]),
     ]
 }
 
@@ -76,14 +87,30 @@ fn condition() -> impl Strategy<Value = String> {
     let list = (prop::sample::select(vec!["$in", "$in", "$nin", "$all"]), vec(operand(), 0..4))
         .prop_map(|(op, operands)| format!("{op}: [{}]", operands.join(", ")));
     let other = prop::sample::select(vec![
-        "$exists: true", "$exists: false", "$size: 1", "$type: 'number'", "$mod: [2, 0]", "$regex: '^a'",
-        "$regex: '^ab.*c'", "$ne: null", "$ne: 2", "$not: {$gt: 2}",
+        "$exists: true",
+        "$exists: false",
+        "$size: 1",
+        "$type: 'number'",
+        "$mod: [2, 0]",
+        "$regex: '^a'",
+        "$regex: '^ab.*c'",
+        "$ne: null",
+        "$ne: 2",
+        "$not: {$gt: 2}",
     ])
     .prop_map(str::to_owned);
     let basic = prop_oneof![6 => compare, 3 => list, 2 => other];
-    let element = vec(basic.clone(), 1..3).prop_map(|conditions| format!("$elemMatch: {}", braced(conditions.into_iter())));
-    let object = (prop::sample::select(vec!["b", "c", "b.c", "0"]), basic.clone(), prop::sample::select(vec!["b", "c"]), basic.clone())
-        .prop_map(|(one, first, other, second)| format!("$elemMatch: {{'{one}': {{{first}}}, $and: [{{{other}: {{{second}}}}}]}}"));
+    let element =
+        vec(basic.clone(), 1..3).prop_map(|conditions| format!("$elemMatch: {}", braced(conditions.into_iter())));
+    let object = (
+        prop::sample::select(vec!["b", "c", "b.c", "0"]),
+        basic.clone(),
+        prop::sample::select(vec!["b", "c"]),
+        basic.clone(),
+    )
+        .prop_map(|(one, first, other, second)| {
+            format!("$elemMatch: {{'{one}': {{{first}}}, $and: [{{{other}: {{{second}}}}}]}}")
+        });
     prop_oneof![10 => basic, 1 => element, 1 => object]
 }
 
@@ -93,6 +120,9 @@ fn predicate() -> impl Strategy<Value = String> {
         5 => (path(), condition()).prop_map(|(path, condition)| format!("{{'{path}': {{{condition}}}}}")),
         3 => (path(), -1..6_i32, 0..4_i32).prop_map(|(path, low, width)| {
             format!("{{'{path}': {{$gte: {low}, $lt: {}}}}}", low + width)
+        }),
+        2 => (prop::sample::select(vec!["s", "t"]), vec(0..6_i32, 2..4)).prop_map(|(path, list)| {
+            format!("{{{path}: {{$in: {list:?}}}}}")
         }),
         1 => (0..6_i32, 0..6_i32).prop_map(|(b, c)| format!("{{'a.b': {b}, 'a.c': {c}}}")),
     ]
@@ -110,6 +140,12 @@ fn filter() -> impl Strategy<Value = String> {
 }
 
 fn pattern() -> impl Strategy<Value = String> {
+    let telling =
+        prop::sample::select(vec!["{'a.b': 1, 'a.c': 1}", "{'a.c': 1, 'a.b': -1}", "{s: 1, t: 1}", "{s: -1, t: 1}"]);
+    prop_oneof![2 => any_pattern(), 1 => telling.prop_map(str::to_owned)]
+}
+
+fn any_pattern() -> impl Strategy<Value = String> {
     vec((path(), prop::bool::ANY), 1..4).prop_map(|parts| {
         let mut paths = BTreeSet::new();
         braced(
@@ -154,9 +190,9 @@ impl Sort {
             Self::None => None,
             Self::By(pattern) => Some(pattern.clone()),
             Self::AsIndex(number) => Some(indexes[number % indexes.len()].clone()),
-            Self::AgainstIndex(number) => {
-                Some(indexes[number % indexes.len()].replace(": 1", ": x").replace(": -1", ": 1").replace(": x", ": -1"))
-            }
+            Self::AgainstIndex(number) => Some(
+                indexes[number % indexes.len()].replace(": 1", ": x").replace(": -1", ": 1").replace(": x", ": -1"),
+            ),
         }
     }
 }
@@ -237,11 +273,14 @@ fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
     let Some(sort) = sort else { return };
     let window = format!("skip: {skip}, limit: {}", limit.unwrap_or(0));
     // Parallel arrays cannot be sorted.
-    let Ok(sorted) = answer(collection, &format!("{{filter: {filter}, sort: {sort}, {window}, hint: {{$natural: 1}}}}"))
+    let Ok(sorted) =
+        answer(collection, &format!("{{filter: {filter}, sort: {sort}, {window}, hint: {{$natural: 1}}}}"))
     else {
         return;
     };
-    for hint in collection.ready_indexes().iter().map(|index| format!(", hint: '{}'", index.name)).chain([String::new()]) {
+    for hint in
+        collection.ready_indexes().iter().map(|index| format!(", hint: '{}'", index.name)).chain([String::new()])
+    {
         let find = format!("{{filter: {filter}, sort: {sort}, {window}{hint}}}");
         let by_plan = answer(collection, &find).expect("a sorted plan");
         assert_eq!(keys(&by_plan), keys(&sorted), "{find}");

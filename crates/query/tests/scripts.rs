@@ -16,9 +16,7 @@ mod temporary;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Collection;
 use bunko_errors::{Failure, Result};
-use bunko_query::{
-    CountPlan, Explained, FindQuery, Verbosity, count, distinct, explain_count, explain_plan, plan,
-};
+use bunko_query::{CountPlan, Explained, FindQuery, Verbosity, count, distinct, explain_count, explain_plan, plan};
 use bunko_testkit::{script, shell};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -65,7 +63,9 @@ fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<
         "plan" => tree(winning(&explained(&collection, query, Verbosity::QueryPlanner)?)),
         "run" => tree(executed(&explained(&collection, query, Verbosity::ExecutionStats)?)),
         "explain" => pretty(explained(&collection, query, Verbosity::ExecutionStats)?.as_ref()),
-        "missing" => pretty(explain_plan(explain_of("test.missing", &query, Verbosity::ExecutionStats), None, None).as_ref()),
+        "missing" => {
+            pretty(explain_plan(explain_of("test.missing", &query, Verbosity::ExecutionStats), None, None).as_ref())
+        }
         "count" => count(&collection, query, None)?.to_string(),
         "count-run" => tree(executed(&explained_count(&collection, find.as_ref())?)),
         "distinct" => shell::print(ValueRef::Array(distinct(&collection, path, query, None)?.as_ref())),
@@ -124,9 +124,28 @@ fn tree(stage: DocumentRef<'_>) -> String {
 
 /// The same in all plans of these scripts, or told by what is shown.
 const NOT_SHOWN: &[&str] = &[
-    "isCached", "stage", "inputStage", "inputStages", "keyPattern", "multiKeyPaths", "isSparse", "isPartial",
-    "indexVersion", "isUnique", "memLimit", "type", "executionTimeMillisEstimate", "needYield", "saveState",
-    "restoreState", "advanced", "alreadyHasObj", "usedDisk", "spills", "spilledDataStorageSize", "totalDataSizeSorted",
+    "isCached",
+    "stage",
+    "inputStage",
+    "inputStages",
+    "keyPattern",
+    "multiKeyPaths",
+    "isSparse",
+    "isPartial",
+    "indexVersion",
+    "isUnique",
+    "memLimit",
+    "type",
+    "executionTimeMillisEstimate",
+    "needYield",
+    "saveState",
+    "restoreState",
+    "advanced",
+    "alreadyHasObj",
+    "usedDisk",
+    "spills",
+    "spilledDataStorageSize",
+    "totalDataSizeSorted",
 ];
 
 fn put_tree(text: &mut String, stage: DocumentRef<'_>, depth: usize) {
@@ -218,4 +237,37 @@ fn a_plan_survives_the_loss_of_its_index_and_the_first_array_in_it() {
     assert_eq!(ids(), 1);
     database.catalog.drop_indexes(&collection, &["a_1"]).expect("dropped");
     assert_eq!(ids(), 1);
+}
+
+#[test]
+fn what_may_take_long_is_known_before() {
+    let database = Database::open();
+    for number in 0..2_100 {
+        database.insert("c", &format!("{{_id: {number}, k: {}}}", number % 7)).expect("inserted");
+    }
+    database.index("c", &document("{k: 1}"), &DocumentBuf::new()).expect("built");
+    let collection = database.collection("c");
+    let is_long = |find: &str| {
+        let query = find_query(document(find).as_ref()).expect("a query");
+        plan(&collection, query).expect("a plan").is_long(&collection)
+    };
+    for find in [
+        "{filter: {_id: 5}}",
+        "{filter: {_id: {$in: [5, 6]}}, sort: {k: 1}}",
+        "{limit: 10}",
+        "{filter: {k: 5}, skip: 3, limit: 10}",
+        "{sort: {k: -1}, limit: 10}",
+    ] {
+        assert!(!is_long(find), "{find}");
+    }
+    for find in [
+        "{}",
+        "{filter: {x: 5}, limit: 1}",
+        "{filter: {k: {$gt: 5}}}",
+        "{filter: {k: 5, x: 1}, limit: 1}",
+        "{sort: {x: -1}, limit: 10}",
+        "{skip: 3000, limit: 10}",
+    ] {
+        assert!(is_long(find), "{find}");
+    }
 }

@@ -28,7 +28,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     refuse_long_batch(
         invocation,
         &namespace,
-        statements.iter().map(|statement| (statement.filter, statement.targets)),
+        statements.iter().map(|statement| (statement.filter, None, statement.targets)),
     )?;
     let service = invocation.service;
     let scope = scope(invocation)?;

@@ -163,27 +163,26 @@ fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<D
         verbosity: subject.verbosity,
         interrupt: invocation.interrupt(),
     };
-    let refuse_long = |filter: DocumentRef<'_>, targets| {
-        if subject.verbosity.runs() {
-            refuse_long_batch(invocation, &subject.namespace, std::iter::once((filter, targets)))?;
+    let refuse_long = |filter, sort, targets| {
+        if !subject.verbosity.runs() {
+            return Ok(());
         }
-        Ok::<_, Halt>(())
+        refuse_long_batch(invocation, &subject.namespace, std::iter::once((filter, sort, targets)))
     };
     let explained = match fields.command {
         "update" => {
             let statement = update::parse(only_statement(fields, "updates")?)?;
-            refuse_long(statement.filter, statement.targets)?;
+            refuse_long(statement.filter, statement.sort, statement.targets)?;
             explanation.update(&statement)
         }
         "delete" => {
             let statement = delete::parse(only_statement(fields, "deletes")?)?;
-            refuse_long(statement.filter, statement.targets)?;
+            refuse_long(statement.filter, None, statement.targets)?;
             explanation.delete(&statement)
         }
         _ => {
             let statement = find_and_modify::parse(fields)?;
-            let targets = if statement.sort.is_some() { Targets::Many } else { Targets::One };
-            refuse_long(statement.filter, targets)?;
+            refuse_long(statement.filter, statement.sort, Targets::One)?;
             explanation.find_and_modify(&statement)
         }
     };

@@ -37,21 +37,17 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let statement = parse(invocation)?;
-    let targets = if statement.sort.is_some() { Targets::Many } else { Targets::One };
-    refuse_long_batch(invocation, &namespace, std::iter::once((statement.filter, targets)))?;
+    refuse_long_batch(invocation, &namespace, std::iter::once((statement.filter, statement.sort, Targets::One)))?;
     let service = invocation.service;
     let scope = scope(invocation)?;
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt());
     let outcome = writes.find_and_modify(&statement);
     invocation.note_written(writes.written());
     let outcome = outcome?;
-    let is_remove = matches!(statement.action, Action::Remove);
-    let counters = &service.counters;
     let changed = u64::from(outcome.is_found);
-    if is_remove {
-        counters.note_deletes(0, changed)
-    } else {
-        counters.note_updates(0, changed)
+    match statement.action {
+        Action::Remove => service.counters.note_deletes(0, changed),
+        Action::Update(_) => service.counters.note_updates(0, changed),
     }
     write_outcome(reply, &statement.action, &outcome);
     Ok(())

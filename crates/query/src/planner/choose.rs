@@ -61,4 +61,3 @@ pub(crate) fn best(indexes: &[Arc<Index>], predicates: &[Expression], sort: Opti
         .filter(Candidate::is_useful)
         .max_by(|a, b| a.score().cmp(&b.score()))
 }
-

@@ -151,9 +151,8 @@ impl IndexBounds {
                 return self.ranges_of_prefixes(prefixes, position);
             }
             if !intervals.is_points() {
-                let ranges = product(&prefixes, intervals, direction, |prefix, interval| {
-                    between(prefix, interval, direction)
-                });
+                let ranges =
+                    product(&prefixes, intervals, direction, |prefix, interval| between(prefix, interval, direction));
                 return KeyRanges { ranges, checked: self.checked_from(position + 1) };
             }
             prefixes = product(&prefixes, intervals, direction, |prefix, interval| {

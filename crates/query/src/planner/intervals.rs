@@ -76,8 +76,7 @@ impl Interval {
 /// Which interval begins first; one that holds its edge begins before one that does not.
 fn compare_starts(a: &Interval, b: &Interval) -> Ordering {
     let exclusive = |edge| edge == Edge::Exclusive;
-    order::compare(a.start.as_ref(), b.start.as_ref())
-        .then(exclusive(a.start_edge).cmp(&exclusive(b.start_edge)))
+    order::compare(a.start.as_ref(), b.start.as_ref()).then(exclusive(a.start_edge).cmp(&exclusive(b.start_edge)))
 }
 
 fn compare_ends(a: &Interval, b: &Interval) -> Ordering {
@@ -161,7 +160,12 @@ impl Intervals {
     pub fn is_full(&self) -> bool {
         matches!(
             self.0.as_slice(),
-            [Interval { start: Value::MinKey, start_edge: Edge::Inclusive, end: Value::MaxKey, end_edge: Edge::Inclusive }]
+            [Interval {
+                start: Value::MinKey,
+                start_edge: Edge::Inclusive,
+                end: Value::MaxKey,
+                end_edge: Edge::Inclusive
+            }]
         )
     }
 

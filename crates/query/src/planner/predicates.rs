@@ -211,11 +211,9 @@ fn bracket(kind: Type) -> Option<(Value, Value, Edge)> {
         }
         Type::String | Type::Symbol => (Value::String(String::new()), empty_document(), Edge::Exclusive),
         Type::Document => (empty_document(), Value::Array(bunko_bson::ArrayBuf::new()), Edge::Exclusive),
-        Type::Binary => (
-            Value::Binary { subtype: 0, bytes: Vec::new() },
-            Value::ObjectId(ObjectId([0; 12])),
-            Edge::Exclusive,
-        ),
+        Type::Binary => {
+            (Value::Binary { subtype: 0, bytes: Vec::new() }, Value::ObjectId(ObjectId([0; 12])), Edge::Exclusive)
+        }
         Type::ObjectId => (Value::ObjectId(ObjectId([0; 12])), Value::ObjectId(ObjectId([0xff; 12])), Edge::Inclusive),
         Type::Boolean => (Value::Boolean(false), Value::Boolean(true), Edge::Inclusive),
         Type::DateTime => (Value::DateTime(i64::MIN), Value::DateTime(i64::MAX), Edge::Inclusive),
@@ -232,13 +230,10 @@ fn bracket(kind: Type) -> Option<(Value, Value, Edge)> {
 /// all strings is no better than walking the collection.
 fn regex_intervals(regex: &Regex) -> Option<(Vec<Interval>, Exactness)> {
     let prefix = regex.prefix()?;
-    let end = string_after(&prefix.literal).map_or_else(|| Value::Document(bunko_bson::DocumentBuf::new()), Value::String);
-    let strings = Interval {
-        start: Value::String(prefix.literal),
-        start_edge: Edge::Inclusive,
-        end,
-        end_edge: Edge::Exclusive,
-    };
+    let end =
+        string_after(&prefix.literal).map_or_else(|| Value::Document(bunko_bson::DocumentBuf::new()), Value::String);
+    let strings =
+        Interval { start: Value::String(prefix.literal), start_edge: Edge::Inclusive, end, end_edge: Edge::Exclusive };
     let itself = Value::Regex { pattern: regex.pattern().to_owned(), options: regex.options().to_owned() };
     let exactness = if prefix.exact { Exactness::Exact } else { Exactness::Inexact };
     Some((vec![strings, Interval::point(itself)], exactness))

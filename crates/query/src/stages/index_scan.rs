@@ -36,13 +36,7 @@ pub(super) fn direction_name(direction: Direction) -> &'static str {
 impl IndexScan {
     pub fn new(number: StageNumber, bounds: IndexBounds, direction: Direction) -> Self {
         let keys = bounds.key_ranges();
-        Self {
-            number,
-            bounds: Arc::new(bounds),
-            ranges: keys.ranges.into(),
-            checked: keys.checked.into(),
-            direction,
-        }
+        Self { number, bounds: Arc::new(bounds), ranges: keys.ranges.into(), checked: keys.checked.into(), direction }
     }
 
     pub fn bounds(&self) -> &IndexBounds {
@@ -190,8 +184,7 @@ impl Scan {
                     }
                 }
                 ScanRange::Between { start, end } => {
-                    let range =
-                        KeyRange { start: Bound::Included(start.clone()), end: Bound::Excluded(end.clone()) };
+                    let range = KeyRange { start: Bound::Included(start.clone()), end: Bound::Excluded(end.clone()) };
                     self.cursor = Some(run.snapshot.keys(self.index().keyspace, range, self.direction));
                 }
             }

@@ -121,7 +121,8 @@ impl Sorting {
     fn sort(&mut self, run: &mut Run) -> Result<Vec<Entry>> {
         let query = std::sync::Arc::clone(&run.query);
         let Some(pattern) = &query.sort else { return Ok(Vec::new()) };
-        let mut kept = Kept { limit: self.limit.unwrap_or(usize::MAX), heap: BinaryHeap::new(), all: Vec::new(), bytes: 0 };
+        let mut kept =
+            Kept { limit: self.limit.unwrap_or(usize::MAX), heap: BinaryHeap::new(), all: Vec::new(), bytes: 0 };
         let mut key = Vec::new();
         let mut sequence = 0;
         while let Some(row) = self.input.next(run)? {
@@ -206,5 +207,33 @@ impl Documents for Sorting {
         statistics.advanced += 1;
         let document = DocumentRef::trusted(&entry.bytes[entry.key_length..]);
         Ok(Some(Row { record: entry.record, document }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(limit: usize, keys: &[&str]) -> Vec<(String, u64)> {
+        let mut kept = Kept { limit, heap: BinaryHeap::new(), all: Vec::new(), bytes: 0 };
+        for (sequence, key) in keys.iter().enumerate() {
+            let row = Row { record: RecordId(sequence as u64), document: DocumentRef::EMPTY };
+            kept.offer(key.as_bytes(), sequence as u64, &row);
+        }
+        let held: u64 = kept.heap.iter().chain(&kept.all).map(Entry::held_bytes).sum();
+        assert_eq!(kept.bytes, held);
+        let entries = kept.into_sorted().into_iter().rev();
+        entries.map(|entry| (String::from_utf8_lossy(entry.key()).into_owned(), entry.record.0)).collect()
+    }
+
+    #[test]
+    fn equal_keys_keep_their_order_and_a_limit_keeps_the_first() {
+        let keys = ["b", "a", "c", "b", "aa", "a"];
+        let all = sorted(usize::MAX, &keys);
+        let expected = [("a", 1), ("a", 5), ("aa", 4), ("b", 0), ("b", 3), ("c", 2)];
+        assert_eq!(all, expected.map(|(key, record)| (key.to_owned(), record)));
+        for limit in 1..8 {
+            assert_eq!(sorted(limit, &keys), all[..limit.min(6)], "limit {limit}");
+        }
     }
 }

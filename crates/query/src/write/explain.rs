@@ -49,7 +49,7 @@ impl WriteExplanation<'_> {
             self.would_modify(&update, document, position)
         })?;
         let facts = update_facts(effects, statement.upsert);
-        Ok(below(reply.as_ref(), "UPDATE", 0, &facts))
+        Ok(below(reply.as_ref(), "UPDATE", effects.matched, 0, &facts))
     }
 
     /// Explains one delete statement, as [`Self::update`].
@@ -59,7 +59,7 @@ impl WriteExplanation<'_> {
         let choice = Choice { sort: None, hint: statement.hint.clone() };
         let query = Wanted::query(statement.filter, choice, &self.scope)?;
         let (reply, effects) = self.searched(query, statement.targets, &mut |_, _| Ok(true))?;
-        Ok(below(reply.as_ref(), "DELETE", 0, &delete_facts(effects)))
+        Ok(below(reply.as_ref(), "DELETE", effects.matched, 0, &delete_facts(effects)))
     }
 
     /// Explains one findAndModify, as [`Self::update`].
@@ -71,7 +71,7 @@ impl WriteExplanation<'_> {
         match &statement.action {
             Action::Remove => {
                 let (reply, effects) = self.searched(query, Targets::One, &mut |_, _| Ok(true))?;
-                Ok(below(reply.as_ref(), "DELETE", effects.matched, &delete_facts(effects)))
+                Ok(below(reply.as_ref(), "DELETE", effects.matched, effects.matched, &delete_facts(effects)))
             }
             Action::Update(modification) => {
                 let update = Update::parse(modification.update, &modification.array_filters, Targets::One)?;
@@ -79,7 +79,7 @@ impl WriteExplanation<'_> {
                     self.would_modify(&update, document, position)
                 })?;
                 let facts = update_facts(effects, modification.upsert);
-                Ok(below(reply.as_ref(), "UPDATE", effects.matched, &facts))
+                Ok(below(reply.as_ref(), "UPDATE", effects.matched, effects.matched, &facts))
             }
         }
     }
@@ -153,15 +153,15 @@ fn delete_facts(effects: Effects) -> DocumentBuf {
 }
 
 /// Puts the trees of an explained search below the write's stage.
-fn below(search: DocumentRef<'_>, stage: &str, returned: u64, facts: &DocumentBuf) -> DocumentBuf {
+fn below(search: DocumentRef<'_>, stage: &str, matched: u64, returned: u64, facts: &DocumentBuf) -> DocumentBuf {
     let planned = DocumentBuf::new().with("stage", stage);
     let mut executed = planned.clone();
     executed
         .append("nReturned", returned as i32)
         .append("executionTimeMillisEstimate", 0_i32)
-        .append("works", returned as i32 + 1)
+        .append("works", matched as i32 + 1)
         .append("advanced", returned as i32)
-        .append("needTime", 0_i32)
+        .append("needTime", (matched - returned) as i32)
         .append("needYield", 0_i32)
         .append("saveState", 0_i32)
         .append("restoreState", 0_i32)

@@ -143,8 +143,7 @@ impl Projected {
         let mut query = FindQuery::new(DocumentRef::EMPTY, writes.scope.clone())?;
         query.set_projection(fields)?;
         let is_positional = query.projection.as_ref().is_some_and(|projection| projection.positional_path().is_some());
-        let returns_new =
-            matches!(&statement.action, Action::Update(update) if update.returning == Returning::After);
+        let returns_new = matches!(&statement.action, Action::Update(update) if update.returning == Returning::After);
         if is_positional && returns_new {
             return Err(Failure::bad_value("cannot use a positional projection and return the new document"));
         }

@@ -58,19 +58,20 @@ impl Writes<'_> {
         let wanted = Wanted::parse(statement.filter, choice, Operation::Update, &self.scope)?;
         let mut context = self.apply_context();
         let mut outcome = UpdateOutcome::default();
-        outcome.upserted = self.or_upsert(&update, statement.filter, &wanted, statement.upsert, &mut |writes| {
-            let changes = writes.change_matching(&wanted, statement.targets, &mut |document, position| {
-                context.matched_position = position;
-                Ok(match update.apply(document, &context)? {
-                    Outcome::Unchanged => Verdict::Keep,
-                    Outcome::Changed(next) => Verdict::Replace(next),
-                })
-            })?;
-            outcome.matched = changes.matched;
-            outcome.modified = changes.changed;
-            Ok(changes.matched)
-        })?
-        .map(|inserted| inserted.id);
+        outcome.upserted = self
+            .or_upsert(&update, statement.filter, &wanted, statement.upsert, &mut |writes| {
+                let changes = writes.change_matching(&wanted, statement.targets, &mut |document, position| {
+                    context.matched_position = position;
+                    Ok(match update.apply(document, &context)? {
+                        Outcome::Unchanged => Verdict::Keep,
+                        Outcome::Changed(next) => Verdict::Replace(next),
+                    })
+                })?;
+                outcome.matched = changes.matched;
+                outcome.modified = changes.changed;
+                Ok(changes.matched)
+            })?
+            .map(|inserted| inserted.id);
         Ok(outcome)
     }
 

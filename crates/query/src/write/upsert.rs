@@ -67,7 +67,7 @@ fn is_lost_race(wanted: &Wanted<'_>, failure: &Failure) -> bool {
     let asked = wanted.equalities();
     // With more equalities than the key has fields, the other document need not match: an error, not a race.
     asked.len() == key.count()
-        && asked.iter().all(|(path, value)| {
-            key.iter().any(|field| field.name == *path && order::equal(field.value, *value))
-        })
+        && asked
+            .iter()
+            .all(|(path, value)| key.iter().any(|field| field.name == *path && order::equal(field.value, *value)))
 }
