@@ -175,7 +175,7 @@ fn admit(command: &Command, request: &Request<'_>) -> Result<GenericOptions, Fai
 }
 
 /// Appends the document that reports a failure.
-pub(crate) fn write_failure(out: &mut Vec<u8>, failure: &Failure) {
+pub fn write_failure(out: &mut Vec<u8>, failure: &Failure) {
     let mut reply = Writer::new(out);
     if !failure.labels().is_empty() {
         reply.begin_array("errorLabels");

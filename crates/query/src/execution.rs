@@ -125,6 +125,7 @@ impl Execution {
     /// # Errors
     /// Storage errors, those of expressions, what the interruption says, 292 for a sort beyond its memory. A failed
     /// execution yields nothing more.
+    #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
         self.run.output = Output::Projected;
         Ok(self.advance()?.map(|(_, document)| document))

@@ -84,6 +84,8 @@ enum Stop {
     Hold { answer: Answer, request_id: i32, start: usize },
     /// A frame that would take long.
     Long(Header, Vec<u8>),
+    /// A frame that cannot be read; what came before it is answered first.
+    Malformed(WireError),
 }
 
 impl Session<'_> {
@@ -91,7 +93,7 @@ impl Session<'_> {
         loop {
             if self.input.has_frame() {
                 let bytes = self.input.take();
-                let (out, pass) = self.pass(&bytes)?;
+                let (out, pass) = self.pass(&bytes);
                 self.input.restore(bytes, pass.consumed);
                 self.finish(out, pass).await?;
                 continue;
@@ -119,7 +121,7 @@ impl Session<'_> {
                     continue;
                 }
                 // The usual way: whole frames, read and answered where they landed.
-                let (out, pass) = self.pass(&buffer[..length])?;
+                let (out, pass) = self.pass(&buffer[..length]);
                 self.input.append(&buffer[pass.consumed..length]);
                 (out, pass)
             };
@@ -128,39 +130,54 @@ impl Session<'_> {
     }
 
     /// Executes whole frames, in order, until one needs the others to wait.
-    fn pass(&mut self, bytes: &[u8]) -> Result<(Vec<u8>, Pass), Ended> {
+    fn pass(&mut self, bytes: &[u8]) -> (Vec<u8>, Pass) {
         let mut out = self.worker.take_buffer();
         let mut pass = Pass { consumed: 0, acknowledgement: Acknowledgement::None, stop: Stop::Pause };
         let mut codec = self.worker.codec.borrow_mut();
         let client = self.client.as_mut().expect("no long command is running");
         while out.len() < REPLY_BYTES_MAX {
-            let Some((header, _, length)) = split_frame(&bytes[pass.consumed..], MAX_FRAME_BYTES)? else { break };
+            let (header, length) = match split_frame(&bytes[pass.consumed..], MAX_FRAME_BYTES) {
+                Ok(Some((header, _, length))) => (header, length),
+                Ok(None) => break,
+                Err(error) => {
+                    pass.stop = Stop::Malformed(error);
+                    break;
+                }
+            };
             let frame = &bytes[pass.consumed..pass.consumed + length];
             pass.consumed += length;
             self.worker.service.counters.note_network(length as u64, 0, 1);
             let start = out.len();
-            match execute(&self.worker.service, client, &mut codec, &header, frame, Pace::Short, &mut out)? {
-                Executed::Done(answer) if answer.delay.is_some() => {
+            match execute(&self.worker.service, client, &mut codec, &header, frame, Pace::Short, &mut out) {
+                Ok(Executed::Done(answer)) if answer.delay.is_some() => {
                     pass.stop = Stop::Hold { answer, request_id: header.request_id, start };
                     break;
                 }
-                Executed::Done(answer) => {
+                Ok(Executed::Done(answer)) => {
                     pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
                 }
-                Executed::TooLong => {
+                Ok(Executed::TooLong) => {
                     pass.stop = Stop::Long(header, frame.to_vec());
+                    break;
+                }
+                Err(error) => {
+                    out.truncate(start);
+                    pass.stop = Stop::Malformed(error);
                     break;
                 }
             }
         }
-        Ok((out, pass))
+        (out, pass)
     }
 
     /// Does what the pass left to do, then sends the replies.
     async fn finish(&mut self, mut out: Vec<u8>, mut pass: Pass) -> Result<(), Ended> {
+        let mut malformed = None;
+        let mut held = None;
         match std::mem::replace(&mut pass.stop, Stop::Pause) {
             Stop::Pause => {}
-            Stop::Hold { answer, request_id, start } => return self.hold(out, answer, request_id, start).await,
+            Stop::Malformed(error) => malformed = Some(error),
+            Stop::Hold { answer, request_id, start } => held = Some((answer, request_id, start)),
             Stop::Long(header, frame) => {
                 let client = self.client.take().expect("no long command is running");
                 let (client, replies, executed) = execute_apart(self.worker, client, header, frame, out).await;
@@ -173,9 +190,12 @@ impl Session<'_> {
         }
         let peers = self.worker.connections.load(Ordering::Relaxed);
         wait(&self.worker.service, pass.acknowledgement, peers).await.map_err(|_| Ended::Storage)?;
+        if let Some((answer, request_id, start)) = held {
+            return self.hold(out, answer, request_id, start).await;
+        }
         self.send(&out).await?;
         self.worker.return_buffer(out);
-        Ok(())
+        malformed.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Sends a heartbeat's reply once its time has come, again and again where the client listens for that.

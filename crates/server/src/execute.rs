@@ -2,9 +2,12 @@
 
 use crate::legacy;
 use crate::worker::Worker;
-use bunko_command::{Answer, ClientConnection, Halt, Pace, Request, Service};
+use bunko_bson::{BsonError, ValueRef};
+use bunko_command::{Answer, ClientConnection, Halt, Pace, Request, Service, write_failure};
+use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{
-    Codec, Header, MAX_FRAME_BYTES, Message, MessageFlags, OpCode, WireError, begin_message,
+    Codec, HEADER_BYTES, Header, MAX_FRAME_BYTES, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError,
+    begin_message, write_message,
 };
 use std::sync::Arc;
 
@@ -52,8 +55,14 @@ fn message(
     pace: Pace,
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
-    let message = Message::parse(frame)?;
-    let database = message.body.get("$db").and_then(bunko_bson::ValueRef::as_str).unwrap_or_default();
+    let message = match Message::parse(frame) {
+        // The frame is sound, only what is in it is not: the client hears why and may go on.
+        Err(WireError::Document(error)) => return refuse(frame, &from_bson(error), out),
+        parsed => parsed?,
+    };
+    let Some(database) = message.body.get("$db").and_then(ValueRef::as_str) else {
+        return refuse(frame, &Failure::new(ErrorCode(40571), "OP_MSG requests require a $db argument"), out);
+    };
     let request = Request { database, body: message.body, message: Some(&message) };
     let is_streaming_allowed = message.flags.contains(MessageFlags::EXHAUST_ALLOWED);
     let start = begin_message(out, reply_id(&message.header), message.header.request_id, MessageFlags::NONE);
@@ -75,6 +84,25 @@ fn message(
     Ok(Executed::Done(answer))
 }
 
+fn from_bson(error: BsonError) -> Failure {
+    let code = match error {
+        BsonError::TooDeep => ErrorCode::OVERFLOW,
+        BsonError::TooLarge { .. } => ErrorCode::BSON_OBJECT_TOO_LARGE,
+        _ => ErrorCode::INVALID_BSON,
+    };
+    Failure::new(code, error.to_string())
+}
+
+/// Answers an OP_MSG that is no command, unless the client does not listen.
+fn refuse(frame: &[u8], failure: &Failure, out: &mut Vec<u8>) -> Result<Executed, WireError> {
+    let (header, content) = Header::of_whole(frame)?;
+    let flags = content.first_chunk().map_or(MessageFlags::NONE, |&flags| MessageFlags(u32::from_le_bytes(flags)));
+    if !flags.contains(MessageFlags::MORE_TO_COME) {
+        write_message(out, reply_id(&header), header.request_id, MessageFlags::NONE, |out| write_failure(out, failure))?;
+    }
+    Ok(Executed::Done(Answer::default()))
+}
+
 fn compressed(
     service: &Service,
     connection: &mut ClientConnection,
@@ -92,11 +120,18 @@ fn compressed(
         return Ok(executed);
     }
     // As the client compressed, so it can read.
-    match Codec::compressor_of(frame).filter(|_| !reply.is_empty()) {
+    match Codec::compressor_of(frame).filter(|_| !is_never_compressed(&inner)) {
         Some(compressor) => drop(codec.compress(&reply, compressor, out)?),
         None => out.extend_from_slice(&reply),
     }
     Ok(executed)
+}
+
+/// Whether an OP_MSG's command is one whose reply is not compressed, even where a client compressed the request.
+fn is_never_compressed(frame: &[u8]) -> bool {
+    // Behind the flags, the section's kind, the body's length and the first field's type.
+    let Some(name) = frame.get(HEADER_BYTES + 4 + 1 + 4 + 1..) else { return false };
+    NEVER_COMPRESSED.iter().any(|never| name.strip_prefix(never.as_bytes()).is_some_and(|rest| rest.starts_with(&[0])))
 }
 
 /// Runs a long command on a thread of its own; the connection's state goes along.

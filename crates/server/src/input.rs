@@ -4,8 +4,8 @@ use bunko_wire::needed_bytes;
 
 /// Largest capacity that an idle connection keeps.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
-/// Bytes reserved ahead for a frame whose claimed length has not arrived: memory follows what was really sent.
-const AHEAD_BYTES: usize = 1 << 20;
+/// Most bytes reserved ahead for a frame whose claimed length has not arrived.
+const AHEAD_BYTES_MAX: usize = 1 << 20;
 
 /// Usually empty: most frames arrive whole and are read where they landed.
 #[derive(Default)]
@@ -44,7 +44,8 @@ impl Input {
         if missing < at_least {
             return None;
         }
-        self.partial.reserve(missing.min(AHEAD_BYTES));
+        // Memory follows what was really sent: a thousand headers that promise 48 MB each must not take a gigabyte.
+        self.partial.reserve(missing.min(self.partial.len().clamp(at_least, AHEAD_BYTES_MAX)));
         Some(&mut self.partial)
     }
 

@@ -5,7 +5,7 @@ use bunko_bson::BsonError;
 use std::fmt;
 
 /// What is wrong with a frame. There is no reply to such a frame: the two sides no longer agree where the next one
-/// begins, so the connection is closed.
+/// begins, so the connection is closed. Only after [`Self::Document`] they still do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// A frame's length is below the header's or above the limit, or is not that of the bytes given.

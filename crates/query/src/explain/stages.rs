@@ -31,10 +31,10 @@ pub(super) fn executed(query: &FindQuery, plan: Option<&Plan>, execution: Option
 
 pub(super) fn winning_count(query: &FindQuery, plan: Option<&CountPlan>) -> DocumentBuf {
     let tree = match plan {
-        None => with_input(stage("COUNT"), missing_collection()),
+        None => with_input(stage("COUNT"), &missing_collection()),
         Some(count) => match count.plan() {
             None => stage("RECORD_STORE_FAST_COUNT"),
-            Some(plan) => with_input(stage("COUNT"), counted_tree(query, plan, Detail::Plan)),
+            Some(plan) => with_input(stage("COUNT"), &counted_tree(query, plan, Detail::Plan)),
         },
     };
     cached().with_tree(tree)
@@ -52,8 +52,8 @@ pub(super) fn executed_count(
     super::append_count(&mut tree, "nCounted", count);
     super::append_count(&mut tree, "nSkipped", plan.map_or(0, CountPlan::skip));
     let tree = match execution {
-        Some(execution) => with_input(tree, counted_tree(query, execution.plan(), Detail::Run(execution))),
-        None if plan.is_none() => with_input(tree, counters(missing_collection(), &at_end)),
+        Some(execution) => with_input(tree, &counted_tree(query, execution.plan(), Detail::Run(execution))),
+        None if plan.is_none() => with_input(tree, &counters(missing_collection(), &at_end)),
         None => tree,
     };
     cached().with_tree(tree)
@@ -83,8 +83,8 @@ fn missing_collection() -> DocumentBuf {
     stage("EOF").with("type", "nonExistentNamespace")
 }
 
-fn with_input(mut stage: DocumentBuf, input: DocumentBuf) -> DocumentBuf {
-    stage.append("inputStage", &input);
+fn with_input(mut stage: DocumentBuf, input: &DocumentBuf) -> DocumentBuf {
+    stage.append("inputStage", input);
     stage
 }
 
@@ -100,7 +100,7 @@ fn whole(query: &FindQuery, plan: &Plan, detail: Detail<'_>) -> DocumentBuf {
         Detail::Plan => stage("SUBPLAN"),
         Detail::Run(execution) => counters(stage("SUBPLAN"), execution.stage_statistics(root.number())),
     };
-    with_input(top, tree)
+    with_input(top, &tree)
 }
 
 fn any_stage(query: &FindQuery, root: &dyn Stage, is_sought: &impl Fn(&str) -> bool) -> bool {

@@ -97,7 +97,7 @@ impl IndexBounds {
     fn narrow_by_tightest(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
         let Some((number, tightest)) = found.into_iter().min_by_key(|(_, bounds)| bounds.looseness()) else { return };
         // Fields below one array have keys in common, in which arrays inside arrays may be opened.
-        if tightest.exactness == Exactness::Exact && self.multikey.count_ones() == 1 {
+        if tightest.exactness == Exactness::Exact && self.multikey.is_power_of_two() {
             self.decided.push(number);
         }
         self.fields[position] = tightest.intervals;

@@ -55,8 +55,8 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    fn new(intervals: Vec<Interval>, exactness: Exactness) -> Option<Self> {
-        Some(Self { intervals: Intervals::union(intervals), exactness })
+    fn new(intervals: Vec<Interval>, exactness: Exactness) -> Self {
+        Self { intervals: Intervals::union(intervals), exactness }
     }
 
     fn inexact(self) -> Self {
@@ -82,12 +82,12 @@ fn derive(expression: &Expression, target: Target<'_>, keys: Keys) -> Option<Bou
         Expression::In { path, values, regexes } if target.is(path) => list(values, regexes),
         Expression::Regex { path, regex } if target.is(path) => {
             let (intervals, exactness) = regex_intervals(regex)?;
-            Bounds::new(intervals, exactness)
+            Some(Bounds::new(intervals, exactness))
         }
         Expression::Not(child) => match child.as_ref() {
             // Below an array a missing field may have no key of its own.
             Expression::Exists { path } if target.is(path) && keys == Keys::One => {
-                Bounds::new(vec![Interval::point(Value::Null)], Exactness::Inexact)
+                Some(Bounds::new(vec![Interval::point(Value::Null)], Exactness::Inexact))
             }
             _ => None,
         },
@@ -110,7 +110,7 @@ fn any(children: &[Expression], target: Target<'_>, keys: Keys) -> Option<Bounds
         exactness = exactness.and(bounds.exactness);
         union.extend(bounds.intervals.into_vec());
     }
-    Bounds::new(union, exactness)
+    Some(Bounds::new(union, exactness))
 }
 
 fn all(children: &[Expression], target: Target<'_>, keys: Keys) -> Option<Bounds> {
@@ -144,18 +144,18 @@ fn comparison(op: Comparison, value: &Value) -> Option<Bounds> {
     if op == Comparison::Eq {
         let mut intervals = Vec::with_capacity(2);
         let exactness = equality(value, &mut intervals);
-        return Bounds::new(intervals, exactness);
+        return Some(Bounds::new(intervals, exactness));
     }
     let equal_only = || {
         let intervals = if op.includes_equality() { vec![Interval::point(value.clone())] } else { Vec::new() };
-        Bounds::new(intervals, Exactness::Inexact)
+        Some(Bounds::new(intervals, Exactness::Inexact))
     };
     match (value, op) {
         (Value::MinKey, Comparison::Gt | Comparison::Gte) | (Value::MaxKey, Comparison::Lt | Comparison::Lte) => None,
         (Value::Null | Value::MinKey | Value::MaxKey, _) => equal_only(),
         (Value::Double(number), _) if number.is_nan() => equal_only(),
         (Value::Decimal128(number), _) if number.is_nan() => equal_only(),
-        _ => Bounds::new(vec![within_bracket(op, value)?], Exactness::Exact),
+        _ => Some(Bounds::new(vec![within_bracket(op, value)?], Exactness::Exact)),
     }
 }
 
@@ -186,7 +186,7 @@ fn list(values: &[Value], regexes: &[Regex]) -> Option<Bounds> {
         exactness = exactness.and(regex_exactness);
         intervals.extend(found);
     }
-    Bounds::new(intervals, exactness)
+    Some(Bounds::new(intervals, exactness))
 }
 
 /// From the operand to the end of its type bracket.

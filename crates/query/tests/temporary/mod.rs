@@ -27,7 +27,7 @@ impl Database {
         let directory = tempfile::tempdir().expect("temporary directory");
         let options = StoreOptions {
             log: LogOptions::default(),
-            checkpoint_interval: Duration::from_secs(3600),
+            checkpoint_interval: Duration::from_hours(1),
             unflushed_bytes_max: 64 << 20,
             clock: Arc::new(|| 1),
             on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
