@@ -8,13 +8,11 @@
 #![forbid(unsafe_code)]
 
 mod environment;
-mod expression_filter;
 mod pipeline;
 mod stages;
 mod stream;
 
 pub use environment::{Environment, STAGE_MEMORY_BYTES_MAX};
-pub use expression_filter::ExpressionFilter;
 pub use pipeline::{Pipeline, PlannerPart};
 pub use stages::{Plannable, Reads, Stage};
 pub use stream::{DocumentStream, Documents, Flow};

@@ -3,8 +3,8 @@
 use bunko_aggregate::{DocumentStream, Documents, Environment, Flow, Pipeline};
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_errors::Failure;
-use bunko_expression::Variables;
 use bunko_testkit::{script, shell};
+use std::sync::Arc;
 
 fn document(line: &str) -> DocumentBuf {
     shell::parse_document(line).unwrap_or_else(|error| panic!("{line}: {error}"))
@@ -13,7 +13,7 @@ fn document(line: &str) -> DocumentBuf {
 fn pipeline(line: &str) -> Result<Pipeline, Failure> {
     let source = shell::parse_value(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     let stages = source.as_ref().as_array().expect("a pipeline is an array");
-    Pipeline::parse(stages, Environment::new(0, Variables::new()))
+    Pipeline::parse(stages, Environment::new(Arc::default()))
 }
 
 /// First line a pipeline, the others its documents. Pulled and visited, which must agree.

@@ -2,7 +2,7 @@
 
 use crate::{Index, IndexState, Namespace, from_storage};
 use arc_swap::ArcSwap;
-use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, key_string};
 use bunko_errors::Result;
 use bunko_store::{KeyspaceId, RecordId, Snapshot, Store};
 use parking_lot::{Mutex, RwLock};
@@ -133,15 +133,22 @@ impl Collection {
         RecordId(self.next_record.fetch_add(count, Ordering::Relaxed))
     }
 
-    /// The record with that `_id`, as of now.
-    pub fn find_id(&self, id: bunko_bson::ValueRef<'_>) -> Result<Option<RecordId>> {
-        let mut key = Vec::with_capacity(24);
-        bunko_bson::key_string::append(&mut key, id, bunko_bson::key_string::Direction::Ascending);
-        self.store.latest().key(self.id_index().keyspace, &key).map_err(from_storage)
+    /// The record with that `_id`, as of now; its document is read into `into` (cleared first).
+    pub fn find_id(&self, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
+        let found =
+            self.store.latest().record_by_primary_key(self.id_index().keyspace, self.records, &id_key(id), into);
+        Ok(found.map_err(from_storage)?.map(|(record, _)| record))
     }
 
     /// Options without those that only matter while creating.
     pub fn options(&self) -> DocumentRef<'_> {
         self.options.as_ref()
     }
+}
+
+/// The key of an `_id` in the index on it.
+pub(crate) fn id_key(id: ValueRef<'_>) -> Vec<u8> {
+    let mut key = Vec::with_capacity(24);
+    key_string::append(&mut key, id, key_string::Direction::Ascending);
+    key
 }

@@ -4,6 +4,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_store::StorageError;
 
 /// The failure that a client gets for a storage error.
+#[expect(clippy::needless_pass_by_value, reason = "stands in `map_err(from_storage)`, which hands the error over")]
 pub fn from_storage(error: StorageError) -> Failure {
     let code = match &error {
         StorageError::OutOfDiskSpace { .. } => ErrorCode::OUT_OF_DISK_SPACE,

@@ -22,8 +22,7 @@ pub(crate) struct Loaded {
 
 /// Reads the whole catalog.
 pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
-    let mut loaded =
-        Loaded { collections: Vec::new(), next_keyspace: 1, next_record: RecordId(COUNTER.0 + 1) };
+    let mut loaded = Loaded { collections: Vec::new(), next_keyspace: 1, next_record: RecordId(COUNTER.0 + 1) };
     let snapshot = store.snapshot();
     let mut cursor = snapshot.records(CATALOG, RecordRange::ALL, Direction::Forward);
     while let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? {

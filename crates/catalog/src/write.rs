@@ -3,9 +3,9 @@
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, scalar_key, stored_key};
 use crate::{Catalog, Collection, Index, Namespace, from_storage, persistence};
-use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_store::{Batch, KeyspaceId, LockTable, Lsn, RecordId};
+use bunko_store::{Batch, KeyspaceId, LockTable, Lsn, Presence, RecordId};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -44,6 +44,15 @@ pub enum Verdict {
     Replace(DocumentBuf),
     /// Remove it.
     Delete,
+}
+
+/// Which record is to be changed.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'t> {
+    /// By its id alone.
+    Record(RecordId),
+    /// By its id and its document's `_id`.
+    Id(RecordId, ValueRef<'t>),
 }
 
 /// Keys of one document in the collection's indexes, flat to spare allocations.
@@ -99,6 +108,22 @@ impl Keys {
     }
 }
 
+/// Puts a key; that of `_id` is the primary key.
+fn put_key(batch: &mut Batch<'_>, index: &Index, key: &[u8], record: RecordId, presence: Presence) {
+    if index.is_id() {
+        batch.put_primary_key(index.keyspace, key, record, presence);
+    } else {
+        batch.put_key(index.keyspace, key, record);
+    }
+}
+
+fn primary_key(id_index: &Index, document: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(24);
+    // An `_id` is never an array, so this is its only key.
+    scalar_key(id_index, DocumentRef::trusted(document), &mut key);
+    key
+}
+
 /// The lock of a unique key.
 pub(crate) fn key_stripe(keyspace: KeyspaceId, key: &[u8]) -> usize {
     LockTable::stripe((keyspace, key))
@@ -128,13 +153,8 @@ impl Catalog {
                 })
                 .count();
             let collection = self.collection_or_create(namespace)?;
-            let Some(stopped) = self.insert_batch(
-                &collection,
-                &documents[first..first + count],
-                first,
-                order,
-                &mut inserted,
-            )?
+            let Some(stopped) =
+                self.insert_batch(&collection, &documents[first..first + count], first, order, &mut inserted)?
             else {
                 // Dropped since it was looked up: the next round creates it anew.
                 continue;
@@ -211,7 +231,7 @@ impl Catalog {
             batch.insert_record(collection.records, record(position), document.as_ref());
             for entry in own {
                 let (index, key) = (&indexes[entry.index], keys.of(entry));
-                batch.put_key(index.keyspace, key, record(position));
+                put_key(&mut batch, index, key, record(position), Presence::New);
                 if index.is_unique && documents.len() > 1 {
                     added.insert((entry.index, key));
                 }
@@ -252,14 +272,19 @@ impl Catalog {
 
     /// Locks a record, lets `decide` look at its newest version and carries the verdict out.
     ///
+    /// A record that is known by its `_id` is best named by it: that takes one lookup.
     /// `decide` may be called again where locks of unique keys had to be added. Returns the LSN of the change, or
     /// `None` where nothing changed or the record is gone.
     pub fn change(
         &self,
         collection: &Collection,
-        record: RecordId,
+        target: Target<'_>,
         decide: &mut dyn FnMut(DocumentRef<'_>) -> Result<Verdict>,
     ) -> Result<Option<Lsn>> {
+        let (record, id_key) = match target {
+            Target::Record(record) => (record, None),
+            Target::Id(record, id) => (record, Some(crate::collection::id_key(id))),
+        };
         let mut stripes = vec![record_stripe(collection.records, record)];
         let mut current = Vec::new();
         loop {
@@ -269,9 +294,13 @@ impl Catalog {
             }
             let locked = self.store.locks().lock_all(&mut stripes);
             let latest = self.store.latest();
-            let Some(location) = latest.record(collection.records, record, &mut current).map_err(from_storage)? else {
-                return Ok(None);
+            let found = match &id_key {
+                None => latest.record(collection.records, record, &mut current),
+                Some(key) => latest
+                    .record_by_primary_key(collection.id_index().keyspace, collection.records, key, &mut current)
+                    .map(|found| found.filter(|(holder, _)| *holder == record).map(|(_, location)| location)),
             };
+            let Some(location) = found.map_err(from_storage)? else { return Ok(None) };
             let replacement = match decide(DocumentRef::trusted(&current))? {
                 Verdict::Keep => return Ok(None),
                 Verdict::Delete => None,
@@ -300,12 +329,17 @@ impl Catalog {
             for (index, key) in &old {
                 batch.delete_key(indexes[*index].keyspace, key);
             }
+            // The primary key knows where the document stands, so it moves with every version.
+            let primary_key = replacement.as_deref().map(|document| primary_key(&indexes[0], document));
             match replacement {
                 Some(document) => batch.replace_record(collection.records, record, document, location),
                 None => batch.delete_record(collection.records, record, location),
             }
             for (index, key) in &new {
                 batch.put_key(indexes[*index].keyspace, key, record);
+            }
+            if let Some(key) = primary_key {
+                put_key(&mut batch, &indexes[0], &key, record, Presence::Moved);
             }
             return self.store.commit(&batch).map(Some).map_err(from_storage);
         }

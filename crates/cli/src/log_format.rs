@@ -89,7 +89,7 @@ fn text_line(time: &str, severity: &str, component: &str, fields: &Fields) -> St
     let mut line = format!("{time} {severity} {component:<8} [{}] {}", fields.context, fields.message);
     for (name, value) in &fields.attributes {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        line.push_str(&format!(" {name}={text}"));
+        line.extend([" ", name, "=", &text]);
     }
     line
 }

@@ -52,14 +52,11 @@ impl Settings {
         Ok(Self {
             dbpath,
             addresses: addresses(&bind_ip, port)?,
-            log_format: arguments.log_format.unwrap_or_else(|| {
-                if std::io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json }
-            }),
+            log_format: arguments
+                .log_format
+                .unwrap_or_else(|| if std::io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json }),
             log_path: log_path(&file)?,
-            connections_max: arguments
-                .max_connections
-                .or(file.net.max_incoming_connections)
-                .unwrap_or(CONNECTIONS_MAX),
+            connections_max: arguments.max_connections.or(file.net.max_incoming_connections).unwrap_or(CONNECTIONS_MAX),
             commit_interval: commit_interval(&file)?,
             checkpoint_interval: checkpoint_interval(&file)?,
             cache_bytes: cache_bytes(&file)?,

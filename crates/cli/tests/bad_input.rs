@@ -201,7 +201,8 @@ fn lengths_inside_documents_are_not_believed() {
 #[test]
 fn no_flipped_byte_of_a_command_stops_the_server() {
     let running = Running::start();
-    let insert = command("test", "{insert: 'flips', documents: [{_id: 1, a: ['x', {b: 2.5}], o: /r/i}], ordered: true}");
+    let insert =
+        command("test", "{insert: 'flips', documents: [{_id: 1, a: ['x', {b: 2.5}], o: /r/i}], ordered: true}");
     let good = message(1, MessageFlags::NONE, insert.as_ref());
     for offset in 16..good.len() {
         for flip in [0x01, 0x80, 0xff] {

@@ -3,41 +3,15 @@
 //! Needs root, loop devices and mkfs.xfs, so it runs only from `tests/power_cut/run`. Shown to fail by
 //! `tests/planted/run`, which plants `no fdatasync`.
 
+mod disk_image;
 mod oracle;
 
 use bunko_testkit::process::Server;
+use disk_image::{Mounted, sh, text};
 use oracle::{Acknowledged, Level, Writers, binary, check, prepare};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 const CUTS: usize = 20;
-
-fn sh(command: &str, arguments: &[&str]) {
-    let output = Command::new(command).args(arguments).output().unwrap_or_else(|error| panic!("{command}: {error}"));
-    assert!(output.status.success(), "{command} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// A loop-mounted filesystem, unmounted when dropped.
-struct Mounted(PathBuf);
-
-impl Mounted {
-    fn new(image: &Path, at: PathBuf) -> Self {
-        std::fs::create_dir_all(&at).expect("a mount point");
-        sh("mount", &["-o", "loop", text(image), text(&at)]);
-        Self(at)
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").args(["-l", text(&self.0)]).output();
-    }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("paths of tests are UTF-8")
-}
 
 #[test]
 #[ignore = "needs root and loop devices; tests/power_cut/run runs it"]

@@ -12,18 +12,10 @@ pub(crate) fn refuse_unsupported(invocation: &Invocation<'_>, options: &[&str]) 
         if let Some(value) = invocation.field(option)
             && !asks_for_nothing(invocation, option, value)?
         {
-            return Err(unsupported(invocation, option));
+            return Err(invocation.unsupported(option));
         }
     }
     Ok(())
-}
-
-/// The refusal of an option, or of one of its values.
-pub(crate) fn unsupported(invocation: &Invocation<'_>, option: &str) -> Failure {
-    Failure::new(
-        ErrorCode::COMMAND_NOT_SUPPORTED,
-        format!("the option '{option}' of '{}' is not supported", invocation.command.name),
-    )
 }
 
 fn asks_for_nothing(invocation: &Invocation<'_>, option: &str, value: ValueRef<'_>) -> Result<bool> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// How long a cursor may wait before it is closed.
 /// Source: MongoDB manual, parameter `cursorTimeoutMillis`.
-pub const CURSOR_TIMEOUT: Duration = Duration::from_secs(600);
+pub const CURSOR_TIMEOUT: Duration = Duration::from_mins(10);
 /// Most cursors that wait at once; each keeps a snapshot.
 const CURSORS_MAX: usize = 100_000;
 

@@ -88,8 +88,8 @@ pub struct Answer {
     pub acknowledgement: Acknowledgement,
     /// How long to hold it back (`maxAwaitTimeMS` of `hello`).
     pub delay: Option<Duration>,
-    /// Whether the same request may be answered again and again, if the client allows it.
-    pub is_streamable: bool,
+    /// How long to wait before the same request is answered again, and again, if the client allows it.
+    pub repeat_after: Option<Duration>,
 }
 
 impl Service {
@@ -146,9 +146,9 @@ impl Service {
         let outcome = (command.run)(&mut invocation, &mut reply);
         let written = invocation.written();
         answer.delay = invocation.delay;
-        answer.is_streamable = invocation.delay.is_some();
+        answer.repeat_after = invocation.repeat_after;
         // A write that came before a failure is acknowledged with the failure, so it must hold too.
-        answer.acknowledgement = Acknowledgement::of(&invocation.options.write_concern, written);
+        answer.acknowledgement = Acknowledgement::of(invocation.options.write_concern, written);
         let failure = match &outcome {
             Ok(()) => None,
             Err(Halt::Failed(failure)) => Some(failure.code()),

@@ -28,6 +28,14 @@ impl<'a> Fields<'a> {
         ))
     }
 
+    /// The refusal of an option that MongoDB has and this server does not, or of one of its values.
+    pub fn unsupported(&self, option: &str) -> Failure {
+        Failure::new(
+            ErrorCode::COMMAND_NOT_SUPPORTED,
+            format!("the option '{option}' of '{}' is not supported", self.command),
+        )
+    }
+
     /// A field that must be a document.
     pub fn document(&self, name: &str) -> Result<Option<DocumentRef<'a>>> {
         self.field(name)

@@ -30,6 +30,8 @@ pub struct Invocation<'a> {
     pub options: GenericOptions,
     /// Hold the reply back that long; only `hello` does.
     pub delay: Option<Duration>,
+    /// Answer again after that long, where the client listens for it; only `hello` does.
+    pub repeat_after: Option<Duration>,
     pace: Pace,
     operation: RunningOperation,
     interruption: OnceCell<Arc<Interruption>>,
@@ -55,6 +57,7 @@ impl<'a> Invocation<'a> {
             command,
             options,
             delay: None,
+            repeat_after: None,
             pace,
             operation,
             interruption: OnceCell::new(),

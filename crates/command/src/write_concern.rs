@@ -27,7 +27,7 @@ pub enum Acknowledgement {
 }
 
 impl Acknowledgement {
-    pub(crate) fn of(concern: &WriteConcern, written: Option<Lsn>) -> Self {
+    pub(crate) fn of(concern: WriteConcern, written: Option<Lsn>) -> Self {
         match written {
             None => Self::None,
             Some(lsn) if concern.is_journaled => Self::Durable(lsn),

@@ -1,7 +1,8 @@
-//! Values as error messages print them.
+//! Values as the messages of expressions print them: `{a: 1, b: [2]}`, unlike those of commands and updates.
 
 use crate::Evaluated;
 use crate::text::double_text;
+use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef};
 
 /// A value, or `MISSING`.
@@ -19,19 +20,13 @@ pub(crate) fn printed_document(document: DocumentRef<'_>) -> String {
 pub(crate) fn printed_value(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::String(text) => format!("\"{text}\""),
-        ValueRef::Int32(number) => number.to_string(),
-        ValueRef::Int64(number) => number.to_string(),
         ValueRef::Double(number) => double_text(number),
-        ValueRef::Decimal128(number) => number.to_string(),
-        ValueRef::Boolean(boolean) => boolean.to_string(),
-        ValueRef::Null => "null".to_owned(),
-        ValueRef::Undefined => "undefined".to_owned(),
         ValueRef::Document(document) => printed_document(document),
         ValueRef::Array(array) => {
             format!("[{}]", array.iter().map(printed_value).collect::<Vec<_>>().join(", "))
         }
         ValueRef::ObjectId(id) => id.to_string(),
         ValueRef::DateTime(ms) => crate::calendar::iso_text(ms),
-        other => bunko_bson::extended_json::to_relaxed(other),
+        other => ValueText(other).to_string(),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::engine::tree_error;
 use crate::key::{self, KEYSPACE_BYTES};
-use crate::view::{malformed, record_id};
+use crate::view::{key_value, malformed};
 use bunko_store::{Direction, KeyCursor, Location, Log, RecordCursor, RecordId, Result};
 use lsm_tree::{Guard, IterGuardImpl, UserKey, UserValue};
 use std::path::Path;
@@ -41,7 +41,7 @@ impl LsmKeyCursor {
 impl KeyCursor for LsmKeyCursor {
     fn next(&mut self) -> Result<Option<(&[u8], RecordId)>> {
         let Some((key, value)) = self.walk.next()? else { return Ok(None) };
-        let record = record_id(&value)?;
+        let record = key_value(&value)?.record;
         let key = self.current.insert(key);
         Ok(Some((key.get(KEYSPACE_BYTES..).unwrap_or_default(), record)))
     }

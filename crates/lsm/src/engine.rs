@@ -1,9 +1,12 @@
 //! Applying batches and checkpointing.
 
 use crate::key;
+use crate::key_value::KeyValue;
 use crate::row_cache::RowCache;
 use crate::view::LsmView;
-use bunko_store::{Effect, Effects, Engine, KeyspaceId, LogHandle, Lsn, ReadPoint, Result, StorageError, View};
+use bunko_store::{
+    Effect, Effects, Engine, KeyspaceId, LogHandle, Lsn, Presence, ReadPoint, Result, StorageError, View,
+};
 use lsm_tree::compaction::Leveled;
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
 use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SeqNo, SequenceNumberCounter};
@@ -83,6 +86,12 @@ impl LsmEngine {
 }
 
 impl LsmEngine {
+    /// Sizes as the tree reports them.
+    fn put_key(&self, lsn: Lsn, keyspace: KeyspaceId, key: &[u8], value: KeyValue) -> (u64, u64) {
+        debug_assert!(key.len() + key::KEYSPACE_BYTES <= KEY_BYTES_MAX);
+        value.encode(|value| self.tree.insert(key::of_index(keyspace, key), value, lsn.0))
+    }
+
     /// The tree forgets versions below the threshold that have a successor, however new that is. So only when no open
     /// view is older than all that the tables hold may anything be forgotten at all.
     fn forgettable(&self, oldest_view: Lsn) -> SeqNo {
@@ -108,28 +117,26 @@ impl Engine for LsmEngine {
         let mut memtable_bytes = 0;
         for effect in effects {
             let (_, size) = match effect {
-                Effect::PutRecord { keyspace, record, location, replaced } => {
-                    let key = key::of_record(keyspace, record);
-                    let sizes = self.tree.insert(key.as_slice(), location.encode().as_slice(), lsn.0);
-                    // Nobody has read a record that is new.
-                    if replaced.is_some() {
-                        self.rows.forget_location(keyspace, record);
+                Effect::PutRecord { keyspace, record, location, .. } => {
+                    self.tree.insert(key::of_record(keyspace, record).as_slice(), location.encode().as_slice(), lsn.0)
+                }
+                Effect::DeleteRecord { keyspace, record, .. } => {
+                    self.tree.remove(key::of_record(keyspace, record).as_slice(), lsn.0)
+                }
+                Effect::PutKey { keyspace, key, record } => {
+                    self.put_key(lsn, keyspace, key, KeyValue { record, location: None })
+                }
+                Effect::PutPrimaryKey { keyspace, key, record, location, presence } => {
+                    let sizes = self.put_key(lsn, keyspace, key, KeyValue { record, location: Some(location) });
+                    // What was not there is not remembered.
+                    if presence == Presence::Moved {
+                        self.rows.forget(keyspace, key);
                     }
                     sizes
                 }
-                Effect::DeleteRecord { keyspace, record, .. } => {
-                    let sizes = self.tree.remove(key::of_record(keyspace, record).as_slice(), lsn.0);
-                    self.rows.forget_location(keyspace, record);
-                    sizes
-                }
-                Effect::PutKey { keyspace, key, record } => {
-                    debug_assert!(key.len() + key::KEYSPACE_BYTES <= KEY_BYTES_MAX);
-                    // A key is only put where none is, and what is not there is not remembered.
-                    self.tree.insert(key::of_index(keyspace, key), record.0.to_le_bytes().as_slice(), lsn.0)
-                }
                 Effect::DeleteKey { keyspace, key } => {
                     let sizes = self.tree.remove(key::of_index(keyspace, key), lsn.0);
-                    self.rows.forget_record(keyspace, key);
+                    self.rows.forget(keyspace, key);
                     sizes
                 }
                 Effect::DropKeyspace { keyspace } => {
@@ -175,7 +182,9 @@ impl Engine for LsmEngine {
         let threshold = self.forgettable(oldest_view);
         for _ in 0..COMPACTION_ROUNDS_MAX {
             let before = self.tree.l0_run_count();
-            self.tree.compact(Arc::new(Leveled::default()), threshold).map_err(|error| tree_error(&self.path, error))?;
+            self.tree
+                .compact(Arc::new(Leveled::default()), threshold)
+                .map_err(|error| tree_error(&self.path, error))?;
             if self.tree.l0_run_count() >= before {
                 break;
             }

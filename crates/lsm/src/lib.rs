@@ -10,6 +10,7 @@
 mod cursor;
 mod engine;
 mod key;
+mod key_value;
 mod row_cache;
 mod view;
 

@@ -3,7 +3,8 @@
 use crate::cursor::{LsmKeyCursor, LsmRecordCursor};
 use crate::engine::tree_error;
 use crate::key;
-use crate::row_cache::RowCache;
+use crate::key_value::KeyValue;
+use crate::row_cache::{Row, RowCache};
 use bunko_store::{
     Direction, KeyCursor, KeyRange, KeyspaceId, Location, Log, LogHandle, ReadPoint, RecordCursor, RecordId,
     RecordRange, Result, StorageError, View,
@@ -41,10 +42,25 @@ impl LsmView {
         found.map(|value| Location::decode(&value).ok_or_else(|| malformed("location"))).transpose()
     }
 
-    fn index_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
+    fn index_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<KeyValue>> {
         let found = key::with_index_key(keyspace, key, |key| self.tree.get(key, self.before))
             .map_err(|error| tree_error(Path::new("trees"), error))?;
-        found.map(|value| record_id(&value)).transpose()
+        found.map(|value| key_value(&value)).transpose()
+    }
+
+    /// What a primary key leads to, remembered for the next time.
+    fn row(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Row>> {
+        let ticket = match self.rows.as_ref().map(|rows| rows.get(keyspace, key)) {
+            Some(Ok(row)) => return Ok(Some(row)),
+            Some(Err(ticket)) => ticket,
+            None => None,
+        };
+        let Some(value) = self.index_key(keyspace, key)? else { return Ok(None) };
+        let location = value.location.ok_or_else(|| malformed("value of a primary key"))?;
+        if let (Some(rows), Some(ticket)) = (&self.rows, ticket) {
+            rows.fill(&ticket, (value.record, location));
+        }
+        Ok(Some((value.record, location)))
     }
 
     fn log(&self) -> &Arc<Log> {
@@ -57,36 +73,31 @@ pub(crate) fn malformed(what: &str) -> StorageError {
     StorageError::Corrupt { file: "trees".into(), offset_bytes: 0, found: format!("a malformed {what}") }
 }
 
-pub(crate) fn record_id(value: &[u8]) -> Result<RecordId> {
-    let bytes = value.try_into().map_err(|_| malformed("record id"))?;
-    Ok(RecordId(u64::from_le_bytes(bytes)))
+pub(crate) fn key_value(value: &[u8]) -> Result<KeyValue> {
+    KeyValue::decode(value).ok_or_else(|| malformed("value of an index key"))
 }
 
 impl View for LsmView {
     fn record(&self, keyspace: KeyspaceId, record: RecordId, into: &mut Vec<u8>) -> Result<Option<Location>> {
-        let remembered = self.rows.as_ref().map(|rows| (rows, rows.location(keyspace, record)));
-        if let Some((_, Ok(location))) = remembered {
-            self.log().read(location, into)?;
-            return Ok(Some(location));
-        }
         let Some(location) = self.location(keyspace, record)? else { return Ok(None) };
-        if let Some((rows, Err(ticket))) = remembered {
-            rows.fill_location(ticket, keyspace, record, location);
-        }
         self.log().read(location, into)?;
         Ok(Some(location))
     }
 
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
-        let remembered = self.rows.as_ref().map(|rows| (rows, rows.record(keyspace, key)));
-        if let Some((_, Ok(record))) = remembered {
-            return Ok(Some(record));
-        }
-        let found = self.index_key(keyspace, key)?;
-        if let (Some(record), Some((rows, Err(Some(ticket))))) = (found, remembered) {
-            rows.fill_record(ticket, record);
-        }
-        Ok(found)
+        Ok(self.index_key(keyspace, key)?.map(|value| value.record))
+    }
+
+    fn record_by_primary_key(
+        &self,
+        keyspace: KeyspaceId,
+        _records: KeyspaceId,
+        key: &[u8],
+        into: &mut Vec<u8>,
+    ) -> Result<Option<Row>> {
+        let Some((record, location)) = self.row(keyspace, key)? else { return Ok(None) };
+        self.log().read(location, into)?;
+        Ok(Some((record, location)))
     }
 
     fn records(&self, keyspace: KeyspaceId, range: RecordRange, direction: Direction) -> Box<dyn RecordCursor> {

@@ -2,7 +2,7 @@
 
 use bunko_lsm::{LsmEngine, LsmOptions};
 use bunko_store::{
-    Batch, Direction, KeyRange, KeyspaceId, Location, LogOptions, RecordId, RecordRange, Store, StorageError,
+    Batch, Direction, KeyRange, KeyspaceId, Location, LogOptions, RecordId, RecordRange, StorageError, Store,
     StoreOptions, View,
 };
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,7 @@ const INDEX: KeyspaceId = KeyspaceId(6);
 fn open(path: &Path) -> Result<Arc<Store>, StorageError> {
     let options = StoreOptions {
         log: LogOptions::default(),
-        checkpoint_interval: Duration::from_secs(3600),
+        checkpoint_interval: Duration::from_hours(1),
         unflushed_bytes_max: 64 << 20,
         clock: Arc::new(|| 1),
         on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),

@@ -15,7 +15,6 @@ mod filter;
 mod operators;
 mod parse;
 mod path;
-mod value_text;
 
 pub use element::{ArrayFilter, ElementFilter};
 pub use expression::{Comparison, Expr, ExprCompiler, ExprPredicate, Expression};

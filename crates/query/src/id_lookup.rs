@@ -1,7 +1,7 @@
 //! The shortest way to one document: `{_id: value}`, without a plan.
 
 use bunko_bson::{DocumentRef, ValueRef};
-use bunko_catalog::{Collection, from_storage};
+use bunko_catalog::Collection;
 use bunko_errors::Result;
 use bunko_store::RecordId;
 
@@ -28,11 +28,7 @@ pub(crate) fn is_plain_id(value: ValueRef<'_>) -> bool {
 /// # Errors
 /// Only storage errors.
 pub fn fetch_by_id(collection: &Collection, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
-    let Some(record) = collection.find_id(id)? else { return Ok(None) };
-    let latest = collection.store().latest();
-    // Gone since the key was read: then it is not there now.
-    let location = latest.record(collection.records(), record, into).map_err(from_storage)?;
-    Ok(location.map(|_| record))
+    collection.find_id(id, into)
 }
 
 #[cfg(test)]

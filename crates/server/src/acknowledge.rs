@@ -14,7 +14,11 @@ pub(crate) fn stronger(one: Acknowledgement, other: Acknowledgement) -> Acknowle
 }
 
 /// Returns once it holds.
-pub(crate) async fn wait(service: &Service, acknowledgement: Acknowledgement, peers: usize) -> Result<(), StorageError> {
+pub(crate) async fn wait(
+    service: &Service,
+    acknowledgement: Acknowledgement,
+    peers: usize,
+) -> Result<(), StorageError> {
     let log = service.catalog.store().log();
     match acknowledgement {
         Acknowledgement::None => Ok(()),

@@ -19,20 +19,15 @@ const REPLY_BYTES_MAX: usize = 1 << 20;
 /// Serves a connection to its end; why it ended.
 pub(crate) async fn serve(worker: &Worker, new: NewConnection) -> &'static str {
     let NewConnection { id, stream, peer } = new;
-    let stream = match stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)) {
-        Ok(stream) => stream,
-        Err(_) => return "the socket could not be used",
+    let Ok(stream) = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)) else {
+        return "the socket could not be used";
     };
     worker.service.counters.connection_opened();
-    let mut session = Session {
-        worker,
-        stream,
-        input: Input::default(),
-        client: Some(ClientConnection::new(id, peer)),
-    };
+    let mut session =
+        Session { worker, stream, input: Input::default(), client: Some(ClientConnection::new(id, peer)) };
     let reason = match session.run().await {
         Ok(()) => "closed by the client",
-        Err(Ended::Socket(_)) => "the socket failed",
+        Err(Ended::Socket) => "the socket failed",
         Err(Ended::Malformed(error)) => {
             tracing::warn!(target: "NETWORK", id = 22988, ctx = format!("conn{id}"), remote = %peer.address, error = %error, "Closing a connection that sent a malformed frame");
             "a malformed frame"
@@ -45,14 +40,14 @@ pub(crate) async fn serve(worker: &Worker, new: NewConnection) -> &'static str {
 
 /// Why a connection cannot go on.
 enum Ended {
-    Socket(#[allow(dead_code)] io::Error),
+    Socket,
     Malformed(WireError),
     Storage,
 }
 
 impl From<io::Error> for Ended {
-    fn from(error: io::Error) -> Self {
-        Self::Socket(error)
+    fn from(_: io::Error) -> Self {
+        Self::Socket
     }
 }
 
@@ -200,24 +195,21 @@ impl Session<'_> {
 
     /// Sends a heartbeat's reply once its time has come, again and again where the client listens for that.
     async fn hold(&mut self, mut out: Vec<u8>, answer: Answer, request_id: i32, start: usize) -> Result<(), Ended> {
-        let delay = answer.delay.unwrap_or_default();
         let mut reply = out.split_off(start);
         self.send(&out).await?;
         self.worker.return_buffer(out);
-        if !answer.is_streamable {
-            self.pause(delay).await?;
-            return self.send(&reply).await;
-        }
+        self.pause(answer.delay.unwrap_or_default()).await?;
+        let Some(repeat_after) = answer.repeat_after else { return self.send(&reply).await };
         let flags = bunko_wire::HEADER_BYTES..bunko_wire::HEADER_BYTES + 4;
         reply[flags].copy_from_slice(&MessageFlags::MORE_TO_COME.0.to_le_bytes());
         let mut number = request_id;
         loop {
-            self.pause(delay).await?;
             // Each reply answers the one before it.
             reply[8..12].copy_from_slice(&number.to_le_bytes());
             number = number.wrapping_add(1);
             reply[4..8].copy_from_slice(&number.to_le_bytes());
             self.send(&reply).await?;
+            self.pause(repeat_after).await?;
         }
     }
 

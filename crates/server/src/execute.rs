@@ -74,7 +74,7 @@ fn message(
             return Ok(Executed::TooLong);
         }
     };
-    answer.is_streamable &= is_streaming_allowed;
+    answer.repeat_after = answer.repeat_after.filter(|_| is_streaming_allowed);
     if message.flags.contains(MessageFlags::MORE_TO_COME) {
         // The client does not listen.
         start.discard(out);
@@ -98,7 +98,9 @@ fn refuse(frame: &[u8], failure: &Failure, out: &mut Vec<u8>) -> Result<Executed
     let (header, content) = Header::of_whole(frame)?;
     let flags = content.first_chunk().map_or(MessageFlags::NONE, |&flags| MessageFlags(u32::from_le_bytes(flags)));
     if !flags.contains(MessageFlags::MORE_TO_COME) {
-        write_message(out, reply_id(&header), header.request_id, MessageFlags::NONE, |out| write_failure(out, failure))?;
+        write_message(out, reply_id(&header), header.request_id, MessageFlags::NONE, |out| {
+            write_failure(out, failure);
+        })?;
     }
     Ok(Executed::Done(Answer::default()))
 }
@@ -145,10 +147,8 @@ pub(crate) async fn execute_apart(
     let service = Arc::clone(&worker.service);
     let task = tokio::task::spawn_blocking(move || {
         let mut codec = Codec::new();
-        let executed =
-            execute(&service, &mut connection, &mut codec, &header, &frame, Pace::Long, &mut out);
+        let executed = execute(&service, &mut connection, &mut codec, &header, &frame, Pace::Long, &mut out);
         (connection, out, executed)
     });
     task.await.expect("a command does not panic")
 }
-

@@ -30,7 +30,7 @@ pub(crate) fn query(
         Ok(answer) => {
             let head = ReplyHead::COMMAND;
             write_reply(out, query.request_id, query.request_id, head, |out| out.extend_from_slice(&reply))?;
-            Ok(Executed::Done(Answer { is_streamable: false, ..answer }))
+            Ok(Executed::Done(Answer { repeat_after: None, ..answer }))
         }
         Err(Halt::TooLong | Halt::Failed(_)) => Ok(Executed::TooLong),
     }

@@ -40,7 +40,8 @@ impl Server {
         let mut listeners = Vec::with_capacity(options.addresses.len());
         for address in &options.addresses {
             listeners.push(
-                bind(*address).map_err(|error| io::Error::new(error.kind(), format!("cannot bind {address}: {error}")))?,
+                bind(*address)
+                    .map_err(|error| io::Error::new(error.kind(), format!("cannot bind {address}: {error}")))?,
             );
         }
         let addresses = listeners.iter().map(std::net::TcpListener::local_addr).collect::<io::Result<Vec<_>>>()?;

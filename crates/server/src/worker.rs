@@ -68,7 +68,11 @@ impl Worker {
         Ok((seat, thread))
     }
 
-    async fn serve(self: Rc<Self>, mut new: mpsc::UnboundedReceiver<NewConnection>, mut stopped: watch::Receiver<bool>) {
+    async fn serve(
+        self: Rc<Self>,
+        mut new: mpsc::UnboundedReceiver<NewConnection>,
+        mut stopped: watch::Receiver<bool>,
+    ) {
         loop {
             let connection = tokio::select! {
                 connection = new.recv() => connection,

@@ -12,6 +12,8 @@ const DELETE_RECORD: u8 = 3;
 const PUT_KEY: u8 = 4;
 const DELETE_KEY: u8 = 5;
 const DROP_KEYSPACE: u8 = 6;
+const PUT_PRIMARY_KEY: u8 = 7;
+const MOVE_PRIMARY_KEY: u8 = 8;
 
 /// One effect, decoded; documents are given by where they stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,19 @@ pub enum Effect<'a> {
         /// The record.
         record: RecordId,
     },
+    /// A primary key now leads to a record and to where its document stands; written again with every version.
+    PutPrimaryKey {
+        /// The index.
+        keyspace: KeyspaceId,
+        /// The memcomparable key.
+        key: &'a [u8],
+        /// The record.
+        record: RecordId,
+        /// Where its document is.
+        location: Location,
+        /// Whether the key is new or was there for the version before.
+        presence: Presence,
+    },
     /// An index key is gone.
     DeleteKey {
         /// The index.
@@ -57,6 +72,15 @@ pub enum Effect<'a> {
         /// Which.
         keyspace: KeyspaceId,
     },
+}
+
+/// Whether a key was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It was not.
+    New,
+    /// It was, for the record's version before.
+    Moved,
 }
 
 /// Effects that become one log record, all or none.
@@ -127,6 +151,14 @@ impl<'d> Batch<'d> {
         varint::put(&mut self.effects, record.0);
     }
 
+    /// Lets a primary key lead to the record, and the document, that was put last.
+    pub fn put_primary_key(&mut self, keyspace: KeyspaceId, key: &[u8], record: RecordId, presence: Presence) {
+        self.effects.push(if presence == Presence::New { PUT_PRIMARY_KEY } else { MOVE_PRIMARY_KEY });
+        self.header(keyspace);
+        self.key(key);
+        varint::put(&mut self.effects, record.0);
+    }
+
     /// Removes an index key.
     pub fn delete_key(&mut self, keyspace: KeyspaceId, key: &[u8]) {
         self.effects.push(DELETE_KEY);
@@ -164,12 +196,14 @@ pub struct Effects<'a> {
     rest: &'a [u8],
     /// Where the next document of the record stands in the log.
     next_document: u64,
+    /// The document put last.
+    last: Option<Location>,
 }
 
 impl<'a> Effects<'a> {
     /// `documents_position` is where the record's first document stands in the log.
     pub(crate) fn new(encoded: &'a [u8], documents_position: u64) -> Self {
-        Self { rest: encoded, next_document: documents_position }
+        Self { rest: encoded, next_document: documents_position, last: None }
     }
 
     /// Whether the walk ended before the end, which only a malformed record does.
@@ -198,19 +232,26 @@ impl<'a> Effects<'a> {
                 let checksum = u32::from_le_bytes(checksum.try_into().ok()?);
                 let location = Location { position: self.next_document, length, checksum };
                 self.next_document += u64::from(length);
+                self.last = Some(location);
                 Effect::PutRecord { keyspace, record, location, replaced }
             }
             DELETE_RECORD => {
                 Effect::DeleteRecord { keyspace, record: RecordId(varint::take(&mut input)?), replaced: replaced? }
             }
-            PUT_KEY | DELETE_KEY => {
+            PUT_KEY | DELETE_KEY | PUT_PRIMARY_KEY | MOVE_PRIMARY_KEY => {
                 let length = usize::try_from(varint::take(&mut input)?).ok()?;
                 let (key, rest) = input.split_at_checked(length)?;
                 input = rest;
-                if kind == DELETE_KEY {
-                    Effect::DeleteKey { keyspace, key }
-                } else {
-                    Effect::PutKey { keyspace, key, record: RecordId(varint::take(&mut input)?) }
+                match kind {
+                    DELETE_KEY => Effect::DeleteKey { keyspace, key },
+                    PUT_KEY => Effect::PutKey { keyspace, key, record: RecordId(varint::take(&mut input)?) },
+                    _ => Effect::PutPrimaryKey {
+                        keyspace,
+                        key,
+                        record: RecordId(varint::take(&mut input)?),
+                        location: self.last?,
+                        presence: if kind == PUT_PRIMARY_KEY { Presence::New } else { Presence::Moved },
+                    },
                 }
             }
             DROP_KEYSPACE => Effect::DropKeyspace { keyspace },
@@ -240,6 +281,7 @@ mod tests {
         let mut batch = Batch::new();
         batch.insert_record(records, RecordId(1), b"first".as_slice());
         batch.put_key(index, b"key", RecordId(1));
+        batch.put_primary_key(index, b"id", RecordId(1), Presence::New);
         batch.replace_record(records, RecordId(2), b"second!".to_vec(), old);
         batch.delete_record(records, RecordId(3), old);
         batch.delete_key(index, b"gone");
@@ -247,11 +289,8 @@ mod tests {
         let mut effects = Effects::new(batch.encoded_effects(), 1000);
         let seen: Vec<_> = effects.by_ref().collect();
         assert!(!effects.is_cut());
-        let at = |position, text: &[u8]| Location {
-            position,
-            length: text.len() as u32,
-            checksum: crc32c::crc32c(text),
-        };
+        let at =
+            |position, text: &[u8]| Location { position, length: text.len() as u32, checksum: crc32c::crc32c(text) };
         assert_eq!(
             seen,
             [
@@ -262,6 +301,13 @@ mod tests {
                     replaced: None
                 },
                 Effect::PutKey { keyspace: index, key: b"key", record: RecordId(1) },
+                Effect::PutPrimaryKey {
+                    keyspace: index,
+                    key: b"id",
+                    record: RecordId(1),
+                    location: at(1000, b"first"),
+                    presence: Presence::New
+                },
                 Effect::PutRecord {
                     keyspace: records,
                     record: RecordId(2),

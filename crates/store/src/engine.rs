@@ -89,6 +89,19 @@ pub trait View: Send {
     /// The record that an index key leads to.
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>>;
 
+    /// Follows a primary key of the record store `records` to its record and reads the document into `into` (cleared
+    /// first). An engine whose primary keys know where the document stands needs one lookup for both.
+    fn record_by_primary_key(
+        &self,
+        keyspace: KeyspaceId,
+        records: KeyspaceId,
+        key: &[u8],
+        into: &mut Vec<u8>,
+    ) -> Result<Option<(RecordId, Location)>> {
+        let Some(record) = self.key(keyspace, key)? else { return Ok(None) };
+        Ok(self.record(records, record, into)?.map(|location| (record, location)))
+    }
+
     /// Walks a record store in order of record ids.
     fn records(&self, keyspace: KeyspaceId, range: RecordRange, direction: Direction) -> Box<dyn RecordCursor>;
 
@@ -107,4 +120,3 @@ pub trait KeyCursor: Send {
     /// The next key and the record that it leads to, or `None` at the end.
     fn next(&mut self) -> Result<Option<(&[u8], RecordId)>>;
 }
-

@@ -22,14 +22,14 @@ mod store;
 mod varint;
 mod watermark;
 
-pub use batch::{Batch, Effect, Effects};
+pub use batch::{Batch, Effect, Effects, Presence};
 pub use engine::{Direction, Engine, KeyCursor, KeyRange, ReadPoint, RecordCursor, RecordRange, View};
 pub use error::StorageError;
 pub use lock_table::{LockTable, Locked};
 pub use log::{DurabilityCallback, Log, LogOptions, LogStatistics};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use statistics::KeyspaceStatistics;
-pub use store::{EngineFactory, LogHandle, Snapshot, Store, StoreOptions, StoreStatistics};
+pub use store::{BackgroundErrorHook, EngineFactory, LogHandle, Snapshot, Store, StoreOptions, StoreStatistics};
 
 /// What storage operations return.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;

@@ -118,8 +118,7 @@ mod tests {
     use super::*;
 
     fn manifest() -> Manifest {
-        let statistics =
-            KeyspaceStatistics { entries: 2, bytes: 30, live: [(0, 10), (3, 20)].into_iter().collect() };
+        let statistics = KeyspaceStatistics { entries: 2, bytes: 30, live: [(0, 10), (3, 20)].into_iter().collect() };
         Manifest { engine: "lsm".into(), watermark: Lsn(777), keyspaces: vec![(KeyspaceId(4), statistics)] }
     }
 

@@ -1,7 +1,7 @@
 //! Exact counts per keyspace and live bytes per log segment, kept as records are applied and saved at checkpoints.
 
 use crate::log::segment_of;
-use crate::{Effect, Effects, KeyspaceId, Location};
+use crate::{Effect, Effects, KeyspaceId, Location, Presence};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -63,7 +63,8 @@ impl Statistics {
                     statistics.entries = statistics.entries.saturating_sub(1);
                     statistics.take(replaced);
                 }
-                Effect::PutKey { keyspace, key, .. } => {
+                Effect::PutPrimaryKey { presence: Presence::Moved, .. } => {}
+                Effect::PutKey { keyspace, key, .. } | Effect::PutPrimaryKey { keyspace, key, .. } => {
                     let statistics = keyspaces.entry(keyspace).or_default();
                     statistics.entries += 1;
                     statistics.bytes += key.len() as u64;
@@ -94,8 +95,6 @@ impl Statistics {
 }
 
 /// Segments in which some document is alive.
-pub(crate) fn live_segments(
-    keyspaces: &[(KeyspaceId, KeyspaceStatistics)],
-) -> std::collections::BTreeSet<u64> {
+pub(crate) fn live_segments(keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> std::collections::BTreeSet<u64> {
     keyspaces.iter().flat_map(|(_, statistics)| statistics.live.keys().copied()).collect()
 }

@@ -22,6 +22,9 @@ pub type EngineFactory = Box<dyn FnOnce(&Path, LogHandle) -> Result<Arc<dyn Engi
 /// The log, once it is open: an engine is opened before the log that is replayed into it.
 pub type LogHandle = Arc<std::sync::OnceLock<Arc<Log>>>;
 
+/// Told the work and its failure.
+pub type BackgroundErrorHook = Arc<dyn Fn(&str, &StorageError) + Send + Sync>;
+
 /// How a store behaves.
 #[derive(Clone)]
 pub struct StoreOptions {
@@ -34,7 +37,7 @@ pub struct StoreOptions {
     /// Milliseconds since 1970.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Told what background work could not do and will try again.
-    pub on_background_error: Arc<dyn Fn(&str, &StorageError) + Send + Sync>,
+    pub on_background_error: BackgroundErrorHook,
 }
 
 /// Counters of the whole store.
@@ -220,6 +223,16 @@ impl View for Snapshot {
 
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
         self.view.key(keyspace, key)
+    }
+
+    fn record_by_primary_key(
+        &self,
+        keyspace: KeyspaceId,
+        records: KeyspaceId,
+        key: &[u8],
+        into: &mut Vec<u8>,
+    ) -> Result<Option<(RecordId, Location)>> {
+        self.view.record_by_primary_key(keyspace, records, key, into)
     }
 
     fn records(&self, keyspace: KeyspaceId, range: RecordRange, direction: Direction) -> Box<dyn RecordCursor> {

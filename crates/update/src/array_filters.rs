@@ -4,7 +4,7 @@ use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::ArrayFilter;
 
-use crate::printed::Printed;
+use bunko_bson::text::ValueText;
 
 /// Filters in the order given, and which of them a path has named.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl ArrayFilters {
         let identifier = self.filters[unused].identifier();
         Err(Failure::failed_to_parse(format!(
             "The array filter for identifier '{identifier}' was not used in the update {}",
-            Printed(update.into())
+            ValueText(update.into())
         )))
     }
 

@@ -17,7 +17,6 @@ mod immutable_id;
 mod merge_walk;
 mod nesting;
 mod operators;
-mod printed;
 mod replacement;
 mod touched;
 mod trie;

@@ -8,10 +8,10 @@ use crate::encoded::{Encoded, EncodedElements};
 use crate::immutable_id::{self, ID};
 use crate::nesting;
 use crate::operators::{BlockedPath, Effect, Modifier, Scene};
-use crate::printed::PrintedElement;
 use crate::trie::{Elements, Fields, Node, Trie};
 use crate::update::{ApplyContext, Insertion, dollar_prefixed};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef, Writer};
+use bunko_bson::text::ElementText;
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, Type, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::borrow::Cow;
 
@@ -180,7 +180,7 @@ impl<'a> MergeWalk<'a> {
                 self.elements(elements, array, trail)
             }
             (Node::Elements(_), value) => {
-                let element = PrintedElement { name: trail.name(), value };
+                let element = ElementText(Element { name: trail.name(), value });
                 Err(Failure::bad_value(format!("Cannot apply array updates to non-array element {element}")))
             }
         }
@@ -269,7 +269,7 @@ impl<'a> MergeWalk<'a> {
             }
             Node::Elements(_) => return Err(no_array_at(trail)),
         };
-        let element = PrintedElement { name: holder.name(), value };
+        let element = ElementText(Element { name: holder.name(), value });
         let part = trail.name_at(holder.depth());
         let scene = Scene { document: self.document, context: self.context, trail };
         let message = match modifier.modify(None, &scene)? {

@@ -2,8 +2,8 @@
 
 use crate::immutable_id::{self, ID};
 use crate::nesting;
-use crate::printed::PrintedElement;
 use crate::update::{ApplyContext, dollar_prefixed};
+use bunko_bson::text::ElementText;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Timestamp, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -32,7 +32,7 @@ impl Replacement {
             (Some(old), Some(new)) if !order::equal(old, new) => {
                 let message = format!(
                     "After applying the update, the (immutable) field '{ID}' was found to have been altered to {}",
-                    PrintedElement { name: ID, value: new }
+                    ElementText(Element { name: ID, value: new })
                 );
                 return Err(Failure::new(ErrorCode::IMMUTABLE_FIELD, message));
             }

@@ -5,7 +5,7 @@ use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::key_string::{self, Direction};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression, ParseScope};
+use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         return Err(Failure::new(ErrorCode(15947), "a group's fields must be specified in an object"));
     };
-    let scope = ParseScope::new(&environment.variables);
+    let scope = environment.scope.parse_scope();
     let mut id = None;
     let mut fields = Vec::new();
     for element in specification {

@@ -1,7 +1,7 @@
 //! `$match`: keeps the documents that a filter matches, as they are.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
-use crate::{DocumentStream, Environment, ExpressionFilter, Flow};
+use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
@@ -19,8 +19,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(filter) = value else {
         return Err(Failure::new(ErrorCode(15959), "the match filter must be an expression in an object"));
     };
-    let compiler = ExpressionFilter::new(environment.variables.clone(), environment.now_ms);
-    let parsed = Filter::parse_with(filter, &compiler)?;
+    let parsed = bunko_query::parse_filter(filter, &environment.scope)?;
     Ok(vec![Box::new(Match { source: filter.to_owned(), filter: parsed })])
 }
 

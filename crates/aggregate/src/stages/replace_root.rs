@@ -4,7 +4,7 @@ use super::{Definition, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Evaluated, Expression, ParseScope};
+use bunko_expression::{Dependencies, Evaluated, Expression};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$replaceRoot", parse };
@@ -37,7 +37,7 @@ fn parse_replace_with(value: ValueRef<'_>, environment: &Environment) -> Result<
 }
 
 fn stage(name: &'static str, new_root: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
-    let new_root = Expression::parse(new_root, &ParseScope::new(&environment.variables))?;
+    let new_root = Expression::parse(new_root, &environment.scope.parse_scope())?;
     Ok(vec![Box::new(ReplaceRoot { name, new_root })])
 }
 

@@ -118,7 +118,11 @@ pub fn check(address: SocketAddr, acknowledged: &BTreeMap<String, i64>) -> Resul
     drop(cursor);
     let lost: Vec<_> = acknowledged.iter().filter(|(id, number)| found.get(*id) != Some(number)).take(5).collect();
     if !lost.is_empty() {
-        return Err(format!("{} found, {} acknowledged; lost, among others: {lost:?}", found.len(), acknowledged.len()));
+        return Err(format!(
+            "{} found, {} acknowledged; lost, among others: {lost:?}",
+            found.len(),
+            acknowledged.len()
+        ));
     }
     let validate = DocumentBuf::new().with("validate", COLLECTION).with("full", true);
     let reply = connection.run_command(DATABASE, validate.as_ref()).map_err(|error| error.to_string())?;

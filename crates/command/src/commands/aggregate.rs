@@ -1,6 +1,6 @@
 //! `aggregate`: documents through a pipeline.
 
-use super::find::{refuse_collation, unsupported};
+use super::find::refuse_collation;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::CursorSource;
 use crate::dispatch::{Command, Databases, Halt};
@@ -10,7 +10,6 @@ use bunko_aggregate::{DocumentStream, Documents, Environment, Flow, Pipeline, Pl
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
-use bunko_expression::Variables;
 use bunko_query::{Execution, FindQuery, Hint, QueryScope, plan};
 use std::sync::Arc;
 
@@ -36,9 +35,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let namespace = invocation.namespace()?;
     if invocation.boolean("explain", false)? {
-        return Err(unsupported("aggregate", "explain: use the explain command").into());
+        return Err(invocation.unsupported("explain: use the explain command").into());
     }
-    let aggregation = parse(&invocation, invocation.service.world.now_ms())?;
+    let aggregation = parse(invocation, invocation.service.world.now_ms())?;
     let batch_size = batch_size(invocation)?;
     let (source, is_long) = open(invocation, &namespace, aggregation)?;
     let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
@@ -83,7 +82,7 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<u64, Failure> {
 pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<Aggregation, Failure> {
     refuse_collation(fields)?;
     if fields.document("let")?.is_some_and(|variables| !variables.is_empty()) {
-        return Err(unsupported(fields.command, "let"));
+        return Err(fields.unsupported("let"));
     }
     for name in ["allowDiskUse", "bypassDocumentValidation"] {
         fields.boolean(name, false)?;
@@ -91,17 +90,17 @@ pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<Aggregation, Fai
     let stages = fields.array("pipeline")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field")
     })?;
-    let environment = Environment::new(now_ms, Variables::default());
+    let scope = Arc::new(QueryScope { now_ms, ..QueryScope::default() });
+    let environment = Environment::new(Arc::clone(&scope));
     let (part, pipeline) = Pipeline::parse(stages, environment)?.split_for_planner();
-    let mut query = planner_query(part, now_ms)?;
+    let mut query = planner_query(part, scope)?;
     if let Some(hint) = fields.field("hint") {
         query.hint = Hint::parse(hint)?;
     }
     Ok(Aggregation { query, pipeline })
 }
 
-fn planner_query(part: PlannerPart, now_ms: i64) -> Result<FindQuery, Failure> {
-    let scope = Arc::new(QueryScope { now_ms, ..QueryScope::default() });
+fn planner_query(part: PlannerPart, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
     let filter = match part.filters.as_slice() {
         [] => DocumentBuf::new(),
         [only] => only.clone(),

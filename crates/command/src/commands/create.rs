@@ -1,6 +1,6 @@
 //! `create`: makes a collection; options of collections that are not built are refused by name.
 
-use crate::collection_options::{refuse_unsupported, unsupported};
+use crate::collection_options::refuse_unsupported;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable;
@@ -96,7 +96,7 @@ fn check_dependent_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
 /// The index on `_id` is always made, and always the same.
 fn check_id_index(invocation: &Invocation<'_>) -> Result<(), Failure> {
     if !invocation.boolean("autoIndexId", true)? {
-        return Err(unsupported(invocation, "autoIndexId: false"));
+        return Err(invocation.unsupported("autoIndexId: false"));
     }
     let Some(spec) = invocation.document("idIndex")? else { return Ok(()) };
     let key = spec.get("key").unwrap_or(ValueRef::Null);
@@ -128,7 +128,7 @@ fn check_id_index(invocation: &Invocation<'_>) -> Result<(), Failure> {
             }
         };
         if !is_default {
-            return Err(unsupported(invocation, &format!("idIndex.{}: {}", element.name, ValueText(element.value))));
+            return Err(invocation.unsupported(&format!("idIndex.{}: {}", element.name, ValueText(element.value))));
         }
     }
     Ok(())

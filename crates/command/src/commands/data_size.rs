@@ -1,6 +1,5 @@
 //! `dataSize`: bytes and number of a collection's documents; both are kept, so none is read.
 
-use crate::collection_options::unsupported;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer};
@@ -22,7 +21,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let is_estimate = invocation.boolean("estimate", false)?;
     for bound in ["keyPattern", "min", "max"] {
         if invocation.document(bound)?.is_some() {
-            return Err(unsupported(invocation, bound).into());
+            return Err(invocation.unsupported(bound).into());
         }
     }
     let (bytes, count) =

@@ -11,7 +11,6 @@ use bunko_aggregate::{Environment, Pipeline, STAGE_MEMORY_BYTES_MAX};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::Variables;
 use bunko_query::write::WriteExplanation;
 use bunko_query::{CountPlan, Explained, FindQuery, QueryScope, Verbosity, explain_count, explain_plan, plan};
 use bunko_update::Targets;
@@ -135,6 +134,7 @@ fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
 /// What the planner does stands under `$cursor`; the stages above it follow.
 fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
     let Aggregation { query, pipeline } = aggregate::parse(&subject.fields, subject.now_ms)?;
+    let scope = Arc::clone(&query.scope);
     let explained = explain_query(invocation, subject, query)?;
     if pipeline.is_empty() {
         return Ok(explained);
@@ -146,7 +146,7 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
     let mut stages = ArrayBuf::new();
     stages.push(&DocumentBuf::new().with("$cursor", &cursor));
     let sent = subject.fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
-    let parsed = Pipeline::parse(sent, Environment::new(subject.now_ms, Variables::default()))?;
+    let parsed = Pipeline::parse(sent, Environment::new(scope))?;
     // The planner takes from the front only, and nothing that is sent as one stage and parsed as several.
     for stage in sent.iter().skip(parsed.stages().count() - pipeline.stages().count()) {
         stages.push(stage);

@@ -7,7 +7,7 @@ use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
-use bunko_errors::{ErrorCode, Failure};
+use bunko_errors::Failure;
 use bunko_query::{Execution, FindQuery, Hint, QueryScope, fetch_by_id, id_lookup, parse_limit, plan};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let (Some(collection), Some(id)) = (&collection, express(invocation.request.body)) {
         return Ok(reply_with_one(invocation, reply, &namespace, collection, id)?);
     }
-    let query = parse(&invocation, invocation.service.world.now_ms())?;
+    let query = parse(invocation, invocation.service.world.now_ms())?;
     let batch_size = invocation.size("batchSize")?;
     let is_single_batch = invocation.boolean("singleBatch", false)?;
     let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
@@ -133,16 +133,16 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
     refuse_collation(fields)?;
     for name in ["returnKey", "showRecordId"] {
         if fields.boolean(name, false)? {
-            return Err(unsupported(fields.command, name));
+            return Err(fields.unsupported(name));
         }
     }
     for name in ["min", "max", "let"] {
         if fields.document(name)?.is_some_and(|document| !document.is_empty()) {
-            return Err(unsupported(fields.command, name));
+            return Err(fields.unsupported(name));
         }
     }
     if fields.field("ntoreturn").is_some() {
-        return Err(unsupported(fields.command, "ntoreturn"));
+        return Err(fields.unsupported("ntoreturn"));
     }
     if fields.boolean("tailable", false)? {
         return Err(Failure::bad_value("error processing query: tailable cursor requested on non capped collection"));
@@ -157,17 +157,9 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The failure for an option that MongoDB has and this server does not.
-pub(crate) fn unsupported(command: &str, option: &str) -> Failure {
-    Failure::new(
-        ErrorCode::COMMAND_NOT_SUPPORTED,
-        format!("the option '{option}' of the command '{command}' is not supported"),
-    )
-}
-
 /// Refuses any collation but the simple one, which is what there is.
 pub(crate) fn refuse_collation(fields: &Fields<'_>) -> Result<(), Failure> {
     let Some(collation) = fields.document("collation")? else { return Ok(()) };
     let is_simple = collation.get("locale").and_then(ValueRef::as_str) == Some("simple");
-    if collation.is_empty() || is_simple { Ok(()) } else { Err(unsupported(fields.command, "collation")) }
+    if collation.is_empty() || is_simple { Ok(()) } else { Err(fields.unsupported("collation")) }
 }

@@ -12,7 +12,9 @@ const MAX_WIRE_VERSION: i32 = 21;
 /// Most writes in one command.
 pub(crate) const WRITE_BATCH_MAX: usize = 100_000;
 /// Longest time that a heartbeat is held back.
-const AWAIT_MAX: Duration = Duration::from_secs(60);
+const AWAIT_MAX: Duration = Duration::from_mins(1);
+/// Shortest time between the replies of a heartbeat that is answered again and again.
+const REPEAT_MIN: Duration = Duration::from_millis(10);
 
 const FIELDS: &[&str] = &[
     "helloOk",
@@ -98,8 +100,10 @@ fn hold_back(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
             let own = topology_version(invocation);
             let is_same = known.get("processId").map(ValueRef::to_value).map(|id| format!("{id:?}"))
                 == own.as_ref().get("processId").map(ValueRef::to_value).map(|id| format!("{id:?}"));
-            let wait = if is_same { Duration::from_millis(milliseconds).min(AWAIT_MAX) } else { Duration::ZERO };
-            invocation.delay = Some(wait);
+            let wait = Duration::from_millis(milliseconds).min(AWAIT_MAX);
+            // News is told at once; after that, the client knows the topology too.
+            invocation.delay = Some(if is_same { wait } else { Duration::ZERO });
+            invocation.repeat_after = Some(wait.max(REPEAT_MIN));
             Ok(())
         }
     }

@@ -1,6 +1,6 @@
 //! `update`: changes documents, or inserts them where none matches.
 
-use super::find::{refuse_collation, unsupported};
+use super::find::refuse_collation;
 use super::insert::{check_batch_size, write_errors};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
@@ -90,7 +90,7 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
 /// `CommandNotSupported` for a `let` that defines something.
 pub(super) fn scope(invocation: &Invocation<'_>) -> Result<Arc<QueryScope>> {
     if invocation.document("let")?.is_some_and(|variables| !variables.is_empty()) {
-        return Err(unsupported(invocation.command.name, "let"));
+        return Err(invocation.unsupported("let"));
     }
     Ok(Arc::new(QueryScope { now_ms: invocation.service.world.now_ms(), ..QueryScope::default() }))
 }

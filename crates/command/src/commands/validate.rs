@@ -1,6 +1,5 @@
 //! `validate`: compares every record of a collection with every index.
 
-use crate::collection_options::unsupported;
 use crate::collection_statistics::smallest_integer;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
@@ -52,7 +51,7 @@ fn check_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
         return refuse("{ metadata: true } and any other option");
     }
     if is_repair {
-        return Err(unsupported(invocation, "repair"));
+        return Err(invocation.unsupported("repair"));
     }
     Ok(())
 }

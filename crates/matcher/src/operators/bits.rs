@@ -3,7 +3,7 @@
 use super::{FieldOperator, integer};
 use crate::expression::Expression;
 use crate::parse::Operand;
-use crate::value_text::ValueText;
+use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, ValueRef, number};
 use bunko_errors::{Failure, Result};
 

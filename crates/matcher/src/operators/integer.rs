@@ -1,6 +1,6 @@
 //! Operands that have to be whole numbers.
 
-use crate::value_text::ValueText;
+use bunko_bson::text::ValueText;
 use bunko_bson::{ValueRef, number};
 
 /// A whole number from 0, of any numeric type.

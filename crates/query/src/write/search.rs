@@ -5,7 +5,7 @@ use crate::find_query::{FindQuery, Hint};
 use crate::id_lookup::{id_lookup, is_plain_id};
 use crate::{Execution, QueryScope, plan};
 use bunko_bson::{DocumentRef, ValueRef};
-use bunko_catalog::{Collection, Verdict};
+use bunko_catalog::{Collection, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{Comparison, Expression};
 use bunko_store::RecordId;
@@ -219,7 +219,7 @@ impl Writes<'_> {
 
     fn search(&self, wanted: &Wanted<'_>, collection: &Arc<Collection>) -> Result<Search> {
         if let Some(id) = wanted.id() {
-            return Ok(Search::One(collection.find_id(id)?));
+            return Ok(Search::One(collection.find_id(id, &mut Vec::new())?));
         }
         let By::Query(query) = &wanted.by else { return Ok(Search::One(None)) };
         let mut execution = plan(collection, Arc::clone(query))?.open(collection.snapshot())?;
@@ -235,7 +235,8 @@ impl Writes<'_> {
         decide: &mut Decision<'_>,
     ) -> Result<Sighting> {
         let mut sighting = Sighting::Gone;
-        let lsn = self.catalog.change(collection, record, &mut |document| {
+        let target = wanted.id().map_or(Target::Record(record), |id| Target::Id(record, id));
+        let lsn = self.catalog.change(collection, target, &mut |document| {
             let Some(position) = wanted.matches(document)? else {
                 sighting = Sighting::Unmatched;
                 return Ok(Verdict::Keep);

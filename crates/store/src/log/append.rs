@@ -103,7 +103,6 @@ impl Log {
     ) -> Result<Arc<Self>> {
         std::fs::create_dir_all(directory).map_err(|error| StorageError::io(directory, error))?;
         let Recovered { segments, end } = recovery::recover(directory, replay_from, replay)?;
-        let (preallocator, thread) = Preallocator::start(directory, segment_of(end.0) + 1);
         let mut segments: FxHashMap<u64, Arc<Segment>> =
             segments.into_iter().map(|segment| (segment.number, Arc::new(segment))).collect();
         let number = segment_of(end.0);
@@ -112,6 +111,8 @@ impl Log {
             None => Arc::new(recovery::create_first(directory, number)?),
         };
         segments.insert(number, Arc::clone(&segment));
+        // After that: on a nearly full disk the segment that is needed goes before the one that may be.
+        let (preallocator, thread) = Preallocator::start(directory, number + 1);
         let log = Arc::new(Self {
             directory: directory.to_owned(),
             tail: Mutex::new(Tail {
@@ -141,12 +142,7 @@ impl Log {
     /// # Errors
     /// Before anything is kept: [`StorageError::OutOfDiskSpace`], [`StorageError::RecordTooLarge`],
     /// [`StorageError::LogFailed`].
-    pub(crate) fn append(
-        &self,
-        batch: &Batch<'_>,
-        time_ms: u64,
-        in_order: impl FnOnce(Lsn, Lsn),
-    ) -> Result<Appended> {
+    pub(crate) fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnOnce(Lsn, Lsn)) -> Result<Appended> {
         let effects = batch.encoded_effects();
         let length = (HEADER_BYTES + batch.len_bytes()) as u64;
         // A segment must also hold its own header and the seal behind the last record.

@@ -5,8 +5,8 @@ use super::segment::{Segment, segment_of};
 use crate::planted::{self, Bug};
 use crate::{Lsn, Result, StorageError};
 use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Called once with the outcome, on the syncing thread: must not block.

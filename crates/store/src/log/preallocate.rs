@@ -63,9 +63,7 @@ impl Preallocator {
 
     /// The next segment if it is ready, or the failure to make it.
     pub fn try_take(&self) -> Option<Result<Segment>> {
-        if self.state.lock().ready.is_none() {
-            return None;
-        }
+        self.state.lock().ready.as_ref()?;
         Some(self.take())
     }
 
@@ -116,7 +114,11 @@ pub(super) fn make(directory: &Path, number: u64, recycled: Option<PathBuf>) -> 
         std::fs::rename(&recycled, &temporary).map_err(io)?;
     }
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&temporary).map_err(io)?;
-    allocate(&file).map_err(io)?;
+    allocate(&file).map_err(|error| {
+        // What a full disk gave of it is what a checkpoint may need.
+        let _ = std::fs::remove_file(&temporary);
+        io(error)
+    })?;
     Segment::initialise(&file, number).map_err(io)?;
     file.sync_all().map_err(io)?;
     std::fs::rename(&temporary, &path).map_err(io)?;

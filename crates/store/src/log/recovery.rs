@@ -53,11 +53,13 @@ pub(super) fn recover(
                     return Err(segment.corrupt(position.0, "no valid record, before the last checkpoint"));
                 }
                 refuse_lost_records(segment, position, segment, &content)?;
-                erase_tail(segment, position, &content)?;
+                let used = content.used;
                 for later in &segments[index + 1..] {
                     content.read(later)?;
                     refuse_lost_records(segment, position, later, &content)?;
                 }
+                // Only now: what a refused start leaves may still be repaired.
+                erase_tail(segment, position, used)?;
                 break;
             }
         }
@@ -93,7 +95,8 @@ fn scan(
             replay(Lsn(position), Effects::new(effects, header.documents_position()))?;
         }
         position += u64::from(header.length);
-        if offset_in_segment(position) as usize + HEADER_BYTES > content.len() || segment_of(position) != segment.number {
+        if offset_in_segment(position) as usize + HEADER_BYTES > content.len() || segment_of(position) != segment.number
+        {
             return Ok(End::Open(Lsn(position)));
         }
     }
@@ -172,14 +175,15 @@ fn refuse_lost_records(bad_segment: &Segment, bad: Lsn, segment: &Segment, conte
     Ok(())
 }
 
-/// Zeros what stands behind the end: it could be mistaken for the log's continuation once that grows up to it.
-fn erase_tail(segment: &Segment, end: Lsn, content: &Content) -> Result<()> {
+/// Zeros what stands behind the end, up to `used`: it could be mistaken for the log's continuation once that grows up
+/// to it.
+fn erase_tail(segment: &Segment, end: Lsn, used: usize) -> Result<()> {
     let io = |error| StorageError::io(&segment.path, error);
     let offset = offset_in_segment(end.0) as usize;
-    if content.used <= offset {
+    if used <= offset {
         return Ok(());
     }
-    segment.file.write_all_at(&vec![0; content.used - offset], offset as u64).map_err(io)?;
+    segment.file.write_all_at(&vec![0; used - offset], offset as u64).map_err(io)?;
     segment.file.sync_data().map_err(io)
 }
 

@@ -1,7 +1,8 @@
 //! `$addToSet`: appends values that an array does not hold yet.
 
-use super::{Effect, Modifier, Operator, Scene, printed};
+use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
+use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, Value, ValueRef, order};
 use bunko_errors::{Failure, Result};
 
@@ -35,7 +36,7 @@ fn parse_each(argument: DocumentRef<'_>) -> Result<ArrayRef<'_>> {
     if argument.count() > 1 {
         return Err(Failure::bad_value(format!(
             "Found unexpected fields after $each in $addToSet: {}",
-            printed(argument.into())
+            ValueText(argument.into())
         )));
     }
     Ok(values)

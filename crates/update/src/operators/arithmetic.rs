@@ -1,8 +1,8 @@
 //! What `$inc` and `$mul` share.
 
 use super::{Effect, Modifier, Scene};
-use crate::printed::PrintedElement;
 use bunko_bson::arithmetic::{self, ArithmeticError};
+use bunko_bson::text::{ElementText, ValueText};
 use bunko_bson::{Element, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
@@ -49,7 +49,7 @@ impl Arithmetic {
             return Err(Failure::type_mismatch(format!(
                 "Cannot {} with non-numeric argument: {{{}}}",
                 operation.verb(),
-                PrintedElement::from(field)
+                ElementText(field)
             )));
         }
         Ok(Self { operation, operand: field.value.to_value() })
@@ -96,5 +96,5 @@ fn typed(number: ValueRef<'_>) -> String {
         ValueRef::Double(_) => "NumberDouble",
         _ => "NumberDecimal",
     };
-    format!("({kind}){}", super::printed(number))
+    format!("({kind}){}", ValueText(number))
 }

@@ -1,8 +1,8 @@
 //! `$bit`: and, or, xor on integers.
 
 use super::{Effect, Modifier, Operator, Scene};
-use crate::printed::PrintedElement;
 use crate::trie::Plan;
+use bunko_bson::text::ElementText;
 use bunko_bson::{DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
@@ -69,7 +69,7 @@ fn parse_operation(operation: Element<'_>) -> Result<(Gate, Integer)> {
         other => {
             return Err(Failure::bad_value(format!(
                 "The $bit modifier only supports 'and', 'or', and 'xor', not '{other}' which is an unknown operator: {{{}}}",
-                PrintedElement::from(operation)
+                ElementText(operation)
             )));
         }
     };
@@ -77,7 +77,7 @@ fn parse_operation(operation: Element<'_>) -> Result<(Gate, Integer)> {
         Failure::bad_value(format!(
             "The $bit modifier field must be an Integer(32/64 bit); a '{}' is not supported here: {{{}}}",
             operation.value.kind().alias(),
-            PrintedElement::from(operation)
+            ElementText(operation)
         ))
     })?;
     Ok((gate, operand))

@@ -21,9 +21,9 @@ mod set_on_insert;
 mod unset;
 
 use crate::dotted_path::Trail;
-use crate::printed::{Printed, PrintedElement};
 use crate::trie::Plan;
 use crate::update::ApplyContext;
+use bunko_bson::text::ElementText;
 use bunko_bson::{DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use std::fmt;
@@ -69,7 +69,7 @@ pub(crate) fn parse(plan: &mut Plan, modifier: Element<'_>) -> Result<()> {
         return Err(Failure::failed_to_parse(format!(
             "Modifiers operate on fields but we found type {} instead. For example: {{$mod: {{<field>: ...}}}} not {{{}}}",
             modifier.value.kind().alias(),
-            PrintedElement::from(modifier)
+            ElementText(modifier)
         )));
     };
     paths.iter().try_for_each(|path| (operator.parse)(plan, path))
@@ -117,15 +117,10 @@ impl Scene<'_> {
     /// The document's `_id` for messages: `_id: 1`.
     pub fn id(&self) -> String {
         match self.document.get("_id") {
-            Some(value) => PrintedElement { name: "_id", value }.to_string(),
+            Some(value) => ElementText(Element { name: "_id", value }).to_string(),
             None => "no id".to_owned(),
         }
     }
-}
-
-/// An argument for messages: the value as written.
-fn printed(value: ValueRef<'_>) -> String {
-    Printed(value).to_string()
 }
 
 /// A whole number of any numeric type, as `$push`'s and `$pop`'s arguments allow.

@@ -1,8 +1,8 @@
 //! `$pop`: removes an array's first or last element.
 
 use super::{BlockedPath, Effect, Modifier, Operator, Scene, whole_number};
-use crate::printed::PrintedElement;
 use crate::trie::Plan;
+use bunko_bson::text::ElementText;
 use bunko_bson::{ArrayBuf, Element, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
@@ -16,7 +16,7 @@ enum Pop {
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     if !field.value.is_number() {
-        let message = format!("Expected a number in: {}", PrintedElement::from(field));
+        let message = format!("Expected a number in: {}", ElementText(field));
         return Err(Failure::failed_to_parse(message));
     }
     let modifier = match whole_number(field.value) {
@@ -24,7 +24,7 @@ fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
         Some(-1) => Pop::First,
         Some(other) => return Err(Failure::failed_to_parse(format!("$pop expects 1 or -1, found: {other}"))),
         None => {
-            let message = format!("Expected an integer: {}", PrintedElement::from(field));
+            let message = format!("Expected an integer: {}", ElementText(field));
             return Err(Failure::failed_to_parse(message));
         }
     };

@@ -6,8 +6,8 @@
 use super::{Effect, Modifier, Operator, Scene};
 use crate::array_filters::ArrayFilters;
 use crate::dotted_path::{DottedPath, as_index, is_below};
-use crate::printed::PrintedElement;
 use crate::trie::Plan;
+use bunko_bson::text::ElementText;
 use bunko_bson::{DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -26,7 +26,7 @@ struct Source;
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     let ValueRef::String(to) = field.value else {
-        let message = format!("The 'to' field for $rename must be a string: {}", PrintedElement::from(field));
+        let message = format!("The 'to' field for $rename must be a string: {}", ElementText(field));
         return Err(Failure::bad_value(message));
     };
     check_paths(field, to)?;
@@ -40,13 +40,13 @@ fn check_paths(field: Element<'_>, to: &str) -> Result<()> {
         return Err(Failure::bad_value("The 'to' field for $rename cannot contain an embedded null byte"));
     }
     if from == to {
-        let message = format!("The source and target field for $rename must differ: {}", PrintedElement::from(field));
+        let message = format!("The source and target field for $rename must differ: {}", ElementText(field));
         return Err(Failure::bad_value(message));
     }
     if is_below(from, to) || is_below(to, from) {
         return Err(Failure::bad_value(format!(
             "The source and target field for $rename must not be on the same path: {}",
-            PrintedElement::from(field)
+            ElementText(field)
         )));
     }
     for (which, path) in [("source", from), ("destination", to)] {
@@ -92,7 +92,7 @@ fn find<'a>(document: DocumentRef<'a>, path: &'a str) -> Result<Option<ValueRef<
             (ValueRef::Document(document), _) => document.get(part),
             (ValueRef::Array(array), Some(index)) => array.get(index),
             _ => {
-                let element = PrintedElement { name, value };
+                let element = ElementText(Element { name, value });
                 let message =
                     format!("Cannot use the part ({part}) of ({path}) to traverse the element ({{{element}}})");
                 return Err(Failure::new(ErrorCode::PATH_NOT_VIABLE, message));

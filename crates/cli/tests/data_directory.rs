@@ -1,0 +1,324 @@
+//! Starts that must be refused, and say why, without touching what they refuse; and ends in order.
+
+mod peer;
+
+use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
+use bunko_testkit::process::{Server, temporary_dbpath};
+use bunko_testkit::shell;
+use peer::{Peer, binary};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest wait for a start to be refused.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longer than the log stays unsynced by itself.
+const SYNC_PAUSE: Duration = Duration::from_millis(250);
+
+/// Runs `bunko serve` with arguments that it must refuse; what it printed.
+fn refused(arguments: &[&str]) -> String {
+    let mut child = Command::new(binary())
+        .arg("serve")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it can be run");
+    let deadline = Instant::now() + REFUSAL_TIMEOUT;
+    while child.try_wait().expect("a child can be waited for").is_none() {
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let output = child.wait_with_output().expect("its output");
+            panic!("{arguments:?} is not refused: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().expect("its output");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {text}");
+    let last = text.lines().last().unwrap_or_default();
+    assert!(last.starts_with("bunko: "), "the last line is for people: {text}");
+    last.to_owned()
+}
+
+fn refused_directory(dbpath: &Path) -> String {
+    refused(&["--port", "0", "--dbpath", dbpath.to_str().expect("UTF-8")])
+}
+
+fn start(dbpath: &Path) -> Server {
+    Server::start(&binary(), dbpath, &[]).expect("the server starts")
+}
+
+/// All files but the lock, by their paths.
+fn files(dbpath: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut todo = vec![dbpath.to_owned()];
+    while let Some(directory) = todo.pop() {
+        for entry in fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                todo.push(path);
+            } else if !path.ends_with("bunko.lock") {
+                files.insert(path.clone(), fs::read(&path).expect("readable"));
+            }
+        }
+    }
+    files
+}
+
+/// The start is refused with those words, and every file is as it was.
+fn assert_refused_untouched(dbpath: &Path, words: &[&str]) {
+    let before = files(dbpath);
+    let message = refused_directory(dbpath);
+    for word in words {
+        assert!(message.contains(word), "'{word}' is not in: {message}");
+    }
+    let after = files(dbpath);
+    assert!(before.keys().eq(after.keys()), "{:?} became {:?}", before.keys(), after.keys());
+    for (path, bytes) in &before {
+        assert!(after[path] == *bytes, "{} was changed by a start that was refused", path.display());
+    }
+}
+
+fn insert(server: &Server, ids: std::ops::Range<i32>) {
+    let mut peer = Peer::connect(server.address());
+    for id in ids {
+        let reply = peer.text("test", &format!("{{insert: 't', documents: [{{_id: {id}, mark: 'document {id};'}}]}}"));
+        assert_eq!(reply, "{n: 1, ok: 1.0}");
+    }
+}
+
+fn count(server: &Server) -> i32 {
+    let reply = Peer::connect(server.address()).run("test", "{aggregate: 't', pipeline: [{$count: 'n'}], cursor: {}}");
+    let batch = peer::first_batch(&reply).concat();
+    let found = if batch.is_empty() { return 0 } else { shell::parse_document(&batch).expect("shell syntax") };
+    let Some(ValueRef::Int32(n)) = found.as_ref().get("n") else { panic!("{batch}") };
+    n
+}
+
+fn segment(dbpath: &Path, number: u32) -> PathBuf {
+    dbpath.join(format!("log/{number:012}.segment"))
+}
+
+/// Where a document of [`insert`] stands in a segment.
+fn offset_of(segment: &Path, id: i32) -> u64 {
+    let mark = format!("document {id};");
+    let bytes = fs::read(segment).expect("readable");
+    bytes.windows(mark.len()).position(|window| window == mark.as_bytes()).expect("it was written") as u64
+}
+
+/// Turns one bit around.
+fn flip(path: &Path, offset: u64) {
+    let file = fs::OpenOptions::new().read(true).write(true).open(path).expect("writable");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset).expect("within the file");
+    file.write_all_at(&[byte[0] ^ 1], offset).expect("written");
+}
+
+#[test]
+fn a_second_server_is_refused_and_the_first_goes_on() {
+    let dbpath = temporary_dbpath();
+    let server = start(dbpath.path());
+    insert(&server, 0..1);
+    let message = refused_directory(dbpath.path());
+    let lock = dbpath.path().join("bunko.lock");
+    assert!(
+        message.contains(&format!("{}: another process has this data directory open", lock.display())),
+        "{message}"
+    );
+    assert_eq!(fs::read_to_string(lock).expect("readable").trim(), server.pid().to_string());
+    insert(&server, 1..2);
+    assert_eq!(count(&server), 2);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let directory = temporary_dbpath();
+    let file = directory.path().join("file");
+    fs::write(&file, "no directory").expect("written");
+    let below = file.join("data");
+    let message = refused_directory(&below);
+    assert!(message.contains(below.to_str().expect("UTF-8")) && message.contains("Not a directory"), "{message}");
+    assert_eq!(fs::read_to_string(&file).expect("readable"), "no directory");
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(dbpath.path());
+    insert(&server, 0..10);
+    assert!(server.terminate().success());
+    let newer = DocumentBuf::new().with("formatVersion", 99_i64).with("unheard", "of").into_bytes();
+    let manifest = dbpath.path().join("manifest.bson");
+    fs::write(&manifest, [&crc32c::crc32c(&newer).to_le_bytes()[..], &newer].concat()).expect("written");
+    let words = format!("{}: data directory has format version 99, this program reads up to", manifest.display());
+    assert_refused_untouched(dbpath.path(), &[&words]);
+}
+
+#[test]
+fn a_damaged_manifest_is_refused_and_named() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(dbpath.path());
+    insert(&server, 0..10);
+    assert!(server.terminate().success());
+    let manifest = dbpath.path().join("manifest.bson");
+    let whole = fs::read(&manifest).expect("readable");
+    let name = format!("{}: corrupt", manifest.display());
+    for length in [0, 3, 4, whole.len() - 1] {
+        fs::write(&manifest, &whole[..length]).expect("written");
+        assert!(refused_directory(dbpath.path()).contains(&name), "{length} bytes of it");
+    }
+    fs::write(&manifest, &whole).expect("written");
+    flip(&manifest, whole.len() as u64 / 2);
+    assert_refused_untouched(dbpath.path(), &[&name]);
+    // Nothing but the manifest was wrong.
+    fs::write(&manifest, &whole).expect("written");
+    assert_eq!(count(&start(dbpath.path())), 10);
+}
+
+#[test]
+fn a_flipped_byte_in_the_log_is_refused_and_named() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(dbpath.path());
+    insert(&server, 0..50);
+    // What comes later says that the first fifty are on disk.
+    std::thread::sleep(SYNC_PAUSE);
+    insert(&server, 50..100);
+    server.kill();
+    let segment = segment(dbpath.path(), 0);
+    let damaged = offset_of(&segment, 20);
+    flip(&segment, damaged);
+    let before = files(dbpath.path());
+    let message = refused_directory(dbpath.path());
+    assert!(message.contains(&format!("{}: corrupt at offset ", segment.display())), "{message}");
+    let offset = message.split("at offset ").nth(1).and_then(|rest| rest.split(':').next()).expect("an offset");
+    let offset: u64 = offset.parse().expect("a number");
+    assert!((damaged - 200..=damaged).contains(&offset), "{offset} is not the record around {damaged}");
+    assert!(before == files(dbpath.path()), "a start that was refused changed a file");
+    flip(&segment, damaged);
+    assert_eq!(count(&start(dbpath.path())), 100);
+}
+
+#[test]
+fn a_flipped_byte_at_the_end_of_a_full_segment_is_refused() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(dbpath.path());
+    // Large enough to fill the first segment and reach into the second.
+    let mut peer = Peer::connect(server.address());
+    let pad = "x".repeat(9_000_000);
+    for id in 0..8 {
+        let documents: ArrayBuf = [&DocumentBuf::new().with("_id", id).with("pad", &*pad)].into_iter().collect();
+        let body = DocumentBuf::new().with("insert", "t").with("documents", &documents).with("$db", "test");
+        assert_eq!(peer::code(peer.run_body(body.as_ref()).as_ref()), 0);
+    }
+    std::thread::sleep(SYNC_PAUSE);
+    insert(&server, 8..9);
+    server.kill();
+    let segment = segment(dbpath.path(), 0);
+    let bytes = fs::read(&segment).expect("readable");
+    // In the last document before the seal, of whose durability only the next segment can tell.
+    let damaged = bytes.iter().rposition(|&byte| byte == b'x').expect("padding") as u64;
+    flip(&segment, damaged);
+    let words = format!("{}: corrupt at offset ", segment.display());
+    assert_refused_untouched(dbpath.path(), &[&words, "proves that one was durable"]);
+    flip(&segment, damaged);
+    assert_eq!(count(&start(dbpath.path())), 9);
+}
+
+#[test]
+fn a_torn_tail_is_cut() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(dbpath.path());
+    insert(&server, 0..50);
+    server.kill();
+    let segment = segment(dbpath.path(), 0);
+    let torn = offset_of(&segment, 49);
+    fs::OpenOptions::new().write(true).open(&segment).expect("writable").set_len(torn).expect("cut");
+    let mut server = start(dbpath.path());
+    assert_eq!(count(&server), 49);
+    // The log grows again from where it was cut.
+    insert(&server, 49..60);
+    server.kill();
+    assert_eq!(count(&start(dbpath.path())), 60);
+}
+
+#[test]
+fn a_log_shorter_than_the_checkpoint_is_refused() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(dbpath.path());
+    insert(&server, 0..50);
+    assert!(server.terminate().success());
+    let segment = segment(dbpath.path(), 0);
+    let whole = fs::read(&segment).expect("readable");
+    let cut = offset_of(&segment, 25) as usize;
+    fs::write(&segment, &whole[..cut]).expect("written");
+    let name = segment.display().to_string();
+    assert_refused_untouched(dbpath.path(), &[&name, "before the last checkpoint"]);
+    fs::write(&segment, [&whole[..cut], &vec![0; whole.len() - cut]].concat()).expect("written");
+    assert_refused_untouched(dbpath.path(), &[&name, "before the last checkpoint"]);
+    fs::remove_file(&segment).expect("removed");
+    assert_refused_untouched(dbpath.path(), &[&name, "missing"]);
+    fs::write(&segment, &whole).expect("written");
+    assert_eq!(count(&start(dbpath.path())), 50);
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let (one, other) = (temporary_dbpath(), temporary_dbpath());
+    let server = start(one.path());
+    let port = server.address().port().to_string();
+    let message = refused(&["--port", &port, "--dbpath", other.path().to_str().expect("UTF-8")]);
+    let expected = format!("cannot bind {}: Address already in use", server.address());
+    assert!(message.contains(&expected), "{message}");
+    insert(&server, 0..1);
+    // The directory that was opened for nothing is none the worse.
+    assert_eq!(count(&start(other.path())), 0);
+}
+
+#[test]
+fn settings_that_are_unknown_or_refused_are_named() {
+    let directory = temporary_dbpath();
+    let config = directory.path().join("mongod.conf");
+    let path = config.to_str().expect("UTF-8");
+    for (text, words) in [
+        ("net:\n  port: 27017\n  prot: 27018\n", ["prot", "line 3"]),
+        ("storage:\n  dbPath: /tmp\nreplication:\n  replSetName: rs\n", ["replication", "line 3"]),
+        ("net:\n  port: many\n", ["port", "line 2"]),
+        ("storage:\n  engine: inMemory\n", ["storage.engine", "inMemory"]),
+        ("storage:\n  journal:\n    enabled: false\n", ["storage.journal.enabled", "false"]),
+    ] {
+        fs::write(&config, text).expect("written");
+        let message = refused(&["--config", path]);
+        for word in words {
+            assert!(message.contains(word), "'{word}' is not in: {message}");
+        }
+    }
+    let message = refused(&["--config", "/nonexistent/mongod.conf"]);
+    assert!(message.contains("/nonexistent/mongod.conf: No such file"), "{message}");
+}
+
+#[test]
+fn sigterm_ends_in_order_and_the_log_says_so() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(dbpath.path());
+    let uri = format!("mongodb://{}/", server.address());
+    assert!(
+        server.output_tail().contains(&format!("\"msg\":\"Waiting for connections\",\"attr\":{{\"uri\":\"{uri}\""))
+    );
+    insert(&server, 0..10);
+    // Neither an idle connection nor half a request holds up the end.
+    let _idle = Peer::connect(server.address());
+    let mut half = Peer::connect(server.address());
+    half.send(&[100, 0, 0]);
+    assert_eq!(server.terminate().code(), Some(0));
+    let log = server.output_tail();
+    assert!(log.contains("\"reason\":\"SIGTERM\""), "{log}");
+    assert!(log.trim_end().ends_with("\"msg\":\"Shutting down: checkpoint written, log closed\"}"), "{log}");
+    half.assert_closed("the server is gone");
+    let server = start(dbpath.path());
+    assert_eq!(count(&server), 10);
+}
