@@ -7,6 +7,7 @@ mod insert;
 mod tally;
 
 use crate::dataset::{Dataset, Shape};
+use bunko_client::frame::ReplyMode;
 use bunko_client::load::Next;
 use bunko_client::{Reply, WriteConcern};
 use std::sync::Arc;
@@ -65,6 +66,13 @@ pub(crate) struct Assignment<'a> {
     pub batch: usize,
     /// Differs from thread to thread.
     pub seed: u64,
+}
+
+impl Assignment<'_> {
+    /// Whether the server is to answer.
+    fn reply_mode(&self) -> ReplyMode {
+        if self.write_concern.expects_reply() { ReplyMode::Expected } else { ReplyMode::Silent }
+    }
 }
 
 /// The requests of one thread.

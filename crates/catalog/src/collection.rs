@@ -133,6 +133,11 @@ impl Collection {
         RecordId(self.next_record.fetch_add(count, Ordering::Relaxed))
     }
 
+    /// The record with that `_id`, as of now.
+    pub fn record_of_id(&self, id: ValueRef<'_>) -> Result<Option<RecordId>> {
+        self.store.latest().primary_key(self.id_index().keyspace, &id_key(id)).map_err(from_storage)
+    }
+
     /// The record with that `_id`, as of now; its document is read into `into` (cleared first).
     pub fn find_id(&self, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
         let found =

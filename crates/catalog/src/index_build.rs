@@ -40,6 +40,9 @@ pub struct IndexesCreated {
     pub lsn: Option<Lsn>,
 }
 
+/// Records by index position and key.
+type KeysFound = BTreeMap<(usize, Vec<u8>), RecordId>;
+
 impl Catalog {
     /// Builds the indexes that are missing. What exists already under the same name and keys is left alone.
     /// # Errors
@@ -179,13 +182,12 @@ impl Catalog {
     }
 
     /// The keys that the newest versions of `records` have; two records with one unique key are refused here.
-    #[allow(clippy::type_complexity)]
     fn keys_of(
         &self,
         collection: &Collection,
         built: &[Arc<Index>],
         records: &[RecordId],
-    ) -> Result<(BTreeMap<(usize, Vec<u8>), RecordId>, Vec<(usize, u64)>)> {
+    ) -> Result<(KeysFound, Vec<(usize, u64)>)> {
         let latest = self.store.latest();
         let mut document = Vec::new();
         let mut keys = BTreeMap::new();

@@ -55,6 +55,9 @@ pub enum Target<'t> {
     Id(RecordId, ValueRef<'t>),
 }
 
+/// A key and the position of its index.
+type IndexKey = (usize, Vec<u8>);
+
 /// Keys of one document in the collection's indexes, flat to spare allocations.
 #[derive(Default)]
 struct Keys {
@@ -346,7 +349,6 @@ impl Catalog {
     }
 
     /// Keys that a change takes away and brings.
-    #[allow(clippy::type_complexity)]
     fn changed_keys(
         &self,
         collection: &Collection,
@@ -354,7 +356,7 @@ impl Catalog {
         record: RecordId,
         old: &[u8],
         new: Option<&[u8]>,
-    ) -> Result<(Vec<(usize, Vec<u8>)>, Vec<(usize, Vec<u8>)>)> {
+    ) -> Result<(Vec<IndexKey>, Vec<IndexKey>)> {
         let mut grown = Vec::new();
         let (mut removed, mut added) = (Vec::new(), Vec::new());
         let (mut old_single, mut new_single) = (Vec::new(), Vec::new());

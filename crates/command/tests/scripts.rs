@@ -81,7 +81,7 @@ struct Server {
 fn open_store(directory: &tempfile::TempDir) -> Arc<Store> {
     let options = StoreOptions {
         log: LogOptions::default(),
-        checkpoint_interval: Duration::from_secs(3600),
+        checkpoint_interval: Duration::from_hours(1),
         unflushed_bytes_max: 64 << 20,
         clock: Arc::new(|| NOW_MS),
         on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),

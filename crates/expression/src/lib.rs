@@ -21,6 +21,7 @@ mod operators;
 mod printed;
 mod regular_expression;
 mod rounding;
+mod string_arguments;
 mod summation;
 mod text;
 mod trimming;

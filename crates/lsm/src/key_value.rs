@@ -2,7 +2,7 @@
 //!
 //! Variable-length integers keep the usual value within the twenty bytes that the tree holds without an allocation.
 
-use bunko_store::{Location, RecordId};
+use bunko_store::{Location, RecordId, varint};
 
 /// A decoded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +18,10 @@ impl KeyValue {
     /// Runs `with` on the encoded value.
     pub fn encode<R>(self, with: impl FnOnce(&[u8]) -> R) -> R {
         let mut bytes = [0; BYTES_MAX];
-        let mut length = put(&mut bytes, 0, self.record.0);
+        let mut length = varint::put_at(&mut bytes, 0, self.record.0);
         if let Some(location) = self.location {
-            length = put(&mut bytes, length, location.position);
-            length = put(&mut bytes, length, u64::from(location.length));
+            length = varint::put_at(&mut bytes, length, location.position);
+            length = varint::put_at(&mut bytes, length, u64::from(location.length));
             bytes[length..length + 4].copy_from_slice(&location.checksum.to_le_bytes());
             length += 4;
         }
@@ -30,38 +30,15 @@ impl KeyValue {
 
     /// `None` for bytes that no encoder made.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
-        let record = RecordId(take(&mut bytes)?);
+        let record = RecordId(varint::take(&mut bytes)?);
         if bytes.is_empty() {
             return Some(Self { record, location: None });
         }
-        let position = take(&mut bytes)?;
-        let length = u32::try_from(take(&mut bytes)?).ok()?;
+        let position = varint::take(&mut bytes)?;
+        let length = u32::try_from(varint::take(&mut bytes)?).ok()?;
         let checksum = u32::from_le_bytes(bytes.try_into().ok()?);
         Some(Self { record, location: Some(Location { position, length, checksum }) })
     }
-}
-
-fn put(bytes: &mut [u8], mut at: usize, mut number: u64) -> usize {
-    while number >= 0x80 {
-        bytes[at] = number as u8 | 0x80;
-        number >>= 7;
-        at += 1;
-    }
-    bytes[at] = number as u8;
-    at + 1
-}
-
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

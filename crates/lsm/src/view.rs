@@ -88,6 +88,10 @@ impl View for LsmView {
         Ok(self.index_key(keyspace, key)?.map(|value| value.record))
     }
 
+    fn primary_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
+        Ok(self.row(keyspace, key)?.map(|(record, _)| record))
+    }
+
     fn record_by_primary_key(
         &self,
         keyspace: KeyspaceId,

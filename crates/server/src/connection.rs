@@ -220,7 +220,7 @@ impl Session<'_> {
         tokio::select! {
             () = tokio::time::sleep_until(deadline) => Ok(()),
             read = self.stream.peek(&mut byte) => match read? {
-                0 => Err(Ended::Socket(io::ErrorKind::UnexpectedEof.into())),
+                0 => Err(Ended::Socket),
                 // The client asks on without waiting for the reply: it gets both in order.
                 _ => {
                     tokio::time::sleep_until(deadline).await;

@@ -89,6 +89,11 @@ pub trait View: Send {
     /// The record that an index key leads to.
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>>;
 
+    /// The record that a primary key leads to; what is found out on the way may help the next read of it.
+    fn primary_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
+        self.key(keyspace, key)
+    }
+
     /// Follows a primary key of the record store `records` to its record and reads the document into `into` (cleared
     /// first). An engine whose primary keys know where the document stands needs one lookup for both.
     fn record_by_primary_key(

@@ -19,7 +19,7 @@ mod position;
 mod snapshots;
 mod statistics;
 mod store;
-mod varint;
+pub mod varint;
 mod watermark;
 
 pub use batch::{Batch, Effect, Effects, Presence};

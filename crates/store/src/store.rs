@@ -225,6 +225,10 @@ impl View for Snapshot {
         self.view.key(keyspace, key)
     }
 
+    fn primary_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
+        self.view.primary_key(keyspace, key)
+    }
+
     fn record_by_primary_key(
         &self,
         keyspace: KeyspaceId,

@@ -1,6 +1,7 @@
 //! Little-endian base-128 integers.
 
-pub(crate) fn put(buffer: &mut Vec<u8>, mut number: u64) {
+/// Appends one integer, of at most ten bytes.
+pub fn put(buffer: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         buffer.push(number as u8 | 0x80);
         number >>= 7;
@@ -8,8 +9,19 @@ pub(crate) fn put(buffer: &mut Vec<u8>, mut number: u64) {
     buffer.push(number as u8);
 }
 
+/// Writes one integer into `bytes` from `at` on; where it ends.
+pub fn put_at(bytes: &mut [u8], mut at: usize, mut number: u64) -> usize {
+    while number >= 0x80 {
+        bytes[at] = number as u8 | 0x80;
+        number >>= 7;
+        at += 1;
+    }
+    bytes[at] = number as u8;
+    at + 1
+}
+
 /// Takes one integer off the front; `None` where it is cut or longer than 64 bits.
-pub(crate) fn take(input: &mut &[u8]) -> Option<u64> {
+pub fn take(input: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = input.split_first()?;

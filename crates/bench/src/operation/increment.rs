@@ -39,12 +39,11 @@ impl Increment {
             .with("ordered", true)
             .with("writeConcern", &assignment.write_concern.to_document())
             .with("$db", assignment.database);
-        let mode = if assignment.write_concern.expects_reply() { ReplyMode::Expected } else { ReplyMode::Silent };
         Self {
             dataset: Arc::clone(assignment.dataset),
             claims: Arc::clone(assignment.claims),
             command: IdTemplate::new(command),
-            mode,
+            mode: assignment.reply_mode(),
             random: Xoshiro256PlusPlus::seed_from_u64(assignment.seed),
         }
     }

@@ -32,12 +32,11 @@ impl Insert {
             .with("ordered", true)
             .with("writeConcern", &assignment.write_concern.to_document())
             .with("$db", assignment.database);
-        let mode = if assignment.write_concern.expects_reply() { ReplyMode::Expected } else { ReplyMode::Silent };
         Self {
             dataset: Arc::clone(assignment.dataset),
             claims: Arc::clone(assignment.claims),
             command,
-            mode,
+            mode: assignment.reply_mode(),
             batch: assignment.batch,
         }
     }

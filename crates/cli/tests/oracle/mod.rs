@@ -109,13 +109,11 @@ pub fn check(address: SocketAddr, acknowledged: &BTreeMap<String, i64>) -> Resul
     let mut connection = connect(address);
     let mut found = BTreeMap::new();
     let find = DocumentBuf::new().with("find", COLLECTION).with("batchSize", 10_000);
-    let mut cursor = connection.find_all(DATABASE, find.as_ref()).map_err(|error| error.to_string())?;
-    while let Some(document) = cursor.next() {
+    for document in connection.find_all(DATABASE, find.as_ref()).map_err(|error| error.to_string())? {
         let document = document.map_err(|error| error.to_string())?;
         let (id, number) = whole(document.as_ref()).ok_or_else(|| format!("half a document: {document:?}"))?;
         found.insert(id, number);
     }
-    drop(cursor);
     let lost: Vec<_> = acknowledged.iter().filter(|(id, number)| found.get(*id) != Some(number)).take(5).collect();
     if !lost.is_empty() {
         return Err(format!(

@@ -2,8 +2,8 @@
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::array::search_range;
+use crate::string_arguments::searched;
 use crate::text::byte_of_character;
-use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$indexOfCP", form: Form::Positional(Arity::Between(2, 4)), evaluate };
@@ -13,14 +13,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     if text.is_nullish() {
         return Ok(Evaluated::null());
     }
-    let Some(text) = text.get().and_then(ValueRef::as_str) else {
-        let message = format!(" requires a string as the first argument, found: {}", text.type_name());
-        return Err(call.failure(40093, &message));
-    };
-    let Some(wanted) = wanted.get().and_then(ValueRef::as_str) else {
-        let message = format!(" requires a string as the second argument, found: {}", wanted.type_name());
-        return Err(call.failure(40094, &message));
-    };
+    let text = searched(call, &text, 40093, "first")?;
+    let wanted = searched(call, &wanted, 40094, "second")?;
     let (from, to) = search_range(call, context, text.chars().count())?;
     let (Some(from_byte), Some(to_byte)) = (byte_of_character(text, from), byte_of_character(text, to)) else {
         return Ok((-1).into());

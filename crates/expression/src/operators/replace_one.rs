@@ -1,8 +1,7 @@
 //! `$replaceOne`: a string with the first occurrence of another replaced.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
-use crate::printed::printed;
-use bunko_bson::ValueRef;
+use crate::string_arguments::replaced;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (51751, "$replaceOne requires an object as an argument, found: {}"),
@@ -17,16 +16,5 @@ const PARAMETERS: Parameters = Parameters {
 pub(super) const OPERATOR: Operator = Operator { name: "$replaceOne", form: Form::Named(&PARAMETERS), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let values = [call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?];
-    for ((value, name), code) in values.iter().zip(["input", "find", "replacement"]).zip([51746, 51745, 51744]) {
-        if !value.is_nullish() && !matches!(value.get(), Some(ValueRef::String(_))) {
-            return Err(call.failure(code, &format!(" requires that '{name}' be a string, found: {}", printed(value))));
-        }
-    }
-    let [Some(text), Some(find), Some(replacement)] =
-        [0, 1, 2].map(|index: usize| values[index].get().and_then(ValueRef::as_str))
-    else {
-        return Ok(Evaluated::null());
-    };
-    Ok(text.replacen(find, replacement, 1).into())
+    replaced(call, context, |text, find, replacement| text.replacen(find, replacement, 1))
 }

@@ -1,6 +1,7 @@
 //! `$substrBytes`: a part of a string, by bytes.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::string_arguments::extent;
 use crate::text::coerced;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -15,15 +16,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
 pub(super) fn by_bytes<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (text, start, length) = (call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?);
     let text = coerced(&text)?;
-    let number = |value: &Evaluated<'_>, code, what: &str| match value.get() {
-        Some(number) if number.is_number() => Ok(bunko_bson::number::truncate_to_i64(number).unwrap_or(i64::MAX)),
-        _ => {
-            let message =
-                format!("{}: {what} must be a numeric type (is BSON type {})", call.name(), value.type_name());
-            Err(Failure::new(ErrorCode(code), message))
-        }
-    };
-    let (start, length) = (number(&start, 16034, "starting index")?, number(&length, 16035, "length")?);
+    let (start, length) = (extent(call, &start, 16034, "starting index")?, extent(call, &length, 16035, "length")?);
     let Ok(start) = usize::try_from(start) else {
         let message = format!("{}: starting index must be non-negative (got: {start})", call.name());
         return Err(Failure::new(ErrorCode(50752), message));

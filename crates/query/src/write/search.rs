@@ -7,7 +7,7 @@ use crate::{Execution, QueryScope, plan};
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::{Collection, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_matcher::{Comparison, Expression};
+use bunko_matcher::{Comparison, Expression, MatchedPosition};
 use bunko_store::RecordId;
 use bunko_update::Targets;
 use std::sync::Arc;
@@ -138,12 +138,11 @@ impl<'a> Wanted<'a> {
     }
 
     /// Whether a document matches, and at which array position.
-    #[allow(clippy::option_option)]
-    fn matches(&self, document: DocumentRef<'_>) -> Result<Option<Option<usize>>> {
+    fn matches(&self, document: DocumentRef<'_>) -> Result<Option<MatchedPosition>> {
         match &self.by {
             // A record keeps its `_id` as long as it lives.
-            By::Id(_) => Ok(Some(None)),
-            By::Query(query) => Ok(query.filter.matches_with_position(document)?.map(|position| position.index)),
+            By::Id(_) => Ok(Some(MatchedPosition { index: None })),
+            By::Query(query) => query.filter.matches_with_position(document),
         }
     }
 }
@@ -219,7 +218,7 @@ impl Writes<'_> {
 
     fn search(&self, wanted: &Wanted<'_>, collection: &Arc<Collection>) -> Result<Search> {
         if let Some(id) = wanted.id() {
-            return Ok(Search::One(collection.find_id(id, &mut Vec::new())?));
+            return Ok(Search::One(collection.record_of_id(id)?));
         }
         let By::Query(query) = &wanted.by else { return Ok(Search::One(None)) };
         let mut execution = plan(collection, Arc::clone(query))?.open(collection.snapshot())?;
@@ -241,7 +240,7 @@ impl Writes<'_> {
                 sighting = Sighting::Unmatched;
                 return Ok(Verdict::Keep);
             };
-            let verdict = decide(document, position)?;
+            let verdict = decide(document, position.index)?;
             sighting = if matches!(verdict, Verdict::Keep) { Sighting::Kept } else { Sighting::Changed };
             Ok(verdict)
         })?;

@@ -1,0 +1,54 @@
+//! Arguments that several string operators take alike.
+
+use crate::Evaluated;
+use crate::call::Call;
+use crate::printed::printed;
+use crate::variables::EvaluationContext;
+use bunko_bson::{ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// The text and what is looked for in it, as `$indexOfBytes` and `$indexOfCP` take them.
+/// # Errors
+/// `code` where the argument, named by its `position`, is no string.
+pub(crate) fn searched<'v>(call: &Call, value: &'v Evaluated<'_>, code: i32, position: &str) -> Result<&'v str> {
+    value.get().and_then(ValueRef::as_str).ok_or_else(|| {
+        let message = format!(" requires a string as the {position} argument, found: {}", value.type_name());
+        call.failure(code, &message)
+    })
+}
+
+/// Where a part of a string begins, or how long it is.
+/// # Errors
+/// `code` where the argument is no number.
+pub(crate) fn extent(call: &Call, value: &Evaluated<'_>, code: i32, what: &str) -> Result<i64> {
+    match value.get() {
+        Some(number) if number.is_number() => Ok(number::truncate_to_i64(number).unwrap_or(i64::MAX)),
+        _ => {
+            let message =
+                format!("{}: {what} must be a numeric type (is BSON type {})", call.name(), value.type_name());
+            Err(Failure::new(ErrorCode(code), message))
+        }
+    }
+}
+
+/// Evaluates `$replaceOne` and `$replaceAll`: `replace` gets the text, what is looked for, and what comes in its place.
+/// # Errors
+/// 51744 to 51746 for an argument that is no string.
+pub(crate) fn replaced<'a>(
+    call: &'a Call,
+    context: &EvaluationContext<'a>,
+    replace: fn(&str, &str, &str) -> String,
+) -> Result<Evaluated<'a>> {
+    let values = [call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?];
+    for ((value, name), code) in values.iter().zip(["input", "find", "replacement"]).zip([51746, 51745, 51744]) {
+        if !value.is_nullish() && !matches!(value.get(), Some(ValueRef::String(_))) {
+            return Err(call.failure(code, &format!(" requires that '{name}' be a string, found: {}", printed(value))));
+        }
+    }
+    let [Some(text), Some(find), Some(replacement)] =
+        [0, 1, 2].map(|index: usize| values[index].get().and_then(ValueRef::as_str))
+    else {
+        return Ok(Evaluated::null());
+    };
+    Ok(replace(text, find, replacement).into())
+}
