@@ -57,44 +57,55 @@ pub(crate) struct LsmRecordCursor {
 /// Bytes of the log read ahead of need.
 struct Window {
     position: u64,
-    bytes: Vec<u8>,
+    /// How many bytes of the buffer are the log's.
+    valid: usize,
+    buffer: Vec<u8>,
     /// Where the last document ended: one that begins soon after it is taken for a scan in log order.
     last_end: u64,
+    /// What the next read takes; doubles while documents follow each other, so that strays cost no more than they are.
+    ahead: u64,
 }
 
-/// Read ahead in a scan, in bytes.
-const WINDOW_BYTES: u64 = 256 * 1024;
+/// Least and most that is read ahead, in bytes.
+const AHEAD_BYTES_MIN: u64 = 4 * 1024;
+const AHEAD_BYTES_MAX: u64 = 256 * 1024;
 /// A gap between two documents that still counts as log order, in bytes.
 const GAP_BYTES: u64 = 64 * 1024;
 
 impl LsmRecordCursor {
     pub fn new(items: Items, direction: Direction, log: Arc<Log>) -> Self {
-        let window = Window { position: 0, bytes: Vec::new(), last_end: 0 };
+        let window = Window { position: 0, valid: 0, buffer: Vec::new(), last_end: 0, ahead: AHEAD_BYTES_MIN };
         Self { walk: Walk { items, direction }, log, window }
     }
 }
 
 impl Window {
     fn read(&mut self, log: &Log, location: Location) -> Result<&[u8]> {
-        let length = u64::from(location.length);
-        let end = location.position + length;
-        let held = self.position..self.position + self.bytes.len() as u64;
-        if !(held.start <= location.position && end <= held.end) {
-            let follows = location.position >= self.last_end && location.position - self.last_end < GAP_BYTES;
-            let ahead = if follows { log.readable_bytes(location.position).min(WINDOW_BYTES) } else { 0 };
-            self.bytes.resize(length.max(ahead) as usize, 0);
-            // Left empty where the read fails, so that stale bytes are never taken for the window's.
-            if let Err(error) = log.read_raw(location.position, &mut self.bytes) {
-                self.bytes.clear();
-                return Err(error);
-            }
-            self.position = location.position;
+        let end = location.position + u64::from(location.length);
+        if location.position < self.position || end > self.position + self.valid as u64 {
+            self.fill(log, location)?;
         }
         self.last_end = end;
         let start = (location.position - self.position) as usize;
-        let document = &self.bytes[start..start + length as usize];
+        let document = &self.buffer[start..start + location.length as usize];
         log.verify(location, document)?;
         Ok(document)
+    }
+
+    fn fill(&mut self, log: &Log, location: Location) -> Result<()> {
+        let follows = location.position >= self.last_end && location.position - self.last_end < GAP_BYTES;
+        self.ahead = if follows { (self.ahead * 2).min(AHEAD_BYTES_MAX) } else { AHEAD_BYTES_MIN };
+        let readable = if follows { log.readable_bytes(location.position).min(self.ahead) } else { 0 };
+        let wanted = u64::from(location.length).max(readable) as usize;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        // Nothing is valid where the read fails, so that stale bytes are never taken for the window's.
+        self.valid = 0;
+        log.read_raw(location.position, &mut self.buffer[..wanted])?;
+        self.position = location.position;
+        self.valid = wanted;
+        Ok(())
     }
 }
 
