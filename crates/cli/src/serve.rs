@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::layer::SubscriberExt;
 
 /// Keys and locations held in memory before the engine is flushed, in bytes.
-const UNFLUSHED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+const UNFLUSHED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Exit status after a failed write or sync of the log, as mongod's after an abrupt end.
 const LOG_FAILED_STATUS: i32 = 14;
 

@@ -4,44 +4,22 @@ use crate::cursor_store::CURSOR_TIMEOUT;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
-use parking_lot::Mutex;
-use std::fmt;
-use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// Minutes that a session lives without use.
 /// Source: MongoDB manual, parameter `localLogicalSessionTimeoutMinutes`.
 pub(crate) const SESSION_TIMEOUT_MINUTES: i32 = 30;
-/// Most detailed log.
-/// Source: MongoDB manual, "Log Messages", verbosity levels.
-const LOG_LEVEL_MAX: i64 = 5;
-
-/// Called with the new level.
-type LogLevelFollower = Box<dyn Fn(i32) + Send + Sync>;
 
 /// The server's parameters.
+#[derive(Debug)]
 pub struct Parameters {
     cursor_timeout_ms: AtomicI64,
-    log_level: AtomicI32,
-    log_level_follower: Mutex<Option<LogLevelFollower>>,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self {
-            cursor_timeout_ms: AtomicI64::new(CURSOR_TIMEOUT.as_millis() as i64),
-            log_level: AtomicI32::new(0),
-            log_level_follower: Mutex::new(None),
-        }
-    }
-}
-
-impl fmt::Debug for Parameters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parameters")
-            .field("cursor_timeout_ms", &self.cursor_timeout_ms)
-            .field("log_level", &self.log_level)
-            .finish_non_exhaustive()
+        Self { cursor_timeout_ms: AtomicI64::new(CURSOR_TIMEOUT.as_millis() as i64) }
     }
 }
 
@@ -49,13 +27,6 @@ impl Parameters {
     /// How long a cursor may wait for its `getMore`.
     pub fn cursor_timeout(&self) -> Duration {
         Duration::from_millis(self.cursor_timeout_ms.load(Ordering::Relaxed).unsigned_abs())
-    }
-
-    /// Makes `logLevel` settable: whoever writes the log says how its level is changed. The level in force now is
-    /// `level`, 0 (informational) to 5.
-    pub fn follow_log_level(&self, level: i32, follower: LogLevelFollower) {
-        self.log_level.store(level, Ordering::Relaxed);
-        *self.log_level_follower.lock() = Some(follower);
     }
 }
 
@@ -87,11 +58,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         read: |_| Value::Int32(SESSION_TIMEOUT_MINUTES),
         write: None,
     },
-    Parameter {
-        name: "logLevel",
-        read: |parameters| Value::Int32(parameters.log_level.load(Ordering::Relaxed)),
-        write: Some(write_log_level),
-    },
+    Parameter { name: "logLevel", read: |_| Value::Int32(0), write: None },
     Parameter { name: "maxBSONDepth", read: |_| Value::Int32(MAX_DEPTH_ACCEPTED as i32), write: None },
     Parameter { name: "notablescan", read: |_| Value::Boolean(false), write: None },
     Parameter { name: "quiet", read: |_| Value::Boolean(false), write: None },
@@ -117,20 +84,6 @@ fn write_cursor_timeout(parameters: &Parameters, value: ValueRef<'_>) -> Result<
     Ok(())
 }
 
-fn write_log_level(parameters: &Parameters, value: ValueRef<'_>) -> Result<()> {
-    let level = whole_number("logLevel", value)?;
-    if !(0..=LOG_LEVEL_MAX).contains(&level) {
-        return Err(Failure::bad_value(format!(
-            "Invalid value for parameter logLevel: {level} is not between 0 and {LOG_LEVEL_MAX}"
-        )));
-    }
-    let follower = parameters.log_level_follower.lock();
-    let follower = follower.as_ref().ok_or_else(|| not_settable("logLevel"))?;
-    follower(level as i32);
-    parameters.log_level.store(level as i32, Ordering::Relaxed);
-    Ok(())
-}
-
 /// A parameter that is what it is.
 pub(crate) fn not_settable(name: &str) -> Failure {
     Failure::new(bunko_errors::ErrorCode::ILLEGAL_OPERATION, format!("not allowed to change [{name}] at runtime"))
@@ -139,22 +92,9 @@ pub(crate) fn not_settable(name: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     #[test]
     fn parameters_are_sorted_and_unique() {
         assert!(PARAMETERS.is_sorted_by(|a, b| a.name < b.name));
-    }
-
-    #[test]
-    fn the_log_follows_its_level() {
-        let parameters = Parameters::default();
-        assert!(write_log_level(&parameters, ValueRef::Int32(1)).is_err(), "nobody follows");
-        let heard = Arc::new(AtomicI32::new(-1));
-        let ear = Arc::clone(&heard);
-        parameters.follow_log_level(0, Box::new(move |level| ear.store(level, Ordering::Relaxed)));
-        write_log_level(&parameters, ValueRef::Double(2.0)).expect("a level");
-        assert_eq!(heard.load(Ordering::Relaxed), 2);
-        assert!(write_log_level(&parameters, ValueRef::Int32(6)).is_err());
     }
 }

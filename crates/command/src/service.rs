@@ -117,6 +117,8 @@ pub struct Service {
     pub log_lines: Arc<LogLines>,
     /// When the service began.
     pub started: Instant,
+    /// The same by the wall clock, in milliseconds since 1970.
+    pub started_at_ms: i64,
     /// Called by `shutdown`.
     pub shut_down: Box<dyn Fn() + Send + Sync>,
 }
@@ -136,6 +138,7 @@ impl Service {
             parameters: Parameters::default(),
             counters: Counters::default(),
             started: Instant::now(),
+            started_at_ms: world.now_ms(),
             catalog,
             world,
             facts,

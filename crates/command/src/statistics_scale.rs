@@ -1,13 +1,13 @@
 //! The `scale` of statistics: what sizes are divided by.
 
-use crate::invocation::Invocation;
+use crate::fields::Fields;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The command's `scale`, 1 where it is missing; fractions are cut off.
+/// The `scale`, 1 where it is missing; fractions are cut off.
 /// # Errors
 /// Location51024 below 1.
-pub(crate) fn scale(invocation: &Invocation<'_>) -> Result<u64> {
-    let scale = invocation.integer("scale")?.unwrap_or(1);
+pub(crate) fn scale(fields: &Fields<'_>) -> Result<u64> {
+    let scale = fields.integer("scale")?.unwrap_or(1);
     match u64::try_from(scale) {
         Ok(scale) if scale >= 1 => Ok(scale),
         _ => Err(Failure::new(

@@ -2,8 +2,11 @@
 
 use crate::key;
 use crate::key_value::KeyValue;
+use crate::memtable::Keep;
 use crate::row_cache::RowCache;
+use crate::state::State;
 use crate::view::LsmView;
+use arc_swap::ArcSwap;
 use bunko_store::{
     Effect, Effects, Engine, KeyspaceId, LogHandle, Lsn, Presence, ReadPoint, Result, StorageError, View,
 };
@@ -17,9 +20,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The engine's name in `serverStatus` and the manifest.
 pub const NAME: &str = "lsm";
-
-/// Longest key that the tree takes, in bytes.
-const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Most compactions in a row: each moves one level on, seven is the tree's depth.
 const COMPACTION_ROUNDS_MAX: usize = 7;
@@ -43,7 +43,8 @@ pub struct LsmEngine {
     tree: AnyTree,
     path: PathBuf,
     log: LogHandle,
-    /// Size of the active memtable; kept here because the tree's own figure is behind a lock.
+    state: Arc<ArcSwap<State>>,
+    /// Size of the active memtable.
     unflushed_bytes: AtomicU64,
     dropped: Mutex<Dropped>,
     rows: Arc<RowCache>,
@@ -74,6 +75,7 @@ impl LsmEngine {
             .open()
             .map_err(|error| tree_error(&path, error))?;
         Ok(Arc::new(Self {
+            state: Arc::new(ArcSwap::from_pointee(State::new(&tree))),
             tree,
             path,
             log,
@@ -86,12 +88,6 @@ impl LsmEngine {
 }
 
 impl LsmEngine {
-    /// Sizes as the tree reports them.
-    fn put_key(&self, lsn: Lsn, keyspace: KeyspaceId, key: &[u8], value: KeyValue) -> (u64, u64) {
-        debug_assert!(key.len() + key::KEYSPACE_BYTES <= KEY_BYTES_MAX);
-        value.encode(|value| self.tree.insert(key::of_index(keyspace, key), value, lsn.0))
-    }
-
     /// The tree forgets versions below the threshold that have a successor, however new that is. So only when no open
     /// view is older than all that the tables hold may anything be forgotten at all.
     fn forgettable(&self, oldest_view: Lsn) -> SeqNo {
@@ -114,50 +110,50 @@ impl Engine for LsmEngine {
     }
 
     fn apply(&self, lsn: Lsn, effects: Effects<'_>) -> Result<()> {
-        let mut memtable_bytes = 0;
+        let state = self.state.load();
+        let memtable = &state.active;
+        let mut bytes = 0;
         for effect in effects {
-            let (_, size) = match effect {
+            bytes = match effect {
                 Effect::PutRecord { keyspace, record, location, .. } => {
-                    self.tree.insert(key::of_record(keyspace, record).as_slice(), location.encode().as_slice(), lsn.0)
+                    memtable.put(keyspace, &record.0.to_be_bytes(), lsn.0, Some(&location.encode()))
                 }
                 Effect::DeleteRecord { keyspace, record, .. } => {
-                    self.tree.remove(key::of_record(keyspace, record).as_slice(), lsn.0)
+                    memtable.put(keyspace, &record.0.to_be_bytes(), lsn.0, None)
                 }
-                Effect::PutKey { keyspace, key, record } => {
-                    self.put_key(lsn, keyspace, key, KeyValue { record, location: None })
-                }
+                Effect::PutKey { keyspace, key, record } => KeyValue { record, location: None }
+                    .encode(|value| memtable.put(keyspace, key, lsn.0, Some(value))),
                 Effect::PutPrimaryKey { keyspace, key, record, location, presence } => {
-                    let sizes = self.put_key(lsn, keyspace, key, KeyValue { record, location: Some(location) });
+                    let value = KeyValue { record, location: Some(location) };
+                    let bytes = value.encode(|value| memtable.put(keyspace, key, lsn.0, Some(value)));
                     // What was not there is not remembered.
                     if presence == Presence::Moved {
                         self.rows.forget(keyspace, key);
                     }
-                    sizes
+                    bytes
                 }
                 Effect::DeleteKey { keyspace, key } => {
-                    let sizes = self.tree.remove(key::of_index(keyspace, key), lsn.0);
+                    let bytes = memtable.put(keyspace, key, lsn.0, None);
                     self.rows.forget(keyspace, key);
-                    sizes
+                    bytes
                 }
                 Effect::DropKeyspace { keyspace } => {
                     self.dropped.lock().since_mark.push(keyspace);
-                    (0, 0)
+                    bytes
                 }
             };
-            memtable_bytes = size.max(memtable_bytes);
         }
-        self.unflushed_bytes.store(memtable_bytes, Ordering::Relaxed);
+        self.unflushed_bytes.store(bytes, Ordering::Relaxed);
         Ok(())
     }
 
     fn view(&self, point: ReadPoint) -> Box<dyn View> {
-        Box::new(LsmView::new(self.tree.clone(), Arc::clone(&self.log), Arc::clone(&self.rows), point))
+        Box::new(LsmView::new(self.tree.clone(), Arc::clone(&self.state), Arc::clone(&self.log), Arc::clone(&self.rows), point))
     }
 
     fn begin_checkpoint(&self, watermark: Lsn) -> Result<()> {
         self.marked.store(watermark.0, Ordering::Relaxed);
-        self.tree.rotate_memtable();
-        self.unflushed_bytes.store(0, Ordering::Relaxed);
+        self.state.rcu(|state| state.sealed());
         let mut dropped = self.dropped.lock();
         let marked = std::mem::take(&mut dropped.since_mark);
         dropped.before_mark.extend(marked);
@@ -166,15 +162,21 @@ impl Engine for LsmEngine {
 
     fn finish_checkpoint(&self, oldest_view: Lsn) -> Result<()> {
         let io = |error| tree_error(&self.path, error);
-        {
-            let lock = self.tree.get_flush_lock();
-            self.tree.flush(&lock, self.forgettable(oldest_view)).map_err(io)?;
+        let threshold = self.forgettable(oldest_view);
+        let keep = if threshold == 0 { Keep::AllVersions } else { Keep::Newest };
+        // More than one where an earlier flush failed; the oldest first, as each hides what was flushed before it.
+        for memtable in self.state.load_full().sealed.iter().rev() {
+            if let Some((tables, blobs)) = self.tree.flush_to_tables(memtable.in_order(keep).map(Ok)).map_err(io)? {
+                self.tree.register_tables(&tables, blobs.as_deref(), None, &[], threshold).map_err(io)?;
+            }
+            self.state.rcu(|state| state.flushed(memtable, &self.tree));
         }
         // Tables that hold other keyspaces too are left to compaction.
         let dropped = std::mem::take(&mut self.dropped.lock().before_mark);
         for keyspace in dropped {
             self.tree.drop_range(key::whole(keyspace)).map_err(io)?;
         }
+        self.state.rcu(|state| state.compacted(&self.tree));
         Ok(())
     }
 
@@ -185,6 +187,8 @@ impl Engine for LsmEngine {
             self.tree
                 .compact(Arc::new(Leveled::default()), threshold)
                 .map_err(|error| tree_error(&self.path, error))?;
+            // Even a round that merged no run of the first level may have moved tables.
+            self.state.rcu(|state| state.compacted(&self.tree));
             if self.tree.l0_run_count() >= before {
                 break;
             }

@@ -5,13 +5,16 @@
 //! compressed extents and space reclaim will take a sealed segment's live documents from here.
 //!
 //! **Invariant:** the tree is flushed only inside a checkpoint, after the log has been synced past all it holds.
+//! **Invariant:** neither a write nor a point read takes a lock of the tree, which it holds while it waits for the disk.
 #![forbid(unsafe_code)]
 
 mod cursor;
 mod engine;
 mod key;
 mod key_value;
+mod memtable;
 mod row_cache;
+mod state;
 mod view;
 
 pub use engine::{LsmEngine, LsmOptions, NAME};

@@ -1,63 +1,92 @@
 //! Point reads.
 
-use crate::cursor::{LsmKeyCursor, LsmRecordCursor};
-use crate::engine::tree_error;
-use crate::key;
+use crate::cursor::{LsmKeyCursor, LsmRecordCursor, Walk};
+use crate::key::{self, Range};
 use crate::key_value::KeyValue;
 use crate::row_cache::{Row, RowCache};
+use crate::state::State;
+use arc_swap::ArcSwap;
 use bunko_store::{
     Direction, KeyCursor, KeyRange, KeyspaceId, Location, Log, LogHandle, ReadPoint, RecordCursor, RecordId,
     RecordRange, Result, StorageError, View,
 };
-use lsm_tree::{AbstractTree, AnyTree, SeqNo};
-use std::path::Path;
+use lsm_tree::{AbstractTree, AnyTree, SeqNo, UserValue};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Larger than any LSN: sequence numbers have 63 bits.
 const LATEST: SeqNo = 0x7fff_ffff_ffff_ffff;
 
-/// The trees as of one LSN.
+/// What the engine holds, as of one LSN.
 pub(crate) struct LsmView {
     tree: AnyTree,
     log: LogHandle,
-    /// Only for views of the latest state.
-    rows: Option<Arc<RowCache>>,
-    before: SeqNo,
+    at: At,
+}
+
+enum At {
+    /// That state holds all that is below the LSN, whatever comes after it.
+    Snapshot { state: Arc<State>, before: SeqNo },
+    /// Looked at afresh by every read: a row must not be remembered from a state older than its ticket.
+    Latest { state: Arc<ArcSwap<State>>, rows: Arc<RowCache> },
 }
 
 impl LsmView {
-    pub fn new(tree: AnyTree, log: LogHandle, rows: Arc<RowCache>, point: ReadPoint) -> Self {
-        let (before, rows) = match point {
-            ReadPoint::Before(lsn) => (lsn.0, None),
-            ReadPoint::Latest => (LATEST, Some(rows)),
+    pub fn new(
+        tree: AnyTree,
+        state: Arc<ArcSwap<State>>,
+        log: LogHandle,
+        rows: Arc<RowCache>,
+        point: ReadPoint,
+    ) -> Self {
+        let at = match point {
+            ReadPoint::Before(lsn) => At::Snapshot { state: state.load_full(), before: lsn.0 },
+            ReadPoint::Latest => At::Latest { state, rows },
         };
-        Self { tree, log, rows, before }
+        Self { tree, log, at }
+    }
+
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<UserValue>> {
+        match &self.at {
+            At::Snapshot { state, before } => state.get(keyspace, key, *before),
+            At::Latest { state, .. } => state.load().get(keyspace, key, LATEST),
+        }
     }
 
     fn location(&self, keyspace: KeyspaceId, record: RecordId) -> Result<Option<Location>> {
-        let found = self
-            .tree
-            .get(key::of_record(keyspace, record), self.before)
-            .map_err(|error| tree_error(Path::new("trees"), error))?;
+        let found = self.get(keyspace, &record.0.to_be_bytes())?;
         found.map(|value| Location::decode(&value).ok_or_else(|| malformed("location"))).transpose()
     }
 
     fn index_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<KeyValue>> {
-        let found = key::with_index_key(keyspace, key, |key| self.tree.get(key, self.before))
-            .map_err(|error| tree_error(Path::new("trees"), error))?;
-        found.map(|value| key_value(&value)).transpose()
+        self.get(keyspace, key)?.map(|value| key_value(&value)).transpose()
+    }
+
+    /// Walks the memtables and the tables together.
+    fn walk(&self, keyspace: KeyspaceId, range: Range, direction: Direction) -> Walk {
+        let (state, before) = match &self.at {
+            At::Snapshot { state, before } => (Arc::clone(state), *before),
+            At::Latest { state, .. } => (state.load_full(), LATEST),
+        };
+        let memtables = state
+            .memtables()
+            .map(|memtable| memtable.walk(keyspace, range.clone(), direction, before))
+            .collect();
+        Walk::new(memtables, self.tree.range(key::in_tree(keyspace, range), before, None), direction)
     }
 
     /// What a primary key leads to, remembered for the next time.
     fn row(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Row>> {
-        let ticket = match self.rows.as_ref().map(|rows| rows.get(keyspace, key)) {
-            Some(Ok(row)) => return Ok(Some(row)),
-            Some(Err(ticket)) => ticket,
-            None => None,
+        let remembered = match &self.at {
+            At::Snapshot { .. } => None,
+            At::Latest { rows, .. } => Some((rows, rows.get(keyspace, key))),
         };
+        if let Some((_, Ok(row))) = remembered {
+            return Ok(Some(row));
+        }
         let Some(value) = self.index_key(keyspace, key)? else { return Ok(None) };
         let location = value.location.ok_or_else(|| malformed("value of a primary key"))?;
-        if let (Some(rows), Some(ticket)) = (&self.rows, ticket) {
+        if let Some((rows, Err(Some(ticket)))) = remembered {
             rows.fill(&ticket, (value.record, location));
         }
         Ok(Some((value.record, location)))
@@ -105,12 +134,12 @@ impl View for LsmView {
     }
 
     fn records(&self, keyspace: KeyspaceId, range: RecordRange, direction: Direction) -> Box<dyn RecordCursor> {
-        let items = self.tree.range(key::record_range(keyspace, range), self.before, None);
-        Box::new(LsmRecordCursor::new(items, direction, Arc::clone(self.log())))
+        let bound = |bound: Bound<RecordId>| bound.map(|record| record.0.to_be_bytes().to_vec());
+        let walk = self.walk(keyspace, (bound(range.start), bound(range.end)), direction);
+        Box::new(LsmRecordCursor::new(walk, Arc::clone(self.log())))
     }
 
     fn keys(&self, keyspace: KeyspaceId, range: KeyRange, direction: Direction) -> Box<dyn KeyCursor> {
-        let items = self.tree.range(key::key_range(keyspace, range), self.before, None);
-        Box::new(LsmKeyCursor::new(items, direction))
+        Box::new(LsmKeyCursor::new(self.walk(keyspace, (range.start, range.end), direction)))
     }
 }

@@ -55,15 +55,16 @@ fn records(store: &Store, direction: Direction) -> Vec<u64> {
 
 /// Ends without a checkpoint, as a kill would: the files are copied while the store still has them open.
 fn crash_copy(from: &Path) -> tempfile::TempDir {
-    let copy = tempfile::tempdir().expect("temporary directory");
-    let status = std::process::Command::new("cp")
-        .args(["-a", "--sparse=always"])
-        .arg(from.join("."))
-        .arg(copy.path())
-        .status()
-        .expect("cp runs");
-    assert!(status.success());
-    copy
+    // The next segment may be renamed under the copier's hands: then it tries again.
+    for _ in 0..5 {
+        let copy = tempfile::tempdir().expect("temporary directory");
+        let mut command = std::process::Command::new("cp");
+        command.args(["-a", "--sparse=always"]).arg(from.join(".")).arg(copy.path());
+        if command.status().expect("cp runs").success() {
+            return copy;
+        }
+    }
+    panic!("the data directory cannot be copied");
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Comparison {
 /// A parsed filter, or a part of one.
 ///
 /// **Invariant:** trees are in normal form: `And` holds no `And`, `Or` no `Or`, neither holds exactly one child, no
-/// `Not` holds a `Not`; children stand in [`Expression::rank`]'s order, as explain shows them. The empty `And` is
+/// `Not` holds a `Not`; children stand in `rank`'s order, as explain shows them. The empty `And` is
 /// the empty filter. `$ne` is `Not(Compare Eq)`, `$nin` is `Not(In)`, `{$exists: false}` is `Not(Exists)`, `$all` is
 /// an `And`.
 ///

@@ -3,6 +3,15 @@ const assert = require("node:assert/strict");
 
 const plain = (value) => EJSON.stringify(value, { relaxed: true });
 const same = (found, expected) => assert.equal(plain(found), plain(expected));
+// Not assert.throws: mongosh makes asynchronous functions of its calls, and waits for them only in functions of its own.
+function refusal(act) {
+  try {
+    act();
+  } catch (error) {
+    return error.message;
+  }
+  return "nothing was refused";
+}
 const things = db.getSiblingDB("clients_mongosh").things;
 things.drop();
 
@@ -23,7 +32,7 @@ same(things.deleteOne({ _id: 3 }).deletedCount, 1);
 same(things.countDocuments(), 2);
 same(things.distinct("name").sort(), ["ann", "bob"]);
 same(things.aggregate([{ $group: { _id: null, total: { $sum: "$n" } } }]).toArray(), [{ _id: null, total: 31 }]);
-assert.throws(() => things.insertOne({ _id: 1 }), /E11000 duplicate key error collection: clients_mongosh\.things index: _id_ dup key: \{ _id: 1 \}/);
+assert.match(refusal(() => things.insertOne({ _id: 1 })), /E11000 duplicate key error collection: clients_mongosh\.things index: _id_ dup key: \{ _id: 1 \}/);
 
 // Indexes.
 same(things.createIndex({ name: 1 }), "name_1");

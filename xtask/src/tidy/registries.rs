@@ -1,4 +1,4 @@
-//! One operator, stage or command is one file, one line in a table and at least one script.
+//! One operator, stage or command is one file, one line in a table, at least one script and a word in the handbook.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,11 @@ const REGISTRIES: &[(&str, &str)] = &[
     ("crates/expression", "src/accumulators"),
     ("crates/aggregate", "src/stages"),
     ("crates/command", "src/commands"),
+    ("crates/command", "src/source_stages"),
 ];
+
+/// Where users read what exists.
+const HANDBOOK: &str = "docs/compatibility.md";
 
 /// What is compared, as text.
 struct Registry<'a> {
@@ -26,6 +30,7 @@ struct Registry<'a> {
     modules: &'a [Module],
     /// The names and texts of the crate's scripts, all in one.
     scripts: &'a str,
+    handbook: &'a str,
 }
 
 /// One file of a registry's folder.
@@ -35,6 +40,7 @@ struct Module {
 }
 
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
+    let handbook = fs::read_to_string(root.join(HANDBOOK)).map_err(|error| format!("{HANDBOOK}: {error}"))?;
     for &(crate_folder, below) in REGISTRIES {
         let folder = format!("{crate_folder}/{below}");
         let modules = modules(root, &folder)?;
@@ -48,7 +54,8 @@ pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
             continue;
         };
         let scripts = scripts(root, crate_folder)?;
-        compare(&Registry { crate_folder, folder, table: &table, modules: &modules, scripts: &scripts }, findings);
+        let (table, modules, scripts, handbook) = (&*table, &*modules, &*scripts, &*handbook);
+        compare(&Registry { crate_folder, folder, table, modules, scripts, handbook }, findings);
     }
     Ok(())
 }
@@ -97,10 +104,15 @@ fn compare(registry: &Registry<'_>, findings: &mut Findings) {
             continue;
         };
         types.insert(found.of_type);
-        match found.first_string {
-            Some(name) if is_named(registry.scripts, name) => {}
-            Some(name) => findings.fail(format!("no script in {}/tests names {name}", registry.crate_folder)),
-            None => findings.fail(format!("{folder}/{module}.rs: {constant} has no name")),
+        let Some(name) = found.first_string else {
+            findings.fail(format!("{folder}/{module}.rs: {constant} has no name"));
+            continue;
+        };
+        if !is_named(registry.scripts, name) {
+            findings.fail(format!("no script in {}/tests names {name}", registry.crate_folder));
+        }
+        if !is_named(registry.handbook, name) {
+            findings.fail(format!("{HANDBOOK} does not name {name}"));
         }
     }
     for module in registry.modules {
@@ -176,10 +188,20 @@ const OPERATORS: &[Operator] = &[
 ];";
 
     fn findings(table: &str, modules: &[(&str, &str)], scripts: &str) -> Vec<String> {
+        findings_with(table, modules, scripts, HANDBOOK_TEXT)
+    }
+
+    fn findings_with(table: &str, modules: &[(&str, &str)], scripts: &str, handbook: &str) -> Vec<String> {
         let modules: Vec<Module> =
             modules.iter().map(|&(name, text)| Module { name: name.to_owned(), text: text.to_owned() }).collect();
-        let registry =
-            Registry { crate_folder: "crates/x", folder: "folder".to_owned(), table, modules: &modules, scripts };
+        let registry = Registry {
+            crate_folder: "crates/x",
+            folder: "folder".to_owned(),
+            table,
+            modules: &modules,
+            scripts,
+            handbook,
+        };
         let mut findings = Findings::default();
         compare(&registry, &mut findings);
         findings.failures
@@ -192,6 +214,8 @@ const OPERATORS: &[Operator] = &[
         "pub const SIN: super::Operator = operator(\"$sin\");\npub const SINH: Operator =\n    operator(\"$sinh\");",
     );
     const SCRIPTS: &str = "eval\n{$abs: -1}\n----\n1\n\neval\n{$sin: 0}\n----\n0\n\n{$sinh: 0}";
+
+    const HANDBOOK_TEXT: &str = "`$abs`, `$sin`, `$sinh`";
 
     #[test]
     fn a_complete_registry_passes() {
@@ -214,6 +238,10 @@ const OPERATORS: &[Operator] = &[
             ["no script in crates/x/tests names $sin"]
         );
         assert_eq!(findings("mod abs;", &[ABS], SCRIPTS), ["folder: the table lists nothing"]);
+        assert_eq!(
+            findings_with(TABLE, &[ABS, ROUND, SINES], SCRIPTS, "`$abs`, `$sinh`"),
+            ["docs/compatibility.md does not name $sin"]
+        );
     }
 
     #[test]

@@ -6,8 +6,9 @@ use crate::cursor_store::CursorSource;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::source_stages::{SourcedPipeline, Subject};
 use bunko_aggregate::{DocumentStream, Documents, Environment, Flow, Pipeline, PlannerPart};
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_query::{Execution, FindQuery, Hint, QueryScope, plan};
@@ -30,32 +31,42 @@ pub(crate) struct Aggregation {
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    if !matches!(invocation.argument(), ValueRef::String(_)) {
-        return run_without_collection(invocation);
-    }
-    let namespace = invocation.namespace()?;
+    let sourced = invocation.array("pipeline")?.map(SourcedPipeline::take_off).transpose()?.flatten();
+    let namespace = namespace(invocation, sourced.as_ref())?;
     if invocation.boolean("explain", false)? {
         return Err(invocation.unsupported("explain: use the explain command").into());
     }
-    let aggregation = parse(invocation, invocation.service.world.now_ms())?;
     let batch_size = batch_size(invocation)?;
-    let (source, is_long) = open(invocation, &namespace, aggregation)?;
+    let (source, is_long) = match sourced {
+        Some(sourced) => (open_sourced(invocation, &namespace, &sourced)?, false),
+        None => {
+            let aggregation = parse(invocation, invocation.service.world.now_ms())?;
+            open(invocation, &namespace, aggregation)?
+        }
+    };
     let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
     Ok(write_first_batch(invocation, reply, namespace, source, &batch)?)
 }
 
-/// `{aggregate: 1}` reads no collection; its source stages are not built.
-fn run_without_collection(invocation: &Invocation<'_>) -> Result<(), Halt> {
-    let first = invocation.array("pipeline")?.and_then(|pipeline| pipeline.get(0)?.as_document()?.first());
-    let stage = first.map_or("", |element| element.name);
-    Err(Failure::new(
-        ErrorCode::INVALID_NAMESPACE,
-        format!(
-            "{{aggregate: 1}} is not valid for '{stage}'; a collection is required, or a stage that needs none, and no \
-             such stage is supported"
-        ),
-    )
-    .into())
+/// The collection that is named, or for `{aggregate: 1}` the name that its cursors have.
+fn namespace(invocation: &mut Invocation<'_>, sourced: Option<&SourcedPipeline<'_>>) -> Result<Namespace, Failure> {
+    let argument = invocation.argument();
+    if argument.as_str().is_some() {
+        return invocation.namespace();
+    }
+    if number::as_i64_exact(argument) != Some(1) {
+        let message = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
+        return Err(Failure::failed_to_parse(message));
+    }
+    if sourced.is_some_and(|sourced| sourced.stage.subject == Subject::Server) {
+        return Namespace::of_cursor(invocation.request.database, "$cmd.aggregate");
+    }
+    let first = invocation.array("pipeline")?.and_then(|pipeline| pipeline.iter().next()?.as_document()?.first());
+    let message = match first {
+        None => "{aggregate: 1} is not valid for an empty pipeline.".to_owned(),
+        Some(stage) => format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name),
+    };
+    Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message))
 }
 
 fn batch_size(invocation: &Invocation<'_>) -> Result<u64, Failure> {
@@ -80,17 +91,16 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<u64, Failure> {
 /// # Errors
 /// MongoDB's codes for malformed fields, stages and expressions.
 pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<Aggregation, Failure> {
-    refuse_collation(fields)?;
-    if fields.document("let")?.is_some_and(|variables| !variables.is_empty()) {
-        return Err(fields.unsupported("let"));
-    }
-    for name in ["allowDiskUse", "bypassDocumentValidation"] {
-        fields.boolean(name, false)?;
-    }
+    check_options(fields)?;
     let stages = fields.array("pipeline")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field")
     })?;
-    let scope = Arc::new(QueryScope { now_ms, ..QueryScope::default() });
+    if let Some(sourced) = SourcedPipeline::take_off(stages)? {
+        // Only `explain` comes here with one.
+        let message = format!("explain of {} is not supported", sourced.stage.name);
+        return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
+    }
+    let scope = scope(now_ms);
     let environment = Environment::new(Arc::clone(&scope));
     let (part, pipeline) = Pipeline::parse(stages, environment)?.split_for_planner();
     let mut query = planner_query(part, scope)?;
@@ -98,6 +108,21 @@ pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<Aggregation, Fai
         query.hint = Hint::parse(hint)?;
     }
     Ok(Aggregation { query, pipeline })
+}
+
+fn check_options(fields: &Fields<'_>) -> Result<(), Failure> {
+    refuse_collation(fields)?;
+    if fields.document("let")?.is_some_and(|variables| !variables.is_empty()) {
+        return Err(fields.unsupported("let"));
+    }
+    for name in ["allowDiskUse", "bypassDocumentValidation"] {
+        fields.boolean(name, false)?;
+    }
+    Ok(())
+}
+
+fn scope(now_ms: i64) -> Arc<QueryScope> {
+    Arc::new(QueryScope { now_ms, ..QueryScope::default() })
 }
 
 fn planner_query(part: PlannerPart, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
@@ -133,6 +158,20 @@ fn open(
     }
     let stream = pipeline.open(Box::new(Planned(execution)));
     Ok((Box::new(Aggregated { stream, current: None }), is_long))
+}
+
+/// Puts the other stages on top of a source stage. A hint has nothing to choose from, and is ignored as in MongoDB.
+fn open_sourced(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    sourced: &SourcedPipeline<'_>,
+) -> Result<Box<dyn CursorSource>, Failure> {
+    check_options(invocation)?;
+    let environment = Environment::new(scope(invocation.service.world.now_ms()));
+    let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
+    let documents = sourced.documents(invocation, namespace)?;
+    let stream = pipeline.open(Box::new(Documents::new(documents)));
+    Ok(Box::new(Aggregated { stream, current: None }))
 }
 
 /// A plan's documents, lent to the stages above where they only look.

@@ -10,7 +10,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "validate",
     aliases: &[],
-    fields: &["full", "repair", "metadata", "background", "checkBSONConformance"],
+    fields: &["full", "scandata", "repair", "metadata", "background", "checkBSONConformance"],
     databases: Databases::Any,
     run,
 };
@@ -33,6 +33,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 /// `background`, `metadata` and `checkBSONConformance` ask for no more than that, but may not be combined at will.
 fn check_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
     let is_full = invocation.boolean("full", false)?;
+    // What `full` was called once; drivers still send it.
+    invocation.boolean("scandata", false)?;
     let is_background = invocation.boolean("background", false)?;
     let is_repair = invocation.boolean("repair", false)?;
     let is_metadata = invocation.boolean("metadata", false)?;

@@ -1,0 +1,73 @@
+//! What is running, in the words of `currentOp` and `$currentOp`.
+
+use crate::operations::Observed;
+use crate::service::Service;
+use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, datetime};
+
+/// The operation of a connection, or the connection where it is idle.
+pub(crate) fn describe(service: &Service, observed: &Observed) -> DocumentBuf {
+    let mut described = DocumentBuf::new()
+        .with("type", "op")
+        .with("host", &service.facts.host)
+        .with("desc", &format!("conn{}", observed.connection))
+        .with("connectionId", observed.connection)
+        .with("client", &observed.client.to_string());
+    if let Some(metadata) = &observed.metadata {
+        let application = metadata.as_ref().get("application").and_then(ValueRef::as_document);
+        if let Some(name) = application.and_then(|application| application.get("name")) {
+            described.append("appName", name);
+        }
+        described.append("clientMetadata", metadata);
+    }
+    described
+        .append("active", observed.opid != 0)
+        .append("currentOpTime", &datetime::format_iso8601_ms(service.world.now_ms()).replace('Z', "+00:00"));
+    if observed.opid != 0 {
+        describe_operation(&mut described, observed);
+    }
+    described
+}
+
+fn describe_operation(described: &mut DocumentBuf, observed: &Observed) {
+    described.append("opid", observed.opid as i32);
+    if let Some(session) = &observed.session {
+        let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: session };
+        described.append("lsid", &DocumentBuf::new().with("id", id));
+    }
+    if observed.is_killed {
+        described.append("killPending", true);
+    }
+    let mut command = observed.command.clone();
+    if command.as_ref().get("$db").is_none() {
+        command.append("$db", &observed.database);
+    }
+    described
+        .append("secs_running", observed.running_for.as_secs() as i64)
+        .append("microsecs_running", observed.running_for.as_micros() as i64)
+        .append("op", operation_name(observed.command_name))
+        .append("ns", &namespace(observed))
+        .append("redacted", false)
+        .append("command", &command);
+}
+
+/// The names that operations had as opcodes of the old protocol.
+fn operation_name(command: &str) -> &'static str {
+    match command {
+        "find" => "query",
+        "getMore" => "getmore",
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "remove",
+        _ => "command",
+    }
+}
+
+fn namespace(observed: &Observed) -> String {
+    let command = observed.command.as_ref();
+    let collection = match observed.command_name {
+        "getMore" => command.get("collection"),
+        _ => command.first().map(|element| element.value),
+    };
+    let collection = collection.and_then(ValueRef::as_str).unwrap_or("$cmd");
+    format!("{}.{collection}", observed.database)
+}

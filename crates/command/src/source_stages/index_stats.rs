@@ -1,0 +1,37 @@
+//! `$indexStats`: how often each index was used since the server began.
+
+use super::{SourceStage, Subject};
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::{IndexState, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const STAGE: SourceStage = SourceStage { name: "$indexStats", subject: Subject::Collection, documents };
+
+fn documents(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    specification: ValueRef<'_>,
+) -> Result<Vec<DocumentBuf>> {
+    if !specification.as_document().is_some_and(DocumentRef::is_empty) {
+        let message = "The $indexStats stage specification must be an empty object";
+        return Err(Failure::new(ErrorCode(28803), message));
+    }
+    let Some(collection) = invocation.collection(namespace) else { return Ok(Vec::new()) };
+    let service = invocation.service;
+    let since = ValueRef::DateTime(service.started_at_ms);
+    let describe = |index: &bunko_catalog::Index| {
+        let accesses = DocumentBuf::new().with("ops", index.uses() as i64).with("since", since);
+        let mut described = DocumentBuf::new()
+            .with("name", &index.name)
+            .with("key", index.key_pattern())
+            .with("accesses", &accesses)
+            .with("host", &service.facts.host)
+            .with("spec", &index.spec);
+        if index.state() == IndexState::Building {
+            described.append("building", true);
+        }
+        described
+    };
+    Ok(collection.indexes().iter().map(|index| describe(index)).collect())
+}

@@ -1,0 +1,77 @@
+//! Where the newest state is: two memtables and the tables. Replaced as a whole, so readers take no lock.
+
+use crate::engine::tree_error;
+use crate::key;
+use crate::memtable::Memtable;
+use bunko_store::{KeyspaceId, Result};
+use lsm_tree::table::filter::standard_bloom;
+use lsm_tree::{AbstractTree, AnyTree, SeqNo, UserValue};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Looks a key of the tree up in one version of its tables.
+type Tables = Arc<dyn Fn(&[u8], SeqNo) -> lsm_tree::Result<Option<UserValue>> + Send + Sync>;
+
+/// One arrangement of what the engine holds; what comes first hides what comes later.
+#[derive(Clone)]
+pub(crate) struct State {
+    pub active: Arc<Memtable>,
+    /// Being flushed, newest first.
+    pub sealed: Vec<Arc<Memtable>>,
+    tables: Tables,
+}
+
+impl State {
+    pub fn new(tree: &AnyTree) -> Self {
+        Self { active: Arc::default(), sealed: Vec::new(), tables: tables_of(tree) }
+    }
+
+    /// A new memtable is written to from now on.
+    pub fn sealed(&self) -> Self {
+        let sealed = std::iter::once(&self.active).chain(&self.sealed).cloned().collect();
+        Self { active: Arc::default(), sealed, tables: Arc::clone(&self.tables) }
+    }
+
+    /// That memtable stands in the tables now.
+    pub fn flushed(&self, memtable: &Arc<Memtable>, tree: &AnyTree) -> Self {
+        let sealed = self.sealed.iter().filter(|sealed| !Arc::ptr_eq(sealed, memtable)).cloned().collect();
+        Self { active: Arc::clone(&self.active), sealed, tables: tables_of(tree) }
+    }
+
+    /// The tables were rewritten.
+    pub fn compacted(&self, tree: &AnyTree) -> Self {
+        Self { tables: tables_of(tree), ..self.clone() }
+    }
+
+    /// The memtables, newest first.
+    pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.sealed)
+    }
+
+    /// The newest value below `before`.
+    pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Result<Option<UserValue>> {
+        for memtable in self.memtables() {
+            if let Some(found) = memtable.get(keyspace, key, before) {
+                return Ok(found);
+            }
+        }
+        key::with_key(keyspace, key, |key| (self.tables)(key, before))
+            .map_err(|error| tree_error(Path::new("trees"), error))
+    }
+}
+
+/// The tables as they are now. A reader that went through the tree instead would wait for the fsyncs of whoever
+/// changes it.
+fn tables_of(tree: &AnyTree) -> Tables {
+    let version = tree.current_version();
+    Arc::new(move |key, before| {
+        let hash = standard_bloom::Builder::get_hash(key);
+        let candidates = version.iter_levels().flat_map(|level| level.iter()).filter_map(|run| run.get_for_key(key));
+        for table in candidates {
+            if let Some(entry) = table.get(key, before, hash)? {
+                return Ok((!entry.is_tombstone()).then_some(entry.value));
+            }
+        }
+        Ok(None)
+    })
+}
