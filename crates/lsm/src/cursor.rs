@@ -83,7 +83,8 @@ impl Walk {
             Direction::Backward => self.tables.next_back(),
         };
         let item = item.map(|item| item.into_inner().map_err(|error| tree_error(Path::new("trees"), error)));
-        self.table_entry = item.transpose()?.map(|(key, value)| (UserKey::from(key.get(KEYSPACE_BYTES..).unwrap_or_default()), value));
+        self.table_entry =
+            item.transpose()?.map(|(key, value)| (UserKey::from(key.get(KEYSPACE_BYTES..).unwrap_or_default()), value));
         Ok(())
     }
 }
@@ -173,7 +174,8 @@ impl Window {
 impl RecordCursor for LsmRecordCursor {
     fn next(&mut self) -> Result<Option<(RecordId, Location, &[u8])>> {
         let Some((key, value)) = self.walk.next()? else { return Ok(None) };
-        let record = key.first_chunk().map(|id| RecordId(u64::from_be_bytes(*id))).ok_or_else(|| malformed("record key"))?;
+        let record =
+            key.first_chunk().map(|id| RecordId(u64::from_be_bytes(*id))).ok_or_else(|| malformed("record key"))?;
         let location = Location::decode(&value).ok_or_else(|| malformed("location"))?;
         Ok(Some((record, location, self.window.read(&self.log, location)?)))
     }

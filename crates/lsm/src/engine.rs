@@ -121,8 +121,9 @@ impl Engine for LsmEngine {
                 Effect::DeleteRecord { keyspace, record, .. } => {
                     memtable.put(keyspace, &record.0.to_be_bytes(), lsn.0, None)
                 }
-                Effect::PutKey { keyspace, key, record } => KeyValue { record, location: None }
-                    .encode(|value| memtable.put(keyspace, key, lsn.0, Some(value))),
+                Effect::PutKey { keyspace, key, record } => {
+                    KeyValue { record, location: None }.encode(|value| memtable.put(keyspace, key, lsn.0, Some(value)))
+                }
                 Effect::PutPrimaryKey { keyspace, key, record, location, presence } => {
                     let value = KeyValue { record, location: Some(location) };
                     let bytes = value.encode(|value| memtable.put(keyspace, key, lsn.0, Some(value)));
@@ -148,7 +149,13 @@ impl Engine for LsmEngine {
     }
 
     fn view(&self, point: ReadPoint) -> Box<dyn View> {
-        Box::new(LsmView::new(self.tree.clone(), Arc::clone(&self.state), Arc::clone(&self.log), Arc::clone(&self.rows), point))
+        Box::new(LsmView::new(
+            self.tree.clone(),
+            Arc::clone(&self.state),
+            Arc::clone(&self.log),
+            Arc::clone(&self.rows),
+            point,
+        ))
     }
 
     fn begin_checkpoint(&self, watermark: Lsn) -> Result<()> {

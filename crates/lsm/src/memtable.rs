@@ -53,9 +53,8 @@ impl Memtable {
 
     /// Puts a value, or a deletion; returns the memtable's size in bytes.
     pub fn put(&self, keyspace: KeyspaceId, key: &[u8], lsn: SeqNo, value: Option<&[u8]>) -> u64 {
-        let shelf = self
-            .shelf(keyspace)
-            .unwrap_or_else(|| Arc::clone(self.keyspaces.write().entry(keyspace).or_default()));
+        let shelf =
+            self.shelf(keyspace).unwrap_or_else(|| Arc::clone(self.keyspaces.write().entry(keyspace).or_default()));
         let version = Version { lsn, value: value.map(UserValue::from), older: None };
         {
             let mut shelf = shelf.write();
@@ -71,11 +70,14 @@ impl Memtable {
         self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    /// The newest value below `before`; `Some(None)` where it was deleted, `None` where nothing is known here.
-    pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Option<Option<UserValue>> {
+    /// What is known of a key below `before`; nothing where this memtable does not know it.
+    pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Option<Known> {
         let keyspaces = self.keyspaces.read();
         let shelf = keyspaces.get(&keyspace)?.read();
-        shelf.get(key)?.seen(before).map(|version| version.value.clone())
+        Some(match &shelf.get(key)?.seen(before)?.value {
+            Some(value) => Known::Value(value.clone()),
+            None => Known::Deleted,
+        })
     }
 
     /// Every entry in the tree's form and order; only the newest version of each where older ones may be forgotten.
@@ -107,6 +109,13 @@ impl Memtable {
     ) -> MemtableWalk {
         MemtableWalk { shelf: self.shelf(keyspace), range, direction, before, entries: VecDeque::new() }
     }
+}
+
+/// What a memtable knows of a key.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Known {
+    Value(UserValue),
+    Deleted,
 }
 
 /// Which versions a flush writes.
@@ -205,11 +214,12 @@ mod tests {
     #[test]
     fn reads_see_the_newest_version_below_theirs() {
         let memtable = memtable();
-        let get = |key: u8, before| memtable.get(KEYSPACE, &[key], before).map(|value| value.map(|v| v.to_vec()));
-        assert_eq!(get(5, 1000), Some(None));
-        assert_eq!(get(5, 500), Some(Some(vec![5])));
+        let get = |key: u8, before| memtable.get(KEYSPACE, &[key], before);
+        let value = |bytes: &[u8]| Some(Known::Value(UserValue::from(bytes)));
+        assert_eq!(get(5, 1000), Some(Known::Deleted));
+        assert_eq!(get(5, 500), value(&[5]));
         assert_eq!(get(5, 15), None);
-        assert_eq!(get(6, 1000), Some(Some(b"new".to_vec())));
+        assert_eq!(get(6, 1000), value(b"new"));
         assert_eq!(get(250, 1000), None);
         assert_eq!(memtable.get(KeyspaceId(9), &[5], 1000), None);
     }

@@ -2,7 +2,7 @@
 
 use crate::engine::tree_error;
 use crate::key;
-use crate::memtable::Memtable;
+use crate::memtable::{Known, Memtable};
 use bunko_store::{KeyspaceId, Result};
 use lsm_tree::table::filter::standard_bloom;
 use lsm_tree::{AbstractTree, AnyTree, SeqNo, UserValue};
@@ -51,8 +51,10 @@ impl State {
     /// The newest value below `before`.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Result<Option<UserValue>> {
         for memtable in self.memtables() {
-            if let Some(found) = memtable.get(keyspace, key, before) {
-                return Ok(found);
+            match memtable.get(keyspace, key, before) {
+                Some(Known::Value(value)) => return Ok(Some(value)),
+                Some(Known::Deleted) => return Ok(None),
+                None => {}
             }
         }
         key::with_key(keyspace, key, |key| (self.tables)(key, before))

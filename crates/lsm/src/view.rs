@@ -68,10 +68,8 @@ impl LsmView {
             At::Snapshot { state, before } => (Arc::clone(state), *before),
             At::Latest { state, .. } => (state.load_full(), LATEST),
         };
-        let memtables = state
-            .memtables()
-            .map(|memtable| memtable.walk(keyspace, range.clone(), direction, before))
-            .collect();
+        let memtables =
+            state.memtables().map(|memtable| memtable.walk(keyspace, range.clone(), direction, before)).collect();
         Walk::new(memtables, self.tree.range(key::in_tree(keyspace, range), before, None), direction)
     }
 

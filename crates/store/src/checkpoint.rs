@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// How far the background thread steps back when the cores are busy.
+const BACKGROUND_NICENESS: i32 = 10;
+
 /// When to checkpoint, and what the last one found.
 #[derive(Default)]
 pub(crate) struct Checkpointer {
@@ -46,6 +49,8 @@ impl Checkpointer {
         std::thread::Builder::new()
             .name("checkpoint".into())
             .spawn(move || {
+                // Clients wait for the other threads, nobody waits for this one; where it is refused nothing is lost.
+                let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BACKGROUND_NICENESS);
                 while requests.wait(interval) {
                     let Some(store) = weak.upgrade() else { return };
                     if let Err(error) = store.checkpoint().and_then(|()| store.maintain()) {

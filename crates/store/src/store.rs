@@ -16,6 +16,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How many times its limit the engine's unflushed memory may reach before writers are held back.
+const STALL_FACTOR: u64 = 4;
+/// How long each write is then held back.
+const STALL: Duration = Duration::from_millis(1);
+
 /// Opens the engine of a data directory. It gets the log to read documents from, before any record is replayed.
 pub type EngineFactory = Box<dyn FnOnce(&Path, LogHandle) -> Result<Arc<dyn Engine>>>;
 
@@ -134,8 +139,13 @@ impl Store {
         // Even a failed application must not hold up the watermark: the log has failed, readers go on.
         self.watermark.applied(appended.lsn);
         outcome.map_err(|error| self.log.fail(error))?;
-        if self.engine.unflushed_bytes() > self.options.unflushed_bytes_max {
+        let unflushed_bytes = self.engine.unflushed_bytes();
+        if unflushed_bytes > self.options.unflushed_bytes_max {
             self.checkpointer.ask();
+            if unflushed_bytes > STALL_FACTOR * self.options.unflushed_bytes_max {
+                // Memory is finite: writers that outrun the flush are slowed down to its pace.
+                std::thread::sleep(STALL);
+            }
         }
         Ok(appended.lsn)
     }
