@@ -2,7 +2,7 @@
 
 use crate::key;
 use crate::key_value::KeyValue;
-use crate::memtable::Keep;
+use crate::memtable::{Keep, Memtable};
 use crate::row_cache::RowCache;
 use crate::state::State;
 use crate::view::LsmView;
@@ -47,6 +47,8 @@ pub struct LsmEngine {
     /// Size of the active memtable.
     unflushed_bytes: AtomicU64,
     dropped: Mutex<Dropped>,
+    /// Flushed memtables that a reader may still hold. Freeing one takes tens of milliseconds: not on a reader's time.
+    flushed: Mutex<Vec<Arc<Memtable>>>,
     rows: Arc<RowCache>,
     /// All that the tables hold is below.
     marked: AtomicU64,
@@ -81,6 +83,7 @@ impl LsmEngine {
             log,
             unflushed_bytes: AtomicU64::new(0),
             dropped: Mutex::default(),
+            flushed: Mutex::default(),
             rows: Arc::new(RowCache::new()),
             marked: AtomicU64::new(0),
         }))
@@ -176,6 +179,7 @@ impl Engine for LsmEngine {
             if let Some((tables, blobs)) = self.tree.flush_to_tables(memtable.in_order(keep).map(Ok)).map_err(io)? {
                 self.tree.register_tables(&tables, blobs.as_deref(), None, &[], threshold).map_err(io)?;
             }
+            self.flushed.lock().push(Arc::clone(memtable));
             self.state.rcu(|state| state.flushed(memtable, &self.tree));
         }
         // Tables that hold other keyspaces too are left to compaction.
@@ -188,6 +192,7 @@ impl Engine for LsmEngine {
     }
 
     fn maintain(&self, oldest_view: Lsn) -> Result<()> {
+        self.flushed.lock().retain(|memtable| Arc::strong_count(memtable) > 1);
         let threshold = self.forgettable(oldest_view);
         for _ in 0..COMPACTION_ROUNDS_MAX {
             let before = self.tree.l0_run_count();
