@@ -90,11 +90,6 @@ impl Index {
         self.multikey() & (1 << position) != 0
     }
 
-    /// Whether some document has several keys, or may have.
-    pub fn is_multikey(&self) -> bool {
-        self.multikey() != 0
-    }
-
     pub(crate) fn multikey(&self) -> u64 {
         self.multikey.load(Ordering::Acquire)
     }

@@ -184,6 +184,9 @@ impl Engine for LsmEngine {
         }
         // Tables that hold other keyspaces too are left to compaction.
         let dropped = std::mem::take(&mut self.dropped.lock().before_mark);
+        if dropped.is_empty() {
+            return Ok(());
+        }
         for keyspace in dropped {
             self.tree.drop_range(key::whole(keyspace)).map_err(io)?;
         }

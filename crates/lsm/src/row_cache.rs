@@ -1,6 +1,7 @@
 //! What primary keys lead to, remembered from earlier reads.
 //!
-//! A point read costs a walk through memtable, filters and blocks; for what is read often this saves it. Only reads at the latest state look here: a snapshot's LSN says nothing about what is remembered.
+//! A point read costs a walk through memtable, filters and blocks; for what is read often this saves it. Only reads
+//! at the latest state look here: a snapshot's LSN says nothing about what is remembered.
 //!
 //! A reader fills a slot only where no write has touched it since the reader looked: otherwise a reader that was slow
 //! between its walk and its fill could put an old location back for good.
