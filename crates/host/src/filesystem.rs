@@ -1,0 +1,76 @@
+//! Which filesystem holds a path, and how much fits on it.
+
+use crate::mount_table::{self, Mount};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// A mounted filesystem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filesystem {
+    /// Its type as the kernel names it: `ext4`, `xfs`, `tmpfs`, `overlay`.
+    pub kind: String,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// Its device file, or whatever the kernel calls its source.
+    pub device: String,
+}
+
+/// The filesystem that holds a path; `None` where the path does not exist or the kernel does not say.
+pub fn filesystem_of(path: &Path) -> Option<Filesystem> {
+    holder(&mount_table::mounts(), &fs::canonicalize(path).ok()?)
+}
+
+/// Bytes that an ordinary user may still write on the filesystem that holds a path.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let statistics = rustix::fs::statvfs(path)?;
+    Ok(statistics.f_bavail * statistics.f_frsize)
+}
+
+/// The deepest mount point above the path, the last of several at the same place: later mounts hide earlier ones.
+// Device numbers are no better a key: subvolumes of btrfs have numbers that the mount table does not know.
+fn holder(mounts: &[Mount], path: &Path) -> Option<Filesystem> {
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
+    above.max_by_key(|mount| mount.point.components().count()).map(|mount| Filesystem {
+        kind: mount.kind.clone(),
+        mount_point: mount.point.clone(),
+        device: mount.source.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+        22 27 0:21 / /proc rw,relatime - proc proc rw\n\
+        27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
+        25 24 0:23 / /dev/shm rw,relatime - tmpfs tmpfs rw,size=24684084k\n\
+        30 25 0:27 / /dev/shm rw,relatime - tmpfs second rw,size=24684084k\n\
+        43 27 7:0 / /data/old rw,relatime - ext3 /dev/loop0 rw\n";
+
+    fn kind_and_device(path: &str) -> (String, String) {
+        let filesystem = holder(&mount_table::parse(TABLE), Path::new(path)).expect("the root holds all");
+        (filesystem.kind, filesystem.device)
+    }
+
+    #[test]
+    fn the_deepest_mount_point_holds_a_path() {
+        assert_eq!(kind_and_device("/data/old/journal"), ("ext3".into(), "/dev/loop0".into()));
+        assert_eq!(kind_and_device("/data/old"), ("ext3".into(), "/dev/loop0".into()));
+        assert_eq!(kind_and_device("/data/older"), ("ext4".into(), "/dev/vda".into()));
+        assert_eq!(kind_and_device("/"), ("ext4".into(), "/dev/vda".into()));
+    }
+
+    #[test]
+    fn a_later_mount_hides_an_earlier_one() {
+        assert_eq!(kind_and_device("/dev/shm/x"), ("tmpfs".into(), "second".into()));
+    }
+
+    #[test]
+    fn this_machine_has_filesystems() {
+        let proc = filesystem_of(Path::new("/proc/self")).expect("mounted");
+        assert_eq!((proc.kind.as_str(), proc.mount_point.as_path()), ("proc", Path::new("/proc")));
+        assert_eq!(filesystem_of(Path::new("/proc/none-such")), None);
+        assert!(free_bytes(&std::env::temp_dir()).expect("it exists") > 0);
+    }
+}

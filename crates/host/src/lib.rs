@@ -1,0 +1,31 @@
+//! What Linux tells of a machine: processes, filesystems, CPU quotas, how long file allocation takes.
+//!
+//! Readings are cheap and never fail loudly: what this process may not see, or what this kernel does not count, is
+//! `None`. Only what changes something on disk ([`allocation`], [`loop_filesystem`], [`forget_cached_pages`]) has
+//! errors.
+#![forbid(unsafe_code)]
+
+pub mod allocation;
+mod cpu_quota;
+mod disk_use;
+mod filesystem;
+mod listener;
+pub mod loop_filesystem;
+mod machine;
+mod machine_cpu;
+mod mount_table;
+mod page_cache;
+mod process;
+mod regular_files;
+mod run_delay;
+mod ticks;
+
+pub use cpu_quota::CpuQuota;
+pub use disk_use::directory_bytes;
+pub use filesystem::{Filesystem, filesystem_of, free_bytes};
+pub use listener::{listener, local_server};
+pub use machine::{Machine, machine};
+pub use machine_cpu::MachineCpu;
+pub use page_cache::forget_cached_pages;
+pub use process::{ProcessReading, ProcessUse};
+pub use run_delay::thread_run_delay;
