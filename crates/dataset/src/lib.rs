@@ -1,0 +1,28 @@
+//! Seeded documents and key distributions for benchmarks.
+//!
+//! A [`Dataset`] is an endless row of documents: a shape's fields ([`SHAPES`]), laid out once and then copied with only
+//! the parts filled in that differ. A [`KeyStream`] says which of them to touch next.
+//!
+//! **Invariant:** pure. The same seed gives the same bytes and the same keys on every machine and in every version.
+#![forbid(unsafe_code)]
+
+mod compressible;
+mod dataset;
+mod distributions;
+mod error;
+mod fnv;
+mod id;
+mod key_order;
+mod layout;
+mod random;
+mod shapes;
+mod text_form;
+mod verify;
+
+pub use compressible::Compressible;
+pub use dataset::{Dataset, DatasetOptions};
+pub use distributions::{Distribution, KeyStream};
+pub use error::DatasetError;
+pub use id::{Id, IdKind};
+pub use key_order::KeyOrder;
+pub use shapes::{SHAPES, Shape};
