@@ -1,0 +1,101 @@
+//! One figure of several repetitions.
+
+use crate::centre::{Centre, median};
+use crate::student;
+use serde::{Deserialize, Serialize};
+
+/// The median of repetitions and how far it can be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Median of the repetitions.
+    pub median: f64,
+    /// Where the true figure lies with a confidence of 95 %, lower end first; `None` with fewer than three repetitions.
+    /// The median is always within.
+    pub interval: Option<(f64, f64)>,
+    /// Repetitions.
+    pub samples: usize,
+}
+
+/// Below it an interval would say more about the formula than about the samples.
+pub const SAMPLES_MIN: usize = 3;
+/// Of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+impl Estimate {
+    /// `None` without samples, or where one is not finite.
+    ///
+    /// The interval is Student's (from seven samples on: of the trimmed mean) on the logarithms, because disturbances
+    /// multiply: a machine that is busy with something else makes every rate some percent lower, whatever its size; and
+    /// so the lower end never falls below 0. Samples that are not all positive have no logarithms; they are taken as
+    /// they are. An interval from order statistics alone, which needs no distribution, would need six samples.
+    pub fn of(samples: &[f64]) -> Option<Self> {
+        if samples.is_empty() || !samples.iter().all(|sample| sample.is_finite()) {
+            return None;
+        }
+        let median = median(samples);
+        let interval = (samples.len() >= SAMPLES_MIN).then(|| {
+            let (low, high) = if samples.iter().all(|&sample| sample > 0.0) {
+                let logarithms: Vec<f64> = samples.iter().map(|sample| sample.ln()).collect();
+                let (low, high) = interval(Centre::of(&logarithms));
+                (positive_exp(low), positive_exp(high))
+            } else {
+                interval(Centre::of(samples))
+            };
+            (low.min(median), high.max(median))
+        });
+        Some(Self { median, interval, samples: samples.len() })
+    }
+}
+
+/// Student's interval around the centre.
+pub fn interval(centre: Centre) -> (f64, f64) {
+    let half_width = student::critical_value(CONFIDENCE, centre.degrees_of_freedom) * centre.variance.sqrt();
+    (centre.mean - half_width, centre.mean + half_width)
+}
+
+/// `exp`, kept within what JSON can carry.
+pub fn positive_exp(logarithm: f64) -> f64 {
+    logarithm.exp().clamp(f64::MIN_POSITIVE, f64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_students() {
+        let estimate = Estimate::of(&[90.0, 100.0, 110.0]).unwrap();
+        assert_eq!((estimate.median, estimate.samples), (100.0, 3));
+        // ln: mean 4.60182, deviation 0.10038, so +- 4.30265 * 0.10038 / sqrt(3) = 0.24936.
+        let (low, high) = estimate.interval.unwrap();
+        assert!((low - 77.67).abs() < 0.01 && (high - 127.89).abs() < 0.01, "{low} {high}");
+    }
+
+    #[test]
+    fn few_repetitions_have_no_interval() {
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::of(&[1.0, f64::NAN, 2.0]), None);
+        assert_eq!(Estimate::of(&[3.0, 5.0]), Some(Estimate { median: 4.0, interval: None, samples: 2 }));
+    }
+
+    #[test]
+    fn equal_repetitions_have_an_interval_of_no_width() {
+        let (low, high) = Estimate::of(&[50.0; 4]).unwrap().interval.unwrap();
+        assert!(low <= 50.0 && 50.0 <= high && high - low < 1e-9, "{low} {high}");
+    }
+
+    #[test]
+    fn zeros_are_allowed() {
+        let estimate = Estimate::of(&[0.0, 0.0, 3.0, 1.0]).unwrap();
+        let (low, high) = estimate.interval.unwrap();
+        assert!(estimate.median == 0.5 && low < 0.0 && high > 3.0, "{estimate:?}");
+    }
+
+    #[test]
+    fn a_stall_among_many_repetitions_moves_little() {
+        let mut samples: Vec<f64> = (0..20).map(|index| 100.0 + f64::from(index % 5)).collect();
+        samples[3] = 1.0;
+        let (low, high) = Estimate::of(&samples).unwrap().interval.unwrap();
+        assert!(low > 100.5 && high < 103.5, "{low} {high}");
+    }
+}

@@ -1,0 +1,21 @@
+//! The arithmetic of a measurement: latency histograms that merge exactly, estimates with intervals, comparisons with
+//! significance, steadiness, the search for the highest rate.
+//!
+//! **Invariant:** pure. Nothing here reads a clock, a file or a socket; the same samples give the same answer.
+#![forbid(unsafe_code)]
+
+mod centre;
+mod estimate;
+mod histogram;
+mod interval_log;
+mod rate_search;
+mod ratio;
+mod steadiness;
+mod student;
+
+pub use estimate::Estimate;
+pub use histogram::{CurvePoint, HistogramError, LatencyHistogram, LatencySummary};
+pub use interval_log::IntervalLogWriter;
+pub use rate_search::{RateSearch, RateSearchOptions, Trial};
+pub use ratio::{Ratio, Significance};
+pub use steadiness::Steadiness;

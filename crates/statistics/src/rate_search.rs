@@ -1,0 +1,151 @@
+//! The search for the highest rate that meets an objective.
+
+/// What a trial at some rate showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// The rate was kept and the objective met.
+    Met,
+    /// It was not.
+    Missed,
+}
+
+/// Where a search begins and when it ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateSearchOptions {
+    /// The first rate to try, positive, in any unit.
+    pub start: f64,
+    /// 0.05: done when the lowest rate that missed is less than 5 % above the highest that met.
+    pub resolution: f64,
+    /// Trials after which to stop, whatever was found.
+    pub trials_max: u32,
+}
+
+/// Doubles the rate until it misses the objective (or halves it until it meets it), then halves the ratio of the two.
+///
+/// The rate at which a noisy system fails varies from trial to trial. A single stall must not end the search far
+/// below, so the lowest rate that missed is tried once more before the search ends; a rate that met the objective
+/// once counts, whatever it did another time.
+#[derive(Clone, Debug)]
+pub struct RateSearch {
+    options: RateSearchOptions,
+    trials: Vec<(f64, Trial)>,
+}
+
+/// From one rate to the next until both a rate that meets and one that misses are known.
+const GROWTH: f64 = 2.0;
+
+impl RateSearch {
+    /// A search without trials.
+    pub fn new(options: RateSearchOptions) -> Self {
+        Self { options, trials: Vec::new() }
+    }
+
+    /// The rate to try next; `None` when the search has ended.
+    pub fn next(&self) -> Option<f64> {
+        if self.trials.len() >= self.options.trials_max as usize {
+            return None;
+        }
+        match (self.best(), self.ceiling()) {
+            (None, None) => Some(self.options.start),
+            (Some(best), None) => Some(best * GROWTH),
+            (None, Some(ceiling)) => Some(ceiling / GROWTH),
+            (Some(best), Some(ceiling)) if ceiling / best >= 1.0 + self.options.resolution => {
+                Some((best * ceiling).sqrt())
+            }
+            (Some(_), Some(ceiling)) => {
+                let tried = self.trials.iter().filter(|(rate, _)| *rate == ceiling).count();
+                (tried == 1).then_some(ceiling)
+            }
+        }
+    }
+
+    /// Adds what came of a trial; `rate` is that of [`Self::next`], or another.
+    pub fn record(&mut self, rate: f64, trial: Trial) {
+        self.trials.push((rate, trial));
+    }
+
+    /// The highest rate that met the objective.
+    pub fn best(&self) -> Option<f64> {
+        self.rates(Trial::Met).reduce(f64::max)
+    }
+
+    /// The lowest rate that missed the objective, of those above the best.
+    fn ceiling(&self) -> Option<f64> {
+        let best = self.best().unwrap_or(0.0);
+        self.rates(Trial::Missed).filter(|&rate| rate > best).reduce(f64::min)
+    }
+
+    fn rates(&self, wanted: Trial) -> impl Iterator<Item = f64> {
+        self.trials.iter().filter(move |(_, trial)| *trial == wanted).map(|(rate, _)| *rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand::rngs::Xoshiro256PlusPlus;
+    use rand::{RngExt, SeedableRng};
+
+    /// The rates tried, and the best, where `meets` decides with the trial's number and rate.
+    fn search(options: RateSearchOptions, mut meets: impl FnMut(usize, f64) -> bool) -> (Vec<f64>, Option<f64>) {
+        let (mut search, mut rates) = (RateSearch::new(options), Vec::new());
+        while let Some(rate) = search.next() {
+            let trial = if meets(rates.len(), rate) { Trial::Met } else { Trial::Missed };
+            search.record(rate, trial);
+            rates.push(rate);
+        }
+        (rates, search.best())
+    }
+
+    const OPTIONS: RateSearchOptions = RateSearchOptions { start: 1_000.0, resolution: 0.05, trials_max: 40 };
+
+    #[test]
+    fn the_rate_doubles_and_then_closes_in() {
+        let (rates, best) = search(RateSearchOptions { resolution: 0.5, ..OPTIONS }, |_, rate| rate <= 5_000.0);
+        assert_eq!(rates[..4], [1_000.0, 2_000.0, 4_000.0, 8_000.0]);
+        assert!((rates[4] - 5_656.9).abs() < 0.1, "{rates:?}");
+        assert_eq!((rates[4], rates.len()), (rates[5], 6), "the ceiling is confirmed");
+        assert_eq!(best, Some(4_000.0));
+    }
+
+    #[test]
+    fn one_stall_does_not_end_the_search_far_below() {
+        let (rates, best) = search(OPTIONS, |trial, rate| rate <= 50_000.0 && trial != 2);
+        assert!(best.is_some_and(|best| best > 50_000.0 / 1.05), "{best:?} {rates:?}");
+    }
+
+    #[test]
+    fn a_server_that_never_meets_ends_the_search_too() {
+        let (rates, best) = search(OPTIONS, |_, _| false);
+        assert_eq!((rates.len(), best), (40, None));
+        let (rates, best) = search(RateSearchOptions { trials_max: 3, ..OPTIONS }, |_, _| true);
+        assert_eq!((rates.len(), best), (3, Some(4_000.0)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_hidden_threshold_is_found(exponent in 0.0_f64..7.0, resolution in 0.01_f64..0.3) {
+            let threshold = 10_f64.powf(exponent);
+            let options = RateSearchOptions { resolution, ..OPTIONS };
+            let (rates, best) = search(options, |_, rate| rate <= threshold);
+            let best = best.unwrap();
+            prop_assert!(best <= threshold && threshold < best * (1.0 + resolution), "{} {}", best, threshold);
+            let doublings = (threshold / options.start).log2().abs() + 2.0;
+            let halvings = (2_f64.ln() / resolution.ln_1p()).log2().max(0.0) + 1.0;
+            prop_assert!(rates.len() as f64 <= doublings + halvings + 2.0, "{:?}", rates);
+        }
+
+        #[test]
+        fn a_noisy_threshold_is_found_within_its_noise(exponent in 1.0_f64..6.0, seed: u64) {
+            let threshold = 10_f64.powf(exponent);
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let (rates, best) = search(OPTIONS, |_, rate| rate <= threshold * random.random_range(0.9..1.1));
+            let best = best.unwrap();
+            prop_assert!(rates.len() < OPTIONS.trials_max as usize, "{:?}", rates);
+            prop_assert!(best <= threshold * 1.1 && threshold * 0.9 < best * 1.05, "{} {}", best, threshold);
+        }
+    }
+}
