@@ -1,0 +1,22 @@
+//! Writes every report of the fixture as HTML, and two comparisons, to look at and for `tests/report_in_browser`:
+//! `cargo run -p bunko-report --example pages -- DIRECTORY`
+
+#[path = "../src/fixture.rs"]
+mod fixture;
+
+use bunko_report::{compare, html};
+use std::path::PathBuf;
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let directory = PathBuf::from(env::args_os().nth(1).unwrap_or_else(|| ".".into()));
+    for (name, make) in fixture::ALL {
+        fs::write(directory.join(format!("{name}.html")), html::render(&make()))?;
+    }
+    let engines = fixture::engines();
+    let comparison = compare::compare_targets(&engines, 0, 1);
+    fs::write(directory.join("targets-compared.html"), html::render_comparison(&comparison, &engines, &engines))?;
+    let (before, after) = (fixture::mixed(), fixture::mixed_later());
+    let comparison = compare::compare(&before, &after).expect("the same scenario");
+    fs::write(directory.join("runs-compared.html"), html::render_comparison(&comparison, &before, &after))
+}

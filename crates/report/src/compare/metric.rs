@@ -1,0 +1,121 @@
+//! What is compared.
+
+use super::{MetricComparison, Pairing, Verdict};
+use crate::result::{Measurement, Run, Step};
+use bunko_statistics::{Estimate, Ratio};
+use serde::Serialize;
+
+/// Which way a metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Throughput.
+    HigherIsBetter,
+    /// Latency and cost.
+    LowerIsBetter,
+}
+
+/// What a metric is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// [`super::Comparison::summary`] speaks of it.
+    Headline,
+    /// Explains the headline.
+    Detail,
+    /// Should not depend on the server.
+    Control,
+}
+
+/// A figure of every run.
+struct Metric {
+    name: &'static str,
+    role: Role,
+    direction: Direction,
+    figure: fn(&Measurement) -> Option<f64>,
+}
+
+/// The generator's processor time per request, which tells of the machine.
+pub(super) const GENERATOR_COST: &str = "generator us/request";
+
+const METRICS: [Metric; 6] = [
+    Metric {
+        name: "documents/s",
+        role: Role::Headline,
+        direction: Direction::HigherIsBetter,
+        figure: |run| Some(run.documents_per_second),
+    },
+    Metric {
+        name: "p50 us",
+        role: Role::Detail,
+        direction: Direction::LowerIsBetter,
+        figure: |run| run.latency.p50_us,
+    },
+    Metric {
+        name: "p99 us",
+        role: Role::Headline,
+        direction: Direction::LowerIsBetter,
+        figure: |run| run.latency.p99_us,
+    },
+    Metric {
+        name: "p99.9 us",
+        role: Role::Detail,
+        direction: Direction::LowerIsBetter,
+        figure: |run| run.latency.p999_us,
+    },
+    Metric {
+        name: "server us/document",
+        role: Role::Detail,
+        direction: Direction::LowerIsBetter,
+        figure: |run| Some(run.server_cpu_seconds? * 1e6 / run.documents as f64),
+    },
+    Metric {
+        name: GENERATOR_COST,
+        role: Role::Control,
+        direction: Direction::LowerIsBetter,
+        figure: |run| Some(run.generator_cpu_seconds * 1e6 / run.requests as f64),
+    },
+];
+
+/// The metrics that both steps have, not yet judged.
+pub(super) fn compare_all(a: &Step, b: &Step, pairing: Pairing) -> Vec<MetricComparison> {
+    METRICS.iter().filter_map(|metric| compare_one(metric, a, b, pairing)).collect()
+}
+
+fn compare_one(metric: &Metric, a: &Step, b: &Step, pairing: Pairing) -> Option<MetricComparison> {
+    let (a, b) = match pairing {
+        Pairing::Independent => (samples(metric, a), samples(metric, b)),
+        Pairing::ByRepetition => pairs(metric, a, b),
+    };
+    let ratio = match pairing {
+        Pairing::Independent => Ratio::of(&a, &b)?,
+        Pairing::ByRepetition => Ratio::paired(&a, &b)?,
+    };
+    Some(MetricComparison {
+        metric: metric.name,
+        role: metric.role,
+        direction: metric.direction,
+        a: Estimate::of(&a)?,
+        b: Estimate::of(&b)?,
+        ratio,
+        verdict: Verdict::NoDifference,
+    })
+}
+
+fn samples(metric: &Metric, step: &Step) -> Vec<f64> {
+    step.runs.iter().filter_map(|run| sample(metric, run)).collect()
+}
+
+/// The samples of the repetitions that both have.
+fn pairs(metric: &Metric, a: &Step, b: &Step) -> (Vec<f64>, Vec<f64>) {
+    let pair = |run: &Run| {
+        let counterpart = b.runs.iter().find(|other| other.repetition == run.repetition)?;
+        Some((sample(metric, run)?, sample(metric, counterpart)?))
+    };
+    a.runs.iter().filter_map(pair).unzip()
+}
+
+/// A run's figure. A figure of nothing (0, or a division by 0) has no ratio and is no sample.
+fn sample(metric: &Metric, run: &Run) -> Option<f64> {
+    (metric.figure)(run.measurement()?).filter(|figure| figure.is_finite() && *figure > 0.0)
+}

@@ -1,0 +1,64 @@
+//! What stands at the top: what was run, and what to think of it.
+
+use super::badge;
+use super::markup::Markup;
+use crate::number::{duration, utc};
+use crate::result::Report;
+use crate::step_label;
+
+pub(super) fn header(report: &Report) -> Markup {
+    let scenario = &report.scenario;
+    let kicker = match &scenario.experiment {
+        Some(experiment) => format!("Benchmark report · experiment {experiment}"),
+        None => "Benchmark report".to_owned(),
+    };
+    let took = report.ended_at_ms.saturating_sub(report.started_at_ms) as f64 / 1e3;
+    let targets: Vec<_> = report.targets.iter().map(|target| target.label.as_str()).collect();
+    let when = [utc(report.started_at_ms), duration(took), targets.join(" and ")];
+    let when: Vec<_> = when.into_iter().filter(|part| !part.is_empty()).collect();
+    let mut markup = Markup::new();
+    markup.classed("p", "kicker", &kicker).element("h1", &[], &scenario.name);
+    markup.classed("p", "about", &scenario.about).classed("p", "when", &when.join(" · "));
+    let class = format!("verdict {}", badge::class(report.severity()));
+    markup.within("div", &[("class", &class), ("id", "verdict")], |verdict| {
+        verdict.element("p", &[], &sentence(&report.verdict()));
+        badge::list(verdict, &report.badges());
+    });
+    markup
+}
+
+/// With a capital, as a sentence of its own.
+pub(super) fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(characters).chain(['.']).collect()
+}
+
+/// Everything that speaks against the figures, and why steps were left out.
+pub(super) fn findings(report: &Report) -> Markup {
+    let flaws = report.flaws();
+    let skipped: Vec<_> = report.steps.iter().filter_map(|step| Some((step, step.skip_reason()?))).collect();
+    if flaws.is_empty() && skipped.is_empty() {
+        return Markup::new();
+    }
+    let mut markup = Markup::new();
+    markup.within("ul", &[("class", "findings")], |list| {
+        let mut item = |class: &str, badge: &str, place: &str, what: &str| {
+            list.within("li", &[], |item| {
+                item.classed("span", &format!("badge {class}"), badge);
+                item.classed("span", "place", place).element("span", &[], what);
+            });
+        };
+        for flaw in &flaws {
+            let found = flaw.finding.badge();
+            // The badge says the first words already.
+            let finding = flaw.finding.to_string();
+            let rest = finding.strip_prefix(&format!("{}: ", found.text)).unwrap_or(&finding);
+            item(badge::class(found.severity), &found.text, &flaw.place, rest);
+        }
+        for (step, reason) in &skipped {
+            item("caution", "skipped", &step_label::full(report, step), reason);
+        }
+    });
+    markup
+}

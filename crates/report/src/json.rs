@@ -1,0 +1,75 @@
+//! A report's file.
+
+use crate::error::ReportError;
+use crate::result::{FORMAT, Report};
+use serde::Deserialize;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// The one field that every version of the format has.
+#[derive(Deserialize)]
+struct Versioned {
+    format: u64,
+}
+
+impl Report {
+    /// Reads a report.
+    /// # Errors
+    /// The file cannot be read, is not a report, or one of another format; each names the file.
+    pub fn read(path: &Path) -> Result<Self, ReportError> {
+        let text = fs::read_to_string(path).map_err(|error| ReportError::Io { path: path.to_owned(), error })?;
+        let not_a_report =
+            |error: serde_json::Error| ReportError::NotAReport { path: path.to_owned(), detail: error.to_string() };
+        // The version first: a field that another format lacks would only confuse.
+        let Versioned { format } = serde_json::from_str(&text).map_err(not_a_report)?;
+        if format != u64::from(FORMAT) {
+            return Err(ReportError::Format { path: path.to_owned(), found: format });
+        }
+        serde_json::from_str(&text).map_err(not_a_report)
+    }
+
+    /// Writes the report as JSON on one line.
+    /// # Errors
+    /// What the file system said.
+    pub fn write_json(&self, path: &Path) -> io::Result<()> {
+        let mut file = BufWriter::new(fs::File::create(path)?);
+        serde_json::to_writer(&mut file, self)?;
+        file.write_all(b"\n")?;
+        file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report.json");
+        for (name, make) in fixture::ALL {
+            let report = make();
+            report.write_json(&path).unwrap();
+            assert!(Report::read(&path).unwrap() == report, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_report_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report.json");
+        let refusal = |text: &str| {
+            fs::write(&path, text).unwrap();
+            Report::read(&path).unwrap_err().to_string().replace(&path.display().to_string(), "FILE")
+        };
+        assert_eq!(refusal(r#"{"format": 7, "new": true}"#), "FILE: a report of format 7; this program reads format 1");
+        assert_eq!(refusal("{}"), "FILE: not a report: missing field `format` at line 1 column 2");
+        assert_eq!(refusal("[1"), "FILE: not a report: EOF while parsing a list at line 1 column 2");
+        assert!(refusal(r#"{"format": 1}"#).starts_with("FILE: not a report: missing field `lab_version`"));
+        fs::remove_file(&path).unwrap();
+        let missing = Report::read(&path).unwrap_err().to_string();
+        assert!(missing.starts_with(&path.display().to_string()), "{missing}");
+    }
+}

@@ -1,0 +1,31 @@
+//! What a benchmark leaves behind: its result, the judgement on it, comparisons, and the report in HTML, JSON and CSV.
+//!
+//! [`result`] is the model; it is written as JSON and read back for comparisons and merges. Everything else here is a
+//! function of it.
+//!
+//! **Invariant:** nothing here measures, and nothing here knows a server.
+#![forbid(unsafe_code)]
+
+// The fixture is also compiled into an example, from outside.
+#[cfg(test)]
+extern crate self as bunko_report;
+
+pub mod compare;
+pub mod csv;
+mod error;
+#[cfg(test)]
+mod fixture;
+pub mod html;
+pub mod interval_log;
+mod json;
+pub mod merge;
+mod number;
+pub mod result;
+mod step_columns;
+mod step_label;
+mod step_summary;
+pub mod text;
+mod verdict;
+
+pub use error::ReportError;
+pub use result::Report;

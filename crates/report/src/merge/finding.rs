@@ -1,0 +1,60 @@
+//! What speaks against the sum.
+
+use super::measurement::Part;
+use crate::result::Finding;
+
+/// The findings of all workers: what all say in the same words once, what one says with its index. Whether the rate was
+/// kept is judged anew, for one worker's backlog does not matter where the sum was sent in time.
+pub(super) fn unite(parts: &[Part<'_>], offered_rate: Option<f64>, achieved_rate: f64) -> Vec<Finding> {
+    let mut united: Vec<Finding> = Vec::new();
+    for part in parts {
+        for finding in &part.measurement.findings {
+            let of_all = parts.iter().all(|other| other.measurement.findings.contains(finding));
+            add(&mut united, if of_all { finding.clone() } else { attribute(finding, part.worker) });
+        }
+    }
+    united.extend(offered_rate.and_then(|offered| Finding::of_rate(offered, achieved_rate)));
+    united
+}
+
+fn add(united: &mut Vec<Finding>, finding: Finding) {
+    match finding {
+        Finding::RateNotKept { .. } => {}
+        Finding::Errors { count, first } => {
+            let earlier = united.iter_mut().find_map(|known| match known {
+                Finding::Errors { count, .. } => Some(count),
+                _ => None,
+            });
+            match earlier {
+                Some(sum) => *sum += count,
+                None => united.push(Finding::Errors { count, first }),
+            }
+        }
+        Finding::Short { seconds } => {
+            let known = united.iter_mut().find_map(|known| match known {
+                Finding::Short { seconds } => Some(seconds),
+                _ => None,
+            });
+            match known {
+                Some(shortest) => *shortest = shortest.min(seconds),
+                None => united.push(Finding::Short { seconds }),
+            }
+        }
+        other if united.contains(&other) => {}
+        other => united.push(other),
+    }
+}
+
+fn attribute(finding: &Finding, worker: u32) -> Finding {
+    let of_worker = |detail: &str| format!("worker {worker}: {detail}");
+    match finding {
+        Finding::CountsDiffer { what, expected, found } => {
+            Finding::CountsDiffer { what: format!("{what} (worker {worker})"), expected: *expected, found: *found }
+        }
+        Finding::ContentsDiffer { detail } => Finding::ContentsDiffer { detail: of_worker(detail) },
+        Finding::GeneratorBound { detail } => Finding::GeneratorBound { detail: of_worker(detail) },
+        Finding::NotSteady { detail } => Finding::NotSteady { detail: of_worker(detail) },
+        Finding::CacheNotAsDeclared { detail } => Finding::CacheNotAsDeclared { detail: of_worker(detail) },
+        Finding::Errors { .. } | Finding::RateNotKept { .. } | Finding::Short { .. } => finding.clone(),
+    }
+}

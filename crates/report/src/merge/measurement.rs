@@ -1,0 +1,121 @@
+//! The sum of the workers' figures.
+
+use super::{MergeRefusal, finding, interval, provenance};
+use crate::result::{Measurement, OperationPart, ServerSample};
+use bunko_statistics::LatencyHistogram;
+
+/// One worker's share of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    /// Its index.
+    pub worker: u32,
+    /// Its starting signal after the earliest one, by the server's clock.
+    pub late_seconds: f64,
+    /// Its figures.
+    pub measurement: &'a Measurement,
+}
+
+/// What all workers did together; `run` names it in refusals.
+///
+/// # Errors
+/// A histogram that cannot be read.
+pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRefusal> {
+    let of = || parts.iter().map(|part| part.measurement);
+    let histogram = histogram(run, parts)?;
+    let requests: u64 = of().map(|share| share.requests).sum();
+    let documents: u64 = of().map(|share| share.documents).sum();
+    // From the earliest start to the latest reply.
+    let ends = parts.iter().map(|part| part.late_seconds + part.measurement.elapsed_seconds);
+    let elapsed_seconds = ends.fold(0.0, f64::max);
+    let per_second = |count: u64| count as f64 / elapsed_seconds.max(f64::MIN_POSITIVE);
+    let offered_rate = of().map(|share| share.offered_rate).sum();
+    let observer = observer(parts);
+    Ok(Measurement {
+        requests,
+        documents,
+        document_bytes: of().map(|share| share.document_bytes).sum(),
+        errors: of().map(|share| share.errors).sum(),
+        elapsed_seconds,
+        documents_per_second: per_second(documents),
+        offered_rate,
+        achieved_rate: per_second(requests),
+        latency: histogram.summary(),
+        histogram: histogram.encode(),
+        parts: operation_parts(run, parts)?,
+        intervals: interval::add(run, parts)?,
+        server: server_samples(&observer),
+        server_cpu_seconds: observed(parts, &observer, |share| share.server_cpu_seconds),
+        server_resident_bytes: observed(parts, &observer, |share| share.server_resident_bytes),
+        journal_syncs: observed(parts, &observer, |share| share.journal_syncs),
+        generator_cpu_seconds: of().map(|share| share.generator_cpu_seconds).sum(),
+        generator_threads: of().map(|share| share.generator_threads).sum(),
+        cache: provenance::distinct(of().map(|share| share.cache.as_str())),
+        verified_documents: of().map(|share| share.verified_documents).sum(),
+        findings: finding::unite(parts, offered_rate, per_second(requests)),
+    })
+}
+
+fn histogram(run: &str, parts: &[Part<'_>]) -> Result<LatencyHistogram, MergeRefusal> {
+    let mut merged = LatencyHistogram::default();
+    for part in parts {
+        merged.merge(&decode(run, part.worker, &part.measurement.histogram)?);
+    }
+    Ok(merged)
+}
+
+/// The operations of a mixed phase, each summed over the workers.
+fn operation_parts(run: &str, parts: &[Part<'_>]) -> Result<Vec<OperationPart>, MergeRefusal> {
+    let mut sums: Vec<(&str, u64, LatencyHistogram)> = Vec::new();
+    for part in parts {
+        for share in &part.measurement.parts {
+            let histogram = decode(run, part.worker, &share.histogram)?;
+            match sums.iter_mut().find(|(operation, ..)| *operation == share.operation) {
+                Some((_, requests, sum)) => {
+                    *requests += share.requests;
+                    sum.merge(&histogram);
+                }
+                None => sums.push((&share.operation, share.requests, histogram)),
+            }
+        }
+    }
+    let part = |(operation, requests, histogram): (&str, u64, LatencyHistogram)| OperationPart {
+        operation: operation.to_owned(),
+        requests,
+        latency: histogram.summary(),
+        histogram: histogram.encode(),
+    };
+    Ok(sums.into_iter().map(part).collect())
+}
+
+/// A worker's histogram.
+pub(super) fn decode(run: &str, worker: u32, encoded: &str) -> Result<LatencyHistogram, MergeRefusal> {
+    LatencyHistogram::decode(encoded).map_err(|error| MergeRefusal::Histogram {
+        worker,
+        run: run.to_owned(),
+        detail: error.to_string(),
+    })
+}
+
+/// The worker that saw most of the server. Samples of several are never added, for all saw the same server.
+fn observer<'a>(parts: &[Part<'a>]) -> Part<'a> {
+    let samples = |part: &Part<'_>| part.measurement.server.len();
+    // Of several with as many samples the first.
+    parts
+        .iter()
+        .copied()
+        .reduce(|best, part| if samples(&part) > samples(&best) { part } else { best })
+        .expect("a run has a worker")
+}
+
+fn server_samples(observer: &Part<'_>) -> Vec<ServerSample> {
+    let from_earliest = |sample: &ServerSample| {
+        let at_seconds = sample.at_seconds + observer.late_seconds;
+        ServerSample { at_seconds, ..sample.clone() }
+    };
+    observer.measurement.server.iter().map(from_earliest).collect()
+}
+
+/// A figure of the server: the observer's, or that of the first worker that has it.
+fn observed<T>(parts: &[Part<'_>], observer: &Part<'_>, figure: impl Fn(&Measurement) -> Option<T>) -> Option<T> {
+    figure(observer.measurement).or_else(|| parts.iter().find_map(|part| figure(part.measurement)))
+}

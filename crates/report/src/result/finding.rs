@@ -1,0 +1,131 @@
+//! Reasons not to trust figures, and the badges that show them.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Something that a reader must know about a run's figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "finding", rename_all = "kebab-case")]
+pub enum Finding {
+    /// Requests failed.
+    Errors {
+        /// How many.
+        count: u64,
+        /// What the first said.
+        first: String,
+    },
+    /// The collection holds another number of documents than it must.
+    CountsDiffer {
+        /// What was counted: documents in the collection, documents acknowledged, ...
+        what: String,
+        /// Expected.
+        expected: u64,
+        /// Found.
+        found: u64,
+    },
+    /// A document read back is not what was written.
+    ContentsDiffer {
+        /// Which document and which field, or that it is missing.
+        detail: String,
+    },
+    /// The generator, not the server, may have set the pace.
+    GeneratorBound {
+        /// What shows it.
+        detail: String,
+    },
+    /// The server did not keep up with the open loop.
+    RateNotKept {
+        /// Requests per second offered.
+        offered: f64,
+        /// Requests per second reached.
+        achieved: f64,
+    },
+    /// Throughput or latency moved during the run, so that its mean says little.
+    NotSteady {
+        /// What moved, from where to where.
+        detail: String,
+    },
+    /// The run was too short to show steadiness, or for a journal and compaction to take part.
+    Short {
+        /// Its length.
+        seconds: f64,
+    },
+    /// The state of caches that the scenario declares could not be brought about.
+    CacheNotAsDeclared {
+        /// Why.
+        detail: String,
+    },
+}
+
+/// An open loop must reach this share of the offered rate.
+pub const RATE_KEPT_MIN: f64 = 0.97;
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Nothing speaks against the figures.
+    Good,
+    /// The figures hold for what they say, with a restriction.
+    Caution,
+    /// The figures mean nothing.
+    Invalid,
+}
+
+/// A word or two that stand beside a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Badge {
+    /// `valid`, `generator-bound`, `not steady`, `rate not kept`, `errors`, `counts differ`, ...
+    pub text: String,
+    /// Its colour.
+    pub severity: Severity,
+}
+
+impl Finding {
+    /// The finding on an open loop's rates in requests per second, if the server did not keep up.
+    pub fn of_rate(offered: f64, achieved: f64) -> Option<Self> {
+        (achieved < offered * RATE_KEPT_MIN).then_some(Self::RateNotKept { offered, achieved })
+    }
+
+    /// How much it weighs.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::Short { .. } | Self::NotSteady { .. } | Self::CacheNotAsDeclared { .. } => Severity::Caution,
+            _ => Severity::Invalid,
+        }
+    }
+
+    /// The badge that shows it.
+    pub fn badge(&self) -> Badge {
+        let text = match self {
+            Self::Errors { .. } => "errors",
+            Self::CountsDiffer { .. } => "counts differ",
+            Self::ContentsDiffer { .. } => "contents differ",
+            Self::GeneratorBound { .. } => "generator-bound",
+            Self::RateNotKept { .. } => "rate not kept",
+            Self::NotSteady { .. } => "not steady",
+            Self::Short { .. } => "short",
+            Self::CacheNotAsDeclared { .. } => "cache not as declared",
+        };
+        Badge { text: text.to_owned(), severity: self.severity() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Errors { count, first } => write!(f, "{count} errors, the first: {first}"),
+            Self::CountsDiffer { what, expected, found } => {
+                write!(f, "counts differ: {expected} {what} expected, {found} found")
+            }
+            Self::ContentsDiffer { detail } => write!(f, "contents differ: {detail}"),
+            Self::GeneratorBound { detail } => write!(f, "generator-bound: {detail}"),
+            Self::RateNotKept { offered, achieved } => {
+                write!(f, "rate not kept: {offered:.0} requests/s offered, {achieved:.0} achieved")
+            }
+            Self::NotSteady { detail } => write!(f, "not steady: {detail}"),
+            Self::Short { seconds } => write!(f, "short: {seconds:.1} s do not show a steady state"),
+            Self::CacheNotAsDeclared { detail } => write!(f, "cache not as declared: {detail}"),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What was measured in one step.
+
+use super::Finding;
+use bunko_statistics::LatencySummary;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One phase of a scenario at one level of concurrency, in one variant, against one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Index into [`super::Report::targets`].
+    pub target: usize,
+    /// The swept settings that distinguish the variant, in the scenario's order: setting, value.
+    pub variant: Vec<(String, String)>,
+    /// The phase's name.
+    pub phase: String,
+    /// What it did: a name from the lab's table of operations.
+    pub operation: String,
+    /// Sockets.
+    pub connections: usize,
+    /// Requests in flight on each.
+    pub in_flight: usize,
+    /// What others measured for the same step.
+    pub reference: Option<ReferenceFigure>,
+    /// Its repetitions, in the order of running.
+    pub runs: Vec<Run>,
+}
+
+/// A published figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReferenceFigure {
+    /// Documents per second.
+    pub documents_per_second: f64,
+    /// System and machine, in a few words.
+    pub source: String,
+}
+
+/// One repetition of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// From 1.
+    pub repetition: u32,
+    /// Milliseconds since 1970, by the generator's clock: the starting signal.
+    pub started_at_ms: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Figures, believable or not: see the findings.
+    Measured(Box<Measurement>),
+    /// Not run, because the server cannot do it or the scenario's condition cannot be met here.
+    Skipped {
+        /// In words, naming what lacks.
+        reason: String,
+    },
+}
+
+/// A run's figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Requests answered.
+    pub requests: u64,
+    /// Documents inserted, found, matched or scanned by successful requests.
+    pub documents: u64,
+    /// Bytes of those documents; `None` where the operation does not move whole documents.
+    pub document_bytes: Option<u64>,
+    /// Requests that failed.
+    pub errors: u64,
+    /// From the starting signal to the last reply.
+    pub elapsed_seconds: f64,
+    /// `documents` over `elapsed_seconds`.
+    pub documents_per_second: f64,
+    /// The open loop's rate in requests per second; `None` in a closed loop.
+    pub offered_rate: Option<f64>,
+    /// Requests per second reached.
+    pub achieved_rate: f64,
+    /// From a request's start, in an open loop the intended one, to its reply.
+    pub latency: LatencySummary,
+    /// The whole histogram, HdrHistogram V2 deflated, base64.
+    pub histogram: String,
+    /// The operations that a mixed phase consists of; empty elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<OperationPart>,
+    /// One entry per second.
+    pub intervals: Vec<Interval>,
+    /// The server's side, one entry per second; empty where nothing could be read.
+    pub server: Vec<ServerSample>,
+    /// The server's user and system time; `None` where it is not on this machine.
+    pub server_cpu_seconds: Option<f64>,
+    /// The server's resident memory at the end; `None` where it is not on this machine.
+    pub server_resident_bytes: Option<u64>,
+    /// Syncs of the journal that the server counted during the run; `None` where it does not count them.
+    pub journal_syncs: Option<u64>,
+    /// User and system time of the generator's threads.
+    pub generator_cpu_seconds: f64,
+    /// Generator threads.
+    pub generator_threads: usize,
+    /// The state of caches that the run began with, as it was brought about.
+    pub cache: String,
+    /// Documents whose contents were read back and compared.
+    pub verified_documents: u64,
+    /// What speaks against the figures.
+    pub findings: Vec<Finding>,
+}
+
+/// One operation's share of a mixed phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationPart {
+    /// A name from the lab's table of operations.
+    pub operation: String,
+    /// Requests answered.
+    pub requests: u64,
+    /// Their latencies.
+    pub latency: LatencySummary,
+    /// As [`Measurement::histogram`].
+    pub histogram: String,
+}
+
+/// One second of a run, counted from its starting signal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Seconds from the starting signal to the interval's beginning.
+    pub at_seconds: f64,
+    /// Length; the last may be shorter than a second.
+    pub seconds: f64,
+    /// Requests answered in it.
+    pub requests: u64,
+    /// Documents of those.
+    pub documents: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Their latencies.
+    pub latency: LatencySummary,
+    /// The histogram, as [`Measurement::histogram`]; left out of HTML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<String>,
+}
+
+/// The server, once a second. Rates are over the time since the sample before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerSample {
+    /// Seconds from the run's starting signal.
+    pub at_seconds: f64,
+    /// User and system time, 100 = one processor.
+    pub cpu_percent: Option<f64>,
+    /// Resident memory.
+    pub resident_bytes: Option<u64>,
+    /// Page faults that read from a device, per second.
+    pub major_faults_per_second: Option<f64>,
+    /// Bytes per second that the process caused to be read from devices.
+    pub device_read_bytes_per_second: Option<f64>,
+    /// Bytes per second that the process caused to be written to devices.
+    pub device_written_bytes_per_second: Option<f64>,
+    /// Bytes that the data directory takes on disk.
+    pub disk_bytes: Option<u64>,
+    /// What `serverStatus` counts, per second, and its gauges: name with dots, value.
+    pub status: BTreeMap<String, f64>,
+}
+
+impl Run {
+    /// The figures, if there are any.
+    pub fn measurement(&self) -> Option<&Measurement> {
+        match &self.outcome {
+            Outcome::Measured(measurement) => Some(measurement),
+            Outcome::Skipped { .. } => None,
+        }
+    }
+}
+
+impl Step {
+    /// The figures of all repetitions that have some.
+    pub fn measurements(&self) -> impl Iterator<Item = &Measurement> {
+        self.runs.iter().filter_map(Run::measurement)
+    }
+}

@@ -1,0 +1,43 @@
+//! Results that are not a load's.
+
+use serde::{Deserialize, Serialize};
+
+/// `dbStats` of the scenario's database at the end of a variant; bytes. `None` where the server did not say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StorageRecord {
+    /// Index into [`super::Report::targets`].
+    pub target: usize,
+    /// As [`super::Step::variant`].
+    pub variant: Vec<(String, String)>,
+    /// From 1.
+    pub repetition: u32,
+    /// Documents.
+    pub objects: Option<f64>,
+    /// `dataSize`
+    pub data_size: Option<f64>,
+    /// `storageSize`
+    pub storage_size: Option<f64>,
+    /// `indexSize`
+    pub index_size: Option<f64>,
+    /// `fileSize` (MMAPv1) or what the data directory takes on disk, where it can be seen.
+    pub file_size: Option<f64>,
+}
+
+/// How long one file's allocation took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AllocationRecord {
+    /// Where.
+    pub directory: String,
+    /// Its filesystem, as the kernel names it.
+    pub filesystem: String,
+    /// `fallocate`, `zero-fill`, `recycle`
+    pub method: String,
+    /// The file's size in bytes.
+    pub bytes: u64,
+    /// One entry per repetition, until the file has its size.
+    pub seconds: Vec<f64>,
+    /// One entry per repetition: `fdatasync` after it.
+    pub sync_seconds: Vec<f64>,
+    /// Why there are no figures, such as "fallocate: Operation not supported".
+    pub refused: Option<String>,
+}

@@ -1,0 +1,119 @@
+//! The columns that a step's figures stand in, on the terminal and in HTML alike.
+
+use crate::number::figure;
+use crate::result::Measurement;
+use crate::step_summary::{StepSummary, rate};
+
+/// One column of the step tables; left out where no row has anything in it.
+pub(crate) struct Column {
+    pub(crate) heading: &'static str,
+    /// What the figure is, in words.
+    pub(crate) about: &'static str,
+    pub(crate) cell: fn(&StepSummary<'_>) -> Option<String>,
+}
+
+/// Throughput; the ratio to the baseline follows it.
+pub(crate) const THROUGHPUT: &[Column] = &[
+    Column {
+        heading: "docs/s",
+        about: "documents per second; the median where the step was repeated",
+        cell: |summary| summary.documents_per_second.as_ref().map(|rate| figure(rate.median)),
+    },
+    Column {
+        heading: "95 % of docs/s",
+        about: "95 % confidence interval of documents per second",
+        cell: |summary| summary.interval().map(|(low, high)| format!("{}..{}", figure(low), figure(high))),
+    },
+];
+
+/// Everything after the ratio.
+pub(crate) const FIGURES: &[Column] = &[
+    Column {
+        heading: "reference docs/s",
+        about: "what others published for the same step",
+        cell: |summary| summary.step.reference.as_ref().map(|reference| figure(reference.documents_per_second)),
+    },
+    Column {
+        heading: "MB/s",
+        about: "megabytes of documents per second",
+        cell: |summary| {
+            let bytes_per_second = |run: &Measurement| rate(run.document_bytes? as f64, run.elapsed_seconds);
+            summary.median(bytes_per_second).map(|bytes| figure(bytes / 1e6))
+        },
+    },
+    Column {
+        heading: "requests/s",
+        about: "requests answered per second, where a request is not a document",
+        cell: |summary| {
+            let batched = summary.step.measurements().any(|run| run.requests != run.documents);
+            batched.then(|| summary.median(|run| Some(run.achieved_rate)).map(figure))?
+        },
+    },
+    Column {
+        heading: "offered/s",
+        about: "requests per second that the open loop offered",
+        cell: |summary| summary.median(|run| run.offered_rate).map(figure),
+    },
+    Column {
+        heading: "p50 us",
+        about: "median latency in microseconds",
+        cell: |summary| summary.latency.as_ref()?.p50_us.map(figure),
+    },
+    Column {
+        heading: "p99 us",
+        about: "99 of 100 requests were faster",
+        cell: |summary| summary.latency.as_ref()?.p99_us.map(figure),
+    },
+    Column {
+        heading: "p99.9 us",
+        about: "999 of 1,000 requests were faster",
+        cell: |summary| summary.latency.as_ref()?.p999_us.map(figure),
+    },
+    Column {
+        heading: "p99.99 us",
+        about: "9,999 of 10,000 requests were faster",
+        cell: |summary| summary.latency.as_ref()?.p9999_us.map(figure),
+    },
+    Column {
+        heading: "max us",
+        about: "the slowest request",
+        cell: |summary| summary.latency.as_ref()?.max_us.map(figure),
+    },
+    Column {
+        heading: "server us/doc",
+        about: "processor time of the server per document, in microseconds",
+        cell: |summary| {
+            let cost = |run: &Measurement| rate(run.server_cpu_seconds? * 1e6, run.documents as f64);
+            summary.median(cost).map(figure)
+        },
+    },
+    Column {
+        heading: "server CPU %",
+        about: "processor time of the server, 100 = one processor",
+        cell: |summary| {
+            let busy = |run: &Measurement| rate(run.server_cpu_seconds? * 100.0, run.elapsed_seconds);
+            summary.median(busy).map(figure)
+        },
+    },
+    Column {
+        heading: "RSS MB",
+        about: "resident memory of the server at the end, in megabytes",
+        cell: |summary| summary.median(|run| run.server_resident_bytes.map(|bytes| bytes as f64 / 1e6)).map(figure),
+    },
+    Column {
+        heading: "syncs/s",
+        about: "syncs of the journal per second, as the server counts them",
+        cell: |summary| {
+            let syncs = |run: &Measurement| rate(run.journal_syncs? as f64, run.elapsed_seconds);
+            summary.median(syncs).map(figure)
+        },
+    },
+    Column {
+        heading: "generator us/request",
+        about: "processor time of the generator per request, in microseconds",
+        cell: |summary| {
+            let cost = |run: &Measurement| rate(run.generator_cpu_seconds * 1e6, run.requests as f64);
+            summary.median(cost).map(figure)
+        },
+    },
+];

@@ -1,0 +1,50 @@
+//! What a step is called.
+
+use crate::result::{Report, Step};
+
+/// Everything that sets the step apart: `lsm: bytes 400, insert, 100 x 1`.
+pub(crate) fn full(report: &Report, step: &Step) -> String {
+    match target(report, step) {
+        Some(target) => format!("{target}: {}", without_target(step)),
+        None => without_target(step),
+    }
+}
+
+/// As [`full`], for places where the target is known.
+pub(crate) fn without_target(step: &Step) -> String {
+    let mut parts: Vec<_> = step.variant.iter().map(|(setting, value)| format!("{setting} {value}")).collect();
+    parts.push(step.phase.clone());
+    parts.push(concurrency(step));
+    parts.join(", ")
+}
+
+/// Connections x requests in flight on each.
+pub(crate) fn concurrency(step: &Step) -> String {
+    format!("{} x {}", step.connections, step.in_flight)
+}
+
+/// The target's label where there is more than one.
+pub(crate) fn target<'a>(report: &'a Report, step: &Step) -> Option<&'a str> {
+    (report.targets.len() > 1).then(|| target_label(report, step.target))
+}
+
+/// The label of the target with that index.
+pub(crate) fn target_label(report: &Report, target: usize) -> &str {
+    report.targets.get(target).map_or("?", |target| target.label.as_str())
+}
+
+/// The settings that any variant names, in the order in which they appear.
+pub(crate) fn settings(report: &Report) -> Vec<&str> {
+    let mut settings = Vec::new();
+    for (setting, _) in report.steps.iter().flat_map(|step| &step.variant) {
+        if !settings.contains(&setting.as_str()) {
+            settings.push(setting.as_str());
+        }
+    }
+    settings
+}
+
+/// The value that the step's variant gives to a setting.
+pub(crate) fn setting<'a>(step: &'a Step, setting: &str) -> Option<&'a str> {
+    step.variant.iter().find(|(name, _)| name == setting).map(|(_, value)| value.as_str())
+}

@@ -1,0 +1,207 @@
+//! The report for the terminal.
+
+mod grid;
+
+use crate::number::{self, bytes, duration, figure, utc};
+use crate::result::{AllocationRecord, Report, StorageRecord, TargetRecord};
+use crate::step_columns::{self, Column};
+use crate::step_label;
+use crate::step_summary::{self, StepSummary};
+use bunko_statistics::{Estimate, LatencyHistogram, LatencySummary};
+use grid::{Grid, Side};
+
+/// Characters of a name in the table of steps.
+const NAME_WIDTH_MAX: usize = 24;
+
+/// The whole report in plain text; ends in a newline.
+pub fn table(report: &Report) -> String {
+    let mut lines = vec![format!("verdict: {}", report.verdict())];
+    for part in [header, steps, parts, storage, allocations, remarks] {
+        lines.extend(part(report));
+    }
+    lines.push(String::new());
+    harmless(&lines.join("\n"))
+}
+
+/// Without the control characters by which a name could take over the terminal.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() && character != '\n' { '?' } else { character }).collect()
+}
+
+/// A name that leaves room for figures.
+fn clipped(name: &str) -> String {
+    if name.chars().count() <= NAME_WIDTH_MAX {
+        return name.to_owned();
+    }
+    name.chars().take(NAME_WIDTH_MAX - 1).chain(['…']).collect()
+}
+
+/// Where, on what and how.
+fn header(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    for target in &report.targets {
+        let label = if report.targets.len() > 1 { format!(" {}", target.label) } else { String::new() };
+        lines.push(format!("durability{label}: {}", target.durability));
+        lines.push(format!("server{label}: {}", server(target)));
+    }
+    let machine = &report.machine;
+    let memory = bytes(machine.memory_bytes as f64);
+    lines.push(format!("client: {}, {} cores, {memory}, {}", machine.processor, machine.cores, machine.kernel));
+    let scenario = &report.scenario;
+    lines.push(format!("load: {}: {}, seed {}", scenario.name, scenario.about, scenario.seed));
+    let took = report.ended_at_ms.saturating_sub(report.started_at_ms) as f64 / 1e3;
+    lines.push(format!("run: {}, {}", utc(report.started_at_ms), duration(took)));
+    lines
+}
+
+/// What the verdict had no room for.
+fn remarks(report: &Report) -> Vec<String> {
+    let flaws = report.flaws().into_iter().skip(1).map(|flaw| format!("flaw: {}: {}", flaw.place, flaw.finding));
+    let skipped = report.steps.iter().filter_map(|step| {
+        let reason = step.skip_reason()?;
+        Some(format!("skipped: {}: {reason}", step_label::full(report, step)))
+    });
+    flaws.chain(skipped).collect()
+}
+
+/// What is known of a server, on one line.
+pub(crate) fn server(target: &TargetRecord) -> String {
+    let mut parts = vec![target.address.clone()];
+    parts
+        .push(target.version.as_ref().map_or("of unstated version".to_owned(), |version| format!("version {version}")));
+    parts.extend(target.storage_engine.as_ref().map(|engine| format!("engine {engine}")));
+    parts.extend(target.filesystem.as_ref().map(|filesystem| format!("on {filesystem}")));
+    let place = match (target.embedded, target.local) {
+        (true, _) => "started by the lab on the client's machine",
+        (false, true) => "on the client's machine",
+        (false, false) => "on another machine",
+    };
+    parts.push(place.to_owned());
+    parts.join(", ")
+}
+
+fn steps(report: &Report) -> Vec<String> {
+    let (summaries, baseline) = step_summary::of_report(report);
+    if summaries.is_empty() {
+        return Vec::new();
+    }
+    let mut grid = Grid::new(summaries.len());
+    grid.add("target", Side::Left, summaries.iter().map(|row| step_label::target(report, row.step).map(clipped)));
+    for setting in step_label::settings(report) {
+        let values = summaries.iter().map(|row| step_label::setting(row.step, setting).map(clipped));
+        grid.add(&clipped(setting), Side::Left, values);
+    }
+    grid.add("phase", Side::Left, summaries.iter().map(|row| Some(clipped(&row.step.phase))));
+    grid.add("connections", Side::Right, summaries.iter().map(|row| Some(row.step.connections.to_string())));
+    grid.add("in flight", Side::Right, summaries.iter().map(|row| Some(row.step.in_flight.to_string())));
+    let names = grid.columns.len();
+    add_figures(&mut grid, &summaries, step_columns::THROUGHPUT);
+    if let Some(baseline) = baseline {
+        grid.add(&baseline.heading(report), Side::Right, summaries.iter().map(ratio));
+    }
+    grid.add("badges", Side::Left, summaries.iter().map(|row| Some(badges(row))));
+    add_figures(&mut grid, &summaries, step_columns::FIGURES);
+    let mut lines = grid.lines(names);
+    let mut sources: Vec<_> = report.steps.iter().filter_map(|step| step.reference.as_ref()).collect();
+    sources.dedup_by_key(|reference| &reference.source);
+    lines.extend(sources.iter().map(|reference| format!("reference: {}", reference.source)));
+    lines
+}
+
+/// The operations of mixed phases.
+fn parts(report: &Report) -> Vec<String> {
+    let all: Vec<_> = report
+        .steps
+        .iter()
+        .flat_map(|step| step_summary::parts(step).into_iter().map(move |part| (step_label::full(report, step), part)))
+        .map(|(step, part)| (step, part.histogram.as_ref().map(LatencyHistogram::summary), part))
+        .collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    type Percentile = fn(&LatencySummary) -> Option<f64>;
+    const PERCENTILES: [(&str, Percentile); 5] = [
+        ("p50 us", |latency| latency.p50_us),
+        ("p99 us", |latency| latency.p99_us),
+        ("p99.9 us", |latency| latency.p999_us),
+        ("p99.99 us", |latency| latency.p9999_us),
+        ("max us", |latency| latency.max_us),
+    ];
+    let mut grid = Grid::new(all.len());
+    grid.add("operations of", Side::Left, all.iter().map(|(step, ..)| Some(step.clone())));
+    grid.add("operation", Side::Left, all.iter().map(|(.., part)| Some(part.operation.to_owned())));
+    grid.add("requests/s", Side::Right, all.iter().map(|(.., part)| part.requests_per_second.map(figure)));
+    for (heading, percentile) in PERCENTILES {
+        let cells = all.iter().map(|(_, latency, _)| latency.as_ref().and_then(percentile).map(figure));
+        grid.add(heading, Side::Right, cells);
+    }
+    grid.lines(2)
+}
+
+fn add_figures(grid: &mut Grid, summaries: &[StepSummary<'_>], columns: &[Column]) {
+    for column in columns {
+        grid.add(column.heading, Side::Right, summaries.iter().map(column.cell));
+    }
+}
+
+fn ratio(summary: &StepSummary<'_>) -> Option<String> {
+    let relative = summary.relative.as_ref()?;
+    Some(match relative.interval {
+        Some((low, high)) => format!("{:.2} ± {:.2}", relative.ratio, (high - low) / 2.0),
+        None => number::ratio(relative.ratio),
+    })
+}
+
+fn badges(summary: &StepSummary<'_>) -> String {
+    let texts: Vec<_> = summary.step.badges().into_iter().map(|badge| badge.text).collect();
+    texts.join(", ")
+}
+
+fn storage(report: &Report) -> Vec<String> {
+    type Figure = fn(&StorageRecord) -> Option<f64>;
+    const SIZES: [(&str, Figure); 4] = [
+        ("dataSize", |record| record.data_size),
+        ("storageSize", |record| record.storage_size),
+        ("indexSize", |record| record.index_size),
+        ("fileSize", |record| record.file_size),
+    ];
+    let records = &report.storage;
+    if records.is_empty() {
+        return Vec::new();
+    }
+    let mut grid = Grid::new(records.len());
+    grid.add("storage of", Side::Left, records.iter().map(|record| Some(storage_label(report, record))));
+    grid.add("objects", Side::Right, records.iter().map(|record| record.objects.map(number::thousands)));
+    for (heading, size) in SIZES {
+        grid.add(heading, Side::Right, records.iter().map(|record| size(record).map(number::thousands)));
+    }
+    grid.lines(1)
+}
+
+/// Whose storage it is: target, variant and repetition where there are several.
+pub(crate) fn storage_label(report: &Report, record: &StorageRecord) -> String {
+    let mut parts = vec![step_label::target_label(report, record.target).to_owned()];
+    parts.extend(record.variant.iter().map(|(setting, value)| format!("{setting} {value}")));
+    if report.storage.iter().any(|other| other.repetition > 1) {
+        parts.push(format!("repetition {}", record.repetition));
+    }
+    parts.join(", ")
+}
+
+fn allocations(report: &Report) -> Vec<String> {
+    let records = &report.allocations;
+    if records.is_empty() {
+        return Vec::new();
+    }
+    let mut grid = Grid::new(records.len());
+    let of = |seconds: &[f64]| Estimate::of(seconds).map(|estimate| figure(estimate.median));
+    let slowest = |record: &AllocationRecord| record.seconds.iter().copied().reduce(f64::max).map(figure);
+    grid.add("allocation on", Side::Left, records.iter().map(|record| Some(record.filesystem.clone())));
+    grid.add("method", Side::Left, records.iter().map(|record| Some(record.method.clone())));
+    grid.add("file", Side::Right, records.iter().map(|record| Some(bytes(record.bytes as f64))));
+    grid.add("median s", Side::Right, records.iter().map(|record| of(&record.seconds)));
+    grid.add("max s", Side::Right, records.iter().map(slowest));
+    grid.add("sync s", Side::Right, records.iter().map(|record| of(&record.sync_seconds)));
+    grid.add("refused", Side::Left, records.iter().map(|record| record.refused.clone()));
+    grid.lines(2)
+}

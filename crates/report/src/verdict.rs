@@ -1,0 +1,206 @@
+//! What to think of a report's figures.
+
+use crate::result::{Badge, Completion, Finding, Outcome, Report, Run, Severity, Step};
+use crate::step_label;
+
+/// A finding and where it was made.
+pub(crate) struct Flaw<'a> {
+    /// The step and, where it was repeated, the repetition.
+    pub(crate) place: String,
+    pub(crate) finding: &'a Finding,
+}
+
+impl Report {
+    /// One sentence: valid, or the worst thing that speaks against the figures.
+    pub fn verdict(&self) -> String {
+        let judgement = self.judgement();
+        match &self.completion {
+            Completion::Complete => judgement,
+            Completion::Interrupted => {
+                let measured = self.steps.iter().filter(|step| step.measurements().next().is_some()).count();
+                format!("interrupted: {measured} of {} steps have figures, {judgement}", self.steps.len())
+            }
+            Completion::Failed { reason } => format!("not valid: the run failed: {reason}"),
+        }
+    }
+
+    /// All distinct badges of the steps, the worst first; `valid` if there is none.
+    pub fn badges(&self) -> Vec<Badge> {
+        let mut badges = match self.completion {
+            Completion::Complete => Vec::new(),
+            Completion::Interrupted => vec![badge("interrupted", Severity::Caution)],
+            Completion::Failed { .. } => vec![badge("failed", Severity::Invalid)],
+        };
+        self.steps.iter().for_each(|step| add_distinct(&mut badges, step.all_badges()));
+        finish(badges)
+    }
+
+    /// The worst that was found, of steps and of the run as a whole.
+    pub(crate) fn severity(&self) -> Severity {
+        let badges = self.badges().into_iter().map(|badge| badge.severity);
+        let nothing = if self.measured_nothing() { Severity::Invalid } else { Severity::Good };
+        badges.max().unwrap_or(Severity::Good).max(nothing)
+    }
+
+    /// Everything that was found, the worst first, otherwise in the order of running.
+    pub(crate) fn flaws(&self) -> Vec<Flaw<'_>> {
+        let mut flaws: Vec<_> = self.steps.iter().flat_map(|step| self.flaws_of(step)).collect();
+        flaws.sort_by_key(|flaw| std::cmp::Reverse(flaw.finding.severity()));
+        flaws
+    }
+
+    fn flaws_of<'a>(&self, step: &'a Step) -> Vec<Flaw<'a>> {
+        let place = step_label::full(self, step);
+        let of_run = |run: &'a Run| {
+            let repeated = step.runs.len() > 1;
+            let place = if repeated { format!("{place}, repetition {}", run.repetition) } else { place.clone() };
+            let findings = run.measurement().into_iter().flat_map(|measurement| &measurement.findings);
+            findings.map(move |finding| Flaw { place: place.clone(), finding })
+        };
+        step.runs.iter().flat_map(of_run).collect()
+    }
+
+    /// The sentence on what was measured, whether or not the run came to its end.
+    fn judgement(&self) -> String {
+        if self.measured_nothing() {
+            return "not valid: nothing was measured".to_owned();
+        }
+        let flaws = self.flaws();
+        let Some(first) = flaws.first() else { return format!("valid: {}", self.praise()) };
+        let word = match first.finding.severity() {
+            Severity::Invalid => "not valid",
+            Severity::Caution | Severity::Good => "valid with cautions",
+        };
+        let more = match flaws.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more, below)"),
+        };
+        format!("{word}: {}: {}{more}", first.place, first.finding)
+    }
+
+    fn praise(&self) -> String {
+        let skipped = self.steps.iter().filter(|step| step.is_skipped()).count();
+        let skipped = match skipped {
+            0 => String::new(),
+            skipped => format!("; {skipped} of {} steps were skipped", self.steps.len()),
+        };
+        if self.steps.is_empty() {
+            return "file allocation was timed, no load was run".to_owned();
+        }
+        let verified: u64 = self.steps.iter().flat_map(Step::measurements).map(|run| run.verified_documents).sum();
+        let contents = match verified {
+            0 => String::new(),
+            documents => format!(", contents of {} verified", crate::number::thousands(documents as f64)),
+        };
+        format!("no errors, counts verified{contents}, the generator had time to spare{skipped}")
+    }
+
+    fn measured_nothing(&self) -> bool {
+        let allocated = self.allocations.iter().any(|allocation| !allocation.seconds.is_empty());
+        !allocated && self.steps.iter().all(|step| step.measurements().next().is_none())
+    }
+}
+
+impl Step {
+    /// The distinct badges of its runs, the worst first; `valid` if there is none.
+    pub fn badges(&self) -> Vec<Badge> {
+        finish(self.all_badges())
+    }
+
+    /// Whether it was left out by all repetitions.
+    pub(crate) fn is_skipped(&self) -> bool {
+        !self.runs.is_empty() && self.measurements().next().is_none()
+    }
+
+    /// Why a repetition was left out; the first reason.
+    pub(crate) fn skip_reason(&self) -> Option<&str> {
+        self.runs.iter().find_map(|run| match &run.outcome {
+            Outcome::Skipped { reason } => Some(reason.as_str()),
+            Outcome::Measured(_) => None,
+        })
+    }
+
+    fn all_badges(&self) -> Vec<Badge> {
+        let mut badges = Vec::new();
+        if self.skip_reason().is_some() {
+            badges.push(badge("skipped", Severity::Caution));
+        }
+        if self.runs.is_empty() {
+            badges.push(badge("not run", Severity::Caution));
+        }
+        let findings = self.measurements().flat_map(|measurement| &measurement.findings);
+        add_distinct(&mut badges, findings.map(Finding::badge));
+        badges
+    }
+}
+
+fn badge(text: &str, severity: Severity) -> Badge {
+    Badge { text: text.to_owned(), severity }
+}
+
+fn add_distinct(badges: &mut Vec<Badge>, more: impl IntoIterator<Item = Badge>) {
+    for badge in more {
+        if !badges.contains(&badge) {
+            badges.push(badge);
+        }
+    }
+}
+
+fn finish(mut badges: Vec<Badge>) -> Vec<Badge> {
+    if badges.is_empty() {
+        badges.push(badge("valid", Severity::Good));
+    }
+    badges.sort_by_key(|badge| std::cmp::Reverse(badge.severity));
+    badges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn the_sentence_names_the_worst() {
+        let mut report = fixture::plain();
+        assert_eq!(
+            report.verdict(),
+            "valid: no errors, counts verified, contents of 1,000 verified, the generator had time to spare"
+        );
+        assert_eq!(report.badges(), [badge("valid", Severity::Good)]);
+
+        fixture::measurement(&mut report.steps[0]).findings = vec![Finding::Short { seconds: 2.4 }];
+        assert_eq!(report.verdict(), "valid with cautions: insert, 1 x 1: short: 2.4 s do not show a steady state");
+        fixture::measurement(&mut report.steps[0])
+            .findings
+            .push(Finding::Errors { count: 3, first: "E11000 duplicate key".into() });
+        assert_eq!(
+            report.verdict(),
+            "not valid: insert, 1 x 1: 3 errors, the first: E11000 duplicate key (and 1 more, below)"
+        );
+        assert_eq!(report.badges(), [badge("errors", Severity::Invalid), badge("short", Severity::Caution)]);
+        assert_eq!(report.severity(), Severity::Invalid);
+    }
+
+    #[test]
+    fn an_end_before_its_time_is_said_first() {
+        let mut report = fixture::plain();
+        report.completion = Completion::Interrupted;
+        assert!(report.verdict().starts_with("interrupted: 1 of 1 steps have figures, valid: no errors"));
+        report.steps[0].runs.clear();
+        assert_eq!(report.verdict(), "interrupted: 0 of 1 steps have figures, not valid: nothing was measured");
+        report.completion = Completion::Failed { reason: "connection refused".into() };
+        assert_eq!(report.verdict(), "not valid: the run failed: connection refused");
+        assert_eq!(report.badges()[0], badge("failed", Severity::Invalid));
+    }
+
+    #[test]
+    fn skipped_steps_are_counted_and_shown() {
+        let mut report = fixture::plain();
+        let mut skipped = report.steps[0].clone();
+        skipped.runs[0].outcome = Outcome::Skipped { reason: "the server has no majority".into() };
+        report.steps.push(skipped);
+        assert!(report.verdict().ends_with("to spare; 1 of 2 steps were skipped"), "{}", report.verdict());
+        assert_eq!(report.steps[1].badges(), [badge("skipped", Severity::Caution)]);
+        assert_eq!(report.steps[1].skip_reason(), Some("the server has no majority"));
+    }
+}
