@@ -1,23 +1,27 @@
 //! One blocking connection, for control work.
 
+use crate::auth::Speculation;
 use crate::cursor::Cursor;
-use crate::error::{ClientError, CommandError};
+use crate::error::{ClientError, CommandError, is_timeout};
 use crate::frame::{FrameWriter, ReplyMode};
-use crate::uri::Uri;
+use crate::settings::Settings;
+use crate::stream::{DialError, Stream};
+use crate::topology::{self, Role};
+use crate::uri::{Host, Uri};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_wire::{HEADER_BYTES, Message, WireError, needed_bytes};
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// MongoDB 3.6, the first with OP_MSG.
 const WIRE_VERSION_MIN: i32 = 6;
-/// Pause between attempts while a server is not up yet.
-const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A connection that has shaken hands and runs one command at a time.
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
+    settings: Arc<Settings>,
+    host: Host,
     address: String,
     hello: DocumentBuf,
     last_request_id: i32,
@@ -25,23 +29,68 @@ pub struct Connection {
     buffer: Vec<u8>,
 }
 
+/// A connection that has shaken hands and has not authenticated yet.
+pub(crate) struct Introduction {
+    pub connection: Connection,
+    pub speculation: Option<Speculation>,
+}
+
 impl Connection {
-    /// Connects and shakes hands; a refused connection is tried again until `uri.connect_timeout` has passed.
+    /// Finds a server of the wanted role among the URI's hosts and the members that they list, shakes hands and
+    /// authenticates.
+    ///
+    /// A refused connection is tried again until `uri.connect_timeout` has passed, which bounds the whole search while
+    /// nobody answers; `uri.server_selection_timeout` bounds it while no server suits.
     /// # Errors
-    /// `Unreachable` after the timeout; `Protocol` or `Command` where the server does not speak OP_MSG.
+    /// `Unreachable`, `NoSuitableServer` after the timeout; `WrongReplicaSet`, `Tls`, `Authentication`;
+    /// `Protocol` or `Command` where the server does not speak OP_MSG.
     pub fn connect(uri: &Uri) -> Result<Self, ClientError> {
-        let stream = connect_stream(uri)?;
-        let mut connection =
-            Self { stream, address: uri.address(), hello: DocumentBuf::new(), last_request_id: 0, buffer: Vec::new() };
-        // A listener that never answers must not hang the caller; later commands may take as long as they need.
-        connection.stream.set_read_timeout(Some(uri.connect_timeout)).map_err(|cause| connection.lost(cause))?;
-        connection.hello = connection.run_command("admin", hello_command(uri).as_ref())?;
-        connection.stream.set_read_timeout(None).map_err(|cause| connection.lost(cause))?;
+        topology::connect(&Settings::new(uri)?)
+    }
+
+    /// One more connection to the same server, which is not searched for again. Cheaper than [`Self::connect`]: no
+    /// file is read and no key is derived from the password.
+    /// # Errors
+    /// As [`Self::connect`]; a refused connection is not tried again.
+    pub fn open_another(&self) -> Result<Self, ClientError> {
+        let deadline = Instant::now() + self.settings.uri.connect_timeout;
+        topology::finish(&self.settings, Self::introduce(&self.settings, &self.host, deadline)?)
+    }
+
+    /// Dials and shakes hands.
+    pub(crate) fn introduce(
+        settings: &Arc<Settings>,
+        host: &Host,
+        deadline: Instant,
+    ) -> Result<Introduction, ClientError> {
+        let address = host.to_string();
+        let stream = Stream::dial(host, settings.tls.as_ref(), deadline).map_err(|error| match error {
+            DialError::Unreachable(cause) => {
+                let timeout = settings.uri.connect_timeout;
+                ClientError::Unreachable { address: address.clone(), timeout, cause }
+            }
+            DialError::Tls(cause) => {
+                let late = is_timeout(&cause).then(|| "no answer in time".to_owned());
+                ClientError::Tls { address: address.clone(), detail: late.unwrap_or_else(|| cause.to_string()) }
+            }
+        })?;
+        let mut connection = Self {
+            stream,
+            settings: Arc::clone(settings),
+            host: host.clone(),
+            address,
+            hello: DocumentBuf::new(),
+            last_request_id: 0,
+            buffer: Vec::new(),
+        };
+        let speculation = settings.uri.credential.as_ref().and_then(Speculation::begin);
+        let hello = hello_command(&settings.uri, speculation.as_ref());
+        connection.hello = connection.run_command("admin", hello.as_ref())?;
         match connection.hello.as_ref().get("maxWireVersion") {
             Some(ValueRef::Int32(version)) if version < WIRE_VERSION_MIN => Err(connection.violation(format!(
                 "its newest wire version is {version}, OP_MSG needs {WIRE_VERSION_MIN} (MongoDB 3.6)"
             ))),
-            _ => Ok(connection),
+            _ => Ok(Introduction { connection, speculation }),
         }
     }
 
@@ -50,7 +99,27 @@ impl Connection {
         self.hello.as_ref()
     }
 
-    /// `host:port` as the caller gave it.
+    /// The server at the other end: a host of the URI, or a member that one of them listed.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// What reads must say in `$readPreference` for this server to serve them as the URI asks; `None` where nothing is
+    /// to be said. [`Self::run_command`] and cursors leave that to the caller, who knows what is a read.
+    pub fn read_preference(&self) -> Option<DocumentBuf> {
+        self.role().read_preference(&self.settings.uri)
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        Role::of(self.hello())
+    }
+
+    /// Longest wait of one read or write; `None` is for ever.
+    pub(crate) fn set_timeouts(&self, timeout: Option<Duration>) -> Result<(), ClientError> {
+        self.stream.set_timeouts(timeout).map_err(|cause| self.lost(cause))
+    }
+
+    /// `host:port` of the server.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -67,7 +136,8 @@ impl Connection {
         FrameWriter::new(&mut self.buffer, self.last_request_id, ReplyMode::Expected, body.as_ref())
             .finish()
             .map_err(|error| self.violation(format!("the request is too long: {error}")))?;
-        self.stream.write_all(&self.buffer).map_err(|cause| self.lost(cause))?;
+        let sent = self.stream.write_all(&self.buffer).and_then(|()| self.stream.flush());
+        sent.map_err(|cause| self.lost(cause))?;
         let reply = self.read_reply()?;
         let ok = match reply.as_ref().get("ok") {
             Some(ValueRef::Double(ok)) => ok == 1.0,
@@ -88,8 +158,13 @@ impl Connection {
     }
 
     /// Lets [`crate::load`] drive the socket.
-    pub(crate) fn stream(&self) -> &TcpStream {
+    pub(crate) fn stream(&self) -> &Stream {
         &self.stream
+    }
+
+    /// As [`Self::stream`], to read and write.
+    pub(crate) fn stream_mut(&mut self) -> &mut Stream {
+        &mut self.stream
     }
 
     pub(crate) fn lost(&self, cause: io::Error) -> ClientError {
@@ -121,7 +196,7 @@ impl Connection {
     }
 }
 
-fn hello_command(uri: &Uri) -> DocumentBuf {
+fn hello_command(uri: &Uri, speculation: Option<&Speculation>) -> DocumentBuf {
     let driver = DocumentBuf::new().with("name", "bunko-client").with("version", env!("CARGO_PKG_VERSION"));
     let os = DocumentBuf::new().with("type", std::env::consts::OS).with("architecture", std::env::consts::ARCH);
     let mut client = DocumentBuf::new();
@@ -130,36 +205,9 @@ fn hello_command(uri: &Uri) -> DocumentBuf {
     }
     client.append("driver", &driver).append("os", &os);
     // The old spelling with helloOk: `hello` itself is unknown to servers before 4.4.2.
-    DocumentBuf::new().with("isMaster", 1_i32).with("helloOk", true).with("client", &client)
-}
-
-fn connect_stream(uri: &Uri) -> Result<TcpStream, ClientError> {
-    let deadline = Instant::now() + uri.connect_timeout;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        match try_connect(uri, left) {
-            Ok(stream) => return Ok(stream),
-            Err(cause)
-                if Instant::now() + RETRY_PAUSE >= deadline || cause.kind() != io::ErrorKind::ConnectionRefused =>
-            {
-                return Err(ClientError::Unreachable { address: uri.address(), timeout: uri.connect_timeout, cause });
-            }
-            Err(_) => std::thread::sleep(RETRY_PAUSE),
-        }
+    let mut hello = DocumentBuf::new().with("isMaster", 1_i32).with("helloOk", true).with("client", &client);
+    if let (Some(speculation), Some(credential)) = (speculation, &uri.credential) {
+        speculation.extend_hello(credential, &mut hello);
     }
-}
-
-fn try_connect(uri: &Uri, timeout: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
-    for address in (uri.host.as_str(), uri.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
-            Ok(stream) => {
-                // Requests are small and waited for: Nagle's algorithm would hold them back.
-                stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
-            Err(cause) => last = cause,
-        }
-    }
-    Err(last)
+    hello
 }

@@ -1,5 +1,6 @@
 //! What can go wrong between a caller and a server.
 
+use crate::uri::Mechanism;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use std::time::Duration;
 use std::{fmt, io};
@@ -15,6 +16,46 @@ pub enum ClientError {
         timeout: Duration,
         /// The last attempt's error.
         cause: io::Error,
+    },
+    /// Servers answered, and none is what the URI asks for.
+    NoSuitableServer {
+        /// All hosts as the caller gave them.
+        address: String,
+        /// How long it was tried.
+        timeout: Duration,
+        /// The role that was looked for, by its read preference.
+        wanted: &'static str,
+        /// What was found instead, host by host.
+        found: String,
+    },
+    /// A server that answers does not belong to the replica set that the URI names.
+    WrongReplicaSet {
+        /// `host:port` of the server.
+        address: String,
+        /// The set that it was to belong to.
+        expected: String,
+        /// Its set; `None` where it belongs to none.
+        found: Option<String>,
+    },
+    /// TLS could not be set up.
+    Tls {
+        /// `host:port` as the caller gave it.
+        address: String,
+        /// What went wrong; names the file, where it was one.
+        detail: String,
+    },
+    /// The server did not accept the credential, or could not prove that it knows the password.
+    Authentication {
+        /// `host:port` of the server.
+        address: String,
+        /// Who tried.
+        user: String,
+        /// The database that was to know the user.
+        source: String,
+        /// How.
+        mechanism: Mechanism,
+        /// What the server said, or what is wrong with that; never the password.
+        detail: String,
     },
     /// An established connection broke.
     Disconnected {
@@ -40,11 +81,32 @@ impl fmt::Display for ClientError {
             Self::Unreachable { address, timeout, cause } => {
                 write!(f, "no MongoDB server reached at {address} within {} s: {cause}", timeout.as_secs_f64())
             }
+            Self::NoSuitableServer { address, timeout, wanted, found } => {
+                write!(f, "no {wanted} found at {address} within {} s: {found}", timeout.as_secs_f64())
+            }
+            Self::WrongReplicaSet { address, expected, found: Some(found) } => {
+                write!(f, "{address} belongs to the replica set '{found}', not to '{expected}'")
+            }
+            Self::WrongReplicaSet { address, expected, found: None } => {
+                write!(f, "{address} belongs to no replica set, not to '{expected}'")
+            }
+            Self::Tls { address, detail } => write!(f, "TLS with {address} failed: {detail}"),
+            Self::Authentication { address, user, source, mechanism, detail } => {
+                write!(f, "authentication of '{user}' on '{source}' by {mechanism} at {address} failed: {detail}")
+            }
+            Self::Disconnected { address, cause } if is_timeout(cause) => {
+                write!(f, "{address} did not answer in time")
+            }
             Self::Disconnected { address, cause } => write!(f, "connection to {address} lost: {cause}"),
             Self::Protocol { address, detail } => write!(f, "{address} broke the wire protocol: {detail}"),
             Self::Command(error) => error.fmt(f),
         }
     }
+}
+
+/// A blocking socket's timeout, which the system calls a socket that would block.
+pub(crate) fn is_timeout(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 impl std::error::Error for ClientError {}

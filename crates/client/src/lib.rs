@@ -6,12 +6,17 @@
 //! **Invariant:** nothing here knows which server answers; whatever speaks OP_MSG (MongoDB 3.6 and later) will do.
 #![forbid(unsafe_code)]
 
+mod auth;
 mod connection;
 mod cursor;
 mod error;
 pub mod frame;
 pub mod load;
 mod reply;
+mod settings;
+mod stream;
+mod tls;
+mod topology;
 mod uri;
 mod write_concern;
 
@@ -19,5 +24,6 @@ pub use connection::Connection;
 pub use cursor::Cursor;
 pub use error::{ClientError, CommandError};
 pub use reply::{Reply, ReplyChecker, check_reply};
-pub use uri::{DEFAULT_PORT, Uri, UriError};
+pub use tls::{TlsOptions, Verification};
+pub use uri::{Credential, DEFAULT_PORT, Host, Mechanism, ReadPreference, Uri, UriError};
 pub use write_concern::{Acknowledgement, WriteConcern};

@@ -16,7 +16,8 @@ use crate::uri::Uri;
 use generator::Generator;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use socket::Socket;
-use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -26,19 +27,30 @@ const DESCRIPTORS_SPARE: u64 = 64;
 /// What a load consists of. Each thread has one of its own.
 pub trait Workload: Send {
     /// Appends exactly one request, made by [`crate::frame::FrameWriter`], or nothing when there are no more.
-    fn next_request(&mut self, request_id: i32, out: &mut Vec<u8>) -> Next;
+    ///
+    /// `due` is when the request is made, in an open loop when it should have been.
+    fn next_request(&mut self, request_id: i32, due: Instant, out: &mut Vec<u8>) -> Next;
 
-    /// Takes an answer. `started_at` is when the request was made, in an open loop when it was due.
-    fn on_reply(&mut self, reply: Result<Reply<'_>, CommandError>, started_at: Instant, now: Instant);
+    /// Takes an answer to `request`.
+    fn on_reply(&mut self, request: Request, reply: Result<Reply<'_>, CommandError>, now: Instant);
 }
 
 /// What [`Workload::next_request`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// A request was appended.
-    Appended,
+    Appended(Request),
     /// This thread's work is done; nothing was appended.
     Finished,
+}
+
+/// A request as its workload knows it; it comes back with the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The workload's own mark.
+    pub tag: u64,
+    /// From when its latency counts.
+    pub started_at: Instant,
 }
 
 /// When requests are made.
@@ -46,8 +58,36 @@ pub enum Next {
 pub enum Arrival {
     /// As soon as an earlier one is answered.
     Closed,
-    /// At a fixed rate in requests per second over all threads, whatever the server does.
-    Open(f64),
+    /// At equal distances, whatever the server does; requests per second over all threads.
+    Constant(f64),
+    /// As a Poisson stream, whatever the server does: exponential distances from a seed; requests per second over all
+    /// threads. The sum of the threads' streams, and of several generators', is a Poisson stream again.
+    Poisson {
+        /// Mean requests per second.
+        rate: f64,
+        /// Each thread derives its own from it.
+        seed: u64,
+    },
+}
+
+impl Arrival {
+    /// Requests per second of an open loop.
+    pub fn rate(self) -> Option<f64> {
+        match self {
+            Self::Closed => None,
+            Self::Constant(rate) | Self::Poisson { rate, .. } => Some(rate),
+        }
+    }
+}
+
+/// Whether the scheduler may move generator threads between processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// It may.
+    #[default]
+    Free,
+    /// Thread `i` stays on the `i`-th of the processors that this process may use, from the last one backwards.
+    Pinned,
 }
 
 /// The shape of a load.
@@ -59,8 +99,14 @@ pub struct LoadOptions {
     pub in_flight: usize,
     /// Generator threads; no more than connections are used.
     pub threads: usize,
+    /// Whether they stay on their processors.
+    pub placement: Placement,
     /// When requests are made.
     pub arrival: Arrival,
+    /// No request is made later than this after the starting signal; without it the workloads say when they are done.
+    pub duration: Option<Duration>,
+    /// Once true, no more requests are made; those in flight are waited for.
+    pub stop: Arc<AtomicBool>,
     /// With requests in flight and no reply for this long, the run fails.
     pub stall_timeout: Duration,
 }
@@ -116,10 +162,15 @@ impl From<rustix::io::Errno> for LoadError {
 /// What the generator itself measured.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadFigures {
+    /// Generator threads that ran.
+    pub threads: usize,
     /// From the starting signal to the last reply.
     pub elapsed: Duration,
     /// CPU time of all generator threads, user and system.
     pub generator_cpu: Duration,
+    /// Time in which they had nothing to do: elapsed time less what is neither this nor CPU was spent waiting for a
+    /// processor.
+    pub generator_waited: Duration,
 }
 
 /// Connections that are up and have shaken hands.
@@ -134,8 +185,10 @@ impl Load {
     /// The first connection that fails.
     pub fn connect(uri: &Uri, options: LoadOptions) -> Result<Self, LoadError> {
         allow_descriptors(options.connections as u64 + DESCRIPTORS_SPARE)?;
-        let sockets = (0..options.connections.max(1)).map(|_| Socket::new(Connection::connect(uri)?));
-        let sockets = sockets.collect::<Result<_, LoadError>>()?;
+        let first = Connection::connect(uri)?;
+        let others = (1..options.connections).map(|_| Socket::new(first.open_another()?));
+        let mut sockets = others.collect::<Result<Vec<_>, LoadError>>()?;
+        sockets.push(Socket::new::<LoadError>(first)?);
         Ok(Self { options, sockets })
     }
 
@@ -144,7 +197,12 @@ impl Load {
         self.options.threads.clamp(1, self.sockets.len())
     }
 
-    /// Runs the workloads to their ends. Connections stay open until `self` is dropped.
+    /// How the next run goes; the number of connections no longer changes.
+    pub fn options_mut(&mut self) -> &mut LoadOptions {
+        &mut self.options
+    }
+
+    /// Runs the workloads to their ends, or until the time is over. Connections stay open until `self` is dropped.
     /// # Errors
     /// The first thread's error; figures of a run that broke are not given.
     /// # Panics
@@ -175,8 +233,10 @@ impl Load {
         let started = spans.iter().map(|span| span.started).min();
         let ended = spans.iter().map(|span| span.ended).max();
         Ok(LoadFigures {
+            threads,
             elapsed: ended.zip(started).map_or(Duration::ZERO, |(ended, started)| ended - started),
             generator_cpu: spans.iter().map(|span| span.cpu).sum(),
+            generator_waited: spans.iter().map(|span| span.waited).sum(),
         })
     }
 }

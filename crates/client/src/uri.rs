@@ -1,84 +1,94 @@
 //! Connection strings.
 
-use crate::write_concern::{Acknowledgement, WriteConcern};
-use std::fmt;
+mod credential;
+mod error;
+mod host;
+mod options;
+mod percent;
+mod read_preference;
+
+pub use credential::{Credential, Mechanism};
+pub use error::UriError;
+pub use host::{DEFAULT_PORT, Host};
+pub use read_preference::ReadPreference;
+
+use crate::tls::TlsOptions;
+use crate::write_concern::WriteConcern;
+use options::Options;
+use std::fmt::Write;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The port of a connection string that names none.
-pub const DEFAULT_PORT: u16 = 27017;
+const SCHEME: &str = "mongodb://";
 const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+/// Characters that no database's name holds.
+/// Source: MongoDB connection string specification, "Auth database".
+const NOT_IN_DATABASE_NAMES: [char; 6] = ['/', '\\', ' ', '"', '$', '.'];
 
 /// A parsed `mongodb://` connection string with every option that this client honours.
 ///
-/// Source: MongoDB manual, "Connection Strings".
+/// Its `Debug` form shows no password.
+///
+/// Source: MongoDB manual, "Connection Strings"; MongoDB specifications, "Connection String" and "URI Options".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri {
-    /// Host name or address; an IPv6 address without its brackets.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
+    /// The servers as listed; at least one.
+    pub hosts: Vec<Host>,
+    /// Who authenticates, if anybody does.
+    pub credential: Option<Credential>,
     /// The database after the slash.
     pub database: Option<String>,
     /// `appName`: what the server's logs call this client.
     pub app_name: Option<String>,
-    /// `w` and `journal`, if either was given.
+    /// `replicaSet`: the only set whose members are talked to.
+    pub replica_set: Option<String>,
+    /// `directConnection`: talk to the one host given, whatever its role.
+    pub direct_connection: bool,
+    /// What TLS asks for; `None` is plain TCP.
+    pub tls: Option<TlsOptions>,
+    /// `readPreference`: the role of the server to connect to.
+    pub read_preference: ReadPreference,
+    /// `w`, `journal` and `wtimeoutMS`, if any was given.
     pub write_concern: Option<WriteConcern>,
-    /// `connectTimeoutMS`; 10 s where not given.
+    /// `connectTimeoutMS`: how long a URI may stay unreachable; 10 s where not given.
     pub connect_timeout: Duration,
+    /// `serverSelectionTimeoutMS`: how long servers that answer may lack the wanted role; as
+    /// [`Self::connect_timeout`] where not given.
+    pub server_selection_timeout: Duration,
+    /// `socketTimeoutMS`: longest wait for one reply of a blocking connection; `None` is for ever.
+    pub socket_timeout: Option<Duration>,
 }
-
-/// Why a connection string was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UriError {
-    /// It does not start with `mongodb://`.
-    Scheme(String),
-    /// It names no host.
-    MissingHost,
-    /// A port outside 1..=65535.
-    BadPort(String),
-    /// A percent sign that is not followed by two hexadecimal digits, or bytes that are not UTF-8.
-    BadEscape(String),
-    /// An option without a value.
-    MissingValue(String),
-    /// An option's value that it does not take.
-    BadValue {
-        /// The option as written.
-        option: String,
-        /// Its value as written.
-        value: String,
-    },
-    /// Valid in MongoDB, not honoured here: refused, because ignoring it would change what the caller asked for.
-    Unsupported(String),
-}
-
-impl fmt::Display for UriError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scheme(uri) => write!(f, "connection string '{uri}' does not start with mongodb://"),
-            Self::MissingHost => f.write_str("connection string names no host"),
-            Self::BadPort(port) => write!(f, "connection string: port '{port}' is not in 1..65535"),
-            Self::BadEscape(text) => write!(f, "connection string: '{text}' is not percent-encoded UTF-8"),
-            Self::MissingValue(option) => write!(f, "connection string: option '{option}' has no value"),
-            Self::BadValue { option, value } => {
-                write!(f, "connection string: option '{option}' does not take '{value}'")
-            }
-            Self::Unsupported(what) => write!(f, "connection string: {what} is not supported by this client"),
-        }
-    }
-}
-
-impl std::error::Error for UriError {}
 
 impl Uri {
-    /// `host:port`, as messages name the server.
+    /// `host:port` of every host, separated by commas, as messages name the target.
     pub fn address(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
+        let mut address = String::new();
+        for (index, host) in self.hosts.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            // Writing to a string cannot fail.
+            let _ = write!(address, "{comma}{host}");
+        }
+        address
+    }
+
+    /// A connection string as it may be shown: user name and password are replaced by `***`.
+    ///
+    /// Takes malformed ones too, and hides rather more than less of them.
+    pub fn redact(text: &str) -> String {
+        let start = text.find("://").map_or(0, |at| at + "://".len());
+        let rest = &text[start..];
+        // In a string that is no URI the password may hold any character: it ends at the last @ of all.
+        let end = if text.parse::<Self>().is_ok() { authority_bytes(rest) } else { rest.len() };
+        match rest[..end].rfind('@') {
+            Some(at) => format!("{}***{}", &text[..start], &rest[at..]),
+            None => text.to_owned(),
         }
     }
+}
+
+/// Where the hosts end and the database or the options begin.
+fn authority_bytes(rest: &str) -> usize {
+    rest.find(['/', '?']).unwrap_or(rest.len())
 }
 
 impl FromStr for Uri {
@@ -86,155 +96,61 @@ impl FromStr for Uri {
 
     fn from_str(text: &str) -> Result<Self, UriError> {
         if text.starts_with("mongodb+srv://") {
-            return Err(UriError::Unsupported("mongodb+srv://".into()));
+            return Err(UriError::Srv);
         }
-        let rest = text.strip_prefix("mongodb://").ok_or_else(|| UriError::Scheme(text.into()))?;
-        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        if authority.contains('@') {
-            return Err(UriError::Unsupported("user:password@ (authentication)".into()));
+        let rest = text.strip_prefix(SCHEME).ok_or_else(|| UriError::scheme(text))?;
+        let (authority, rest) = rest.split_at(authority_bytes(rest));
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let database = path.strip_prefix('/').unwrap_or(path);
+        // An @ further behind means that the authority ended inside a password: it must not reach any message.
+        if database.contains('@') || path.is_empty() && query.contains('@') {
+            return Err(UriError::ReservedCharacter);
         }
-        if authority.contains(',') {
-            return Err(UriError::Unsupported("more than one host (replica sets)".into()));
-        }
-        let (host, port) = parse_host(authority)?;
-        let mut uri = Self {
-            host,
-            port,
-            database: (!database.is_empty()).then(|| percent_decode(database)).transpose()?,
-            app_name: None,
-            write_concern: None,
-            connect_timeout: CONNECT_TIMEOUT_DEFAULT,
+        let (user_info, hosts) = match authority.rsplit_once('@') {
+            Some((user_info, hosts)) => (Some(credential::UserInfo::parse(user_info)?), hosts),
+            None => (None, authority),
         };
-        for option in options.split('&').filter(|option| !option.is_empty()) {
-            let (name, value) = option.split_once('=').ok_or_else(|| UriError::MissingValue(option.into()))?;
-            uri.apply(name, &percent_decode(value)?)?;
+        let hosts = hosts.split(',').map(Host::from_encoded).collect::<Result<Vec<_>, _>>().map_err(|error| {
+            // "user:pass/word@host" was cut at its slash: its "port" is half a password.
+            if query.contains('@') { UriError::ReservedCharacter } else { error }
+        })?;
+        let database = parse_database(database)?;
+        let options = Options::parse(query)?;
+        if options.direct_connection == Some(true) && hosts.len() > 1 {
+            return Err(UriError::Unsupported("directConnection=true with more than one host".into()));
         }
-        Ok(uri)
+        let tls = options.tls_options()?;
+        if tls.is_some() && hosts.iter().any(|host| matches!(host, Host::Unix(_))) {
+            return Err(UriError::Unsupported("tls=true with a Unix domain socket".into()));
+        }
+        let connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT_DEFAULT);
+        Ok(Self {
+            credential: options.credential(user_info, database.as_deref(), tls.as_ref())?,
+            write_concern: options.write_concern()?,
+            hosts,
+            database,
+            app_name: options.app_name,
+            replica_set: options.replica_set,
+            direct_connection: options.direct_connection.unwrap_or(false),
+            tls,
+            read_preference: options.read_preference.unwrap_or_default(),
+            connect_timeout,
+            server_selection_timeout: options.server_selection_timeout.unwrap_or(connect_timeout),
+            socket_timeout: options.socket_timeout,
+        })
     }
 }
 
-impl Uri {
-    fn apply(&mut self, name: &str, value: &str) -> Result<(), UriError> {
-        let bad = || UriError::BadValue { option: name.into(), value: value.into() };
-        match name.to_ascii_lowercase().as_str() {
-            // One host is all that there is: connecting to it directly is what we do either way.
-            "directconnection" => parse_flag(value).map(|_| ()).ok_or_else(bad),
-            "appname" => {
-                self.app_name = Some(value.into());
-                Ok(())
-            }
-            "connecttimeoutms" => {
-                let milliseconds: u32 = value.parse().ok().filter(|&value| value > 0).ok_or_else(bad)?;
-                self.connect_timeout = Duration::from_millis(milliseconds.into());
-                Ok(())
-            }
-            "w" => {
-                let members = value.parse().ok().filter(|&members| members <= 50).map(Acknowledgement::Members);
-                let majority = (value == "majority").then_some(Acknowledgement::Majority);
-                self.write_concern.get_or_insert_default().w = members.or(majority).ok_or_else(bad)?;
-                Ok(())
-            }
-            "journal" | "j" => {
-                self.write_concern.get_or_insert_default().journal = Some(parse_flag(value).ok_or_else(bad)?);
-                Ok(())
-            }
-            _ => Err(UriError::Unsupported(format!("option '{name}'"))),
-        }
+fn parse_database(encoded: &str) -> Result<Option<String>, UriError> {
+    if encoded.is_empty() {
+        return Ok(None);
     }
-}
-
-fn parse_flag(text: &str) -> Option<bool> {
-    text.parse().ok()
-}
-
-fn parse_host(authority: &str) -> Result<(String, u16), UriError> {
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(rest) => {
-            let (host, after) = rest.split_once(']').ok_or(UriError::MissingHost)?;
-            (host.to_owned(), after.strip_prefix(':'))
-        }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (percent_decode(host)?, Some(port)),
-            None => (percent_decode(authority)?, None),
-        },
-    };
-    if host.is_empty() {
-        return Err(UriError::MissingHost);
+    let database = percent::decode(encoded).ok_or_else(|| UriError::BadEscape(encoded.into()))?;
+    if database.contains(NOT_IN_DATABASE_NAMES) {
+        return Err(UriError::BadDatabase(database));
     }
-    if host.starts_with('/') {
-        return Err(UriError::Unsupported("a Unix domain socket".into()));
-    }
-    let port = match port {
-        None => DEFAULT_PORT,
-        Some(port) => port.parse().ok().filter(|&port| port > 0).ok_or_else(|| UriError::BadPort(port.into()))?,
-    };
-    Ok((host, port))
-}
-
-fn percent_decode(text: &str) -> Result<String, UriError> {
-    let bad = || UriError::BadEscape(text.into());
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            decoded.push(byte);
-            continue;
-        }
-        let mut digit = || bytes.next().and_then(|digit| char::from(digit).to_digit(16)).ok_or_else(bad);
-        decoded.push((digit()? * 16 + digit()?) as u8);
-    }
-    String::from_utf8(decoded).map_err(|_| bad())
+    Ok(Some(database))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(text: &str) -> String {
-        text.parse::<Uri>().expect_err(text).to_string()
-    }
-
-    #[test]
-    fn options_are_read() {
-        let uri: Uri = "mongodb://db.example:27100/app?directConnection=true&appName=load%20test&w=majority&journal=true&connectTimeoutMS=250"
-            .parse()
-            .expect("valid");
-        assert_eq!(uri.address(), "db.example:27100");
-        assert_eq!(uri.database.as_deref(), Some("app"));
-        assert_eq!(uri.app_name.as_deref(), Some("load test"));
-        assert_eq!(uri.write_concern, Some(WriteConcern { w: Acknowledgement::Majority, journal: Some(true) }));
-        assert_eq!(uri.connect_timeout, Duration::from_millis(250));
-    }
-
-    #[test]
-    fn what_is_left_out_has_its_default() {
-        let uri: Uri = "mongodb://localhost".parse().expect("valid");
-        assert_eq!((uri.address().as_str(), uri.connect_timeout.as_secs()), ("localhost:27017", 10));
-        assert_eq!((uri.database, uri.write_concern), (None, None));
-        let uri: Uri = "mongodb://[::1]:27018/".parse().expect("valid");
-        assert_eq!((uri.host.as_str(), uri.address().as_str()), ("::1", "[::1]:27018"));
-    }
-
-    #[test]
-    fn what_is_not_honoured_is_refused_by_name() {
-        assert!(refusal("mongodb://u:p@h").contains("authentication"));
-        assert!(refusal("mongodb://a,b").contains("more than one host"));
-        assert!(refusal("mongodb+srv://a").contains("mongodb+srv"));
-        assert!(refusal("mongodb://a/?tls=true").contains("option 'tls'"));
-        assert!(refusal("mongodb://a/?replicaSet=r").contains("option 'replicaSet'"));
-        assert!(refusal("mongodb://%2Ftmp%2Fm.sock").contains("Unix domain socket"));
-    }
-
-    #[test]
-    fn what_is_malformed_is_named() {
-        assert!(refusal("http://a").contains("mongodb://"));
-        assert!(refusal("mongodb://").contains("no host"));
-        assert!(refusal("mongodb://a:0").contains("port '0'"));
-        assert!(refusal("mongodb://a:99999").contains("port '99999'"));
-        assert!(refusal("mongodb://a/?w=51").contains("option 'w' does not take '51'"));
-        assert!(refusal("mongodb://a/?journal=yes").contains("'journal' does not take 'yes'"));
-        assert!(refusal("mongodb://a/?w").contains("'w' has no value"));
-        assert!(refusal("mongodb://a/%zz").contains("percent-encoded"));
-    }
-}
+mod tests;

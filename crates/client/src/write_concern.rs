@@ -3,6 +3,7 @@
 use bunko_bson::DocumentBuf;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// How many members must have a write before it is acknowledged: MongoDB's `w`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,11 +21,13 @@ pub struct WriteConcern {
     pub w: Acknowledgement,
     /// MongoDB's `j`: wait for the journal on disk. `None` leaves it to the server.
     pub journal: Option<bool>,
+    /// MongoDB's `wtimeout`: how long the server waits for the other members. `None` is for ever.
+    pub timeout: Option<Duration>,
 }
 
 impl Default for WriteConcern {
     fn default() -> Self {
-        Self { w: Acknowledgement::Members(1), journal: None }
+        Self { w: Acknowledgement::Members(1), journal: None, timeout: None }
     }
 }
 
@@ -43,6 +46,9 @@ impl WriteConcern {
         if let Some(journal) = self.journal {
             document.append("j", journal);
         }
+        if let Some(timeout) = self.timeout {
+            document.append("wtimeout", timeout.as_millis() as i64);
+        }
         document
     }
 }
@@ -53,8 +59,11 @@ impl fmt::Display for WriteConcern {
             Acknowledgement::Members(members) => write!(f, "w: {members}")?,
             Acknowledgement::Majority => f.write_str("w: \"majority\"")?,
         }
-        match self.journal {
-            Some(journal) => write!(f, ", j: {journal}"),
+        if let Some(journal) = self.journal {
+            write!(f, ", j: {journal}")?;
+        }
+        match self.timeout {
+            Some(timeout) => write!(f, ", wtimeout: {}", timeout.as_millis()),
             None => Ok(()),
         }
     }
@@ -66,11 +75,11 @@ impl FromStr for WriteConcern {
     /// Reads a flag's value: a member count, `majority`, or `j` for `{w: 1, j: true}`.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "j" => Ok(Self { w: Acknowledgement::Members(1), journal: Some(true) }),
-            "majority" => Ok(Self { w: Acknowledgement::Majority, journal: None }),
+            "j" => Ok(Self { w: Acknowledgement::Members(1), journal: Some(true), timeout: None }),
+            "majority" => Ok(Self { w: Acknowledgement::Majority, journal: None, timeout: None }),
             // MongoDB's largest replica set has 50 members.
             _ => match text.parse() {
-                Ok(members @ 0..=50) => Ok(Self { w: Acknowledgement::Members(members), journal: None }),
+                Ok(members @ 0..=50) => Ok(Self { w: Acknowledgement::Members(members), journal: None, timeout: None }),
                 _ => Err(format!("write concern '{text}' is not 0..50, majority or j")),
             },
         }

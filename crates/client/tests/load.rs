@@ -2,11 +2,12 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_client::frame::{self, FrameWriter, ReplyMode};
-use bunko_client::load::{Arrival, Load, LoadError, LoadOptions, Next, Workload};
+use bunko_client::load::{Arrival, Load, LoadError, LoadOptions, Next, Placement, Request, Workload};
 use bunko_client::{ClientError, CommandError, Connection, Reply, Uri};
 use bunko_wire::{HEADER_BYTES, needed_bytes};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -100,18 +101,18 @@ impl Pings {
 }
 
 impl Workload for Pings {
-    fn next_request(&mut self, request_id: i32, out: &mut Vec<u8>) -> Next {
+    fn next_request(&mut self, request_id: i32, due: Instant, out: &mut Vec<u8>) -> Next {
         let Some(left) = self.left.checked_sub(1) else { return Next::Finished };
         self.left = left;
         let pad = "x".repeat(self.pad_bytes);
         let body = DocumentBuf::new().with("ping", 1_i32).with("pad", &pad).with("$db", "admin");
         FrameWriter::new(out, request_id, self.mode, body.as_ref()).finish().expect("short");
-        Next::Appended
+        Next::Appended(Request { tag: 0, started_at: due })
     }
 
-    fn on_reply(&mut self, reply: Result<Reply<'_>, CommandError>, started_at: Instant, now: Instant) {
+    fn on_reply(&mut self, request: Request, reply: Result<Reply<'_>, CommandError>, now: Instant) {
         self.replies += 1;
-        self.latency_max = self.latency_max.max(now - started_at);
+        self.latency_max = self.latency_max.max(now - request.started_at);
         match reply {
             Ok(reply) => self.acknowledged += reply.n,
             Err(_) => self.refused += 1,
@@ -121,7 +122,16 @@ impl Workload for Pings {
 
 fn options(connections: usize, in_flight: usize, threads: usize) -> LoadOptions {
     let stall_timeout = Duration::from_secs(5);
-    LoadOptions { connections, in_flight, threads, arrival: Arrival::Closed, stall_timeout }
+    LoadOptions {
+        connections,
+        in_flight,
+        threads,
+        placement: Placement::Free,
+        arrival: Arrival::Closed,
+        duration: None,
+        stop: Arc::default(),
+        stall_timeout,
+    }
 }
 
 fn run(floor_behaviour: Floor, options: LoadOptions, total: usize) -> Result<Vec<Pings>, LoadError> {
@@ -169,7 +179,7 @@ fn silent_requests_end_with_a_ping() {
 
 #[test]
 fn an_open_loop_keeps_its_rate() {
-    let shape = LoadOptions { arrival: Arrival::Open(1_000.0), ..options(4, 2, 2) };
+    let shape = LoadOptions { arrival: Arrival::Constant(1_000.0), ..options(4, 2, 2) };
     let mut load = Load::connect(&floor(Floor::Prompt), shape).expect("connected");
     let mut workloads = [Pings::new(150), Pings::new(150)];
     let figures = load.run(&mut workloads).expect("a whole run");

@@ -2,17 +2,19 @@
 
 use super::pacer::Pacer;
 use super::socket::{Flushed, Socket};
-use super::{LoadError, LoadOptions, Next, Workload};
+use super::{LoadError, LoadOptions, Next, Placement, Workload};
 use crate::reply::ReplyChecker;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_create,
     timerfd_settime,
 };
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Bytes read at once; one buffer per thread.
@@ -28,6 +30,8 @@ pub(super) struct Span {
     pub started: Instant,
     pub ended: Instant,
     pub cpu: Duration,
+    /// Time in which it had nothing to do.
+    pub waited: Duration,
 }
 
 pub(super) struct Generator<'l, W> {
@@ -53,6 +57,9 @@ pub(super) struct Generator<'l, W> {
     waiting_for_room: usize,
     finished: bool,
     last_progress: Instant,
+    /// Requests that are due later are not made.
+    deadline: Option<Instant>,
+    waited: Duration,
 }
 
 impl<'l, W: Workload> Generator<'l, W> {
@@ -92,15 +99,21 @@ impl<'l, W: Workload> Generator<'l, W> {
             waiting_for_room: 0,
             finished: false,
             last_progress: now,
+            deadline: None,
+            waited: Duration::ZERO,
         })
     }
 
     /// Works until the workload is finished and the last reply is in.
     pub fn run(mut self) -> Result<Span, LoadError> {
+        if self.options.placement == Placement::Pinned {
+            pin_to_processor(self.thread.0)?;
+        }
         let cpu_before = thread_cpu();
         let started = Instant::now();
         self.pacer = Pacer::new(self.options.arrival, self.thread.0, self.thread.1, started);
         self.last_progress = started;
+        self.deadline = self.options.duration.map(|duration| started + duration);
         self.issue(started)?;
         let mut events = Vec::with_capacity(EVENTS_MAX);
         while !self.finished || self.outstanding > 0 || self.waiting_for_room > 0 {
@@ -118,7 +131,8 @@ impl<'l, W: Workload> Generator<'l, W> {
         for socket in &mut *self.sockets {
             socket.drain_silent()?;
         }
-        Ok(Span { started, ended: Instant::now(), cpu: thread_cpu().saturating_sub(cpu_before) })
+        let cpu = thread_cpu().saturating_sub(cpu_before);
+        Ok(Span { started, ended: Instant::now(), cpu, waited: self.waited })
     }
 
     fn wait(&mut self, events: &mut Vec<Event>) -> Result<(), LoadError> {
@@ -131,7 +145,10 @@ impl<'l, W: Workload> Generator<'l, W> {
             self.armed_for = Some(arrival);
         }
         let timeout = timespec(self.options.stall_timeout);
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
+        let before = Instant::now();
+        let result = epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout));
+        self.waited += before.elapsed();
+        match result {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -157,9 +174,9 @@ impl<'l, W: Workload> Generator<'l, W> {
     fn receive(&mut self, index: usize) -> Result<Instant, LoadError> {
         let (workload, checker) = (&mut *self.workload, &mut self.checker);
         let mut now = None;
-        let replies = self.sockets[index].receive(&mut self.scratch, |reply, started_at| {
+        let replies = self.sockets[index].receive(&mut self.scratch, |reply, request| {
             let now = *now.get_or_insert_with(Instant::now);
-            workload.on_reply(checker.check(reply.document), started_at, now);
+            workload.on_reply(request, checker.check(reply.document), now);
         })?;
         self.outstanding -= replies;
         self.free_slots.extend(std::iter::repeat_n(index, replies));
@@ -171,13 +188,17 @@ impl<'l, W: Workload> Generator<'l, W> {
     /// Makes every request that is due and has a free slot, then offers the new bytes to the kernel.
     fn issue(&mut self, now: Instant) -> Result<(), LoadError> {
         while !self.finished && !self.free_slots.is_empty() {
-            let Some(started_at) = self.pacer.due(now) else { break };
+            let Some(due) = self.pacer.due(now) else { break };
+            if self.is_over(due) {
+                self.finished = true;
+                break;
+            }
             let Some(index) = self.free_slots.pop_front() else { break };
             if !self.sockets[index].has_room() {
                 self.flush(index)?;
             }
             if self.sockets[index].has_room() {
-                self.make_request(index, started_at);
+                self.make_request(index, due);
             } else {
                 self.sockets[index].deferred_slots += 1;
             }
@@ -190,16 +211,21 @@ impl<'l, W: Workload> Generator<'l, W> {
         Ok(())
     }
 
-    fn make_request(&mut self, index: usize, started_at: Instant) {
+    /// Whether a request that is due at `due` comes too late to be made.
+    fn is_over(&self, due: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| due >= deadline) || self.options.stop.load(Ordering::Relaxed)
+    }
+
+    fn make_request(&mut self, index: usize, due: Instant) {
         let socket = &mut self.sockets[index];
         self.last_request_id = self.last_request_id.wrapping_add(1);
         let start = socket.outgoing().len();
-        if self.workload.next_request(self.last_request_id, socket.outgoing()) == Next::Finished {
+        let Next::Appended(request) = self.workload.next_request(self.last_request_id, due, socket.outgoing()) else {
             self.finished = true;
             return;
-        }
+        };
         self.pacer.advance();
-        if socket.track(start, self.last_request_id, started_at) {
+        if socket.track(start, self.last_request_id, request) {
             if self.outstanding == 0 {
                 self.last_progress = Instant::now();
             }
@@ -238,6 +264,16 @@ fn timespec(duration: Duration) -> Timespec {
 
 fn once_after(delay: Duration) -> Itimerspec {
     Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(delay) }
+}
+
+/// Keeps the calling thread on one of the processors that it may use, the last for thread 0: the first is where
+/// interrupts and everything else tend to be.
+fn pin_to_processor(index: usize) -> Result<(), LoadError> {
+    let allowed = sched_getaffinity(None)?;
+    let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&processor| allowed.is_set(processor)).collect();
+    let mut chosen = CpuSet::new();
+    chosen.set(processors[processors.len() - 1 - index % processors.len()]);
+    Ok(sched_setaffinity(None, &chosen)?)
 }
 
 /// CPU time of the calling thread so far, user and system.

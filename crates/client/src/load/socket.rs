@@ -1,13 +1,13 @@
 //! One connection of a load: its unsent bytes, its half-received reply, its requests in flight.
 
+use super::Request;
 use crate::connection::Connection;
 use crate::error::ClientError;
 use crate::frame::{self, ReplyFrame};
+use crate::stream::Stream;
 use bunko_bson::DocumentBuf;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::time::Instant;
 
 /// Unsent bytes from which on no further request is made.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
@@ -32,7 +32,7 @@ pub(super) struct Socket {
 
 struct InFlight {
     request_id: i32,
-    started_at: Instant,
+    request: Request,
 }
 
 /// What [`Socket::flush`] left behind.
@@ -59,7 +59,7 @@ impl Socket {
         })
     }
 
-    pub fn stream(&self) -> &TcpStream {
+    pub fn stream(&self) -> &Stream {
         self.connection.stream()
     }
 
@@ -73,10 +73,10 @@ impl Socket {
     }
 
     /// Notes the request that was just appended at `start`; true where a reply will come.
-    pub fn track(&mut self, start: usize, request_id: i32, started_at: Instant) -> bool {
+    pub fn track(&mut self, start: usize, request_id: i32, request: Request) -> bool {
         let answered = frame::expects_reply(&self.outgoing[start..]);
         if answered {
-            self.in_flight.push_back(InFlight { request_id, started_at });
+            self.in_flight.push_back(InFlight { request_id, request });
         } else {
             self.silent_requests = true;
         }
@@ -87,7 +87,7 @@ impl Socket {
     pub fn flush(&mut self) -> Result<Flushed, ClientError> {
         self.dirty = false;
         while self.sent_bytes < self.outgoing.len() {
-            match self.connection.stream().write(&self.outgoing[self.sent_bytes..]) {
+            match self.connection.stream_mut().write(&self.outgoing[self.sent_bytes..]) {
                 Ok(0) => return Err(self.connection.lost(io::ErrorKind::WriteZero.into())),
                 Ok(written) => self.sent_bytes += written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -102,18 +102,23 @@ impl Socket {
         }
         self.outgoing.clear();
         self.sent_bytes = 0;
-        Ok(Flushed::All)
+        // Only TLS holds bytes back.
+        match self.connection.stream_mut().flush() {
+            Ok(()) => Ok(Flushed::All),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Flushed::Partly),
+            Err(error) => Err(self.connection.lost(error)),
+        }
     }
 
-    /// Reads once and hands every whole reply to `on_reply` with its request's start; returns how many there were.
+    /// Reads once and hands every whole reply to `on_reply` with its request; returns how many there were.
     ///
     /// `scratch` is shared by all sockets of a thread; only an incomplete reply is copied out of it.
     pub fn receive(
         &mut self,
         scratch: &mut [u8],
-        mut on_reply: impl FnMut(ReplyFrame<'_>, Instant),
+        mut on_reply: impl FnMut(ReplyFrame<'_>, Request),
     ) -> Result<usize, ClientError> {
-        let received = match self.connection.stream().read(scratch) {
+        let received = match self.connection.stream_mut().read(scratch) {
             Ok(0) => return Err(self.connection.lost(io::ErrorKind::UnexpectedEof.into())),
             Ok(received) => received,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => 0,
@@ -128,8 +133,8 @@ impl Socket {
         };
         let (mut at, mut replies) = (0, 0);
         while let Some(reply) = frame::split_reply(&bytes[at..]).map_err(|error| self.connection.broken(&error))? {
-            let started_at = self.take_in_flight(reply.response_to)?;
-            on_reply(reply, started_at);
+            let request = self.take_in_flight(reply.response_to)?;
+            on_reply(reply, request);
             at += reply.length_bytes;
             replies += 1;
         }
@@ -155,12 +160,12 @@ impl Socket {
     }
 
     /// Servers answer in order, so the first entry is the one; any other order is served by a search.
-    fn take_in_flight(&mut self, request_id: i32) -> Result<Instant, ClientError> {
+    fn take_in_flight(&mut self, request_id: i32) -> Result<Request, ClientError> {
         let position = self.in_flight.iter().position(|request| request.request_id == request_id);
         let request = position.and_then(|position| self.in_flight.remove(position));
-        let request = request.ok_or_else(|| {
+        let found = request.ok_or_else(|| {
             self.connection.violation(format!("a reply to request {request_id}, which is not in flight"))
         })?;
-        Ok(request.started_at)
+        Ok(found.request)
     }
 }

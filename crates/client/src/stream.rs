@@ -1,0 +1,134 @@
+//! The bytes' way to a server: TCP, a Unix socket, or TLS over TCP.
+
+use crate::tls::TlsStream;
+use crate::uri::Host;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustls::ClientConfig;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Shortest timeout that is given to a socket: 0 would mean none.
+const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+
+/// One connection's bytes. An enum and no trait object: a load reads and writes millions of times.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    // Its session is some 1 KiB of state.
+    Tls(Box<TlsStream>),
+}
+
+/// Why no stream came about.
+pub(crate) enum DialError {
+    /// Nobody accepted the connection.
+    Unreachable(io::Error),
+    /// Somebody accepted, and the TLS handshake failed.
+    Tls(io::Error),
+}
+
+impl Stream {
+    /// Connects, with TLS where there is a configuration for it, and leaves the socket's timeouts at what is left
+    /// until `deadline`. Looking up a name takes as long as the system's resolver does.
+    pub fn dial(host: &Host, tls: Option<&Arc<ClientConfig>>, deadline: Instant) -> Result<Self, DialError> {
+        match host {
+            Host::Unix(path) => {
+                let stream = Self::Unix(UnixStream::connect(path).map_err(DialError::Unreachable)?);
+                stream.set_timeouts(Some(until(deadline))).map_err(DialError::Unreachable)?;
+                Ok(stream)
+            }
+            Host::Tcp { name, port } => {
+                let socket = dial_tcp(name, *port, deadline).map_err(DialError::Unreachable)?;
+                set_tcp_timeouts(&socket, Some(until(deadline))).map_err(DialError::Unreachable)?;
+                let Some(tls) = tls else { return Ok(Self::Tcp(socket)) };
+                let stream = TlsStream::connect(Arc::clone(tls), name, socket).map_err(DialError::Tls)?;
+                Ok(Self::Tls(Box::new(stream)))
+            }
+        }
+    }
+
+    /// Longest wait of one read or write; `None` is for ever.
+    pub fn set_timeouts(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => set_tcp_timeouts(socket, timeout),
+            Self::Tls(stream) => set_tcp_timeouts(stream.socket(), timeout),
+            Self::Unix(socket) => {
+                socket.set_read_timeout(timeout)?;
+                socket.set_write_timeout(timeout)
+            }
+        }
+    }
+
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        match self {
+            Self::Unix(socket) => socket.set_nonblocking(nonblocking),
+            Self::Tcp(socket) => socket.set_nonblocking(nonblocking),
+            Self::Tls(stream) => stream.socket().set_nonblocking(nonblocking),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.read(buffer),
+            Self::Unix(socket) => socket.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.write(bytes),
+            Self::Unix(socket) => socket.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    /// Bytes written to TLS may still be in the session; `WouldBlock` says that some are.
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Unix(socket) => socket.as_fd(),
+            Self::Tls(stream) => stream.socket().as_fd(),
+        }
+    }
+}
+
+fn until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now()).max(TIMEOUT_MIN)
+}
+
+fn set_tcp_timeouts(socket: &TcpStream, timeout: Option<Duration>) -> io::Result<()> {
+    socket.set_read_timeout(timeout)?;
+    socket.set_write_timeout(timeout)
+}
+
+/// Tries the name's addresses in order; each may take what the ones before left of the time.
+fn dial_tcp(name: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "the host name has no address");
+    for address in (name, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, until(deadline)) {
+            Ok(stream) => {
+                // Requests are small and waited for: Nagle's algorithm would hold them back.
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(cause) => last = cause,
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,105 @@
+//! TLS: whom a connection trusts, and how it shows itself.
+
+mod roots;
+mod stream;
+mod verifier;
+
+pub(crate) use stream::TlsStream;
+
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How much of the server's certificate is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// That a trusted authority issued it, and for the host's name.
+    CertificateAndName,
+    /// That a trusted authority issued it: `tlsAllowInvalidHostnames`.
+    Certificate,
+    /// Nothing, so that anybody may sit in between: `tlsAllowInvalidCertificates`, `tlsInsecure`.
+    Nothing,
+}
+
+/// What a connection string says about TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// `tlsCAFile`: PEM certificates of the trusted authorities; `None` trusts those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// `tlsCertificateKeyFile`: PEM file with this client's certificate chain and its unencrypted key.
+    pub certificate_key_file: Option<PathBuf>,
+    /// How much of the server's certificate is checked.
+    pub verification: Verification,
+}
+
+/// Reads the files and makes the configuration that all connections share.
+/// # Errors
+/// A sentence that names the file.
+pub(crate) fn configuration(options: &TlsOptions) -> Result<Arc<ClientConfig>, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier(options, &provider)?);
+    let configuration = match &options.certificate_key_file {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let (chain, key) = certificate_and_key(path)?;
+            builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| format!("tlsCertificateKeyFile {}: {error}", path.display()))?
+        }
+    };
+    Ok(Arc::new(configuration))
+}
+
+fn verifier(options: &TlsOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    if options.verification == Verification::Nothing {
+        return Ok(Arc::new(verifier::AnyCertificate::new(provider)));
+    }
+    let (path, certificates) = match &options.ca_file {
+        Some(path) => (path.clone(), read_certificates(path)?),
+        None => roots::system()?,
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates {
+        // A system's bundle may hold certificates that are too odd for rustls; one's own file should not.
+        let added = roots.add(certificate).map_err(|error| format!("{}: {error}", path.display()));
+        if options.ca_file.is_some() {
+            added?;
+        }
+    }
+    verifier::for_roots(roots, provider, options.verification).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// All certificates of a PEM file; at least one.
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let pem = read(path)?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match certificates {
+        Ok(certificates) if certificates.is_empty() => Err(format!("{} holds no PEM certificate", path.display())),
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+fn certificate_and_key(path: &Path) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    let chain = read_certificates(path)?;
+    let pem = read(path)?;
+    let encrypted = [&b"-----BEGIN ENCRYPTED"[..], b"Proc-Type: 4,ENCRYPTED"];
+    if encrypted.iter().any(|mark| pem.windows(mark.len()).any(|window| window == *mark)) {
+        return Err(format!("the key in {} is encrypted, which is not supported", path.display()));
+    }
+    let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| format!("{} holds no PEM key", path.display()))?;
+    Ok((chain, key))
+}

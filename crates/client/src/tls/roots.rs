@@ -1,0 +1,29 @@
+//! The authorities that the system trusts.
+
+use super::read_certificates;
+use rustls_pki_types::CertificateDer;
+use std::path::PathBuf;
+
+/// Names a file instead of the system's. Source: OpenSSL, "SSL_CTX_set_default_verify_paths".
+const VARIABLE: &str = "SSL_CERT_FILE";
+/// Where Linux distributions and BSDs keep all certificates in one file.
+const BUNDLES: [&str; 5] = [
+    // Debian, Ubuntu, Arch, Gentoo, Alpine.
+    "/etc/ssl/certs/ca-certificates.crt",
+    // Fedora, RHEL.
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    // openSUSE.
+    "/etc/ssl/ca-bundle.pem",
+    // Alpine, the BSDs.
+    "/etc/ssl/cert.pem",
+];
+
+/// The file and what it holds.
+pub(super) fn system() -> Result<(PathBuf, Vec<CertificateDer<'static>>), String> {
+    let named = std::env::var_os(VARIABLE).map(PathBuf::from);
+    let path = named.or_else(|| BUNDLES.iter().map(PathBuf::from).find(|path| path.exists()));
+    let path = path.ok_or("the system has no file of trusted certificates: give tlsCAFile")?;
+    let certificates = read_certificates(&path)?;
+    Ok((path, certificates))
+}
