@@ -1,14 +1,18 @@
 //! Why a scenario gave no figures.
 
+use crate::scenario::ScenarioError;
 use bunko_client::load::LoadError;
 use bunko_client::{ClientError, UriError};
+use bunko_report::ReportError;
 use std::path::PathBuf;
 use std::{fmt, io};
 
-/// Why a scenario gave no figures. Figures that are there but mean nothing are a [`crate::Finding`].
+/// Why a scenario gave no figures. Figures that are there but mean nothing are a finding in the report.
 #[derive(Debug)]
 pub enum BenchError {
-    /// An option that cannot be met.
+    /// The scenario cannot be run as it is.
+    Scenario(ScenarioError),
+    /// An option of the command line that cannot be met.
     Option {
         /// The option's name as on the command line.
         name: &'static str,
@@ -23,8 +27,19 @@ pub enum BenchError {
     Client(ClientError),
     /// A load broke off.
     Load(LoadError),
-    /// The report could not be written.
-    Report {
+    /// The target holds data that the scenario would overwrite.
+    DatabaseExists {
+        /// The database.
+        database: String,
+        /// The server.
+        address: String,
+    },
+    /// Several generators did not find together.
+    Workers(String),
+    /// A report that cannot be read, merged or compared.
+    Report(ReportError),
+    /// A file could not be written.
+    Write {
         /// Where to.
         path: PathBuf,
         /// Why not.
@@ -35,17 +50,29 @@ pub enum BenchError {
 impl fmt::Display for BenchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Scenario(error) => error.fmt(f),
             Self::Option { name, detail } => write!(f, "--{name}: {detail}"),
             Self::Uri(error) => error.fmt(f),
             Self::EmbeddedServer(error) => write!(f, "the embedded server did not start: {error}"),
             Self::Client(error) => error.fmt(f),
             Self::Load(error) => error.fmt(f),
-            Self::Report { path, cause } => write!(f, "cannot write {}: {cause}", path.display()),
+            Self::DatabaseExists { database, address } => {
+                write!(f, "database '{database}' exists on {address}; '--drop {database}' would have it dropped")
+            }
+            Self::Workers(detail) => write!(f, "workers: {detail}"),
+            Self::Report(error) => error.fmt(f),
+            Self::Write { path, cause } => write!(f, "cannot write {}: {cause}", path.display()),
         }
     }
 }
 
 impl std::error::Error for BenchError {}
+
+impl From<ScenarioError> for BenchError {
+    fn from(error: ScenarioError) -> Self {
+        Self::Scenario(error)
+    }
+}
 
 impl From<UriError> for BenchError {
     fn from(error: UriError) -> Self {
@@ -62,5 +89,11 @@ impl From<ClientError> for BenchError {
 impl From<LoadError> for BenchError {
     fn from(error: LoadError) -> Self {
         Self::Load(error)
+    }
+}
+
+impl From<ReportError> for BenchError {
+    fn from(error: ReportError) -> Self {
+        Self::Report(error)
     }
 }

@@ -1,31 +1,30 @@
 //! The performance lab: scenarios, load generators, verdicts.
 //!
-//! A scenario runs against a [`Target`]: any server of the MongoDB wire protocol, or one that the caller starts for
-//! it. It measures, counts what the server kept, judges whether the figures mean anything, and reports.
+//! A [`scenario`] runs against [`Target`]s: any servers of the MongoDB wire protocol, or ones that the caller starts
+//! for it. The lab measures, counts and reads back what the server kept, judges whether the figures mean anything, and
+//! leaves a [`Report`].
 //!
 //! **Invariant:** the lab is a client. It knows `bunko_client` and `/proc`, never a server's code, so that its figures
-//! mean the same for every target. It drops only collections that it created.
+//! mean the same for every target. It drops only what it created.
 #![forbid(unsafe_code)]
 
-mod dataset;
-mod environment;
+mod database;
 mod error;
-mod histogram;
-mod insert_matrix;
+mod find_max;
+mod judge;
+mod measure;
+mod observer;
 pub mod operation;
 mod reference;
-mod report;
-mod server_stats;
+mod run;
+pub mod scenario;
+mod server;
 mod target;
-mod verdict;
 
-pub use dataset::{Compressible, Dataset, Shape};
-pub use environment::{ClientMachine, ServerDescription};
+pub use bunko_report::Report;
+pub use database::{DATABASE, Existing};
 pub use error::BenchError;
-pub use histogram::{LatencyHistogram, LatencySummary};
-pub use insert_matrix::{InsertMatrixOptions, insert_matrix, insert_matrix_observed};
-pub use reference::{E1, ReferenceRow};
-pub use report::{CellRun, Report, Scenario};
-pub use server_stats::{CpuReading, ServerProcess};
-pub use target::{EmbeddedServer, Running, Target};
-pub use verdict::{Evidence, Finding, judge};
+pub use find_max::{FindMaxOptions, FoundRate, RateTrial, find_max};
+pub use observer::{Observer, StepName, Tick, Unobserved};
+pub use run::{AllocationPlace, RunOptions, WorkerPosition, check, run};
+pub use target::{Data, EmbeddedServer, Running, Target, TargetServer};

@@ -1,66 +1,96 @@
 //! What a scenario measures.
 
 use crate::BenchError;
+use std::path::PathBuf;
 
 /// A server to measure.
-pub enum Target {
-    /// One that runs already.
+pub struct Target {
+    /// What tables call it; empty where there is only one.
+    pub label: String,
+    /// Where it is.
+    pub server: TargetServer,
+}
+
+/// Where a server is.
+pub enum TargetServer {
+    /// It runs already.
     Uri(String),
-    /// One that the caller starts for this scenario.
+    /// The caller starts it for the scenario.
     Embedded(Box<dyn EmbeddedServer>),
 }
 
 /// A server that the lab may start and stop. `cli` implements it: the lab knows no server.
 pub trait EmbeddedServer {
-    /// Starts an empty server and returns once it accepts connections, or will within the connect timeout.
+    /// Starts it and returns once it accepts connections, or will within the connect timeout.
     /// # Errors
     /// Why it did not start, in words.
-    fn start(&mut self) -> Result<Running, String>;
+    fn start(&mut self, data: Data) -> Result<Running, String>;
 
-    /// Stops it and removes its data. Called once, also after a failed scenario.
+    /// Stops it in an orderly way; its data stays.
     fn stop(&mut self);
 }
 
+/// What a server starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// Nothing: what was there is removed.
+    Empty,
+    /// What it had when it was stopped.
+    AsLeft,
+}
+
 /// A started server.
+#[derive(Clone, Debug)]
 pub struct Running {
     /// Its connection string.
     pub uri: String,
     /// Its process, which must be on this machine.
     pub pid: u32,
+    /// Where its data is.
+    pub data_directory: PathBuf,
 }
 
 /// A target that is up; an embedded one is stopped when this is dropped.
-pub(crate) struct OpenTarget {
+pub(crate) struct OpenTarget<'t> {
     pub uri: String,
     /// Known only of a server that we started.
-    pub pid: Option<u32>,
-    embedded: Option<Box<dyn EmbeddedServer>>,
+    pub running: Option<Running>,
+    server: &'t mut TargetServer,
 }
 
-impl OpenTarget {
-    pub fn open(target: Target) -> Result<Self, BenchError> {
-        match target {
-            Target::Uri(uri) => Ok(Self { uri, pid: None, embedded: None }),
-            Target::Embedded(mut server) => match server.start() {
-                Ok(running) => Ok(Self { uri: running.uri, pid: Some(running.pid), embedded: Some(server) }),
-                Err(error) => {
-                    server.stop();
-                    Err(BenchError::EmbeddedServer(error))
-                }
-            },
-        }
+impl<'t> OpenTarget<'t> {
+    pub fn open(server: &'t mut TargetServer) -> Result<Self, BenchError> {
+        let running = match server {
+            TargetServer::Uri(uri) => return Ok(Self { uri: uri.clone(), running: None, server }),
+            TargetServer::Embedded(embedded) => embedded.start(Data::Empty),
+        };
+        let running = running.map_err(BenchError::EmbeddedServer)?;
+        Ok(Self { uri: running.uri.clone(), running: Some(running), server })
     }
 
-    /// What the report calls it.
-    pub fn kind(&self) -> &'static str {
-        if self.embedded.is_some() { "embedded" } else { "uri" }
+    /// Stops an embedded server, lets the kernel forget its files and starts it again; says what it did.
+    /// # Errors
+    /// The server does not come back.
+    pub fn chill(&mut self) -> Result<Result<String, String>, BenchError> {
+        let TargetServer::Embedded(embedded) = &mut *self.server else {
+            return Ok(Err("a server that the lab did not start cannot be restarted".to_owned()));
+        };
+        embedded.stop();
+        let forgotten = self.running.as_ref().map(|running| bunko_host::forget_cached_pages(&running.data_directory));
+        let running = embedded.start(Data::AsLeft).map_err(BenchError::EmbeddedServer)?;
+        self.uri.clone_from(&running.uri);
+        self.running = Some(running);
+        Ok(match forgotten {
+            Some(Err(error)) => Err(format!("the kernel keeps the files' pages: {error}")),
+            _ => Ok("cold: server restarted, its files' pages dropped by the kernel".to_owned()),
+        })
     }
 }
 
-impl Drop for OpenTarget {
+impl Drop for OpenTarget<'_> {
     fn drop(&mut self) {
-        if let Some(server) = &mut self.embedded {
-            server.stop();
+        if let TargetServer::Embedded(embedded) = &mut *self.server {
+            embedded.stop();
         }
     }
 }

@@ -1,38 +1,73 @@
 //! A server in a child process on a temporary directory, for the lab.
 
-use bunko_bench::{EmbeddedServer, Running};
+use bunko_bench::{Data, EmbeddedServer, Running};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
 
-/// Started when a scenario begins, stopped and removed when it ends.
-#[derive(Default)]
+/// The storage engines that a server can be started with; `None` stands for the default where there is no choice.
+pub const ENGINES: &[Option<&str>] = &[Some("lsm")];
+
+/// A server that is started and stopped as a scenario asks; its data is removed with it.
 pub struct ChildServer {
-    running: Option<(Child, tempfile::TempDir)>,
+    engine: Option<&'static str>,
+    /// Where its data directory is made.
+    directory: PathBuf,
+    child: Option<Child>,
+    data: Option<TempDir>,
+}
+
+impl ChildServer {
+    pub fn new(engine: Option<&'static str>, directory: PathBuf) -> Self {
+        Self { engine, directory, child: None, data: None }
+    }
+
+    fn data_directory(&mut self, data: Data) -> Result<PathBuf, String> {
+        if data == Data::Empty {
+            self.data = None;
+        }
+        if let Some(data) = &self.data {
+            return Ok(data.path().to_owned());
+        }
+        let made = tempfile::Builder::new().prefix("bunko-bench-").tempdir_in(&self.directory);
+        let made = made.map_err(|error| format!("no directory in {}: {error}", self.directory.display()))?;
+        Ok(self.data.insert(made).path().to_owned())
+    }
 }
 
 impl EmbeddedServer for ChildServer {
-    fn start(&mut self) -> Result<Running, String> {
-        let directory = tempfile::tempdir().map_err(|error| format!("no temporary directory: {error}"))?;
+    fn start(&mut self, data: Data) -> Result<Running, String> {
+        self.stop();
+        let data_directory = self.data_directory(data)?;
         let program = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
-        let mut child = Command::new(program)
-            .args(["serve", "--port", "0", "--log-format", "json", "--dbpath"])
-            .arg(directory.path())
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("the server cannot be started: {error}"))?;
+        let mut command = Command::new(program);
+        command.args(["serve", "--port", "0", "--log-format", "json", "--dbpath"]).arg(&data_directory);
+        // Every server has the one engine until there are more to choose from.
+        debug_assert!(self.engine.is_none_or(|engine| engine == "lsm"));
+        // Ctrl-C is for the lab, which stops its servers itself once it has its figures.
+        command.process_group(0).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("the server cannot be started: {error}"))?;
         let stderr = child.stderr.take().ok_or("the server has no stderr")?;
         let pid = child.id();
-        self.running = Some((child, directory));
-        Ok(Running { uri: wait_for_uri(stderr)?, pid })
+        self.child = Some(child);
+        Ok(Running { uri: wait_for_uri(stderr)?, pid, data_directory })
     }
 
     fn stop(&mut self) {
-        if let Some((mut child, _directory)) = self.running.take() {
-            // Its data is thrown away: no need for a checkpoint.
-            let _ = child.kill();
-            let _ = child.wait();
+        let Some(mut child) = self.child.take() else { return };
+        if let Some(pid) = rustix::process::Pid::from_raw(child.id() as i32) {
+            // A server that is gone already has stopped.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
+        let _ = child.wait();
+    }
+}
+
+impl Drop for ChildServer {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

@@ -1,64 +1,96 @@
-//! Reads of one document by its `_id`, uniformly at random.
+//! One document by its `_id`.
 
-use super::id_template::{IdTemplate, PLACEHOLDER};
-use super::{Assignment, Claims, Needs, Operation, Requests};
-use crate::dataset::{Dataset, Shape};
+use super::template::Template;
+use super::{Answer, Assignment, Effect, Insertions, Moves, Operation, Requests};
 use bunko_bson::{ArrayRef, DocumentBuf, ValueRef};
 use bunko_client::Reply;
 use bunko_client::frame::{FrameWriter, ReplyMode};
-use bunko_client::load::Next;
-use rand::rngs::Xoshiro256PlusPlus;
-use rand::{Rng, SeedableRng};
+use bunko_dataset::{Dataset, Distribution, Id, KeyStream};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub(super) const OPERATION: Operation = Operation {
-    name: "find",
-    about: "find one document by _id, uniformly at random",
-    needs: Needs::LoadedDocuments,
-    shape: Shape::Plain,
-    batches: false,
-    start: |assignment| Box::new(Find::new(assignment)),
-};
-
-struct Find {
-    dataset: Arc<Dataset>,
-    claims: Arc<Claims>,
-    command: IdTemplate,
-    random: Xoshiro256PlusPlus,
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Find {
+    /// Which documents are asked for.
+    pub keys: Distribution,
 }
 
-impl Find {
-    fn new(assignment: &Assignment<'_>) -> Self {
+impl Default for Find {
+    fn default() -> Self {
+        Self { keys: Distribution::Uniform }
+    }
+}
+
+impl Operation for Find {
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Reads]
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::WholeDocuments
+    }
+
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        Ok(Box::new(FindRequests::new(assignment, self.keys)))
+    }
+}
+
+pub(super) struct FindRequests {
+    dataset: Arc<Dataset>,
+    insertions: Arc<Insertions>,
+    command: Template,
+    keys: KeyStream,
+}
+
+impl FindRequests {
+    pub fn new(assignment: &Assignment<'_>, keys: Distribution) -> Self {
+        let placeholder = Id::placeholder(assignment.dataset.id(0).kind());
         let command = DocumentBuf::new()
             .with("find", assignment.collection)
-            .with("filter", &DocumentBuf::new().with("_id", PLACEHOLDER))
+            .with("filter", &DocumentBuf::new().with("_id", placeholder.as_value()))
             .with("limit", 1_i32)
             .with("singleBatch", true)
             .with("$db", assignment.database);
         Self {
             dataset: Arc::clone(assignment.dataset),
-            claims: Arc::clone(assignment.claims),
-            command: IdTemplate::new(command),
-            random: Xoshiro256PlusPlus::seed_from_u64(assignment.seed),
+            insertions: Arc::clone(assignment.insertions),
+            command: Template::new(command, &placeholder),
+            keys: KeyStream::new(keys, assignment.seed, assignment.stream),
         }
+    }
+
+    /// The place in the dataset of a document to ask for.
+    pub fn choose(&mut self) -> u64 {
+        self.insertions.readable(self.keys.next(self.insertions.readable_count()))
+    }
+
+    /// Asks for the document at a place.
+    pub fn ask(&mut self, index: u64, request_id: i32, out: &mut Vec<u8>) {
+        let command = self.command.set_id(0, &self.dataset.id(index)).command();
+        FrameWriter::new(out, request_id, ReplyMode::Expected, command).finish().expect("a short command");
     }
 }
 
-impl Requests for Find {
-    fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Next {
-        if self.claims.take(1).is_none() {
-            return Next::Finished;
-        }
-        let id = self.dataset.id(self.random.next_u64() % self.claims.total());
-        let frame = FrameWriter::new(out, request_id, ReplyMode::Expected, self.command.about(id));
-        frame.finish().expect("a short command");
-        Next::Appended
+/// Takes the reply to a find that must find one document.
+pub(super) fn found_one(reply: Reply<'_>) -> Result<Answer, String> {
+    let cursor = reply.document.get("cursor").and_then(ValueRef::as_document);
+    let batch = cursor.and_then(|cursor| cursor.get("firstBatch")?.as_array());
+    match batch.map_or(0, ArrayRef::count) {
+        1 => Ok(Answer::Done { documents: 1 }),
+        documents => Err(format!("find returned {documents} documents, not 1")),
+    }
+}
+
+impl Requests for FindRequests {
+    fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64> {
+        let index = self.choose();
+        self.ask(index, request_id, out);
+        Some(0)
     }
 
-    fn acknowledged(&self, reply: Reply<'_>) -> Result<u64, String> {
-        let cursor = reply.document.get("cursor").and_then(ValueRef::as_document);
-        let batch = cursor.and_then(|cursor| cursor.get("firstBatch")?.as_array());
-        let documents = batch.map_or(0, ArrayRef::count);
-        if documents == 1 { Ok(1) } else { Err(format!("find returned {documents} documents, not 1")) }
+    fn on_reply(&mut self, _tag: u64, reply: Reply<'_>) -> Result<Answer, String> {
+        found_one(reply)
     }
 }

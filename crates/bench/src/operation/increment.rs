@@ -1,66 +1,84 @@
-//! `$inc` of one document found by its `_id`, uniformly at random; the document's size does not change.
+//! `$inc` of one document found by its `_id`; the document's size does not change.
 
-use super::id_template::{IdTemplate, PLACEHOLDER};
-use super::{Assignment, Claims, Needs, Operation, Requests};
-use crate::dataset::{Dataset, Shape};
+use super::template::Template;
+use super::{Answer, Assignment, Effect, Insertions, Operation, Requests};
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_client::Reply;
 use bunko_client::frame::{FrameWriter, ReplyMode};
-use bunko_client::load::Next;
-use rand::rngs::Xoshiro256PlusPlus;
-use rand::{Rng, SeedableRng};
+use bunko_dataset::{Dataset, Distribution, Id, KeyStream};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub(super) const OPERATION: Operation = Operation {
-    name: "inc",
-    about: "add 1 to a field of one document found by _id, uniformly at random",
-    needs: Needs::LoadedDocuments,
-    shape: Shape::Counter,
-    batches: false,
-    start: |assignment| Box::new(Increment::new(assignment)),
-};
-
-struct Increment {
-    dataset: Arc<Dataset>,
-    claims: Arc<Claims>,
-    command: IdTemplate,
-    mode: ReplyMode,
-    random: Xoshiro256PlusPlus,
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Increment {
+    /// The field, a number.
+    pub field: String,
+    /// Which documents are changed.
+    #[serde(default = "uniform")]
+    pub keys: Distribution,
 }
 
-impl Increment {
-    fn new(assignment: &Assignment<'_>) -> Self {
-        let update = DocumentBuf::new()
-            .with("q", &DocumentBuf::new().with("_id", PLACEHOLDER))
-            .with("u", &DocumentBuf::new().with("$inc", &DocumentBuf::new().with("n", 1_i32)));
-        let command = DocumentBuf::new()
-            .with("update", assignment.collection)
-            .with("updates", &[&update].into_iter().collect::<ArrayBuf>())
-            .with("ordered", true)
-            .with("writeConcern", &assignment.write_concern.to_document())
-            .with("$db", assignment.database);
-        Self {
+fn uniform() -> Distribution {
+    Distribution::Uniform
+}
+
+impl Operation for Increment {
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Changes(vec![self.field.clone()])]
+    }
+
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        let placeholder = Id::placeholder(assignment.dataset.id(0).kind());
+        let increment = DocumentBuf::new().with("$inc", &DocumentBuf::new().with(&self.field, 1_i32));
+        Ok(Box::new(IncrementRequests {
             dataset: Arc::clone(assignment.dataset),
-            claims: Arc::clone(assignment.claims),
-            command: IdTemplate::new(command),
+            insertions: Arc::clone(assignment.insertions),
+            command: Template::new(update_command(assignment, &placeholder, &increment), &placeholder),
             mode: assignment.reply_mode(),
-            random: Xoshiro256PlusPlus::seed_from_u64(assignment.seed),
-        }
+            keys: KeyStream::new(self.keys, assignment.seed, assignment.stream),
+        }))
     }
 }
 
-impl Requests for Increment {
-    fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Next {
-        if self.claims.take(1).is_none() {
-            return Next::Finished;
-        }
-        let id = self.dataset.id(self.random.next_u64() % self.claims.total());
-        let frame = FrameWriter::new(out, request_id, self.mode, self.command.about(id));
-        frame.finish().expect("a short command");
-        Next::Appended
+/// An update of the document with that `_id`.
+pub(super) fn update_command(assignment: &Assignment<'_>, id: &Id, update: &DocumentBuf) -> DocumentBuf {
+    let statement = DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", id.as_value())).with("u", update);
+    DocumentBuf::new()
+        .with("update", assignment.collection)
+        .with("updates", &[&statement].into_iter().collect::<ArrayBuf>())
+        .with("ordered", true)
+        .with("writeConcern", &assignment.write_concern.to_document())
+        .with("$db", assignment.database)
+}
+
+/// Takes the reply to an update that must match one document.
+pub(super) fn matched_one(reply: Reply<'_>) -> Result<Answer, String> {
+    if reply.n == 1 {
+        Ok(Answer::Done { documents: 1 })
+    } else {
+        Err(format!("update matched {} documents, not 1", reply.n))
+    }
+}
+
+struct IncrementRequests {
+    dataset: Arc<Dataset>,
+    insertions: Arc<Insertions>,
+    command: Template,
+    mode: ReplyMode,
+    keys: KeyStream,
+}
+
+impl Requests for IncrementRequests {
+    fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64> {
+        let index = self.insertions.readable(self.keys.next(self.insertions.readable_count()));
+        let command = self.command.set_id(0, &self.dataset.id(index)).command();
+        FrameWriter::new(out, request_id, self.mode, command).finish().expect("a short command");
+        Some(0)
     }
 
-    fn acknowledged(&self, reply: Reply<'_>) -> Result<u64, String> {
-        if reply.n == 1 { Ok(1) } else { Err(format!("update matched {} documents, not 1", reply.n)) }
+    fn on_reply(&mut self, _tag: u64, reply: Reply<'_>) -> Result<Answer, String> {
+        matched_one(reply)
     }
 }

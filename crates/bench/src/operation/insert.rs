@@ -1,57 +1,100 @@
 //! Inserts of one document or of a batch, as drivers send them: the documents beside the command.
 
-use super::{Assignment, Claims, Needs, Operation, Requests};
-use crate::dataset::{Dataset, Shape};
+use super::{Answer, Assignment, Effect, Insertions, Moves, Operation, Requests};
 use bunko_bson::DocumentBuf;
 use bunko_client::Reply;
 use bunko_client::frame::{FrameWriter, ReplyMode};
-use bunko_client::load::Next;
+use bunko_dataset::Dataset;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub(super) const OPERATION: Operation = Operation {
-    name: "insert",
-    about: "insert documents, --batch of them at a time",
-    needs: Needs::EmptyCollection,
-    shape: Shape::Plain,
-    batches: true,
-    start: |assignment| Box::new(Insert::new(assignment)),
-};
+/// Documents of one insert together: under MongoDB's 48,000,000 bytes a message, and enough for any batch.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+const BATCH_MAX: u64 = 100_000;
 
-struct Insert {
-    dataset: Arc<Dataset>,
-    claims: Arc<Claims>,
-    command: DocumentBuf,
-    mode: ReplyMode,
-    batch: usize,
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Insert {
+    /// Documents per insert command; fewer where they would not fit into one.
+    pub batch: u64,
 }
 
-impl Insert {
-    fn new(assignment: &Assignment<'_>) -> Self {
+impl Default for Insert {
+    fn default() -> Self {
+        Self { batch: 1 }
+    }
+}
+
+impl Operation for Insert {
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Inserts]
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::WholeDocuments
+    }
+
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        Ok(Box::new(InsertRequests::new(assignment, self.batch)?))
+    }
+}
+
+pub(super) struct InsertRequests {
+    dataset: Arc<Dataset>,
+    insertions: Arc<Insertions>,
+    command: DocumentBuf,
+    mode: ReplyMode,
+    batch: u64,
+}
+
+impl InsertRequests {
+    pub fn new(assignment: &Assignment<'_>, batch: u64) -> Result<Self, String> {
+        if !(1..=BATCH_MAX).contains(&batch) {
+            return Err(format!("batch: {batch} is not in 1..{BATCH_MAX}"));
+        }
         let command = DocumentBuf::new()
             .with("insert", assignment.collection)
             .with("ordered", true)
             .with("writeConcern", &assignment.write_concern.to_document())
             .with("$db", assignment.database);
-        Self {
+        Ok(Self {
             dataset: Arc::clone(assignment.dataset),
-            claims: Arc::clone(assignment.claims),
+            insertions: Arc::clone(assignment.insertions),
             command,
             mode: assignment.reply_mode(),
-            batch: assignment.batch,
-        }
+            batch: batch.min((BATCH_BYTES_MAX / assignment.dataset.document_bytes()).max(1) as u64),
+        })
     }
 }
 
-impl Requests for Insert {
-    fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Next {
-        let Some(documents) = self.claims.take(self.batch) else { return Next::Finished };
+/// A tag holds the first number in its upper 40 bits and how many there are in its lower 24.
+const COUNT_BITS: u32 = 24;
+
+impl Requests for InsertRequests {
+    fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64> {
+        let numbers = self.insertions.take(self.batch)?;
+        let tag = numbers.start << COUNT_BITS | (numbers.end - numbers.start);
         let mut frame = FrameWriter::new(out, request_id, self.mode, self.command.as_ref());
-        frame.sequence("documents", |out| documents.for_each(|index| self.dataset.write(index, out)));
-        frame.finish().expect("the plan limits a batch's bytes");
-        Next::Appended
+        frame.sequence("documents", |out| {
+            numbers.for_each(|number| self.dataset.write(self.insertions.index(number), out));
+        });
+        frame.finish().expect("a batch's bytes are limited");
+        Some(tag)
     }
 
-    fn acknowledged(&self, reply: Reply<'_>) -> Result<u64, String> {
-        Ok(reply.n.try_into().unwrap_or(0))
+    fn sent(&mut self, tag: u64) -> u64 {
+        let (first, count) = (tag >> COUNT_BITS, tag & ((1 << COUNT_BITS) - 1));
+        self.insertions.acknowledge(first..first + count);
+        count
+    }
+
+    fn on_reply(&mut self, tag: u64, reply: Reply<'_>) -> Result<Answer, String> {
+        let (first, count) = (tag >> COUNT_BITS, tag & ((1 << COUNT_BITS) - 1));
+        if reply.n as u64 != count {
+            return Err(format!("insert of {count} documents answered n: {}", reply.n));
+        }
+        self.insertions.acknowledge(first..first + count);
+        Ok(Answer::Done { documents: count })
     }
 }

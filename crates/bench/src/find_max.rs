@@ -1,0 +1,125 @@
+//! The highest rate that a server keeps under a latency objective.
+
+use crate::BenchError;
+use crate::observer::Observer;
+use crate::run::{RunOptions, run};
+use crate::scenario::{Override, ScenarioSource};
+use crate::target::Target;
+use bunko_report::Report;
+use bunko_report::result::{Finding, Measurement};
+use bunko_statistics::{RateSearch, RateSearchOptions, Trial};
+use serde::Serialize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use toml::Value;
+
+/// What is searched for.
+#[derive(Clone, Debug)]
+pub struct FindMaxOptions {
+    /// The percentile that must not be exceeded, 0..1.
+    pub quantile: f64,
+    /// The latency that it must not exceed.
+    pub objective: Duration,
+    /// The phase whose rate is varied; without it the scenario's last.
+    pub phase: Option<String>,
+    /// The first rate that is tried, in requests per second.
+    pub start: f64,
+    /// The search ends when the lowest rate missed is less than this share above the highest kept.
+    pub resolution: f64,
+    /// Most rates that are tried.
+    pub trials_max: u32,
+}
+
+/// A rate that was tried.
+#[derive(Clone, Debug, Serialize)]
+pub struct RateTrial {
+    /// Requests per second.
+    pub offered: f64,
+    /// Requests per second reached.
+    pub achieved: f64,
+    /// The percentile in microseconds; `None` with too few samples.
+    pub latency_us: Option<f64>,
+    /// Whether the objective was met and the rate kept without errors.
+    pub met: bool,
+    /// Why not.
+    pub reason: Option<String>,
+}
+
+/// What the search found.
+#[derive(Debug)]
+pub struct FoundRate {
+    /// The highest rate that met the objective; `None` where none did.
+    pub rate: Option<f64>,
+    /// All trials in their order.
+    pub trials: Vec<RateTrial>,
+    /// The report of the best trial, or of the last where none was good.
+    pub report: Option<Report>,
+}
+
+/// Runs the scenario at one rate after the other.
+/// # Errors
+/// As [`run`]; a phase that does not exist.
+pub fn find_max(
+    source: &ScenarioSource,
+    search: &FindMaxOptions,
+    target: &mut Target,
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+) -> Result<FoundRate, BenchError> {
+    let scenario = source.scenario()?;
+    let phase = match &search.phase {
+        Some(phase) => phase.clone(),
+        None => scenario.phase.last().map(|phase| phase.name.clone()).unwrap_or_default(),
+    };
+    let mut rates = RateSearch::new(RateSearchOptions {
+        start: search.start,
+        resolution: search.resolution,
+        trials_max: search.trials_max,
+    });
+    let mut found = FoundRate { rate: None, trials: Vec::new(), report: None };
+    while let Some(rate) = rates.next() {
+        let mut source = source.clone();
+        source.set(&Override::new(&format!("phase.{phase}.load.rate"), Value::Float(rate)))?;
+        source.set(&Override::new("repetitions", Value::Integer(1)))?;
+        observer.note(&format!("trying {rate:.0} requests/s"));
+        let report = run(&source, std::slice::from_mut(target), options, observer)?;
+        if options.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let measured = report.steps.iter().rfind(|step| step.phase == phase);
+        let Some(measurement) = measured.and_then(|step| step.measurements().last()) else {
+            return Err(BenchError::Option { name: "phase", detail: format!("'{phase}' gave no figures") });
+        };
+        let trial = judge(measurement, rate, search);
+        rates.record(rate, if trial.met { Trial::Met } else { Trial::Missed });
+        if trial.met && rates.best() == Some(rate) || found.report.is_none() {
+            found.report = Some(report);
+        }
+        found.trials.push(trial);
+    }
+    found.rate = rates.best();
+    Ok(found)
+}
+
+fn judge(measurement: &Measurement, offered: f64, search: &FindMaxOptions) -> RateTrial {
+    let latency_us = bunko_statistics::LatencyHistogram::decode(&measurement.histogram)
+        .ok()
+        .and_then(|histogram| histogram.quantile_us(search.quantile));
+    let objective_us = search.objective.as_secs_f64() * 1e6;
+    let invalid = measurement.findings.iter().find(|finding| {
+        matches!(
+            finding,
+            Finding::Errors { .. }
+                | Finding::RateNotKept { .. }
+                | Finding::CountsDiffer { .. }
+                | Finding::ContentsDiffer { .. }
+        )
+    });
+    let reason = match (invalid, latency_us) {
+        (Some(finding), _) => Some(finding.to_string()),
+        (None, None) => Some("too few samples for the percentile".to_owned()),
+        (None, Some(latency)) if latency > objective_us => Some(format!("{latency:.0} us")),
+        (None, Some(_)) => None,
+    };
+    RateTrial { offered, achieved: measurement.achieved_rate, latency_us, met: reason.is_none(), reason }
+}

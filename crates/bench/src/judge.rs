@@ -1,0 +1,192 @@
+//! Whether a run's figures mean anything.
+
+use bunko_host::MachineCpu;
+use bunko_report::result::{Finding, Interval};
+use bunko_statistics::Steadiness;
+use std::time::Duration;
+
+/// From this share of its threads' time on, the generator may be what was measured.
+const GENERATOR_BUSY_MAX: f64 = 0.9;
+/// From this share of the machine's time on, generator and server take CPU from each other.
+const MACHINE_BUSY_MAX: f64 = 0.8;
+/// A quota or a debugger that held the generator back for this share of the run.
+const HELD_BACK_MAX: f64 = 0.05;
+/// A run that is cut off by the clock must last as long, or journal and compaction have no part in it.
+const SECONDS_MIN: f64 = 5.0;
+
+/// What a run left behind for the judge.
+pub(crate) struct Evidence<'a> {
+    /// Requests that failed.
+    pub errors: u64,
+    /// What the first of them said.
+    pub first_error: Option<String>,
+    /// From the starting signal to the last reply.
+    pub elapsed: Duration,
+    /// Generator threads.
+    pub threads: usize,
+    /// Their CPU time.
+    pub generator_cpu: Duration,
+    /// The time in which they had nothing to do.
+    pub generator_waited: Duration,
+    /// The time in which this process was not allowed to run.
+    pub throttled: Duration,
+    /// The server's CPU time; `None` where it is not on this machine.
+    pub server_cpu: Option<Duration>,
+    /// All processors of this machine.
+    pub machine: Option<MachineCpu>,
+    /// The open loop's rate in requests per second.
+    pub offered_rate: Option<f64>,
+    /// The rate reached, in requests per second.
+    pub achieved_rate: f64,
+    /// Second by second.
+    pub intervals: &'a [Interval],
+    /// Whether the work had an end of its own: one that is short then is just quickly done.
+    pub has_natural_end: bool,
+}
+
+/// Everything that speaks against the figures; nothing means valid.
+pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if evidence.errors > 0 {
+        let first = evidence.first_error.clone().unwrap_or_default();
+        findings.push(Finding::Errors { count: evidence.errors, first });
+    }
+    findings.extend(generator_bound(evidence).map(|detail| Finding::GeneratorBound { detail }));
+    findings.extend(evidence.offered_rate.and_then(|offered| Finding::of_rate(offered, evidence.achieved_rate)));
+    findings.extend(not_steady(evidence));
+    findings
+}
+
+fn generator_bound(evidence: &Evidence<'_>) -> Option<String> {
+    let threads_seconds = (evidence.elapsed.as_secs_f64() * evidence.threads as f64).max(f64::MIN_POSITIVE);
+    let cpu_seconds = evidence.generator_cpu.as_secs_f64();
+    if cpu_seconds / threads_seconds > GENERATOR_BUSY_MAX {
+        return Some(format!("its threads were busy for {:.0} % of the run", cpu_seconds / threads_seconds * 100.0));
+    }
+    let throttled = evidence.throttled.as_secs_f64() / evidence.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    if throttled > HELD_BACK_MAX {
+        return Some(format!("a CPU quota stopped it for {:.0} % of the run", throttled * 100.0));
+    }
+    let machine_busy = machine_busy(evidence);
+    // It had something to do and no processor to do it on, though one was free: stopped from outside.
+    let held_back = (threads_seconds - cpu_seconds - evidence.generator_waited.as_secs_f64()) / threads_seconds;
+    if held_back > HELD_BACK_MAX && machine_busy.is_some_and(|busy| busy < MACHINE_BUSY_MAX) {
+        return Some(format!("it was kept from running for {:.0} % of the run", held_back * 100.0));
+    }
+    // On a busy machine a generator that takes more than the server takes it from the server. On an idle one the same
+    // is harmless: waking up for one request at a time costs more than the request.
+    let server_seconds = evidence.server_cpu?.as_secs_f64();
+    (machine_busy.is_none_or(|busy| busy > MACHINE_BUSY_MAX) && cpu_seconds > server_seconds)
+        .then(|| format!("it took {cpu_seconds:.2} s of CPU on a busy machine, the server {server_seconds:.2} s"))
+}
+
+fn machine_busy(evidence: &Evidence<'_>) -> Option<f64> {
+    let machine = evidence.machine?;
+    let total = (machine.busy + machine.idle).as_secs_f64();
+    (total > 0.0).then(|| machine.busy.as_secs_f64() / total)
+}
+
+/// Throughput must not drift in a closed loop, nor latency in an open one.
+fn not_steady(evidence: &Evidence<'_>) -> Option<Finding> {
+    let whole = evidence.intervals.iter().filter(|interval| interval.seconds >= 0.999);
+    let (what, series): (_, Vec<f64>) = match evidence.offered_rate {
+        None => ("requests/s", whole.map(|interval| interval.requests as f64).collect()),
+        Some(_) => ("median latency in us", whole.filter_map(|interval| interval.latency.p50_us).collect()),
+    };
+    match Steadiness::of(&series) {
+        Steadiness::Drifting { from, to } => {
+            Some(Finding::NotSteady { detail: format!("{what} went from {from:.0} to {to:.0}") })
+        }
+        Steadiness::TooShort if !evidence.has_natural_end => {
+            let seconds = evidence.elapsed.as_secs_f64();
+            (seconds < SECONDS_MIN).then_some(Finding::Short { seconds })
+        }
+        Steadiness::Steady | Steadiness::TooShort => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_statistics::LatencyHistogram;
+
+    fn intervals(requests: impl Iterator<Item = u64>) -> Vec<Interval> {
+        let interval = |(second, requests): (usize, u64)| Interval {
+            at_seconds: second as f64,
+            seconds: 1.0,
+            requests,
+            documents: requests,
+            errors: 0,
+            latency: LatencyHistogram::default().summary(),
+            histogram: None,
+        };
+        requests.enumerate().map(interval).collect()
+    }
+
+    fn good(intervals: &[Interval]) -> Evidence<'_> {
+        Evidence {
+            errors: 0,
+            first_error: None,
+            elapsed: Duration::from_secs(10),
+            threads: 1,
+            generator_cpu: Duration::from_secs(4),
+            generator_waited: Duration::from_secs(6),
+            throttled: Duration::ZERO,
+            server_cpu: Some(Duration::from_secs(8)),
+            machine: Some(MachineCpu {
+                busy: Duration::from_secs(12),
+                idle: Duration::from_secs(8),
+                stolen: Duration::ZERO,
+            }),
+            offered_rate: None,
+            achieved_rate: 1000.0,
+            intervals,
+            has_natural_end: false,
+        }
+    }
+
+    fn found(change: impl FnOnce(&mut Evidence<'_>)) -> Vec<String> {
+        let steady = intervals((0..10).map(|_| 1000));
+        let mut evidence = good(&steady);
+        change(&mut evidence);
+        judge(&evidence).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_good_run_is_valid() {
+        assert_eq!(found(|_| {}), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_flaw_is_found() {
+        let one = |change: fn(&mut Evidence<'_>), expected: &str| {
+            let found = found(change);
+            assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+        };
+        one(|evidence| evidence.errors = 2, "2 errors");
+        one(|evidence| evidence.generator_cpu = Duration::from_millis(9_500), "busy for 95 %");
+        one(|evidence| evidence.throttled = Duration::from_secs(9), "quota stopped it for 90 %");
+        one(|evidence| evidence.generator_waited = Duration::from_secs(1), "kept from running for 50 %");
+        one(|evidence| evidence.offered_rate = Some(1050.0), "1050 requests/s offered");
+        one(
+            |evidence| {
+                evidence.machine = None;
+                evidence.server_cpu = Some(Duration::from_secs(3));
+            },
+            "4.00 s of CPU on a busy machine",
+        );
+    }
+
+    #[test]
+    fn a_drift_is_found_and_a_run_too_short_is_named() {
+        let drifting = intervals((0..12).map(|second| 1000 - second * 50));
+        assert!(judge(&good(&drifting)).iter().any(|finding| matches!(finding, Finding::NotSteady { .. })));
+        let short = intervals([1000, 1000].into_iter());
+        let mut evidence = good(&short);
+        (evidence.elapsed, evidence.generator_cpu) = (Duration::from_secs(2), Duration::from_secs(1));
+        evidence.generator_waited = Duration::from_secs(1);
+        assert!(judge(&evidence).iter().any(|finding| matches!(finding, Finding::Short { .. })));
+        evidence.has_natural_end = true;
+        assert!(judge(&evidence).is_empty());
+    }
+}

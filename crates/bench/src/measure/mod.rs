@@ -1,0 +1,247 @@
+//! One load, measured: generator, seconds, the server's side, judgement.
+
+mod collector;
+mod recorder;
+mod sampler;
+
+use crate::BenchError;
+use crate::judge::{self, Evidence};
+use crate::observer::{Observer, Tick};
+use crate::operation::{Assignment, Budget, Moves, OperationSettings};
+use crate::server::Probe;
+use bunko_client::load::{Load, LoadFigures};
+use bunko_host::{CpuQuota, MachineCpu};
+use bunko_report::result::{Measurement, OperationPart, ServerSample};
+use bunko_statistics::LatencyHistogram;
+use collector::Collector;
+use recorder::{Answered, Recorder, Second};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+const TICK: Duration = Duration::from_secs(1);
+
+/// What is run and how it is judged.
+pub(crate) struct Task<'a> {
+    pub operation: &'a OperationSettings,
+    pub assignment: Assignment<'a>,
+    /// How many requests are made at most.
+    pub requests: Option<u64>,
+    /// Requests per second over all threads; `None` in a closed loop.
+    pub offered_rate: Option<f64>,
+}
+
+/// A load's figures before counts and contents have been verified.
+pub(crate) struct Measured {
+    pub measurement: Measurement,
+    pub acknowledges: bool,
+}
+
+/// Runs a load that nobody measures: warm-up. Its last reply is in when this returns.
+pub(crate) fn warm_up(load: &mut Load, task: &Task<'_>) -> Result<(), BenchError> {
+    let (sender, _receiver) = mpsc::channel();
+    let mut recorders = recorders(load, task, &sender)?;
+    load.run(&mut recorders)?;
+    Ok(())
+}
+
+/// Runs and measures a load.
+pub(crate) fn measure(
+    load: &mut Load,
+    task: &Task<'_>,
+    probe: &mut Probe,
+    observer: &mut dyn Observer,
+) -> Result<Measured, BenchError> {
+    let (sender, receiver) = mpsc::channel();
+    let mut recorders = recorders(load, task, &sender)?;
+    drop(sender);
+    let over = sampler::Over::default();
+    let duration = load.options_mut().duration;
+    let before = Before::read(probe);
+    let (figures, samples, collected) = std::thread::scope(|scope| {
+        let sampled = scope.spawn(|| sampler::sample(probe, &over));
+        let generated = scope.spawn(|| {
+            let figures = load.run(&mut recorders);
+            recorders.iter_mut().for_each(Recorder::finish);
+            let parts: Vec<_> = recorders.iter_mut().map(|recorder| std::mem::take(&mut recorder.parts)).collect();
+            // The last sender goes with them, which tells the collector that all seconds are in.
+            drop(recorders);
+            figures.map(|figures| (figures, parts))
+        });
+        let collected = collect(&receiver, &Progress { duration, requests: task.requests }, observer);
+        let figures = generated.join().expect("the generator does not panic");
+        over.announce();
+        (figures, sampled.join().expect("the sampler does not panic"), collected)
+    });
+    let (figures, parts) = figures?;
+    Ok(before.finish(task, &figures, collected, &parts, samples, probe))
+}
+
+fn recorders(load: &Load, task: &Task<'_>, seconds: &mpsc::Sender<Second>) -> Result<Vec<Recorder>, BenchError> {
+    let threads = load.threads() as u64;
+    let budget = Arc::new(Budget::new(task.requests.unwrap_or(u64::MAX)));
+    let origin = Arc::new(OnceLock::new());
+    let operation = task.operation.operation();
+    let parts = match task.operation {
+        OperationSettings::Mixed(mix) => mix.parts.len(),
+        _ => 0,
+    };
+    let answered = if task.acknowledges() { Answered::Yes } else { Answered::No };
+    let recorder = |thread: u64| {
+        let assignment = Assignment { stream: task.assignment.stream * threads + thread, ..task.assignment };
+        let requests = operation.start(&assignment).map_err(|detail| BenchError::Option { name: "set", detail })?;
+        Ok(Recorder::new(requests, &budget, &origin, answered, parts, seconds.clone()))
+    };
+    (0..threads).map(recorder).collect()
+}
+
+impl Task<'_> {
+    /// Whether every request is answered.
+    fn acknowledges(&self) -> bool {
+        let only_reads = self.operation.operation().effects().iter().all(|effect| !effect.writes());
+        only_reads || self.assignment.write_concern.expects_reply()
+    }
+}
+
+/// How far a run is from its end.
+struct Progress {
+    duration: Option<Duration>,
+    requests: Option<u64>,
+}
+
+impl Progress {
+    fn remaining(&self, elapsed: Duration, requests: u64) -> Option<Duration> {
+        if let Some(duration) = self.duration {
+            return Some(duration.saturating_sub(elapsed));
+        }
+        let wanted = self.requests.filter(|&wanted| wanted < u64::MAX && requests > 0)?;
+        Some(elapsed.mul_f64(wanted.saturating_sub(requests) as f64 / requests as f64))
+    }
+}
+
+/// Takes seconds until the last thread is done; shows progress meanwhile.
+fn collect(
+    receiver: &Receiver<Second>,
+    progress: &Progress,
+    observer: &mut dyn Observer,
+) -> (Collector, Option<String>) {
+    let (mut collector, mut first_error) = (Collector::default(), None);
+    let started = Instant::now();
+    let mut next_tick = started + TICK;
+    loop {
+        match receiver.recv_timeout(next_tick.saturating_duration_since(Instant::now())) {
+            Ok(mut second) => {
+                first_error = first_error.or(second.first_error.take());
+                collector.add(&second);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                next_tick += TICK;
+                let elapsed = started.elapsed();
+                let (rate, latency) = collector.latest().map_or((0, None), |(rate, latency)| (rate, Some(latency)));
+                observer.tick(&Tick {
+                    elapsed,
+                    requests_per_second: rate,
+                    p99_us: latency.and_then(|latency| latency.summary().p99_us),
+                    remaining: progress.remaining(elapsed, collector.requests()),
+                });
+            }
+            Err(RecvTimeoutError::Disconnected) => return (collector, first_error),
+        }
+    }
+}
+
+/// Readings from before the load.
+struct Before {
+    process: Option<bunko_host::ProcessReading>,
+    status: Option<crate::server::StatusReading>,
+    quota: Option<CpuQuota>,
+    machine: Option<MachineCpu>,
+}
+
+impl Before {
+    fn read(probe: &mut Probe) -> Self {
+        Self { status: probe.status(), process: probe.process(), quota: CpuQuota::read(), machine: MachineCpu::read() }
+    }
+
+    fn finish(
+        self,
+        task: &Task<'_>,
+        figures: &LoadFigures,
+        (collector, first_error): (Collector, Option<String>),
+        parts: &[Vec<LatencyHistogram>],
+        server: Vec<ServerSample>,
+        probe: &mut Probe,
+    ) -> Measured {
+        let process = probe.process();
+        let server_cpu = process.as_ref().zip(self.process.as_ref()).map(|(now, before)| now.since(before).cpu);
+        let throttled =
+            CpuQuota::read().zip(self.quota).map(|(now, before)| now.throttled.saturating_sub(before.throttled));
+        let machine = MachineCpu::read().zip(self.machine).map(|(now, before)| now.since(before));
+        let journal_syncs = match (probe.status(), &self.status) {
+            (Some(now), Some(before)) => now.journal_syncs_since(before),
+            _ => None,
+        };
+        let sums = collector.sums();
+        let elapsed_seconds = figures.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let achieved_rate = sums.requests as f64 / elapsed_seconds;
+        let intervals = collector.intervals(elapsed_seconds);
+        let threads = figures.threads;
+        let findings = judge::judge(&Evidence {
+            errors: sums.errors,
+            first_error,
+            elapsed: figures.elapsed,
+            threads,
+            generator_cpu: figures.generator_cpu,
+            generator_waited: figures.generator_waited,
+            throttled: throttled.unwrap_or_default(),
+            server_cpu,
+            machine,
+            offered_rate: task.offered_rate,
+            achieved_rate,
+            intervals: &intervals,
+            has_natural_end: task.requests.is_some(),
+        });
+        let moves_documents = task.operation.operation().moves() == Moves::WholeDocuments;
+        let document_bytes = sums.documents * task.assignment.dataset.document_bytes() as u64;
+        let measurement = Measurement {
+            requests: sums.requests,
+            documents: sums.documents,
+            document_bytes: moves_documents.then_some(document_bytes),
+            errors: sums.errors,
+            elapsed_seconds,
+            documents_per_second: sums.documents as f64 / elapsed_seconds,
+            offered_rate: task.offered_rate,
+            achieved_rate,
+            latency: sums.latency.summary(),
+            histogram: sums.latency.encode(),
+            parts: named_parts(task.operation, parts),
+            intervals,
+            server,
+            server_cpu_seconds: server_cpu.map(|cpu| cpu.as_secs_f64()),
+            server_resident_bytes: process.map(|process| process.resident_bytes),
+            journal_syncs,
+            generator_cpu_seconds: figures.generator_cpu.as_secs_f64(),
+            generator_threads: threads,
+            cache: String::new(),
+            verified_documents: 0,
+            findings,
+        };
+        Measured { measurement, acknowledges: task.acknowledges() }
+    }
+}
+
+/// The parts of a mix, each over all threads.
+fn named_parts(operation: &OperationSettings, threads: &[Vec<LatencyHistogram>]) -> Vec<OperationPart> {
+    let OperationSettings::Mixed(mix) = operation else { return Vec::new() };
+    let part = |(place, part): (usize, &crate::operation::MixedPart)| {
+        let mut latency = LatencyHistogram::default();
+        threads.iter().filter_map(|parts| parts.get(place)).for_each(|of_thread| latency.merge(of_thread));
+        OperationPart {
+            operation: part.operation.name().to_owned(),
+            requests: latency.len(),
+            latency: latency.summary(),
+            histogram: latency.encode(),
+        }
+    };
+    mix.parts.iter().enumerate().map(part).collect()
+}

@@ -1,0 +1,80 @@
+//! An aggregation pipeline.
+
+use super::reply_cursor::OpenReads;
+use super::{Answer, Assignment, Effect, Operation, Requests};
+use bunko_bson::{ArrayBuf, DocumentBuf, Value, extended_json};
+use bunko_client::Reply;
+use bunko_client::frame::{FrameWriter, ReplyMode};
+use bunko_dataset::Dataset;
+use serde::{Deserialize, Serialize};
+
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Aggregate {
+    /// An array of stages as Extended JSON.
+    pub pipeline: String,
+    /// How many documents it must return, at least.
+    #[serde(default)]
+    pub expect_documents: u64,
+}
+
+impl Aggregate {
+    fn parsed(&self) -> Result<ArrayBuf, String> {
+        match extended_json::parse_value(&self.pipeline) {
+            Ok(Value::Array(stages)) => Ok(stages),
+            Ok(_) => Err("pipeline: it is not an array of stages".into()),
+            Err(error) => Err(format!("pipeline: {error}")),
+        }
+    }
+}
+
+impl Operation for Aggregate {
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Reads]
+    }
+
+    fn natural_requests(&self, _documents: u64, slots: u64) -> Option<u64> {
+        Some(slots)
+    }
+
+    fn check(&self, _dataset: &Dataset) -> Result<(), String> {
+        self.parsed().map(|_| ())
+    }
+
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        let command = DocumentBuf::new()
+            .with("aggregate", assignment.collection)
+            .with("pipeline", &self.parsed()?)
+            .with("cursor", &DocumentBuf::new())
+            .with("$db", assignment.database);
+        let reads = OpenReads::new(assignment);
+        Ok(Box::new(AggregateRequests { command, at_least: self.expect_documents, reads }))
+    }
+}
+
+struct AggregateRequests {
+    command: DocumentBuf,
+    at_least: u64,
+    reads: OpenReads,
+}
+
+impl Requests for AggregateRequests {
+    fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64> {
+        let frame = FrameWriter::new(out, request_id, ReplyMode::Expected, self.command.as_ref());
+        frame.finish().expect("a scenario's pipeline is short");
+        Some(self.reads.begin(self.at_least))
+    }
+
+    fn on_reply(&mut self, tag: u64, reply: Reply<'_>) -> Result<Answer, String> {
+        self.reads.on_reply(tag, reply)
+    }
+
+    fn follow(&mut self, step: u64, request_id: i32, out: &mut Vec<u8>) -> u64 {
+        self.reads.follow(step, request_id, out)
+    }
+
+    fn on_failure(&mut self, tag: u64) {
+        self.reads.forget(tag);
+    }
+}

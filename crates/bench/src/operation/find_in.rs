@@ -1,0 +1,118 @@
+//! Several documents by their `_id`s, in random order: the fetch of experiment E4.
+
+use super::reply_cursor::OpenReads;
+use super::template::Template;
+use super::{Answer, Assignment, Effect, Insertions, Moves, Operation, Requests};
+use bunko_bson::{ArrayBuf, DocumentBuf};
+use bunko_client::Reply;
+use bunko_client::frame::{FrameWriter, ReplyMode};
+use bunko_dataset::{Dataset, Distribution, Id, KeyStream};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+const IDS_MAX: u64 = 100_000;
+
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct FindIn {
+    /// Ids in one request.
+    pub ids: u64,
+    /// Which documents are asked for.
+    pub keys: Distribution,
+    /// It is complete when this share of the collection has been asked for.
+    pub share: Option<f64>,
+}
+
+impl Default for FindIn {
+    fn default() -> Self {
+        Self { ids: 100, keys: Distribution::Uniform, share: None }
+    }
+}
+
+impl FindIn {
+    /// A request never asks for more documents than there are.
+    fn ids(&self, documents: u64) -> u64 {
+        self.ids.min(documents.max(1))
+    }
+}
+
+impl Operation for FindIn {
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Reads]
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::WholeDocuments
+    }
+
+    fn natural_requests(&self, documents: u64, _slots: u64) -> Option<u64> {
+        let wanted = (documents as f64 * self.share?).ceil() as u64;
+        Some(wanted.div_ceil(self.ids(documents)).max(1))
+    }
+
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        if !(1..=IDS_MAX).contains(&self.ids) {
+            return Err(format!("ids: {} is not in 1..{IDS_MAX}", self.ids));
+        }
+        let ids = self.ids(assignment.insertions.readable_count());
+        let placeholder = Id::placeholder(assignment.dataset.id(0).kind());
+        let wanted: ArrayBuf = (0..ids).map(|_| placeholder.as_value()).collect();
+        let filter = DocumentBuf::new().with("_id", &DocumentBuf::new().with("$in", &wanted));
+        let command = DocumentBuf::new()
+            .with("find", assignment.collection)
+            .with("filter", &filter)
+            .with("batchSize", ids as i32)
+            .with("$db", assignment.database);
+        Ok(Box::new(FindInRequests {
+            dataset: Arc::clone(assignment.dataset),
+            insertions: Arc::clone(assignment.insertions),
+            command: Template::new(command, &placeholder),
+            keys: KeyStream::new(self.keys, assignment.seed, assignment.stream),
+            reads: OpenReads::new(assignment),
+            chosen: HashSet::with_capacity(ids as usize),
+            ids: ids as usize,
+        }))
+    }
+}
+
+struct FindInRequests {
+    dataset: Arc<Dataset>,
+    insertions: Arc<Insertions>,
+    command: Template,
+    keys: KeyStream,
+    reads: OpenReads,
+    chosen: HashSet<u64>,
+    ids: usize,
+}
+
+impl Requests for FindInRequests {
+    fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64> {
+        let readable = self.insertions.readable_count();
+        self.chosen.clear();
+        for place in 0..self.ids {
+            let mut number = self.keys.next(readable);
+            // Each document once: one that was chosen already gives way to its neighbour.
+            while !self.chosen.insert(number) {
+                number = (number + 1) % readable;
+            }
+            self.command.set_id(place, &self.dataset.id(self.insertions.readable(number)));
+        }
+        let frame = FrameWriter::new(out, request_id, ReplyMode::Expected, self.command.command());
+        frame.finish().expect("the ids are limited");
+        Some(self.reads.begin(self.ids as u64))
+    }
+
+    fn on_reply(&mut self, tag: u64, reply: Reply<'_>) -> Result<Answer, String> {
+        self.reads.on_reply(tag, reply)
+    }
+
+    fn follow(&mut self, step: u64, request_id: i32, out: &mut Vec<u8>) -> u64 {
+        self.reads.follow(step, request_id, out)
+    }
+
+    fn on_failure(&mut self, tag: u64) {
+        self.reads.forget(tag);
+    }
+}

@@ -1,0 +1,38 @@
+//! The whole dataset into an empty collection.
+
+use super::insert::InsertRequests;
+use super::{Assignment, Effect, Moves, Operation, Requests};
+use serde::{Deserialize, Serialize};
+
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Load {
+    /// Documents per insert command; fewer where they would not fit into one.
+    pub batch: u64,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self { batch: 1_000 }
+    }
+}
+
+impl Operation for Load {
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Fills]
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::WholeDocuments
+    }
+
+    // The insertions end it; a request may hold fewer documents than a batch.
+    fn natural_requests(&self, _documents: u64, _slots: u64) -> Option<u64> {
+        Some(u64::MAX)
+    }
+
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        Ok(Box::new(InsertRequests::new(assignment, self.batch)?))
+    }
+}

@@ -1,0 +1,128 @@
+//! Several operations at once, each with a weight: YCSB's workloads.
+
+use super::{Answer, Assignment, Effect, Moves, Operation, OperationSettings, Requests};
+use bunko_client::Reply;
+use bunko_dataset::Dataset;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Mixed {
+    /// The operations.
+    pub parts: Vec<Part>,
+}
+
+/// One operation of a mix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Part {
+    /// How often it is chosen, relative to the others' weights.
+    pub weight: u32,
+    /// What it does.
+    pub operation: Box<OperationSettings>,
+}
+
+impl Operation for Mixed {
+    fn effects(&self) -> Vec<Effect> {
+        self.parts.iter().flat_map(|part| part.operation.operation().effects()).collect()
+    }
+
+    fn moves(&self) -> Moves {
+        let whole = |part: &Part| part.operation.operation().moves() == Moves::WholeDocuments;
+        if self.parts.iter().all(whole) { Moves::WholeDocuments } else { Moves::Parts }
+    }
+
+    fn check(&self, dataset: &Dataset) -> Result<(), String> {
+        if self.parts.iter().all(|part| part.weight == 0) {
+            return Err("parts: their weights add up to nothing".into());
+        }
+        for part in &self.parts {
+            let operation = part.operation.operation();
+            let name = part.operation.name();
+            if matches!(
+                *part.operation,
+                OperationSettings::Mixed(_) | OperationSettings::Load(_) | OperationSettings::Index(_)
+            ) {
+                return Err(format!("parts: '{name}' cannot be part of a mix"));
+            }
+            operation.check(dataset).map_err(|error| format!("parts: {name}: {error}"))?;
+        }
+        Ok(())
+    }
+
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        let mut chosen_below = 0;
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            chosen_below += u64::from(part.weight);
+            parts.push((chosen_below, part.operation.operation().start(assignment)?));
+        }
+        let random = Xoshiro256PlusPlus::seed_from_u64(assignment.seed ^ assignment.stream.rotate_left(16));
+        Ok(Box::new(MixedRequests { parts, weights: chosen_below, random, open: Vec::new(), free: Vec::new() }))
+    }
+}
+
+struct MixedRequests {
+    /// Each with the sum of the weights up to its own.
+    parts: Vec<(u64, Box<dyn Requests>)>,
+    weights: u64,
+    random: Xoshiro256PlusPlus,
+    /// Part and the part's tag or step; a place here is a tag or step of the whole.
+    open: Vec<(usize, u64)>,
+    free: Vec<usize>,
+}
+
+impl MixedRequests {
+    fn remember(&mut self, part: usize, tag: u64) -> u64 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.open.push((0, 0));
+            self.open.len() - 1
+        });
+        self.open[place] = (part, tag);
+        place as u64
+    }
+
+    fn recall(&mut self, place: u64) -> (usize, u64) {
+        self.free.push(place as usize);
+        self.open[place as usize]
+    }
+}
+
+impl Requests for MixedRequests {
+    fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64> {
+        let chosen = self.random.next_u64() % self.weights;
+        let part = self.parts.iter().position(|(below, _)| chosen < *below).unwrap_or_default();
+        let tag = self.parts[part].1.next(request_id, out)?;
+        Some(self.remember(part, tag))
+    }
+
+    fn on_reply(&mut self, tag: u64, reply: Reply<'_>) -> Result<Answer, String> {
+        let (part, tag) = self.recall(tag);
+        Ok(match self.parts[part].1.on_reply(tag, reply)? {
+            Answer::More { documents, step } => Answer::More { documents, step: self.remember(part, step) },
+            done @ Answer::Done { .. } => done,
+        })
+    }
+
+    fn follow(&mut self, step: u64, request_id: i32, out: &mut Vec<u8>) -> u64 {
+        let (part, step) = self.recall(step);
+        let tag = self.parts[part].1.follow(step, request_id, out);
+        self.remember(part, tag)
+    }
+
+    fn part(&self, tag: u64) -> usize {
+        self.open[tag as usize].0
+    }
+
+    fn sent(&mut self, _tag: u64) -> u64 {
+        unreachable!("a plan refuses a mix of unacknowledged writes")
+    }
+
+    fn on_failure(&mut self, tag: u64) {
+        let (part, tag) = self.recall(tag);
+        self.parts[part].1.on_failure(tag);
+    }
+}

@@ -1,0 +1,191 @@
+//! What a phase can do. An operation is one file here and one line in the table below.
+
+mod aggregate;
+mod find;
+mod find_in;
+mod increment;
+mod index;
+mod insert;
+mod load;
+mod mixed;
+mod progress;
+mod range;
+mod read_modify_write;
+mod reply_cursor;
+mod scan;
+mod template;
+mod update;
+
+pub(crate) use index::create_index;
+pub(crate) use mixed::Part as MixedPart;
+pub(crate) use progress::{Budget, Insertions, Share};
+
+use bunko_client::frame::ReplyMode;
+use bunko_client::{Reply, WriteConcern};
+use bunko_dataset::Dataset;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The table: name in scenario files, settings, about.
+macro_rules! operations {
+    ($($variant:ident($settings:ty) = $name:literal, $about:literal;)*) => {
+        /// An operation with its settings: `operation.NAME = { ... }` in a scenario.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        pub enum OperationSettings {
+            $(#[doc = $about] #[serde(rename = $name)] $variant($settings),)*
+        }
+
+        /// Name and one line about every operation.
+        pub const OPERATIONS: &[(&str, &str)] = &[$(($name, $about)),*];
+
+        impl OperationSettings {
+            /// Its name in scenario files.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+
+            pub(crate) fn operation(&self) -> &dyn Operation {
+                match self { $(Self::$variant(settings) => settings,)* }
+            }
+        }
+    };
+}
+
+operations! {
+    Load(load::Load) = "load", "insert the whole dataset into an empty collection";
+    Insert(insert::Insert) = "insert", "insert further documents of the dataset";
+    Index(index::Index) = "index", "build an index on what is there";
+    Find(find::Find) = "find", "find one document by _id";
+    FindIn(find_in::FindIn) = "find-in", "find several documents by _id with $in";
+    Range(range::Range) = "range", "read documents that follow one another in the order of _id";
+    Scan(scan::Scan) = "scan", "read the whole collection";
+    Update(update::Update) = "update", "set a field of one document found by _id";
+    Increment(increment::Increment) = "increment", "add 1 to a field of one document found by _id";
+    ReadModifyWrite(read_modify_write::ReadModifyWrite) = "read-modify-write", "find one document by _id, then set a field of it";
+    Aggregate(aggregate::Aggregate) = "aggregate", "run an aggregation pipeline";
+    Mixed(mixed::Mixed) = "mixed", "several operations at once, each with a weight";
+}
+
+/// What an operation does to the collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing.
+    Reads,
+    /// Starts from an empty collection and fills it.
+    Fills,
+    /// Adds documents.
+    Inserts,
+    /// Changes these top-level fields.
+    Changes(Vec<String>),
+}
+
+impl Effect {
+    /// Whether the collection is another one afterwards.
+    pub fn writes(&self) -> bool {
+        *self != Self::Reads
+    }
+}
+
+/// Whether requests move whole documents, so that bytes per second mean something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moves {
+    WholeDocuments,
+    Parts,
+}
+
+/// An operation's settings know how to carry it out.
+pub(crate) trait Operation {
+    fn effects(&self) -> Vec<Effect>;
+
+    fn moves(&self) -> Moves {
+        Moves::Parts
+    }
+
+    /// After how many requests it is complete by itself; `None` where it has no end.
+    fn natural_requests(&self, documents: u64, slots: u64) -> Option<u64> {
+        let _ = (documents, slots);
+        None
+    }
+
+    /// Whether its settings make sense together with the documents.
+    fn check(&self, dataset: &Dataset) -> Result<(), String> {
+        let _ = dataset;
+        Ok(())
+    }
+
+    /// One thread's requests.
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String>;
+}
+
+/// What one thread works on.
+#[derive(Clone, Copy)]
+pub(crate) struct Assignment<'a> {
+    pub dataset: &'a Arc<Dataset>,
+    pub database: &'a str,
+    pub collection: &'a str,
+    pub write_concern: &'a WriteConcern,
+    /// Documents that are there and those that are being added; shared by all threads.
+    pub insertions: &'a Arc<Insertions>,
+    /// Sequential work that threads share out among them.
+    pub sequence: &'a Arc<Budget>,
+    pub seed: u64,
+    /// Which of the random streams is this thread's.
+    pub stream: u64,
+}
+
+impl Assignment<'_> {
+    fn reply_mode(&self) -> ReplyMode {
+        if self.write_concern.expects_reply() { ReplyMode::Expected } else { ReplyMode::Silent }
+    }
+}
+
+/// One thread's requests.
+pub(crate) trait Requests: Send {
+    /// Appends a request and returns its tag, or nothing when there are no more.
+    fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64>;
+
+    /// Takes a good reply.
+    /// # Errors
+    /// What is wrong with it.
+    fn on_reply(&mut self, tag: u64, reply: Reply<'_>) -> Result<Answer, String>;
+
+    /// Appends the request that an [`Answer::More`] asked for and returns its tag.
+    fn follow(&mut self, step: u64, request_id: i32, out: &mut Vec<u8>) -> u64 {
+        let _ = (step, request_id, out);
+        unreachable!("only an operation that answers More is asked to follow")
+    }
+
+    /// Which part of a mixed phase a tag belongs to; the first of one that is not mixed.
+    fn part(&self, tag: u64) -> usize {
+        let _ = tag;
+        0
+    }
+
+    /// Takes note of a request that will not be answered; returns the documents that it stands for.
+    fn sent(&mut self, tag: u64) -> u64 {
+        let _ = tag;
+        1
+    }
+
+    /// Forgets a request that failed.
+    fn on_failure(&mut self, tag: u64) {
+        let _ = tag;
+    }
+}
+
+/// What a reply means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The operation is done.
+    Done {
+        /// Documents that it stands for.
+        documents: u64,
+    },
+    /// Another request belongs to it: `step` says which.
+    More {
+        /// Documents so far.
+        documents: u64,
+        /// Given back to [`Requests::follow`].
+        step: u64,
+    },
+}

@@ -1,0 +1,94 @@
+//! Cursors in replies, followed to their ends.
+
+use super::{Answer, Assignment};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_client::Reply;
+use bunko_client::frame::{FrameWriter, ReplyMode};
+
+/// A batch of a cursor.
+struct Batch {
+    documents: u64,
+    /// 0 when this was the last.
+    cursor: i64,
+}
+
+impl Batch {
+    /// Reads a reply to find, aggregate or getMore.
+    fn read(reply: DocumentRef<'_>) -> Result<Self, String> {
+        let cursor = reply.get("cursor").and_then(ValueRef::as_document).ok_or("the reply has no cursor")?;
+        let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch")).and_then(ValueRef::as_array);
+        let documents = batch.map(ArrayRef::count).ok_or("the reply has no batch")? as u64;
+        match cursor.get("id") {
+            Some(ValueRef::Int64(cursor)) => Ok(Self { documents, cursor }),
+            Some(ValueRef::Int32(cursor)) => Ok(Self { documents, cursor: cursor.into() }),
+            _ => Err("the reply's cursor has no id".into()),
+        }
+    }
+}
+
+/// Reads in progress: which cursor each is at and how many documents it lacks. Their places are the tags.
+pub(super) struct OpenReads {
+    database: String,
+    collection: String,
+    reads: Vec<OpenRead>,
+    free: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct OpenRead {
+    cursor: i64,
+    read: u64,
+    at_least: u64,
+}
+
+impl OpenReads {
+    pub fn new(assignment: &Assignment<'_>) -> Self {
+        let (database, collection) = (assignment.database.to_owned(), assignment.collection.to_owned());
+        Self { database, collection, reads: Vec::new(), free: Vec::new() }
+    }
+
+    /// Notes a read that must bring `at_least` documents; returns its tag.
+    pub fn begin(&mut self, at_least: u64) -> u64 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.reads.push(OpenRead::default());
+            self.reads.len() - 1
+        });
+        self.reads[place] = OpenRead { cursor: 0, read: 0, at_least };
+        place as u64
+    }
+
+    /// Takes a batch of a read.
+    /// # Errors
+    /// A reply without a batch, a read that ends too early.
+    pub fn on_reply(&mut self, tag: u64, reply: Reply<'_>) -> Result<Answer, String> {
+        let Batch { documents, cursor } = Batch::read(reply.document)?;
+        let open = &mut self.reads[tag as usize];
+        open.read += documents;
+        open.cursor = cursor;
+        if cursor != 0 {
+            return Ok(Answer::More { documents, step: tag });
+        }
+        let OpenRead { read, at_least, .. } = *open;
+        if read < at_least {
+            return Err(format!("{read} documents were returned, at least {at_least} are there"));
+        }
+        self.free.push(tag as usize);
+        Ok(Answer::Done { documents })
+    }
+
+    /// Appends the getMore of a read; returns its tag.
+    pub fn follow(&mut self, step: u64, request_id: i32, out: &mut Vec<u8>) -> u64 {
+        let command = DocumentBuf::new()
+            .with("getMore", self.reads[step as usize].cursor)
+            .with("collection", self.collection.as_str())
+            .with("$db", self.database.as_str());
+        let frame = FrameWriter::new(out, request_id, ReplyMode::Expected, command.as_ref());
+        frame.finish().expect("a short command");
+        step
+    }
+
+    /// Forgets a read that failed.
+    pub fn forget(&mut self, tag: u64) {
+        self.free.push(tag as usize);
+    }
+}

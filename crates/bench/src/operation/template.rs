@@ -1,0 +1,57 @@
+//! A command encoded once and patched for every request.
+
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_dataset::Id;
+
+/// A command with places in it: all of the same id kind, and at most one other value of fixed length.
+pub(super) struct Template {
+    bytes: Vec<u8>,
+    ids_at: Vec<usize>,
+    value_at: Option<usize>,
+}
+
+impl Template {
+    /// Finds every occurrence of `placeholder`'s payload.
+    /// # Panics
+    /// When there is none: the command was built by the caller.
+    pub fn new(command: DocumentBuf, placeholder: &Id) -> Self {
+        let bytes = command.into_bytes();
+        let ids_at = occurrences(&bytes, placeholder.payload());
+        assert!(!ids_at.is_empty(), "a command template has a placeholder");
+        Self { bytes, ids_at, value_at: None }
+    }
+
+    /// Adds the place of a value whose payload in the command is `payload`.
+    /// # Panics
+    /// When it is not there exactly once.
+    pub fn with_value(mut self, payload: &[u8]) -> Self {
+        let found = occurrences(&self.bytes, payload);
+        assert_eq!(found.len(), 1, "a command template has one value");
+        self.value_at = found.first().copied();
+        self
+    }
+
+    /// Puts `id` at the `place`-th placeholder.
+    pub fn set_id(&mut self, place: usize, id: &Id) -> &mut Self {
+        let at = self.ids_at[place];
+        let payload = id.payload();
+        self.bytes[at..at + payload.len()].copy_from_slice(payload);
+        self
+    }
+
+    /// Where the value's payload is.
+    pub fn value(&mut self, bytes: usize) -> &mut [u8] {
+        let at = self.value_at.unwrap_or(0);
+        &mut self.bytes[at..at + bytes]
+    }
+
+    /// The command as it is now.
+    pub fn command(&self) -> DocumentRef<'_> {
+        DocumentRef::trusted(&self.bytes)
+    }
+}
+
+fn occurrences(bytes: &[u8], wanted: &[u8]) -> Vec<usize> {
+    let windows = bytes.windows(wanted.len()).enumerate();
+    windows.filter(|(_, window)| *window == wanted).map(|(at, _)| at).collect()
+}

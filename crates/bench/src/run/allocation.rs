@@ -1,0 +1,58 @@
+//! How long files take to allocate, apart from any server: the raw part of experiment E5.
+
+use super::{AllocationPlace, RunOptions};
+use crate::BenchError;
+use crate::observer::Observer;
+use crate::scenario::AllocationSettings;
+use bunko_host::allocation::{Method, trial};
+use bunko_report::result::AllocationRecord;
+use std::sync::atomic::Ordering;
+
+/// Every size by every method in every place. A method that a filesystem refuses leaves its reason.
+pub(super) fn run(
+    settings: &AllocationSettings,
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+) -> Result<Vec<AllocationRecord>, BenchError> {
+    let parse = |name: &String| name.parse().map_err(|detail| BenchError::Option { name: "set", detail });
+    let methods: Vec<Method> = settings.methods.iter().map(parse).collect::<Result<_, _>>()?;
+    let mut records = Vec::new();
+    for place in &options.allocation_places {
+        for bytes in &settings.sizes {
+            for &method in &methods {
+                if options.stop.load(Ordering::Relaxed) {
+                    return Ok(records);
+                }
+                observer.note(&format!("allocating {bytes} by {method} in {}", place.name));
+                records.push(measure(place, bytes.0, method, settings.repetitions));
+            }
+        }
+    }
+    Ok(records)
+}
+
+fn measure(place: &AllocationPlace, bytes: u64, method: Method, repetitions: u32) -> AllocationRecord {
+    let filesystem = bunko_host::filesystem_of(&place.directory);
+    let mut record = AllocationRecord {
+        directory: place.name.clone(),
+        filesystem: filesystem.map_or("unknown".to_owned(), |found| found.kind),
+        method: method.to_string(),
+        bytes,
+        seconds: Vec::new(),
+        sync_seconds: Vec::new(),
+        refused: None,
+    };
+    for _ in 0..repetitions {
+        match trial(&place.directory, bytes, method) {
+            Ok(trial) => {
+                record.seconds.push(trial.seconds);
+                record.sync_seconds.push(trial.sync_seconds);
+            }
+            Err(error) => {
+                record.refused = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    record
+}

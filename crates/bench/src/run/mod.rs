@@ -1,0 +1,248 @@
+//! Runs a scenario: repetitions, targets, variants, phases.
+//!
+//! The order is repetition, then target, then variant, so that what drifts on the machine drifts through all targets
+//! alike (A B A B). Odd repetitions take the targets in their order, even ones backwards (A B B A).
+
+mod allocation;
+mod durability;
+mod phase;
+mod settled;
+mod variant;
+mod workers;
+
+pub use workers::WorkerPosition;
+
+use crate::BenchError;
+use crate::database::Existing;
+use crate::observer::Observer;
+use crate::scenario::{Scenario, ScenarioSource, Variant};
+use crate::target::{OpenTarget, Target};
+use bunko_report::Report;
+use bunko_report::result::{Completion, FORMAT, Machine, ScenarioRecord, Step, WorkerShare};
+use settled::SettledPhase;
+use sha2::{Digest, Sha256};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use variant::Session;
+
+/// How a scenario is run, apart from what it says itself.
+pub struct RunOptions {
+    /// What happens to a database that is there already.
+    pub existing: Existing,
+    /// Which generator this is, where several share the load.
+    pub worker: Option<WorkerPosition>,
+    /// Once true, the run ends early and its report says so.
+    pub stop: Arc<AtomicBool>,
+    /// The command line that repeats the run.
+    pub command: Vec<String>,
+    /// Where files are allocated, if the scenario measures that.
+    pub allocation_places: Vec<AllocationPlace>,
+}
+
+/// A directory on a filesystem whose allocation is measured.
+#[derive(Clone, Debug)]
+pub struct AllocationPlace {
+    /// What the report calls it.
+    pub name: String,
+    /// Where files are made, and removed again.
+    pub directory: PathBuf,
+}
+
+/// One variant's phases, settled.
+struct Plan {
+    variant: Vec<(String, String)>,
+    scenario: Scenario,
+    phases: Vec<SettledPhase>,
+}
+
+/// Swept settings that a step has columns for already.
+const SHOWN_BY_STEPS: [&str; 2] = ["load.connections", "load.in-flight"];
+
+impl Plan {
+    /// What sets this variant's steps apart, beyond what they say of themselves.
+    fn step_variant(&self) -> Vec<(String, String)> {
+        self.variant.iter().filter(|(setting, _)| !SHOWN_BY_STEPS.contains(&setting.as_str())).cloned().collect()
+    }
+}
+
+/// Runs a scenario against all targets.
+/// # Errors
+/// What keeps it from beginning: a scenario that contradicts itself, a server that cannot be reached, data in the way.
+/// What goes wrong later ends the run, and the report says so.
+pub fn run(
+    source: &ScenarioSource,
+    targets: &mut [Target],
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+) -> Result<Report, BenchError> {
+    let scenario = source.scenario()?;
+    let plans = plans(source)?;
+    let mut report = empty_report(source, &scenario, options);
+    let order: Vec<usize> = (0..targets.len()).collect();
+    let steps_of_all = plans.iter().map(|plan| plan.phases.len()).sum::<usize>();
+    let mut progress = StepCounter { done: 0, of: steps_of_all * targets.len() * scenario.repetitions as usize };
+    // A report about allocation alone needs no server.
+    for repetition in 1..=if plans.iter().all(|plan| plan.phases.is_empty()) { 0 } else { scenario.repetitions } {
+        let order: Vec<usize> = if repetition % 2 == 1 { order.clone() } else { order.iter().rev().copied().collect() };
+        for target in order {
+            for plan in &plans {
+                let place = Place { target, repetition };
+                match run_variant(plan, &mut targets[target], place, options, &mut progress, &mut report, observer) {
+                    Ok(()) => {}
+                    Err(error) if progress.done == 0 => return Err(error),
+                    Err(error) => {
+                        report.completion = Completion::Failed { reason: error.to_string() };
+                        return Ok(finished(report));
+                    }
+                }
+                if options.stop.load(Ordering::Relaxed) {
+                    report.completion = Completion::Interrupted;
+                    return Ok(finished(report));
+                }
+            }
+        }
+    }
+    if let Some(settings) = &scenario.allocation {
+        report.allocations = allocation::run(settings, options, observer)?;
+    }
+    if options.stop.load(Ordering::Relaxed) {
+        report.completion = Completion::Interrupted;
+    }
+    Ok(finished(report))
+}
+
+/// Checks everything about a scenario that can be checked without a server.
+/// # Errors
+/// The first thing that [`run`] would stumble over.
+pub fn check(source: &ScenarioSource) -> Result<(), BenchError> {
+    plans(source).map(|_| ())
+}
+
+/// Which target, in which repetition.
+#[derive(Clone, Copy)]
+struct Place {
+    target: usize,
+    repetition: u32,
+}
+
+struct StepCounter {
+    done: usize,
+    of: usize,
+}
+
+fn run_variant(
+    plan: &Plan,
+    target: &mut Target,
+    place: Place,
+    options: &RunOptions,
+    progress: &mut StepCounter,
+    report: &mut Report,
+    observer: &mut dyn Observer,
+) -> Result<(), BenchError> {
+    let label = target.label.clone();
+    let open = OpenTarget::open(&mut target.server)?;
+    let mut session = Session::begin(plan, open, options, place, &label)?;
+    if report.targets.len() <= place.target {
+        // Targets begin in their order: the first repetition goes through them from the first to the last.
+        report.targets.push(session.target_record());
+    }
+    if let (Some(worker), None) = (options.worker, &report.worker) {
+        let (index, count) = (worker.index, worker.count);
+        let clock_offset_ms = session.clock_offset_ms()?;
+        report.worker = Some(WorkerShare::Share { index, count, clock_offset_ms });
+    }
+    for phase in &plan.phases {
+        progress.done += 1;
+        let name = phase.name(&label, &plan.variant, place.repetition);
+        observer.begin(&name, progress.done, progress.of);
+        let run = session.run_phase(phase, observer)?;
+        if phase.is_reported() {
+            let step = step_of(report, place.target, plan, phase);
+            step.runs.push(run.clone());
+            let step = step.clone();
+            observer.end(&step, &run);
+        }
+        if options.stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    report.storage.push(session.storage_record());
+    session.end()
+}
+
+/// The report's step for that phase, made when it is met first.
+fn step_of<'r>(report: &'r mut Report, target: usize, plan: &Plan, phase: &SettledPhase) -> &'r mut Step {
+    let variant = plan.step_variant();
+    let is_it = |step: &Step| {
+        (step.target, &step.variant, &step.phase) == (target, &variant, &phase.phase.name)
+            && (step.connections, step.in_flight) == (phase.connections, phase.in_flight)
+    };
+    let place = report.steps.iter().position(is_it).unwrap_or_else(|| {
+        let engine = report.targets[target].storage_engine.as_deref().unwrap_or_default();
+        let experiment = plan.scenario.experiment.as_deref();
+        report.steps.push(phase.empty_step(target, &variant, experiment, engine, report.machine.cores));
+        report.steps.len() - 1
+    });
+    &mut report.steps[place]
+}
+
+fn plans(source: &ScenarioSource) -> Result<Vec<Plan>, BenchError> {
+    let plan = |(variant, scenario): (Variant, Scenario)| {
+        let phases = settled::settle(&scenario).map_err(|message| source.failed(message))?;
+        let variant = variant.iter().map(|set| (set.key.clone(), crate::scenario::shown(&set.value))).collect();
+        Ok(Plan { variant, scenario, phases })
+    };
+    source.variants()?.into_iter().map(plan).collect()
+}
+
+fn empty_report(source: &ScenarioSource, scenario: &Scenario, options: &RunOptions) -> Report {
+    let resolved = source.resolved();
+    let machine = bunko_host::machine();
+    Report {
+        format: FORMAT,
+        lab_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: options.command.clone(),
+        scenario: ScenarioRecord {
+            name: scenario.name.clone(),
+            about: scenario.about.clone(),
+            prose: scenario.prose.clone(),
+            experiment: scenario.experiment.clone(),
+            seed: scenario.seed,
+            hash: hexadecimal(&Sha256::digest(&resolved)),
+            resolved,
+        },
+        started_at_ms: now_ms(),
+        ended_at_ms: 0,
+        completion: Completion::Complete,
+        worker: None,
+        machine: Machine {
+            processor: machine.processor,
+            cores: machine.cores,
+            memory_bytes: machine.memory_bytes,
+            kernel: machine.kernel,
+        },
+        targets: Vec::new(),
+        steps: Vec::new(),
+        storage: Vec::new(),
+        allocations: Vec::new(),
+    }
+}
+
+fn finished(mut report: Report) -> Report {
+    report.ended_at_ms = now_ms();
+    // Repetitions may have gone backwards through the targets; the report goes forwards.
+    report.steps.sort_by_key(|step| step.target);
+    report
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}

@@ -1,0 +1,223 @@
+//! One step: prepares the data and the caches, runs the load, checks what it left behind.
+
+use super::now_ms;
+use super::settled::{End, SettledPhase};
+use super::variant::{DataRole, DataState, Session};
+use crate::BenchError;
+use crate::database::{self, COLLECTION, DATABASE, Sample};
+use crate::measure::{self, Measured, Task};
+use crate::observer::Observer;
+use crate::operation::{Assignment, Budget, Effect, Insertions};
+use crate::scenario::{ArrivalKind, Cache, Rate};
+use bunko_client::WriteConcern;
+use bunko_client::load::{Arrival, Load, LoadOptions};
+use bunko_report::result::{Finding, Measurement, Outcome, Run};
+use std::sync::Arc;
+
+/// How many documents a generator may insert in one phase: 40 bits of a request's tag.
+const INSERTIONS_MAX: u64 = 1 << 40;
+
+pub(super) fn run(
+    session: &mut Session<'_>,
+    phase: &SettledPhase,
+    observer: &mut dyn Observer,
+) -> Result<Run, BenchError> {
+    let repetition = session.place.repetition;
+    let skipped = |reason: String| Run { repetition, started_at_ms: now_ms(), outcome: Outcome::Skipped { reason } };
+    prepare_data(session, phase)?;
+    let cache = match prepare_cache(session, phase.phase.cache)? {
+        Ok(cache) => cache,
+        Err(reason) => return Ok(skipped(reason)),
+    };
+    let offered_rate = match offered_rate(session, phase) {
+        Ok(rate) => rate,
+        Err(reason) => return Ok(skipped(reason)),
+    };
+    let (started_at_ms, Measured { mut measurement, acknowledges }) = run_load(session, phase, offered_rate, observer)?;
+    measurement.cache = cache;
+    if let Some(reason) = refusal(&measurement) {
+        return Ok(skipped(reason));
+    }
+    verify(session, phase, &mut measurement, acknowledges)?;
+    session.reached.insert(phase.phase.name.clone(), measurement.achieved_rate);
+    Ok(Run { repetition, started_at_ms, outcome: Outcome::Measured(Box::new(measurement)) })
+}
+
+/// Makes the collection where the phase needs a new one.
+fn prepare_data(session: &mut Session<'_>, phase: &SettledPhase) -> Result<(), BenchError> {
+    let fills = phase.phase.operation.operation().effects().contains(&Effect::Fills);
+    if fills || !session.data.exists {
+        if session.role == DataRole::Owner {
+            database::empty_collection(&mut session.control, &session.indexes)?;
+        }
+        session.data = DataState { exists: true, ..DataState::default() };
+        session.meet()?;
+    }
+    session.note_effects(phase);
+    Ok(())
+}
+
+/// Brings caches into the state that the phase declares: says how, or why that is impossible.
+fn prepare_cache(session: &mut Session<'_>, cache: Cache) -> Result<Result<String, String>, BenchError> {
+    Ok(match cache {
+        Cache::AsLeft => Ok("as the phase before left them".to_owned()),
+        Cache::Warm => {
+            let read = database::read_all(&mut session.control)?;
+            Ok(format!("warm: {read} documents were read before"))
+        }
+        Cache::Cold => {
+            let done = session.target.chill()?;
+            if done.is_ok() {
+                session.reconnect()?;
+            }
+            done.map_err(|reason| format!("cold caches: {reason}"))
+        }
+    })
+}
+
+/// This generator's share of the rate; `None` in a closed loop.
+fn offered_rate(session: &Session<'_>, phase: &SettledPhase) -> Result<Option<f64>, String> {
+    let share = session.share.count as f64;
+    match &phase.rate {
+        None => Ok(None),
+        Some(Rate::Fixed(rate)) => Ok(Some(rate / share)),
+        // What this worker reached is its share already.
+        Some(Rate::ShareOf { share, phase: other }) => match session.reached.get(other) {
+            Some(reached) => Ok(Some(reached * share)),
+            None => Err(format!("rate: phase '{other}' has no figures")),
+        },
+    }
+}
+
+fn run_load(
+    session: &mut Session<'_>,
+    phase: &SettledPhase,
+    offered_rate: Option<f64>,
+    observer: &mut dyn Observer,
+) -> Result<(u64, Measured), BenchError> {
+    let write_concern = write_concern(session, phase);
+    let documents = session.dataset.documents();
+    let effects = phase.phase.operation.operation().effects();
+    let limit = if effects.contains(&Effect::Fills) { session.share.of(documents) } else { INSERTIONS_MAX };
+    let insertions = Arc::new(Insertions::new(session.data.base, session.data.issued, limit, session.share));
+    let slots = (phase.connections * phase.in_flight) as u64;
+    let there = session.data.base.max(session.data.expected);
+    let requests = match phase.end {
+        End::After(_) => None,
+        End::Requests(requests) => Some(session.share.of(requests)),
+        End::Natural => phase.phase.operation.operation().natural_requests(there, slots),
+    };
+    let stream = u64::from(session.place.repetition) * session.share.count + session.share.index;
+    let arrival = match (offered_rate, phase.arrival) {
+        (None, _) => Arrival::Closed,
+        (Some(rate), ArrivalKind::Constant) => Arrival::Constant(rate),
+        (Some(rate), ArrivalKind::Poisson) => Arrival::Poisson { rate, seed: session.seed ^ stream.rotate_left(48) },
+    };
+    let options = LoadOptions {
+        connections: phase.connections,
+        in_flight: phase.in_flight,
+        threads: phase.threads,
+        placement: phase.placement,
+        arrival,
+        duration: None,
+        stop: Arc::clone(&session.stop),
+        stall_timeout: phase.stall_timeout,
+    };
+    let mut load = Load::connect(&session.uri, options)?;
+    // Others of the share work on other documents; this one on those of its index.
+    let sequence = Arc::new(Budget::new(there));
+    let dataset = Arc::clone(&session.dataset);
+    let assignment = Assignment {
+        dataset: &dataset,
+        database: DATABASE,
+        collection: COLLECTION,
+        write_concern: &write_concern,
+        insertions: &insertions,
+        sequence: &sequence,
+        seed: session.seed,
+        stream,
+    };
+    let mut task = Task { operation: &phase.phase.operation, assignment, requests, offered_rate };
+    if !phase.warm_up.is_zero() && !effects.contains(&Effect::Fills) {
+        load.options_mut().duration = Some(phase.warm_up);
+        let warm_stream = stream ^ 1 << 40;
+        task.assignment.stream = warm_stream;
+        measure::warm_up(&mut load, &Task { requests: None, ..task })?;
+        task.assignment.stream = stream;
+    }
+    load.options_mut().duration = match phase.end {
+        End::After(duration) => Some(duration),
+        End::Requests(_) | End::Natural => None,
+    };
+    // All generators give their starting signal together, with their connections up.
+    session.meet()?;
+    let started_at_ms = now_ms();
+    let measured = measure::measure(&mut load, &task, &mut session.probe, observer)?;
+    drop(load);
+    settle_data(session, phase, &insertions);
+    Ok((started_at_ms, measured))
+}
+
+/// The phase's own write concern, else the connection string's.
+fn write_concern(session: &Session<'_>, phase: &SettledPhase) -> WriteConcern {
+    let own = phase.write_concern.as_ref().and_then(|text| text.parse().ok());
+    own.unwrap_or_else(|| session.write_concern.clone())
+}
+
+/// Counts what a phase inserted.
+fn settle_data(session: &mut Session<'_>, phase: &SettledPhase, insertions: &Insertions) {
+    let data = &mut session.data;
+    let effects = phase.phase.operation.operation().effects();
+    if effects.contains(&Effect::Fills) {
+        data.base = insertions.acknowledged_total();
+        if session.share.count > 1 {
+            // The others have inserted theirs, too: all meet before the next phase.
+            data.base = session.dataset.documents();
+        }
+        data.expected = data.base;
+    } else if effects.contains(&Effect::Inserts) {
+        data.expected += insertions.acknowledged_total();
+        if session.share.count == 1 {
+            data.base = insertions.readable_count();
+        } else {
+            data.issued = insertions.issued();
+        }
+    }
+}
+
+/// Why a server that failed every request cannot do this at all.
+fn refusal(measurement: &Measurement) -> Option<String> {
+    let all_failed = measurement.errors > 0 && measurement.errors == measurement.requests;
+    let first = measurement.findings.iter().find_map(|finding| match finding {
+        Finding::Errors { first, .. } => Some(first),
+        _ => None,
+    })?;
+    all_failed.then(|| format!("the server refused it: {first}"))
+}
+
+/// Compares the server's count and a sample of its documents with what they must be.
+fn verify(
+    session: &mut Session<'_>,
+    phase: &SettledPhase,
+    measurement: &mut Measurement,
+    acknowledges: bool,
+) -> Result<(), BenchError> {
+    if session.share.count > 1 {
+        // With several generators the sum is checked where the reports are merged.
+        return Ok(());
+    }
+    let found = database::count(&mut session.control)?;
+    let expected = phase.phase.expect_count.unwrap_or(session.data.expected);
+    if found != expected {
+        let what =
+            if acknowledges { "documents in the collection" } else { "documents in the collection (unacknowledged)" };
+        measurement.findings.push(Finding::CountsDiffer { what: what.to_owned(), expected, found });
+    }
+    let except: Vec<&str> = session.data.changed.iter().map(String::as_str).collect();
+    let seed = session.seed ^ u64::from(session.place.repetition);
+    let sample = Sample { count: session.data.base, place: &|number| number, seed };
+    let (verified, differs) = database::verify(&mut session.control, &session.dataset, &sample, &except)?;
+    measurement.verified_documents = verified;
+    measurement.findings.extend(differs.map(|detail| Finding::ContentsDiffer { detail }));
+    Ok(())
+}

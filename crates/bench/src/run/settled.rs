@@ -1,0 +1,192 @@
+//! Phases with everything decided: defaults filled in, lists of connections unrolled, contradictions refused.
+
+use crate::observer::StepName;
+use crate::operation::Effect;
+use crate::reference::{StepKey, figure};
+use crate::scenario::{ArrivalKind, LoadSettings, OneOrMany, Phase, PlacementSetting, Rate, Role, Scenario};
+use bunko_client::load::Placement;
+use bunko_dataset::{Dataset, DatasetOptions};
+use bunko_report::result::Step;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A server that says nothing for this long is taken for dead.
+const STALL_TIMEOUT: Duration = Duration::from_mins(1);
+/// More make no sense from one machine: there are not as many ports.
+const CONNECTIONS_MAX: usize = 60_000;
+const IN_FLIGHT_MAX: usize = 100_000;
+const THREADS_MAX: usize = 1_024;
+/// Documents of a scenario at most.
+const DOCUMENTS_MAX: u64 = 1 << 36;
+
+/// One step: a phase at one number of connections.
+pub(super) struct SettledPhase {
+    pub phase: Phase,
+    pub connections: usize,
+    pub in_flight: usize,
+    pub threads: usize,
+    pub placement: Placement,
+    pub rate: Option<Rate>,
+    pub arrival: ArrivalKind,
+    pub warm_up: Duration,
+    pub end: End,
+    pub write_concern: Option<String>,
+    pub stall_timeout: Duration,
+}
+
+/// What ends a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Time.
+    After(Duration),
+    /// A number of requests.
+    Requests(u64),
+    /// The operation itself.
+    Natural,
+}
+
+impl SettledPhase {
+    pub fn is_reported(&self) -> bool {
+        self.phase.role == Role::Measure
+    }
+
+    pub fn name<'a>(&'a self, target: &'a str, variant: &'a [(String, String)], repetition: u32) -> StepName<'a> {
+        StepName { target, variant, phase: &self.phase.name, connections: self.connections, repetition }
+    }
+
+    /// The report's step for this phase, without runs. `cores` are this machine's, `engine` is the target's.
+    pub fn empty_step(
+        &self,
+        target: usize,
+        variant: &[(String, String)],
+        experiment: Option<&str>,
+        engine: &str,
+        cores: usize,
+    ) -> Step {
+        let (phase, connections, in_flight) = (self.phase.name.as_str(), self.connections, self.in_flight);
+        Step {
+            target,
+            variant: variant.to_vec(),
+            phase: phase.to_owned(),
+            operation: self.phase.operation.name().to_owned(),
+            connections,
+            in_flight,
+            reference: figure(&StepKey { experiment, engine, variant, phase, connections, in_flight }, cores),
+            runs: Vec::new(),
+        }
+    }
+}
+
+/// The documents of a scenario.
+/// # Errors
+/// Settings that contradict each other or the shape.
+pub(super) fn dataset(scenario: &Scenario) -> Result<Arc<Dataset>, String> {
+    let settings = &scenario.dataset;
+    let options = |documents| DatasetOptions {
+        seed: scenario.seed,
+        shape: settings.shape.clone(),
+        documents,
+        document_bytes: settings.document_bytes.map(|bytes| bytes.0 as usize),
+        compressible: settings.compressible,
+        key_order: settings.key_order,
+        id: settings.id,
+    };
+    let build = |documents| Dataset::new(&options(documents)).map_err(|error| format!("dataset: {error}"));
+    let documents = match (settings.documents, settings.total_bytes) {
+        (Some(documents), None) => documents,
+        (None, Some(total)) => (total.0 / build(1)?.document_bytes() as u64).max(1),
+        (None, None) => return Err("dataset: 'documents' or 'total-bytes' is needed".into()),
+        (Some(_), Some(_)) => return Err("dataset: 'documents' and 'total-bytes' exclude each other".into()),
+    };
+    if documents > DOCUMENTS_MAX {
+        return Err(format!("dataset: {documents} documents are more than {DOCUMENTS_MAX}"));
+    }
+    Ok(Arc::new(build(documents)?))
+}
+
+/// Decides every phase.
+/// # Errors
+/// The first contradiction, with the phase's name.
+pub(super) fn settle(scenario: &Scenario) -> Result<Vec<SettledPhase>, String> {
+    if scenario.repetitions == 0 {
+        return Err("repetitions: at least 1 is needed".into());
+    }
+    let dataset = dataset(scenario)?;
+    let mut names = HashSet::new();
+    let mut settled = Vec::new();
+    for phase in &scenario.phase {
+        let failed = |message: String| format!("phase '{}': {message}", phase.name);
+        if !names.insert(phase.name.as_str()) {
+            return Err(failed("there is another one of that name".into()));
+        }
+        let operation = phase.operation.operation();
+        operation.check(&dataset).map_err(|message| failed(format!("{}: {message}", phase.operation.name())))?;
+        let load = phase.load.or(&scenario.load);
+        if let Some(Rate::ShareOf { phase: other, .. }) = &load.rate
+            && (other == &phase.name || !names.contains(other.as_str()))
+        {
+            return Err(failed(format!("rate: there is no phase '{other}' before it")));
+        }
+        let connections = load.connections.as_ref().map_or(vec![1], OneOrMany::values);
+        for connections in connections {
+            settled.push(settle_one(phase, &load, connections, &dataset).map_err(failed)?);
+        }
+    }
+    Ok(settled)
+}
+
+fn settle_one(
+    phase: &Phase,
+    load: &LoadSettings,
+    connections: usize,
+    dataset: &Dataset,
+) -> Result<SettledPhase, String> {
+    let within = |name: &str, value: usize, max: usize| {
+        if (1..=max).contains(&value) { Ok(value) } else { Err(format!("{name}: {value} is not in 1..{max}")) }
+    };
+    let connections = within("connections", connections, CONNECTIONS_MAX)?;
+    let in_flight = within("in-flight", load.in_flight.unwrap_or(1), IN_FLIGHT_MAX)?;
+    let threads = within("threads", load.threads.unwrap_or(1), THREADS_MAX)?;
+    if let Some(write_concern) = &load.write_concern {
+        let concern: bunko_client::WriteConcern = write_concern.parse()?;
+        let effects = phase.operation.operation().effects();
+        if !concern.expects_reply() && effects.len() != 1 {
+            return Err("write-concern: a mix of operations needs acknowledged writes".into());
+        }
+    }
+    Ok(SettledPhase {
+        phase: phase.clone(),
+        connections,
+        in_flight,
+        threads,
+        placement: match load.placement.unwrap_or_default() {
+            PlacementSetting::Free => Placement::Free,
+            PlacementSetting::Pinned => Placement::Pinned,
+        },
+        rate: load.rate.clone(),
+        arrival: load.arrival.unwrap_or_default(),
+        warm_up: load.warm_up.map_or(Duration::ZERO, |span| span.0),
+        end: end(phase, load, (connections * in_flight) as u64, dataset)?,
+        write_concern: load.write_concern.clone(),
+        stall_timeout: load.stall_timeout.map_or(STALL_TIMEOUT, |span| span.0),
+    })
+}
+
+/// A phase's own `duration` or `requests`, else the operation's end, else the scenario's.
+fn end(phase: &Phase, load: &LoadSettings, slots: u64, dataset: &Dataset) -> Result<End, String> {
+    let operation = phase.operation.operation();
+    let fills = operation.effects().contains(&Effect::Fills);
+    let own = (phase.load.duration, phase.load.requests);
+    let has_natural_end = operation.natural_requests(dataset.documents(), slots).is_some();
+    match (own, (load.duration, load.requests)) {
+        ((Some(_), Some(_)), _) => Err("load: 'duration' and 'requests' exclude each other".into()),
+        ((Some(_), _) | (_, Some(_)), _) if fills => Err("load: it ends when the dataset is there".into()),
+        ((Some(duration), None), _) => Ok(End::After(duration.0)),
+        ((None, Some(requests)), _) => Ok(End::Requests(requests)),
+        _ if has_natural_end => Ok(End::Natural),
+        (_, (Some(duration), _)) => Ok(End::After(duration.0)),
+        (_, (None, Some(requests))) => Ok(End::Requests(requests)),
+        (_, (None, None)) => Err("load: 'duration' or 'requests' is needed".into()),
+    }
+}

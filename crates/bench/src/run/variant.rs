@@ -1,0 +1,237 @@
+//! One variant on one target: its database, its connections, how far its data have come.
+
+use super::settled::SettledPhase;
+use super::workers::{Rendezvous, WorkerPosition, server_time};
+use super::{Place, Plan, RunOptions, durability};
+use crate::BenchError;
+use crate::database;
+use crate::observer::Observer;
+use crate::operation::{Effect, Share};
+use crate::server::{Probe, ServerDescription, integer};
+use crate::target::OpenTarget;
+use bunko_bson::ValueRef;
+use bunko_client::{Connection, Host, Uri, WriteConcern};
+use bunko_dataset::Dataset;
+use bunko_report::result::{Run, StorageRecord, TargetRecord};
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+pub(super) struct Session<'t> {
+    pub target: OpenTarget<'t>,
+    pub uri: Uri,
+    pub control: Connection,
+    pub probe: Probe,
+    pub role: DataRole,
+    pub dataset: Arc<Dataset>,
+    pub indexes: Vec<String>,
+    pub seed: u64,
+    pub place: Place,
+    pub write_concern: WriteConcern,
+    pub data: DataState,
+    /// Requests per second that phases reached in this repetition, by name.
+    pub reached: HashMap<String, f64>,
+    pub share: Share,
+    pub rendezvous: Option<Rendezvous>,
+    pub stop: Arc<AtomicBool>,
+    pub server: ServerDescription,
+    pid: Option<u32>,
+    label: String,
+    variant: Vec<(String, String)>,
+}
+
+/// Who makes, checks and drops the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DataRole {
+    /// This generator.
+    Owner,
+    /// The first of several generators; this is another.
+    Guest,
+}
+
+/// What is in the collection.
+#[derive(Default)]
+pub(super) struct DataState {
+    /// Documents of the dataset that are all there.
+    pub base: u64,
+    /// Beyond them, numbers of this generator's share that have been given out.
+    pub issued: u64,
+    /// How many documents there are, as far as acknowledgements say.
+    pub expected: u64,
+    /// Top-level fields that are no longer as the dataset has them.
+    pub changed: BTreeSet<String>,
+    /// Whether the collection has been made.
+    pub exists: bool,
+}
+
+impl<'t> Session<'t> {
+    pub fn begin(
+        plan: &Plan,
+        target: OpenTarget<'t>,
+        options: &RunOptions,
+        place: Place,
+        label: &str,
+    ) -> Result<Self, BenchError> {
+        let uri: Uri = target.uri.parse()?;
+        let mut control = Connection::connect(&uri)?;
+        let mut rendezvous = match options.worker.filter(|worker| worker.count > 1) {
+            Some(worker) => Some(Rendezvous::open(&mut control, worker)?),
+            None => None,
+        };
+        let role = match options.worker {
+            Some(WorkerPosition { index: 1.., .. }) => DataRole::Guest,
+            _ => DataRole::Owner,
+        };
+        if role == DataRole::Owner {
+            database::create(&mut control, options.existing)?;
+        }
+        if let Some(rendezvous) = &mut rendezvous {
+            rendezvous.meet(&mut control, &options.stop)?;
+        }
+        let server = ServerDescription::read(&mut control);
+        let pid = match (&target.running, control.host()) {
+            (Some(running), _) => Some(running.pid),
+            (None, Host::Tcp { name, port }) => bunko_host::local_server(name, *port, server.pid),
+            (None, _) => None,
+        };
+        let data_directory = data_directory(&target, &server, pid);
+        let probe = Probe::new(control.open_another()?, pid, data_directory);
+        let write_concern = uri.write_concern.clone().unwrap_or_default();
+        let worker = options.worker.unwrap_or(WorkerPosition { index: 0, count: 1 });
+        Ok(Self {
+            dataset: super::settled::dataset(&plan.scenario)
+                .map_err(|detail| BenchError::Option { name: "set", detail })?,
+            indexes: plan.scenario.dataset.indexes.clone(),
+            seed: plan.scenario.seed,
+            share: Share { index: worker.index.into(), count: worker.count.into() },
+            variant: plan.variant.clone(),
+            stop: Arc::clone(&options.stop),
+            label: label.to_owned(),
+            data: DataState::default(),
+            reached: HashMap::new(),
+            target,
+            uri,
+            control,
+            probe,
+            role,
+            place,
+            write_concern,
+            rendezvous,
+            server,
+            pid,
+        })
+    }
+
+    /// Runs a phase and returns what came of it.
+    pub fn run_phase(&mut self, phase: &SettledPhase, observer: &mut dyn Observer) -> Result<Run, BenchError> {
+        self.meet()?;
+        super::phase::run(self, phase, observer)
+    }
+
+    /// Waits for the other generators, if there are any.
+    pub fn meet(&mut self) -> Result<(), BenchError> {
+        match &mut self.rendezvous {
+            Some(rendezvous) => rendezvous.meet(&mut self.control, &self.stop),
+            None => Ok(()),
+        }
+    }
+
+    /// What the report says of the server.
+    pub fn target_record(&self) -> TargetRecord {
+        let directory = self.probe.data_directory();
+        let label = match (self.label.as_str(), &self.target.running) {
+            ("", Some(_)) => "embedded".to_owned(),
+            ("", None) => self.uri.address(),
+            (label, _) => label.to_owned(),
+        };
+        TargetRecord {
+            label,
+            address: self.uri.address(),
+            embedded: self.target.running.is_some(),
+            local: self.pid.is_some(),
+            version: self.server.version.clone(),
+            storage_engine: self.server.storage_engine.clone(),
+            durability: durability::statement(&self.server, &self.write_concern),
+            data_directory: directory.map(|directory| directory.display().to_string()),
+            filesystem: directory.and_then(|directory| bunko_host::filesystem_of(directory)).map(|found| found.kind),
+        }
+    }
+
+    /// What the data take on the server.
+    pub fn storage_record(&mut self) -> StorageRecord {
+        let statistics = database::statistics(&mut self.control);
+        let number = |name: &str| match statistics.as_ref().get(name)? {
+            ValueRef::Double(number) => Some(number),
+            value => integer(Some(value)).map(|number| number as f64),
+        };
+        let on_disk = self.probe.data_directory().map(|directory| bunko_host::directory_bytes(directory) as f64);
+        StorageRecord {
+            target: self.place.target,
+            variant: self.variant.clone(),
+            repetition: self.place.repetition,
+            objects: number("objects"),
+            data_size: number("dataSize"),
+            storage_size: number("storageSize"),
+            index_size: number("indexSize"),
+            file_size: number("fileSize").or(on_disk),
+        }
+    }
+
+    /// This machine's clock minus the server's, in milliseconds, at the middle of the shortest of a few round trips.
+    pub fn clock_offset_ms(&mut self) -> Result<f64, BenchError> {
+        let mut best: Option<(f64, f64)> = None;
+        for _ in 0..9 {
+            let (began, clock) = (Instant::now(), SystemTime::now());
+            let server = server_time(&mut self.control)?;
+            let round_trip = began.elapsed().as_secs_f64() * 1e3;
+            let here = clock.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3 + round_trip / 2.0;
+            if best.is_none_or(|(shortest, _)| round_trip < shortest) {
+                best = Some((round_trip, here - server as f64));
+            }
+        }
+        Ok(best.map_or(0.0, |(_, offset)| offset))
+    }
+
+    /// Notes what a phase does to the data, before it runs.
+    pub fn note_effects(&mut self, phase: &SettledPhase) {
+        for effect in phase.phase.operation.operation().effects() {
+            match effect {
+                Effect::Fills => self.data = DataState { exists: true, ..DataState::default() },
+                Effect::Changes(fields) => self.data.changed.extend(fields),
+                Effect::Reads | Effect::Inserts => {}
+            }
+        }
+    }
+
+    /// Everything that names the server anew after it was restarted.
+    pub fn reconnect(&mut self) -> Result<(), BenchError> {
+        self.uri = self.target.uri.parse()?;
+        self.control = Connection::connect(&self.uri)?;
+        self.pid = self.target.running.as_ref().map(|running| running.pid);
+        let data_directory = data_directory(&self.target, &self.server, self.pid);
+        self.probe = Probe::new(self.control.open_another()?, self.pid, data_directory);
+        Ok(())
+    }
+
+    /// Drops the database.
+    pub fn end(mut self) -> Result<(), BenchError> {
+        if let Some(rendezvous) = self.rendezvous.take() {
+            rendezvous.close(&mut self.control, &self.stop)?;
+        }
+        match self.role {
+            DataRole::Owner => database::drop(&mut self.control),
+            DataRole::Guest => Ok(()),
+        }
+    }
+}
+
+/// Where a local server's files are.
+fn data_directory(target: &OpenTarget<'_>, server: &ServerDescription, pid: Option<u32>) -> Option<PathBuf> {
+    match (&target.running, pid) {
+        (Some(running), _) => Some(running.data_directory.clone()),
+        (None, Some(_)) => server.data_directory.clone().filter(|directory| directory.is_dir()),
+        (None, None) => None,
+    }
+}

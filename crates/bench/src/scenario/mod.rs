@@ -1,0 +1,116 @@
+//! Scenario files: what is measured, written down.
+//!
+//! A scenario is a TOML file. Every built-in one is such a file in `crates/bench/scenarios`; `bunko bench show NAME`
+//! prints it, and it is the best example for one's own.
+
+mod builtin;
+mod load;
+mod overrides;
+mod parse;
+mod phase;
+mod quantity;
+mod sweep;
+
+pub use builtin::{BUILTIN, Builtin, PLANNED};
+pub use load::{ArrivalKind, LoadSettings, PlacementSetting, Rate};
+pub use overrides::Override;
+pub(crate) use overrides::shown;
+pub use parse::{ScenarioError, ScenarioSource};
+pub use phase::{Cache, Phase, Role};
+pub use quantity::{Bytes, OneOrMany, Span};
+pub use sweep::{Axis, Variant};
+
+use bunko_dataset::{Compressible, IdKind, KeyOrder};
+use serde::{Deserialize, Serialize};
+
+/// A scenario after `--set`, with everything in it that a run needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Scenario {
+    /// What reports call it.
+    pub name: String,
+    /// One line.
+    pub about: String,
+    /// What it does and why, for whoever reads the report in ten years.
+    pub prose: String,
+    /// The published experiment that it repeats: `E1` .. `E5`.
+    pub experiment: Option<String>,
+    /// Seed of all random choices: the same seed gives the same documents, byte for byte, and the same keys.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// How often everything is run, on fresh data each time.
+    #[serde(default = "three")]
+    pub repetitions: u32,
+    /// What is measured where the command line names no server.
+    #[serde(default)]
+    pub servers: Servers,
+    /// The documents.
+    pub dataset: DatasetSettings,
+    /// How the load is offered, where a phase says nothing else.
+    #[serde(default)]
+    pub load: LoadSettings,
+    /// Settings that take several values in turn. Each variant begins with a fresh server or database.
+    #[serde(default)]
+    pub sweep: Vec<Axis>,
+    /// What is done, in this order, in each variant.
+    pub phase: Vec<Phase>,
+    /// Measures how long files take to allocate, apart from any server.
+    pub allocation: Option<AllocationSettings>,
+}
+
+/// Which servers the lab starts itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Servers {
+    /// One, with its default storage engine.
+    #[default]
+    One,
+    /// One after the other, one for each storage engine that exists.
+    EachEngine,
+}
+
+/// The documents of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DatasetSettings {
+    /// A name from the table of shapes.
+    pub shape: String,
+    /// How many there are; this or `total-bytes`.
+    pub documents: Option<u64>,
+    /// How many bytes they have together; this or `documents`.
+    pub total_bytes: Option<Bytes>,
+    /// Encoded size of one; `None` is the shape's own.
+    pub document_bytes: Option<Bytes>,
+    /// How far they compress.
+    #[serde(default)]
+    pub compressible: Compressible,
+    /// The order in which they are inserted.
+    #[serde(default)]
+    pub key_order: KeyOrder,
+    /// The type of `_id`; `None` is the shape's own.
+    pub id: Option<IdKind>,
+    /// Indexes besides `_id` that exist before the first document: `field` or `field,other:-1`.
+    #[serde(default)]
+    pub indexes: Vec<String>,
+}
+
+/// File allocation, measured apart from any server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct AllocationSettings {
+    /// Sizes of the files.
+    pub sizes: Vec<Bytes>,
+    /// `fallocate`, `zero-fill`, `recycle`.
+    pub methods: Vec<String>,
+    /// How often each is timed.
+    #[serde(default = "three")]
+    pub repetitions: u32,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn three() -> u32 {
+    3
+}

@@ -1,0 +1,124 @@
+//! From a file's text to scenarios that can be run.
+
+use super::{BUILTIN, Override, PLANNED, Scenario, Variant, sweep};
+use std::fmt;
+use std::path::Path;
+use toml::Table;
+
+/// A scenario that cannot be run as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// The file or the built-in scenario, where it is known.
+    pub source: String,
+    /// The line in it, from 1.
+    pub line: Option<usize>,
+    /// In words, naming the key.
+    pub message: String,
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}, line {line}: {}", self.source, self.message),
+            None => write!(f, "{}: {}", self.source, self.message),
+        }
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// A scenario's text and what the command line changes in it.
+#[derive(Clone, Debug)]
+pub struct ScenarioSource {
+    name: String,
+    table: Table,
+}
+
+impl ScenarioSource {
+    /// Reads a file.
+    /// # Errors
+    /// An unreadable file, or text that is no scenario.
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let name = path.display().to_string();
+        let failed = |message| ScenarioError { source: name.clone(), line: None, message };
+        let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+        Self::parse(&name, &text)
+    }
+
+    /// A built-in scenario.
+    /// # Errors
+    /// A name that is not in the table.
+    pub fn builtin(name: &str) -> Result<Self, ScenarioError> {
+        let failed = |message: String| ScenarioError { source: name.to_owned(), line: None, message };
+        if let Some((_, waits_for)) = PLANNED.iter().find(|(planned, _)| *planned == name) {
+            return Err(failed(format!("not there yet: {waits_for}")));
+        }
+        let builtin = BUILTIN.iter().find(|builtin| builtin.name == name);
+        let builtin =
+            builtin.ok_or_else(|| failed("there is no such scenario; 'bunko bench list' shows them".into()))?;
+        Self::parse(name, builtin.text)
+    }
+
+    /// Reads a scenario's text, checked as a whole while its lines are known.
+    /// # Errors
+    /// The first thing that is wrong, with its line.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let located = |error: toml::de::Error| ScenarioError {
+            source: name.to_owned(),
+            line: error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1),
+            message: error.message().to_owned(),
+        };
+        toml::from_str::<Scenario>(text).map_err(located)?;
+        let table = toml::from_str(text).map_err(located)?;
+        Ok(Self { name: name.to_owned(), table })
+    }
+
+    /// Applies `--set`.
+    /// # Errors
+    /// A setting that does not exist or does not take the value.
+    pub fn set(&mut self, change: &Override) -> Result<(), ScenarioError> {
+        let failed = |message: String| self.failed(format!("--set {change}: {message}"));
+        let mut table = self.table.clone();
+        change.apply_to_sweep_or_table(&mut table).map_err(failed)?;
+        table.clone().try_into::<Scenario>().map_err(|error| failed(error.message().to_owned()))?;
+        self.table = table;
+        Ok(())
+    }
+
+    /// The scenario as TOML, `--set` included.
+    pub fn resolved(&self) -> String {
+        toml::to_string(&self.table).unwrap_or_default()
+    }
+
+    /// The scenario, without its sweeps applied.
+    /// # Errors
+    /// What [`Self::set`] would have found.
+    pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
+        self.table.clone().try_into().map_err(|error: toml::de::Error| self.failed(error.message().to_owned()))
+    }
+
+    /// Every variant with the scenario that it makes.
+    /// # Errors
+    /// A sweep that does not work out.
+    pub fn variants(&self) -> Result<Vec<(Variant, Scenario)>, ScenarioError> {
+        let axes = self.scenario()?.sweep;
+        let variants = sweep::variants(&axes).map_err(|message| self.failed(message))?;
+        let resolve = |variant: Variant| {
+            let mut table = self.table.clone();
+            table.remove("sweep");
+            for change in &variant {
+                let failed = |message: String| self.failed(format!("sweep, {change}: {message}"));
+                change.apply(&mut table).map_err(failed)?;
+                table.clone().try_into::<Scenario>().map_err(|error| failed(error.message().to_owned()))?;
+            }
+            let scenario =
+                table.try_into().map_err(|error: toml::de::Error| self.failed(error.message().to_owned()))?;
+            Ok((variant, scenario))
+        };
+        variants.into_iter().map(resolve).collect()
+    }
+
+    pub(crate) fn failed(&self, message: String) -> ScenarioError {
+        ScenarioError { source: self.name.clone(), line: None, message }
+    }
+}

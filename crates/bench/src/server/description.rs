@@ -1,0 +1,80 @@
+//! What a server says of itself.
+
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_client::Connection;
+use std::path::PathBuf;
+
+/// A server in its own words; `None` where it did not say.
+#[derive(Clone, Debug, Default)]
+pub struct ServerDescription {
+    /// `buildInfo.version`
+    pub version: Option<String>,
+    /// `serverStatus.storageEngine.name`
+    pub storage_engine: Option<String>,
+    /// `getCmdLineOpts.parsed.storage.journal.enabled`
+    pub journal_enabled: Option<bool>,
+    /// `getCmdLineOpts.parsed.storage.journal.commitIntervalMs`
+    pub journal_commit_interval_ms: Option<i64>,
+    /// `serverStatus.pid`
+    pub pid: Option<u32>,
+    /// `getCmdLineOpts.parsed.storage.dbPath`
+    pub data_directory: Option<PathBuf>,
+}
+
+impl ServerDescription {
+    /// Asks; what the server refuses or does not know stays `None`.
+    pub fn read(connection: &mut Connection) -> Self {
+        let mut ask = |name: &str| {
+            let command = DocumentBuf::new().with(name, 1_i32);
+            connection.run_command("admin", command.as_ref()).unwrap_or_default()
+        };
+        let (build, status, command_line) = (ask("buildInfo"), ask("serverStatus"), ask("getCmdLineOpts"));
+        let journal = |name| at(command_line.as_ref(), &["parsed", "storage", "journal", name]);
+        Self {
+            version: text(at(build.as_ref(), &["version"])),
+            storage_engine: text(at(status.as_ref(), &["storageEngine", "name"])),
+            journal_enabled: match journal("enabled") {
+                Some(ValueRef::Boolean(enabled)) => Some(enabled),
+                _ => None,
+            },
+            journal_commit_interval_ms: integer(journal("commitIntervalMs")),
+            pid: integer(at(status.as_ref(), &["pid"])).and_then(|pid| u32::try_from(pid).ok()),
+            data_directory: text(at(command_line.as_ref(), &["parsed", "storage", "dbPath"])).map(PathBuf::from),
+        }
+    }
+}
+
+/// The value at the end of a path of documents.
+pub(crate) fn at<'d>(document: DocumentRef<'d>, path: &[&str]) -> Option<ValueRef<'d>> {
+    let (last, parents) = path.split_last()?;
+    let parent = parents.iter().try_fold(document, |document, name| document.get(name)?.as_document())?;
+    parent.get(last)
+}
+
+fn text(value: Option<ValueRef<'_>>) -> Option<String> {
+    value.and_then(ValueRef::as_str).map(str::to_owned)
+}
+
+/// A whole number of any number type.
+pub(crate) fn integer(value: Option<ValueRef<'_>>) -> Option<i64> {
+    match value? {
+        ValueRef::Int32(number) => Some(number.into()),
+        ValueRef::Int64(number) => Some(number),
+        ValueRef::Double(number) => Some(number as i64),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_end_where_a_document_ends() {
+        let inner = DocumentBuf::new().with("b", 7_i64);
+        let document = DocumentBuf::new().with("a", &inner).with("c", 1.0);
+        assert_eq!(integer(at(document.as_ref(), &["a", "b"])), Some(7));
+        assert_eq!(integer(at(document.as_ref(), &["c", "b"])), None);
+        assert_eq!(integer(at(document.as_ref(), &["c"])), Some(1));
+    }
+}

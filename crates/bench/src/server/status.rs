@@ -1,0 +1,106 @@
+//! The counters and gauges of `serverStatus` that the lab draws.
+
+use super::description::at;
+use bunko_bson::{DocumentRef, ValueRef};
+use std::collections::BTreeMap;
+
+/// Whether a number only grows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It does: shown as a rate per second.
+    Counter,
+    /// It does not: shown as it is.
+    Gauge,
+}
+
+/// Path in `serverStatus`, kind. Those that a server does not have are left out.
+const FIELDS: &[(&[&str], Kind)] = &[
+    (&["opcounters", "insert"], Kind::Counter),
+    (&["opcounters", "query"], Kind::Counter),
+    (&["opcounters", "update"], Kind::Counter),
+    (&["opcounters", "delete"], Kind::Counter),
+    (&["opcounters", "getmore"], Kind::Counter),
+    (&["opcounters", "command"], Kind::Counter),
+    (&["connections", "current"], Kind::Gauge),
+    (&["globalLock", "currentQueue", "total"], Kind::Gauge),
+    (&["globalLock", "activeClients", "total"], Kind::Gauge),
+    (&["network", "bytesIn"], Kind::Counter),
+    (&["network", "bytesOut"], Kind::Counter),
+    (&["extra_info", "page_faults"], Kind::Counter),
+    (&["wiredTiger", "cache", "bytes currently in the cache"], Kind::Gauge),
+    (&["wiredTiger", "cache", "tracked dirty bytes in the cache"], Kind::Gauge),
+    (&["wiredTiger", "cache", "application threads page write from cache to disk count"], Kind::Counter),
+    (&["wiredTiger", "block-manager", "bytes read"], Kind::Counter),
+    (&["wiredTiger", "block-manager", "bytes written"], Kind::Counter),
+    (&["wiredTiger", "log", "log bytes written"], Kind::Counter),
+    (&["wiredTiger", "log", "log sync operations"], Kind::Counter),
+    (&["wiredTiger", "transaction", "transaction checkpoints"], Kind::Counter),
+    (&["dur", "commits"], Kind::Counter),
+    (&["dur", "journaledMB"], Kind::Counter),
+    (&["backgroundFlushing", "flushes"], Kind::Counter),
+    (&["bunko", "log", "nextLsn"], Kind::Counter),
+    (&["bunko", "log", "writtenGroups"], Kind::Counter),
+    (&["bunko", "log", "syncedGroups"], Kind::Counter),
+    (&["bunko", "log", "segmentWaits"], Kind::Counter),
+    (&["bunko", "log", "segments"], Kind::Gauge),
+    (&["bunko", "checkpoints"], Kind::Counter),
+    (&["bunko", "unflushedBytes"], Kind::Gauge),
+    (&["bunko", "engineDiskBytes"], Kind::Gauge),
+];
+
+/// Paths of counters that count syncs of the journal, of which a server has one.
+const JOURNAL_SYNCS: &[&str] = &["bunko.log.syncedGroups", "wiredTiger.log.log sync operations", "dur.commits"];
+
+/// One reply to `serverStatus`.
+pub(crate) struct StatusReading(BTreeMap<String, (Kind, f64)>);
+
+impl StatusReading {
+    pub fn read(reply: DocumentRef<'_>) -> Self {
+        let number = |path: &[&str]| match at(reply, path)? {
+            ValueRef::Int32(number) => Some(f64::from(number)),
+            ValueRef::Int64(number) => Some(number as f64),
+            ValueRef::Double(number) => Some(number),
+            _ => None,
+        };
+        Self(FIELDS.iter().filter_map(|(path, kind)| Some((path.join("."), (*kind, number(path)?)))).collect())
+    }
+
+    /// Gauges as they are, counters per second.
+    pub fn since(&self, before: &Self, seconds: f64) -> BTreeMap<String, f64> {
+        let value = |name: &String, kind: Kind, value: f64| match kind {
+            Kind::Gauge => Some(value),
+            Kind::Counter => Some((value - before.0.get(name)?.1) / seconds),
+        };
+        self.0.iter().filter_map(|(name, &(kind, now))| Some((name.clone(), value(name, kind, now)?))).collect()
+    }
+
+    /// How often the journal was synced since then.
+    pub fn journal_syncs_since(&self, before: &Self) -> Option<u64> {
+        let counted =
+            |reading: &Self| JOURNAL_SYNCS.iter().find_map(|name| reading.0.get(*name).map(|(_, count)| *count));
+        Some((counted(self)? - counted(before)?).max(0.0) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentBuf;
+
+    #[test]
+    fn counters_become_rates_and_gauges_stay() {
+        let reply = |inserts: i32, current: i64, syncs: f64| {
+            let log = DocumentBuf::new().with("log sync operations", syncs);
+            DocumentBuf::new()
+                .with("opcounters", &DocumentBuf::new().with("insert", inserts))
+                .with("connections", &DocumentBuf::new().with("current", current))
+                .with("wiredTiger", &DocumentBuf::new().with("log", &log))
+        };
+        let before = StatusReading::read(reply(100, 9, 3.0).as_ref());
+        let now = StatusReading::read(reply(300, 5, 8.0).as_ref());
+        let since = now.since(&before, 2.0);
+        assert_eq!((since["opcounters.insert"], since["connections.current"]), (100.0, 5.0));
+        assert!(!since.contains_key("opcounters.query"));
+        assert_eq!(now.journal_syncs_since(&before), Some(5));
+    }
+}

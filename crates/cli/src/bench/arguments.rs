@@ -1,0 +1,188 @@
+//! The command line of `bunko bench`.
+//!
+//! Built-in scenarios are subcommands, made from the lab's table: a new scenario file appears here by itself.
+
+use bunko_bench::WorkerPosition;
+use bunko_bench::scenario::{BUILTIN, Override, Span};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use std::path::PathBuf;
+
+/// What `bunko bench` is to do.
+#[derive(Debug)]
+pub enum BenchCommand {
+    /// Run a built-in scenario.
+    Builtin(&'static str, RunArguments),
+    /// Everything else.
+    Verb(Verb),
+}
+
+/// What is not a scenario's name.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// List the built-in scenarios, operations and document shapes
+    List,
+    /// Print a built-in scenario's file: the best example for one's own
+    Show {
+        /// Its name
+        scenario: String,
+    },
+    /// Run a scenario file
+    Run {
+        /// A TOML file
+        file: PathBuf,
+        #[command(flatten)]
+        run: RunArguments,
+    },
+    /// Compare two reports: which is faster, by how much, and whether that is more than chance
+    Compare {
+        /// The report.json of the first run
+        a: PathBuf,
+        /// The report.json of the second run
+        b: PathBuf,
+        /// Print the comparison as JSON
+        #[arg(long)]
+        json: bool,
+        /// Write the comparison as one HTML file
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+    },
+    /// Compare two servers in one run that goes back and forth between them: A B B A A B
+    ///
+    /// What drifts on the machine meanwhile drifts through both alike, so this finds smaller differences than 'compare'.
+    Ab {
+        /// Connection string of the first server
+        #[arg(long, value_name = "URI")]
+        a: String,
+        /// Connection string of the second server
+        #[arg(long, value_name = "URI")]
+        b: String,
+        /// A built-in scenario or a TOML file
+        scenario: String,
+        #[command(flatten)]
+        run: CommonArguments,
+    },
+    /// Search the highest rate that keeps a latency objective
+    FindMax {
+        /// A built-in scenario or a TOML file
+        scenario: String,
+        #[command(flatten)]
+        search: SearchArguments,
+        /// The server to measure, as mongodb://host:port; without it the lab starts one
+        #[arg(long)]
+        uri: Option<String>,
+        #[command(flatten)]
+        run: CommonArguments,
+    },
+    /// Add up the reports of several generators (--worker) into one, exactly
+    Merge {
+        /// The report.json of every worker
+        #[arg(required = true, num_args = 1..)]
+        reports: Vec<PathBuf>,
+        /// Folder for the merged report
+        #[arg(long, value_name = "FOLDER")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// How a scenario is run.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// A server to measure, as mongodb://[user:password@]host:port/?options; several are measured in turn. Without it
+    /// the lab starts a server of its own on a temporary directory
+    #[arg(long = "uri", value_name = "URI")]
+    pub uris: Vec<String>,
+    /// Be one of several generators that share the load: index from 0 / how many
+    #[arg(long, value_name = "INDEX/COUNT", requires = "uris")]
+    pub worker: Option<WorkerPosition>,
+    /// Where a server of the lab's own keeps its data, and where files are allocated [default: the temporary directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub directory: Option<PathBuf>,
+    /// Make filesystems of these types in image files and measure on each (needs root): ext3,ext4,xfs
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', conflicts_with = "uris")]
+    pub loop_filesystems: Vec<String>,
+    #[command(flatten)]
+    pub common: CommonArguments,
+}
+
+/// What every run takes.
+#[derive(Debug, Args)]
+pub struct CommonArguments {
+    /// Change a setting of the scenario; settings that it sweeps take lists: --set load.connections=1,10,100
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<Override>,
+    /// Bytes of all documents together: --set dataset.total-bytes=SIZE
+    #[arg(long, value_name = "SIZE")]
+    pub scale: Option<String>,
+    /// How often everything is run: --set repetitions=N
+    #[arg(long, value_name = "N")]
+    pub repetitions: Option<u32>,
+    /// Drop this database if it exists; without it a run refuses to touch it
+    #[arg(long, value_name = "DATABASE")]
+    pub drop: Option<String>,
+    /// Folder for the report [default: bunko-bench/SCENARIO-TIME]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show no progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// What `find-max` searches.
+#[derive(Debug, Args)]
+pub struct SearchArguments {
+    /// Latency that 99 of 100 requests must keep
+    #[arg(long, value_name = "TIME", group = "objective")]
+    pub p99: Option<Span>,
+    /// Latency that 999 of 1,000 requests must keep
+    #[arg(long, value_name = "TIME", group = "objective")]
+    pub p999: Option<Span>,
+    /// The phase whose rate is varied [default: the last]
+    #[arg(long)]
+    pub phase: Option<String>,
+    /// The first rate tried, in requests per second
+    #[arg(long, value_name = "RATE", default_value_t = 1_000.0)]
+    pub start: f64,
+    /// Stop when the highest rate is known this closely
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    pub resolution: f64,
+    /// Most rates tried
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub trials: u32,
+}
+
+impl Subcommand for BenchCommand {
+    fn augment_subcommands(command: Command) -> Command {
+        let command = BUILTIN.iter().fold(command, |command, builtin| {
+            command.subcommand(RunArguments::augment_args(Command::new(builtin.name).about(builtin.about())))
+        });
+        Verb::augment_subcommands(command).subcommand_required(true).arg_required_else_help(true)
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        BUILTIN.iter().any(|builtin| builtin.name == name) || Verb::has_subcommand(name)
+    }
+}
+
+impl FromArgMatches for BenchCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let builtin = matches.subcommand().and_then(|(name, matches)| {
+            BUILTIN.iter().find(|builtin| builtin.name == name).map(|builtin| (builtin.name, matches))
+        });
+        match builtin {
+            Some((name, matches)) => Ok(Self::Builtin(name, RunArguments::from_arg_matches(matches)?)),
+            None => Verb::from_arg_matches(matches).map(Self::Verb),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Where a report goes: a table to the terminal, files to a folder.
+
+use super::NOT_VALID;
+use bunko_bench::Report;
+use bunko_report::result::{Completion, Severity};
+use bunko_report::{csv, html, interval_log, text};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The table.
+    Table,
+    /// The whole report as JSON.
+    Json,
+}
+
+impl Shown {
+    /// As `--json` says.
+    pub fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Table }
+    }
+}
+
+/// Prints the report, writes its files, and turns its verdict into an exit status.
+pub fn finish(report: &Report, folder: Option<PathBuf>, shown: Shown) -> Result<ExitCode, String> {
+    match shown {
+        Shown::Table => print!("{}", text::table(report)),
+        Shown::Json => println!("{}", serde_json::to_string(report).map_err(|error| error.to_string())?),
+    }
+    write(report, folder)?;
+    let is_invalid = report.badges().iter().any(|badge| badge.severity == Severity::Invalid);
+    Ok(if is_invalid || report.completion != Completion::Complete {
+        ExitCode::from(NOT_VALID)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Writes the report's files and says where.
+pub fn write(report: &Report, folder: Option<PathBuf>) -> Result<(), String> {
+    let folder = folder.unwrap_or_else(|| default_folder(report));
+    write_files(report, &folder).map_err(|error| format!("cannot write to {}: {error}", folder.display()))?;
+    eprintln!("report: {}", folder.join("report.html").display());
+    Ok(())
+}
+
+fn write_files(report: &Report, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let create = |name: &str| File::create(folder.join(name)).map(BufWriter::new);
+    report.write_json(&folder.join("report.json"))?;
+    fs::write(folder.join("report.html"), html::render(report))?;
+    let mut runs = create("runs.csv")?;
+    csv::write(report, &mut runs)?;
+    runs.flush()?;
+    let mut intervals = create("intervals.csv")?;
+    csv::write_intervals(report, &mut intervals)?;
+    intervals.flush()?;
+    interval_log::write(report, create("intervals.hlog")?)
+}
+
+fn default_folder(report: &Report) -> PathBuf {
+    let seconds = report.started_at_ms / 1_000;
+    let time = bunko_bson::datetime::format_iso8601_ms((seconds * 1_000) as i64);
+    let time = time.replace([':', '-'], "").replace(".000", "");
+    PathBuf::from("bunko-bench").join(format!("{}-{time}", report.scenario.name))
+}

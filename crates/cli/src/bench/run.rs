@@ -1,0 +1,138 @@
+//! Running a scenario.
+
+use super::arguments::{CommonArguments, RunArguments};
+use super::{output, progress, stop};
+use crate::embedded::{ChildServer, ENGINES};
+use bunko_bench::scenario::{Override, ScenarioSource, Servers};
+use bunko_bench::{AllocationPlace, DATABASE, Existing, RunOptions, Target, TargetServer};
+use bunko_host::loop_filesystem::LoopFilesystem;
+use bunko_report::compare;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Room in an image: the largest file twice, while one is recycled, and what a server writes.
+const IMAGE_BYTES: u64 = 12 << 30;
+
+/// Runs a scenario, prints its table and writes its report.
+pub fn run(mut source: ScenarioSource, arguments: RunArguments) -> Result<ExitCode, String> {
+    let RunArguments { uris, worker, directory, loop_filesystems, common } = arguments;
+    apply(&mut source, &common)?;
+    let scratch = directory.unwrap_or_else(std::env::temp_dir);
+    let images = make_images(&loop_filesystems, &scratch)?;
+    let places = places(&images, &scratch);
+    let mut targets = targets(&source, uris, &places)?;
+    let mut options = options(&common)?;
+    options.worker = worker;
+    options.allocation_places = places;
+    let mut progress = progress::Progress::new(common.quiet);
+    let report = bunko_bench::run(&source, &mut targets, &options, &mut progress);
+    progress.clear();
+    // Servers have stopped using the images when the targets are gone.
+    drop(targets);
+    drop(images);
+    output::finish(&report.map_err(|error| error.to_string())?, common.output, output::Shown::of(common.json))
+}
+
+/// Runs a scenario against two servers in turn and compares them.
+pub fn ab(mut source: ScenarioSource, uris: [String; 2], common: CommonArguments) -> Result<ExitCode, String> {
+    apply(&mut source, &common)?;
+    let labelled = ["A", "B"].into_iter().zip(uris);
+    let mut targets: Vec<Target> =
+        labelled.map(|(label, uri)| Target { label: label.to_owned(), server: TargetServer::Uri(uri) }).collect();
+    let options = options(&common)?;
+    let mut progress = progress::Progress::new(common.quiet);
+    let report = bunko_bench::run(&source, &mut targets, &options, &mut progress);
+    progress.clear();
+    let report = report.map_err(|error| error.to_string())?;
+    let code = output::finish(&report, common.output, output::Shown::of(common.json))?;
+    if report.targets.len() == 2 && !common.json {
+        print!("\n{}", compare::compare_targets(&report, 0, 1));
+    }
+    Ok(code)
+}
+
+/// Changes the scenario as the command line says.
+pub fn apply(source: &mut ScenarioSource, common: &CommonArguments) -> Result<(), String> {
+    let scale = common.scale.iter().map(|scale| Override::new("dataset.total-bytes", scale.as_str().into()));
+    let repetitions = common.repetitions.iter().map(|count| Override::new("repetitions", i64::from(*count).into()));
+    for change in scale.chain(repetitions).chain(common.set.iter().cloned()) {
+        source.set(&change).map_err(|error| error.to_string())?;
+    }
+    bunko_bench::check(source).map_err(|error| error.to_string())
+}
+
+/// What a run needs besides its scenario.
+pub fn options(common: &CommonArguments) -> Result<RunOptions, String> {
+    let existing = match common.drop.as_deref() {
+        None => Existing::Refuse,
+        Some(DATABASE) => Existing::Drop,
+        Some(other) => return Err(format!("--drop {other}: the lab works in '{DATABASE}' and drops nothing else")),
+    };
+    Ok(RunOptions {
+        existing,
+        worker: None,
+        stop: stop::on_signal(),
+        command: command_line(),
+        allocation_places: Vec::new(),
+    })
+}
+
+/// The command that repeats this run: arguments as they were given, passwords left out.
+fn command_line() -> Vec<String> {
+    let shown = |argument: String| {
+        if argument.contains("://") { bunko_client::Uri::redact(&argument) } else { argument }
+    };
+    let arguments = std::env::args().skip(1).map(shown);
+    std::iter::once("bunko".to_owned()).chain(arguments).collect()
+}
+
+fn make_images(kinds: &[String], scratch: &Path) -> Result<Vec<(String, LoopFilesystem)>, String> {
+    let make = |kind: &String| {
+        let image = LoopFilesystem::create(kind, IMAGE_BYTES, scratch);
+        image.map(|image| (kind.clone(), image)).map_err(|error| format!("--loop-filesystems {kind}: {error}"))
+    };
+    kinds.iter().map(make).collect()
+}
+
+fn places(images: &[(String, LoopFilesystem)], scratch: &Path) -> Vec<AllocationPlace> {
+    if images.is_empty() {
+        return vec![AllocationPlace { name: scratch.display().to_string(), directory: scratch.to_owned() }];
+    }
+    let place = |(kind, image): &(String, LoopFilesystem)| AllocationPlace {
+        name: format!("{kind} in an image file"),
+        directory: image.path(),
+    };
+    images.iter().map(place).collect()
+}
+
+/// The servers named on the command line, else those that the scenario wants started, in each place.
+fn targets(source: &ScenarioSource, uris: Vec<String>, places: &[AllocationPlace]) -> Result<Vec<Target>, String> {
+    if !uris.is_empty() {
+        return Ok(of_uris(uris));
+    }
+    let scenario = source.scenario().map_err(|error| error.to_string())?;
+    let engines: &[Option<&'static str>] = match scenario.servers {
+        Servers::One => &[None],
+        Servers::EachEngine => ENGINES,
+    };
+    let mut targets = Vec::new();
+    for place in places {
+        for &engine in engines {
+            let several_places = (places.len() > 1).then(|| place.name.clone());
+            let label = engine.map(str::to_owned).into_iter().chain(several_places).collect::<Vec<_>>().join(", ");
+            targets.push(embedded(label, engine, &place.directory));
+        }
+    }
+    Ok(targets)
+}
+
+/// A server of our own.
+pub fn embedded(label: String, engine: Option<&'static str>, directory: &Path) -> Target {
+    let server = ChildServer::new(engine, PathBuf::from(directory));
+    Target { label, server: TargetServer::Embedded(Box::new(server)) }
+}
+
+/// Servers that run already.
+pub fn of_uris(uris: Vec<String>) -> Vec<Target> {
+    uris.into_iter().map(|uri| Target { label: String::new(), server: TargetServer::Uri(uri) }).collect()
+}
