@@ -9,6 +9,8 @@ use std::time::Duration;
 const GENERATOR_BUSY_MAX: f64 = 0.9;
 /// From this share of the machine's time on, generator and server take CPU from each other.
 const MACHINE_BUSY_MAX: f64 = 0.8;
+/// Less CPU than this says nothing about who needed more of it.
+const CPU_SECONDS_MIN: f64 = 0.2;
 /// A quota or a debugger that held the generator back for this share of the run.
 const HELD_BACK_MAX: f64 = 0.05;
 /// A run that is cut off by the clock must last as long, or journal and compaction have no part in it.
@@ -76,7 +78,8 @@ fn generator_bound(evidence: &Evidence<'_>) -> Option<String> {
     // On a busy machine a generator that takes more than the server takes it from the server. On an idle one the same
     // is harmless: waking up for one request at a time costs more than the request.
     let server_seconds = evidence.server_cpu?.as_secs_f64();
-    (machine_busy.is_none_or(|busy| busy > MACHINE_BUSY_MAX) && cpu_seconds > server_seconds)
+    let is_busy = machine_busy.is_none_or(|busy| busy > MACHINE_BUSY_MAX);
+    (is_busy && cpu_seconds > server_seconds.max(CPU_SECONDS_MIN))
         .then(|| format!("it took {cpu_seconds:.2} s of CPU on a busy machine, the server {server_seconds:.2} s"))
 }
 

@@ -120,6 +120,7 @@ fn facts(settings: &Settings) -> Facts {
         arguments: std::env::args().collect(),
         parsed_options: settings.parsed.clone(),
         connections_max: settings.connections_max as u32,
+        journal_commit_interval: settings.commit_interval,
     }
 }
 

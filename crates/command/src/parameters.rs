@@ -15,15 +15,18 @@ pub(crate) const SESSION_TIMEOUT_MINUTES: i32 = 30;
 #[derive(Debug)]
 pub struct Parameters {
     cursor_timeout_ms: AtomicI64,
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self { cursor_timeout_ms: AtomicI64::new(CURSOR_TIMEOUT.as_millis() as i64) }
-    }
+    journal_commit_interval_ms: i32,
 }
 
 impl Parameters {
+    /// The defaults, with what was decided when the server started.
+    pub fn new(journal_commit_interval: Duration) -> Self {
+        Self {
+            cursor_timeout_ms: AtomicI64::new(CURSOR_TIMEOUT.as_millis() as i64),
+            journal_commit_interval_ms: journal_commit_interval.as_millis() as i32,
+        }
+    }
+
     /// How long a cursor may wait for its `getMore`.
     pub fn cursor_timeout(&self) -> Duration {
         Duration::from_millis(self.cursor_timeout_ms.load(Ordering::Relaxed).unsigned_abs())
@@ -51,6 +54,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "featureCompatibilityVersion",
         read: |_| Value::Document(DocumentBuf::new().with("version", "8.0")),
+        write: None,
+    },
+    Parameter {
+        name: "journalCommitInterval",
+        read: |parameters| Value::Int32(parameters.journal_commit_interval_ms),
         write: None,
     },
     Parameter {

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The world below the server: time and chance.
 pub struct World {
@@ -68,6 +68,8 @@ pub struct Facts {
     pub parsed_options: DocumentBuf,
     /// Most connections at once.
     pub connections_max: u32,
+    /// How often the journal is synced.
+    pub journal_commit_interval: Duration,
 }
 
 /// The last lines of the server's log, for `getLog`.
@@ -135,7 +137,7 @@ impl Service {
         Self {
             cursors: CursorStore::default(),
             operations: Operations::default(),
-            parameters: Parameters::default(),
+            parameters: Parameters::new(facts.journal_commit_interval),
             counters: Counters::default(),
             started: Instant::now(),
             started_at_ms: world.now_ms(),

@@ -52,10 +52,14 @@ impl Operation for FindIn {
         Some(wanted.div_ceil(self.ids(documents)).max(1))
     }
 
-    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+    fn check(&self, _dataset: &Dataset) -> Result<(), String> {
         if !(1..=IDS_MAX).contains(&self.ids) {
             return Err(format!("ids: {} is not in 1..{IDS_MAX}", self.ids));
         }
+        super::check_share(self.share)
+    }
+
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
         let ids = self.ids(assignment.insertions.readable_count());
         let placeholder = Id::placeholder(assignment.dataset.id(0).kind());
         let wanted: ArrayBuf = (0..ids).map(|_| placeholder.as_value()).collect();

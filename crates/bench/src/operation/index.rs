@@ -46,7 +46,7 @@ pub(crate) fn create_index(collection: &str, keys: &str) -> Result<DocumentBuf, 
 
 impl Operation for Index {
     fn effects(&self) -> Vec<Effect> {
-        vec![Effect::Reads]
+        vec![Effect::Builds]
     }
 
     fn natural_requests(&self, _documents: u64, _slots: u64) -> Option<u64> {

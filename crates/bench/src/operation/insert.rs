@@ -35,9 +35,17 @@ impl Operation for Insert {
         Moves::WholeDocuments
     }
 
-    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
-        Ok(Box::new(InsertRequests::new(assignment, self.batch)?))
+    fn check(&self, _dataset: &Dataset) -> Result<(), String> {
+        check_batch(self.batch)
     }
+
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        Ok(Box::new(InsertRequests::new(assignment, self.batch)))
+    }
+}
+
+pub(super) fn check_batch(batch: u64) -> Result<(), String> {
+    if (1..=BATCH_MAX).contains(&batch) { Ok(()) } else { Err(format!("batch: {batch} is not in 1..{BATCH_MAX}")) }
 }
 
 pub(super) struct InsertRequests {
@@ -49,22 +57,20 @@ pub(super) struct InsertRequests {
 }
 
 impl InsertRequests {
-    pub fn new(assignment: &Assignment<'_>, batch: u64) -> Result<Self, String> {
-        if !(1..=BATCH_MAX).contains(&batch) {
-            return Err(format!("batch: {batch} is not in 1..{BATCH_MAX}"));
-        }
+    /// `batch` has been checked.
+    pub fn new(assignment: &Assignment<'_>, batch: u64) -> Self {
         let command = DocumentBuf::new()
             .with("insert", assignment.collection)
             .with("ordered", true)
             .with("writeConcern", &assignment.write_concern.to_document())
             .with("$db", assignment.database);
-        Ok(Self {
+        Self {
             dataset: Arc::clone(assignment.dataset),
             insertions: Arc::clone(assignment.insertions),
             command,
             mode: assignment.reply_mode(),
             batch: batch.min((BATCH_BYTES_MAX / assignment.dataset.document_bytes()).max(1) as u64),
-        })
+        }
     }
 }
 

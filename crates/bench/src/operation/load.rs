@@ -1,7 +1,8 @@
 //! The whole dataset into an empty collection.
 
-use super::insert::InsertRequests;
+use super::insert::{InsertRequests, check_batch};
 use super::{Assignment, Effect, Moves, Operation, Requests};
+use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
 
 /// Settings.
@@ -32,7 +33,11 @@ impl Operation for Load {
         Some(u64::MAX)
     }
 
+    fn check(&self, _dataset: &Dataset) -> Result<(), String> {
+        check_batch(self.batch)
+    }
+
     fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
-        Ok(Box::new(InsertRequests::new(assignment, self.batch)?))
+        Ok(Box::new(InsertRequests::new(assignment, self.batch)))
     }
 }

@@ -75,6 +75,8 @@ pub(crate) enum Effect {
     Fills,
     /// Adds documents.
     Inserts,
+    /// Makes something of which there is one: with several generators the first one does.
+    Builds,
     /// Changes these top-level fields.
     Changes(Vec<String>),
 }
@@ -115,6 +117,14 @@ pub(crate) trait Operation {
 
     /// One thread's requests.
     fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String>;
+}
+
+/// A share of the collection that completes an operation; more than 1 reads documents again.
+fn check_share(share: Option<f64>) -> Result<(), String> {
+    match share {
+        Some(share) if !(share > 0.0 && share.is_finite()) => Err(format!("share: {share} is not above 0")),
+        _ => Ok(()),
+    }
 }
 
 /// What one thread works on.

@@ -81,6 +81,11 @@ impl Insertions {
         self.base + number * self.share.count + self.share.index
     }
 
+    /// The place in the dataset of a number, where generators share out documents that are all there.
+    pub fn of_share(&self, number: u64) -> u64 {
+        number * self.share.count + self.share.index
+    }
+
     /// Notes numbers whose insertion was acknowledged.
     pub fn acknowledge(&self, numbers: Range<u64>) {
         self.acknowledged_total.fetch_add(numbers.end - numbers.start, Ordering::Relaxed);
@@ -135,6 +140,7 @@ mod tests {
         assert_eq!(insertions.readable_count(), 100);
         insertions.acknowledge(0..2);
         assert_eq!(insertions.readable_count(), 103);
+        assert_eq!([0, 1, 2].map(|number| insertions.of_share(number)), [1, 5, 9]);
         assert_eq!([99, 100, 102].map(|number| insertions.readable(number)), [99, 101, 109]);
     }
 

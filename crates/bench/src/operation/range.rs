@@ -64,10 +64,14 @@ impl Operation for Range {
         Some(wanted.div_ceil(self.limit(documents).into()).max(1))
     }
 
-    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+    fn check(&self, _dataset: &Dataset) -> Result<(), String> {
         if !(1..=LIMIT_MAX).contains(&self.limit) {
             return Err(format!("limit: {} is not in 1..{LIMIT_MAX}", self.limit));
         }
+        super::check_share(self.share)
+    }
+
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
         let placeholder = Id::placeholder(assignment.dataset.id(0).kind());
         let from = DocumentBuf::new().with("$gte", placeholder.as_value());
         let command = DocumentBuf::new()

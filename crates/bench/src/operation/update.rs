@@ -134,11 +134,11 @@ impl UpdateRequests {
 
 impl Requests for UpdateRequests {
     fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64> {
-        let number = match &self.sequence {
-            Some(sequence) => sequence.take(1)?.start,
-            None => self.keys.next(self.insertions.readable_count()),
+        let index = match &self.sequence {
+            Some(sequence) => self.insertions.of_share(sequence.take(1)?.start),
+            None => self.insertions.readable(self.keys.next(self.insertions.readable_count())),
         };
-        self.update(self.insertions.readable(number), request_id, out);
+        self.update(index, request_id, out);
         Some(0)
     }
 

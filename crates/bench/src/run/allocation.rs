@@ -14,8 +14,7 @@ pub(super) fn run(
     options: &RunOptions,
     observer: &mut dyn Observer,
 ) -> Result<Vec<AllocationRecord>, BenchError> {
-    let parse = |name: &String| name.parse().map_err(|detail| BenchError::Option { name: "set", detail });
-    let methods: Vec<Method> = settings.methods.iter().map(parse).collect::<Result<_, _>>()?;
+    let methods = settings.methods().map_err(|detail| BenchError::Option { name: "set", detail })?;
     let mut records = Vec::new();
     for place in &options.allocation_places {
         for bytes in &settings.sizes {

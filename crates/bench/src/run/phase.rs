@@ -101,11 +101,12 @@ fn run_load(
     let limit = if effects.contains(&Effect::Fills) { session.share.of(documents) } else { INSERTIONS_MAX };
     let insertions = Arc::new(Insertions::new(session.data.base, session.data.issued, limit, session.share));
     let slots = (phase.connections * phase.in_flight) as u64;
-    let there = session.data.base.max(session.data.expected);
+    let mine = session.share.of(session.data.base);
     let requests = match phase.end {
+        _ if effects.contains(&Effect::Builds) && session.role == DataRole::Guest => Some(0),
         End::After(_) => None,
         End::Requests(requests) => Some(session.share.of(requests)),
-        End::Natural => phase.phase.operation.operation().natural_requests(there, slots),
+        End::Natural => phase.phase.operation.operation().natural_requests(mine, slots),
     };
     let stream = u64::from(session.place.repetition) * session.share.count + session.share.index;
     let arrival = match (offered_rate, phase.arrival) {
@@ -124,8 +125,7 @@ fn run_load(
         stall_timeout: phase.stall_timeout,
     };
     let mut load = Load::connect(&session.uri, options)?;
-    // Others of the share work on other documents; this one on those of its index.
-    let sequence = Arc::new(Budget::new(there));
+    let sequence = Arc::new(Budget::new(mine));
     let dataset = Arc::clone(&session.dataset);
     let assignment = Assignment {
         dataset: &dataset,
@@ -154,7 +154,7 @@ fn run_load(
     let started_at_ms = now_ms();
     let measured = measure::measure(&mut load, &task, &mut session.probe, observer)?;
     drop(load);
-    settle_data(session, phase, &insertions);
+    settle_data(session, phase, &insertions)?;
     Ok((started_at_ms, measured))
 }
 
@@ -164,25 +164,20 @@ fn write_concern(session: &Session<'_>, phase: &SettledPhase) -> WriteConcern {
     own.unwrap_or_else(|| session.write_concern.clone())
 }
 
-/// Counts what a phase inserted.
-fn settle_data(session: &mut Session<'_>, phase: &SettledPhase, insertions: &Insertions) {
-    let data = &mut session.data;
+/// Counts what a phase inserted, by all generators together.
+fn settle_data(session: &mut Session<'_>, phase: &SettledPhase, insertions: &Insertions) -> Result<(), BenchError> {
+    let inserted = session.sum(insertions.acknowledged_total())?;
     let effects = phase.phase.operation.operation().effects();
+    let data = &mut session.data;
+    data.expected += inserted;
     if effects.contains(&Effect::Fills) {
-        data.base = insertions.acknowledged_total();
-        if session.share.count > 1 {
-            // The others have inserted theirs, too: all meet before the next phase.
-            data.base = session.dataset.documents();
-        }
-        data.expected = data.base;
-    } else if effects.contains(&Effect::Inserts) {
-        data.expected += insertions.acknowledged_total();
-        if session.share.count == 1 {
-            data.base = insertions.readable_count();
-        } else {
-            data.issued = insertions.issued();
-        }
+        data.base = inserted;
+    } else if session.share.count == 1 {
+        data.base = insertions.readable_count();
+    } else {
+        data.issued = insertions.issued();
     }
+    Ok(())
 }
 
 /// Why a server that failed every request cannot do this at all.
@@ -202,8 +197,7 @@ fn verify(
     measurement: &mut Measurement,
     acknowledges: bool,
 ) -> Result<(), BenchError> {
-    if session.share.count > 1 {
-        // With several generators the sum is checked where the reports are merged.
+    if session.role == DataRole::Guest {
         return Ok(());
     }
     let found = database::count(&mut session.control)?;

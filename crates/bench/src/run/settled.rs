@@ -1,9 +1,9 @@
 //! Phases with everything decided: defaults filled in, lists of connections unrolled, contradictions refused.
 
 use crate::observer::StepName;
-use crate::operation::Effect;
+use crate::operation::{Effect, create_index};
 use crate::reference::{StepKey, figure};
-use crate::scenario::{ArrivalKind, LoadSettings, OneOrMany, Phase, PlacementSetting, Rate, Role, Scenario};
+use crate::scenario::{ArrivalKind, LoadSettings, OneOrMany, Phase, PlacementSetting, Rate, Role, Scenario, Span};
 use bunko_client::load::Placement;
 use bunko_dataset::{Dataset, DatasetOptions};
 use bunko_report::result::Step;
@@ -99,6 +99,9 @@ pub(super) fn dataset(scenario: &Scenario) -> Result<Arc<Dataset>, String> {
         (None, None) => return Err("dataset: 'documents' or 'total-bytes' is needed".into()),
         (Some(_), Some(_)) => return Err("dataset: 'documents' and 'total-bytes' exclude each other".into()),
     };
+    if documents == 0 {
+        return Err("dataset: documents: at least 1 is needed".into());
+    }
     if documents > DOCUMENTS_MAX {
         return Err(format!("dataset: {documents} documents are more than {DOCUMENTS_MAX}"));
     }
@@ -113,6 +116,12 @@ pub(super) fn settle(scenario: &Scenario) -> Result<Vec<SettledPhase>, String> {
         return Err("repetitions: at least 1 is needed".into());
     }
     let dataset = dataset(scenario)?;
+    for keys in &scenario.dataset.indexes {
+        create_index("", keys).map_err(|error| format!("dataset: indexes: {error}"))?;
+    }
+    if let Some(settings) = &scenario.allocation {
+        settings.methods().map_err(|error| format!("allocation: methods: {error}"))?;
+    }
     let mut names = HashSet::new();
     let mut settled = Vec::new();
     for phase in &scenario.phase {
@@ -129,6 +138,9 @@ pub(super) fn settle(scenario: &Scenario) -> Result<Vec<SettledPhase>, String> {
             return Err(failed(format!("rate: there is no phase '{other}' before it")));
         }
         let connections = load.connections.as_ref().map_or(vec![1], OneOrMany::values);
+        if connections.is_empty() {
+            return Err(failed("connections: the list is empty".into()));
+        }
         for connections in connections {
             settled.push(settle_one(phase, &load, connections, &dataset).map_err(failed)?);
         }
@@ -149,7 +161,8 @@ fn settle_one(
     let in_flight = within("in-flight", load.in_flight.unwrap_or(1), IN_FLIGHT_MAX)?;
     let threads = within("threads", load.threads.unwrap_or(1), THREADS_MAX)?;
     if let Some(write_concern) = &load.write_concern {
-        let concern: bunko_client::WriteConcern = write_concern.parse()?;
+        let concern: bunko_client::WriteConcern =
+            write_concern.parse().map_err(|error| format!("write-concern: {error}"))?;
         let effects = phase.operation.operation().effects();
         if !concern.expects_reply() && effects.len() != 1 {
             return Err("write-concern: a mix of operations needs acknowledged writes".into());
@@ -180,7 +193,9 @@ fn end(phase: &Phase, load: &LoadSettings, slots: u64, dataset: &Dataset) -> Res
     let own = (phase.load.duration, phase.load.requests);
     let has_natural_end = operation.natural_requests(dataset.documents(), slots).is_some();
     match (own, (load.duration, load.requests)) {
-        ((Some(_), Some(_)), _) => Err("load: 'duration' and 'requests' exclude each other".into()),
+        (_, (Some(_), Some(_))) => Err("load: 'duration' and 'requests' exclude each other".into()),
+        (_, (Some(Span(Duration::ZERO)), _)) => Err("load: duration: it is no time at all".into()),
+        (_, (_, Some(0))) => Err("load: requests: at least 1 is needed".into()),
         ((Some(_), _) | (_, Some(_)), _) if fills => Err("load: it ends when the dataset is there".into()),
         ((Some(duration), None), _) => Ok(End::After(duration.0)),
         ((None, Some(requests)), _) => Ok(End::Requests(requests)),

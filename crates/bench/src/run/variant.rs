@@ -10,7 +10,7 @@ use crate::operation::{Effect, Share};
 use crate::server::{Probe, ServerDescription, integer};
 use crate::target::OpenTarget;
 use bunko_bson::ValueRef;
-use bunko_client::{Connection, Host, Uri, WriteConcern};
+use bunko_client::{Connection, Host, ReadPreference, Uri, WriteConcern};
 use bunko_dataset::Dataset;
 use bunko_report::result::{Run, StorageRecord, TargetRecord};
 use std::collections::{BTreeSet, HashMap};
@@ -75,6 +75,10 @@ impl<'t> Session<'t> {
         label: &str,
     ) -> Result<Self, BenchError> {
         let uri: Uri = target.uri.parse()?;
+        if uri.read_preference != ReadPreference::Primary {
+            let detail = format!("readPreference={}: the lab writes, so it measures the primary", uri.read_preference);
+            return Err(BenchError::Option { name: "uri", detail });
+        }
         let mut control = Connection::connect(&uri)?;
         let mut rendezvous = match options.worker.filter(|worker| worker.count > 1) {
             Some(worker) => Some(Rendezvous::open(&mut control, worker)?),
@@ -132,9 +136,14 @@ impl<'t> Session<'t> {
 
     /// Waits for the other generators, if there are any.
     pub fn meet(&mut self) -> Result<(), BenchError> {
+        self.sum(0).map(|_| ())
+    }
+
+    /// As [`Self::meet`]; adds up a number of each generator.
+    pub fn sum(&mut self, mine: u64) -> Result<u64, BenchError> {
         match &mut self.rendezvous {
-            Some(rendezvous) => rendezvous.meet(&mut self.control, &self.stop),
-            None => Ok(()),
+            Some(rendezvous) => rendezvous.sum(&mut self.control, &self.stop, mine),
+            None => Ok(mine),
         }
     }
 
@@ -200,7 +209,7 @@ impl<'t> Session<'t> {
             match effect {
                 Effect::Fills => self.data = DataState { exists: true, ..DataState::default() },
                 Effect::Changes(fields) => self.data.changed.extend(fields),
-                Effect::Reads | Effect::Inserts => {}
+                Effect::Reads | Effect::Inserts | Effect::Builds => {}
             }
         }
     }

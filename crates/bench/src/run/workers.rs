@@ -67,6 +67,11 @@ impl Rendezvous {
     /// # Errors
     /// Not all come in time, or the user has stopped the run.
     pub fn meet(&mut self, control: &mut Connection, stop: &AtomicBool) -> Result<(), BenchError> {
+        self.sum(control, stop, 0).map(|_| ())
+    }
+
+    /// As [`Self::meet`]; adds up what each worker brings along.
+    pub fn sum(&mut self, control: &mut Connection, stop: &AtomicBool, mine: u64) -> Result<u64, BenchError> {
         self.meetings += 1;
         let deadline = Instant::now() + PATIENCE;
         let mut arrived = 0;
@@ -75,10 +80,11 @@ impl Rendezvous {
                 self.run = opened_run(control)?;
             }
             if let Some(run) = self.run {
-                arrived = self.arrive(control, run)?;
-            }
-            if arrived >= self.position.count {
-                return Ok(());
+                let brought = self.arrive(control, run, mine)?;
+                arrived = brought.len() as u32;
+                if arrived >= self.position.count {
+                    return Ok(brought.iter().sum());
+                }
             }
             if stop.load(Ordering::Relaxed) {
                 return Err(BenchError::Workers("stopped while waiting for the others".into()));
@@ -91,9 +97,11 @@ impl Rendezvous {
         }
     }
 
-    /// Says that this worker is there; how many are.
-    fn arrive(&self, control: &mut Connection, run: i64) -> Result<u32, BenchError> {
-        let set = DocumentBuf::new().with("run", run).with("meeting", self.meetings as i32);
+    /// Says that this worker is there; what everybody who is has brought.
+    fn arrive(&self, control: &mut Connection, run: i64, mine: u64) -> Result<Vec<u64>, BenchError> {
+        // A field of its own for each meeting: a worker that has gone on to the next must not take this number along.
+        let brought = format!("brought{}", self.meetings);
+        let set = DocumentBuf::new().with("run", run).with("meeting", self.meetings as i32).with(&brought, mine as i64);
         let arrival = DocumentBuf::new()
             .with("q", &DocumentBuf::new().with("_id", self.position.index as i32))
             .with("u", &DocumentBuf::new().with("$set", &set))
@@ -102,10 +110,14 @@ impl Rendezvous {
         let update = update.with("updates", &[&arrival].into_iter().collect::<ArrayBuf>());
         control.run_command(DATABASE, update.as_ref())?;
         let there = DocumentBuf::new().with("$gte", self.meetings as i32);
-        let query = DocumentBuf::new().with("run", run).with("meeting", &there);
-        let question = DocumentBuf::new().with("count", COLLECTION).with("query", &query);
-        let reply = control.run_command(DATABASE, question.as_ref())?;
-        Ok(integer(reply.as_ref().get("n")).and_then(|count| count.try_into().ok()).unwrap_or(0))
+        let filter = DocumentBuf::new().with("run", run).with("meeting", &there);
+        let question = DocumentBuf::new().with("find", COLLECTION).with("filter", &filter);
+        let mut all = Vec::new();
+        for worker in control.find_all(DATABASE, question.as_ref())? {
+            let number = integer(worker?.as_ref().get(&brought)).unwrap_or(0);
+            all.push(number.try_into().unwrap_or(0));
+        }
+        Ok(all)
     }
 
     /// The last meeting: when all others have seen that everybody is there, the first worker closes the place.
@@ -113,7 +125,7 @@ impl Rendezvous {
         self.meet(control, stop)?;
         if self.position.index > 0 {
             self.meetings += 1;
-            return self.arrive(control, self.run.unwrap_or_default()).map(drop);
+            return self.arrive(control, self.run.unwrap_or_default(), 0).map(drop);
         }
         self.meet(control, stop)?;
         drop_database(control)

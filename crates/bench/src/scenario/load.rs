@@ -122,7 +122,7 @@ impl fmt::Display for Rate {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected requests per second, or a share such as '50% of insert'")]
 enum NumberOrText {
     Number(f64),
     Text(String),

@@ -21,6 +21,7 @@ pub use quantity::{Bytes, OneOrMany, Span};
 pub use sweep::{Axis, Variant};
 
 use bunko_dataset::{Compressible, IdKind, KeyOrder};
+use bunko_host::allocation::Method;
 use serde::{Deserialize, Serialize};
 
 /// A scenario after `--set`, with everything in it that a run needs.
@@ -105,6 +106,14 @@ pub struct AllocationSettings {
     /// How often each is timed.
     #[serde(default = "three")]
     pub repetitions: u32,
+}
+
+impl AllocationSettings {
+    /// # Errors
+    /// A name that is no method.
+    pub(crate) fn methods(&self) -> Result<Vec<Method>, String> {
+        self.methods.iter().map(|name| name.parse()).collect()
+    }
 }
 
 fn one() -> u64 {

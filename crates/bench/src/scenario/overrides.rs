@@ -4,6 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
 
+/// Settings that say the same in two ways, so that one excludes the other.
+const ALTERNATIVES: &[(&str, &str)] = &[("documents", "total-bytes"), ("duration", "requests")];
+
 /// A setting with a new value. Its key is a path with dots: `load.connections`, `phase.insert.load.rate`; phases are
 /// addressed by name.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +39,7 @@ impl Override {
         self.apply(scenario)
     }
 
-    /// Puts the value into a scenario's table.
+    /// Puts the value into a scenario's table, in place of the setting's alternative where it has one.
     /// # Errors
     /// As [`Self::apply_to_sweep_or_table`].
     pub(super) fn apply(&self, scenario: &mut Table) -> Result<(), String> {
@@ -44,6 +47,11 @@ impl Override {
         let mut table = scenario;
         while let Some(name) = names.next() {
             if names.peek().is_none() {
+                for (one, other) in ALTERNATIVES.iter().flat_map(|&(one, other)| [(one, other), (other, one)]) {
+                    if name == one {
+                        table.remove(other);
+                    }
+                }
                 table.insert(name.to_owned(), self.value.clone());
                 return Ok(());
             }

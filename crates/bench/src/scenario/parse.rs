@@ -66,7 +66,7 @@ impl ScenarioSource {
         let located = |error: toml::de::Error| ScenarioError {
             source: name.to_owned(),
             line: error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1),
-            message: error.message().to_owned(),
+            message: message(error),
         };
         toml::from_str::<Scenario>(text).map_err(located)?;
         let table = toml::from_str(text).map_err(located)?;
@@ -121,4 +121,12 @@ impl ScenarioSource {
     pub(crate) fn failed(&self, message: String) -> ScenarioError {
         ScenarioError { source: self.name.clone(), line: None, message }
     }
+}
+
+/// What is wrong, behind the path of the key: the error shows that only where it does not show the text itself.
+fn message(mut error: toml::de::Error) -> String {
+    error.set_input(None);
+    let shown = error.to_string();
+    let path = shown.lines().nth(1).and_then(|line| line.strip_prefix("in `")?.strip_suffix('`'));
+    path.map_or(error.message().to_owned(), |path| format!("{path}: {}", error.message()))
 }

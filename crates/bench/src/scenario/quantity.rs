@@ -92,7 +92,7 @@ fn split(text: &str) -> (&str, &str) {
 
 /// What a TOML value may be for a quantity: a whole number or text.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a size in bytes such as 4096, '64MB' or '1GiB'")]
 enum NumberOrText {
     Number(u64),
     Text(String),
@@ -115,7 +115,9 @@ impl Serialize for Bytes {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        let text = String::deserialize(deserializer);
+        let text = text.map_err(|_| de::Error::custom("expected a time such as '250ms', '10s' or '2m'"))?;
+        text.parse().map_err(de::Error::custom)
     }
 }
 
@@ -127,7 +129,7 @@ impl Serialize for Span {
 
 /// One value or a list of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a whole number or a list of them")]
 pub enum OneOrMany<T> {
     /// One.
     One(T),

@@ -13,7 +13,7 @@ pub struct ServerDescription {
     pub storage_engine: Option<String>,
     /// `getCmdLineOpts.parsed.storage.journal.enabled`
     pub journal_enabled: Option<bool>,
-    /// `getCmdLineOpts.parsed.storage.journal.commitIntervalMs`
+    /// `getCmdLineOpts.parsed.storage.journal.commitIntervalMs`, else the parameter `journalCommitInterval`
     pub journal_commit_interval_ms: Option<i64>,
     /// `serverStatus.pid`
     pub pid: Option<u32>,
@@ -24,11 +24,11 @@ pub struct ServerDescription {
 impl ServerDescription {
     /// Asks; what the server refuses or does not know stays `None`.
     pub fn read(connection: &mut Connection) -> Self {
-        let mut ask = |name: &str| {
-            let command = DocumentBuf::new().with(name, 1_i32);
-            connection.run_command("admin", command.as_ref()).unwrap_or_default()
-        };
-        let (build, status, command_line) = (ask("buildInfo"), ask("serverStatus"), ask("getCmdLineOpts"));
+        let mut ask = |command: &DocumentBuf| connection.run_command("admin", command.as_ref()).unwrap_or_default();
+        let mut about = |name: &str| ask(&DocumentBuf::new().with(name, 1_i32));
+        let (build, status, command_line) = (about("buildInfo"), about("serverStatus"), about("getCmdLineOpts"));
+        let interval = ask(&DocumentBuf::new().with("getParameter", 1_i32).with("journalCommitInterval", 1_i32));
+        let interval = interval.as_ref().get("journalCommitInterval");
         let journal = |name| at(command_line.as_ref(), &["parsed", "storage", "journal", name]);
         Self {
             version: text(at(build.as_ref(), &["version"])),
@@ -37,7 +37,7 @@ impl ServerDescription {
                 Some(ValueRef::Boolean(enabled)) => Some(enabled),
                 _ => None,
             },
-            journal_commit_interval_ms: integer(journal("commitIntervalMs")),
+            journal_commit_interval_ms: integer(journal("commitIntervalMs")).or(integer(interval)),
             pid: integer(at(status.as_ref(), &["pid"])).and_then(|pid| u32::try_from(pid).ok()),
             data_directory: text(at(command_line.as_ref(), &["parsed", "storage", "dbPath"])).map(PathBuf::from),
         }
