@@ -9,6 +9,8 @@ use std::time::Duration;
 const GENERATOR_BUSY_MAX: f64 = 0.9;
 /// From this share of the machine's time on, generator and server take CPU from each other.
 const MACHINE_BUSY_MAX: f64 = 0.8;
+/// Runs that are over sooner say nothing about how busy the generator was.
+const BUSY_SECONDS_MIN: f64 = 0.2;
 /// Less CPU than this says nothing about who needed more of it.
 const CPU_SECONDS_MIN: f64 = 0.2;
 /// A quota or a debugger that held the generator back for this share of the run.
@@ -60,6 +62,9 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Finding> {
 }
 
 fn generator_bound(evidence: &Evidence<'_>) -> Option<String> {
+    if evidence.elapsed.as_secs_f64() < BUSY_SECONDS_MIN {
+        return None;
+    }
     let threads_seconds = (evidence.elapsed.as_secs_f64() * evidence.threads as f64).max(f64::MIN_POSITIVE);
     let cpu_seconds = evidence.generator_cpu.as_secs_f64();
     if cpu_seconds / threads_seconds > GENERATOR_BUSY_MAX {

@@ -68,23 +68,31 @@ impl<'t> OpenTarget<'t> {
         Ok(Self { uri: running.uri.clone(), running: Some(running), server })
     }
 
-    /// Stops an embedded server, lets the kernel forget its files and starts it again; says what it did.
+    /// Stops an embedded server, lets the kernel forget its files and starts it again.
     /// # Errors
     /// The server does not come back.
-    pub fn chill(&mut self) -> Result<Result<String, String>, BenchError> {
-        let TargetServer::Embedded(embedded) = &mut *self.server else {
-            return Ok(Err("a server that the lab did not start cannot be restarted".to_owned()));
-        };
+    pub fn chill(&mut self) -> Result<Chilled, BenchError> {
+        let TargetServer::Embedded(embedded) = &mut *self.server else { return Ok(Chilled::NotOurs) };
         embedded.stop();
         let forgotten = self.running.as_ref().map(|running| bunko_host::forget_cached_pages(&running.data_directory));
         let running = embedded.start(Data::AsLeft).map_err(BenchError::EmbeddedServer)?;
         self.uri.clone_from(&running.uri);
         self.running = Some(running);
         Ok(match forgotten {
-            Some(Err(error)) => Err(format!("the kernel keeps the files' pages: {error}")),
-            _ => Ok("cold: server restarted, its files' pages dropped by the kernel".to_owned()),
+            Some(Err(error)) => Chilled::PagesKept(error.to_string()),
+            _ => Chilled::Cold,
         })
     }
+}
+
+/// What came of an attempt to make caches cold.
+pub(crate) enum Chilled {
+    /// The server was restarted and the kernel has forgotten its files.
+    Cold,
+    /// The server was restarted; why the kernel keeps the files' pages.
+    PagesKept(String),
+    /// Nothing was done: the lab did not start this server, so it does not stop it.
+    NotOurs,
 }
 
 impl Drop for OpenTarget<'_> {

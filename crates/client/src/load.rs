@@ -32,7 +32,13 @@ pub trait Workload: Send {
     fn next_request(&mut self, request_id: i32, due: Instant, out: &mut Vec<u8>) -> Next;
 
     /// Takes an answer to `request`.
-    fn on_reply(&mut self, request: Request, reply: Result<Reply<'_>, CommandError>, now: Instant);
+    fn on_reply(&mut self, request: Request, reply: Result<Reply<'_>, CommandError>, now: Instant) -> Then;
+
+    /// Appends the request that a [`Then::Follow`] with `step` has asked for, and returns it.
+    fn follow(&mut self, step: Request, request_id: i32, out: &mut Vec<u8>) -> Request {
+        let _ = (request_id, out);
+        unreachable!("nothing follows {step:?} unless on_reply says so")
+    }
 }
 
 /// What [`Workload::next_request`] did.
@@ -42,6 +48,16 @@ pub enum Next {
     Appended(Request),
     /// This thread's work is done; nothing was appended.
     Finished,
+}
+
+/// What becomes of a place in flight when its reply is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It is free for the next request.
+    Free,
+    /// Another request belongs to the same operation. It is made at once, on the same connection, apart from the
+    /// arrivals, and even when the time is over or the work is done: an operation that has begun comes to its end.
+    Follow(Request),
 }
 
 /// A request as its workload knows it; it comes back with the reply.
@@ -103,7 +119,7 @@ pub struct LoadOptions {
     pub placement: Placement,
     /// When requests are made.
     pub arrival: Arrival,
-    /// No request is made later than this after the starting signal; without it the workloads say when they are done.
+    /// No operation begins later than this after the starting signal; without it the workloads say when they are done.
     pub duration: Option<Duration>,
     /// Once true, no more requests are made; those in flight are waited for.
     pub stop: Arc<AtomicBool>,

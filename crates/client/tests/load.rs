@@ -2,7 +2,7 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_client::frame::{self, FrameWriter, ReplyMode};
-use bunko_client::load::{Arrival, Load, LoadError, LoadOptions, Next, Placement, Request, Workload};
+use bunko_client::load::{Arrival, Load, LoadError, LoadOptions, Next, Placement, Request, Then, Workload};
 use bunko_client::{ClientError, CommandError, Connection, Reply, Uri};
 use bunko_wire::{HEADER_BYTES, needed_bytes};
 use std::io::{Read, Write};
@@ -110,13 +110,50 @@ impl Workload for Pings {
         Next::Appended(Request { tag: 0, started_at: due })
     }
 
-    fn on_reply(&mut self, request: Request, reply: Result<Reply<'_>, CommandError>, now: Instant) {
+    fn on_reply(&mut self, request: Request, reply: Result<Reply<'_>, CommandError>, now: Instant) -> Then {
         self.replies += 1;
         self.latency_max = self.latency_max.max(now - request.started_at);
         match reply {
             Ok(reply) => self.acknowledged += reply.n,
             Err(_) => self.refused += 1,
         }
+        Then::Free
+    }
+}
+
+/// Operations of three pings, one after the other.
+struct Triples {
+    left: usize,
+    done: usize,
+}
+
+impl Triples {
+    fn append(request_id: i32, out: &mut Vec<u8>) {
+        let body = DocumentBuf::new().with("ping", 1_i32).with("$db", "admin");
+        FrameWriter::new(out, request_id, ReplyMode::Expected, body.as_ref()).finish().expect("short");
+    }
+}
+
+impl Workload for Triples {
+    fn next_request(&mut self, request_id: i32, due: Instant, out: &mut Vec<u8>) -> Next {
+        let Some(left) = self.left.checked_sub(1) else { return Next::Finished };
+        self.left = left;
+        Self::append(request_id, out);
+        Next::Appended(Request { tag: 1, started_at: due })
+    }
+
+    fn on_reply(&mut self, request: Request, reply: Result<Reply<'_>, CommandError>, _: Instant) -> Then {
+        reply.expect("no refusal");
+        if request.tag < 3 {
+            return Then::Follow(request);
+        }
+        self.done += 1;
+        Then::Free
+    }
+
+    fn follow(&mut self, step: Request, request_id: i32, out: &mut Vec<u8>) -> Request {
+        Self::append(request_id, out);
+        Request { tag: step.tag + 1, ..step }
     }
 }
 
@@ -187,6 +224,32 @@ fn an_open_loop_keeps_its_rate() {
     // 300 requests at 1,000/s end at 299 ms; a loaded machine may be late, never early.
     assert!(figures.elapsed >= Duration::from_millis(295), "{figures:?}");
     assert!(figures.generator_cpu < figures.elapsed, "{figures:?}");
+}
+
+#[test]
+fn operations_that_have_begun_come_to_their_end() {
+    for (connections, in_flight) in [(1, 1), (4, 1), (2, 8)] {
+        let mut load = Load::connect(&floor(Floor::Prompt), options(connections, in_flight, 1)).expect("connected");
+        let mut workloads = [Triples { left: 101, done: 0 }];
+        load.run(&mut workloads).expect("a whole run");
+        assert_eq!(workloads[0].done, 101, "{connections} x {in_flight}");
+    }
+    let shape = LoadOptions { duration: Some(Duration::from_millis(100)), ..options(8, 4, 1) };
+    let mut load = Load::connect(&floor(Floor::Prompt), shape).expect("connected");
+    let mut workloads = [Triples { left: 1_000_000, done: 0 }];
+    load.run(&mut workloads).expect("a whole run");
+    assert_eq!(workloads[0].done + workloads[0].left, 1_000_000, "cut off by time");
+}
+
+#[test]
+fn an_open_loops_arrivals_are_operations() {
+    let shape = LoadOptions { arrival: Arrival::Constant(100.0), ..options(4, 1, 1) };
+    let mut load = Load::connect(&floor(Floor::Prompt), shape).expect("connected");
+    let mut workloads = [Triples { left: 40, done: 0 }];
+    let figures = load.run(&mut workloads).expect("a whole run");
+    assert_eq!(workloads[0].done, 40);
+    // Were each of the 120 requests an arrival, they would take 1.2 s, and each operation 20 ms at least.
+    assert!(figures.elapsed < Duration::from_millis(800), "{figures:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod fake;
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_client::frame::{FrameWriter, ReplyMode};
-use bunko_client::load::{Arrival, Load, LoadOptions, Next, Placement, Request, Workload};
+use bunko_client::load::{Arrival, Load, LoadOptions, Next, Placement, Request, Then, Workload};
 use bunko_client::{CommandError, Connection, Reply, Uri};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
@@ -201,10 +201,11 @@ impl Workload for Echoes {
         Next::Appended(Request { tag: 0, started_at: due })
     }
 
-    fn on_reply(&mut self, _: Request, reply: Result<Reply<'_>, CommandError>, _: Instant) {
+    fn on_reply(&mut self, _: Request, reply: Result<Reply<'_>, CommandError>, _: Instant) -> Then {
         let reply = reply.expect("no refusal");
         self.acknowledged += reply.n;
         self.bytes += reply.document.get("pad").and_then(ValueRef::as_str).map_or(0, str::len);
+        Then::Free
     }
 }
 

@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// The random part is text of 64 different characters, so that a shell can show it: an entropy coder (zstd, zlib)
 /// gains up to a third on top.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "NumberOrText", into = "String")]
 pub enum Compressible {
     /// A pad of zeros, as in the original E1: flatters every storage engine.
     Constant,
@@ -44,10 +44,21 @@ impl FromStr for Compressible {
     }
 }
 
-impl TryFrom<String> for Compressible {
+/// How files write it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrText {
+    Number(f64),
+    Text(String),
+}
+
+impl TryFrom<NumberOrText> for Compressible {
     type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
+    fn try_from(written: NumberOrText) -> Result<Self, String> {
+        match written {
+            NumberOrText::Number(ratio) => ratio.to_string().parse(),
+            NumberOrText::Text(text) => text.parse(),
+        }
     }
 }
 

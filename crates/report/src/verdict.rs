@@ -60,6 +60,12 @@ impl Report {
         step.runs.iter().flat_map(of_run).collect()
     }
 
+    /// Whether the run came to its end with figures, and nothing but cautions speaks against them.
+    pub fn is_valid(&self) -> bool {
+        let is_invalid = |badge: &Badge| badge.severity == Severity::Invalid;
+        self.completion == Completion::Complete && !self.measured_nothing() && !self.badges().iter().any(is_invalid)
+    }
+
     /// The sentence on what was measured, whether or not the run came to its end.
     fn judgement(&self) -> String {
         if self.measured_nothing() {

@@ -1,10 +1,9 @@
 //! One generator thread's requests with their latencies, second by second.
 
 use crate::operation::{Answer, Budget, Requests};
-use bunko_client::load::{Next, Request, Workload};
+use bunko_client::load::{Next, Request, Then, Workload};
 use bunko_client::{CommandError, Reply};
 use bunko_statistics::LatencyHistogram;
-use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -42,8 +41,6 @@ pub(super) struct Recorder {
     answered: Answered,
     second: Second,
     seconds: Sender<Second>,
-    /// Requests that belong to an operation which has begun, with their beginning.
-    following: VecDeque<(u64, Instant)>,
     /// One for each part of a mix.
     pub parts: Vec<LatencyHistogram>,
 }
@@ -64,7 +61,6 @@ impl Recorder {
             answered,
             second: Second::new(0),
             seconds,
-            following: VecDeque::new(),
             parts: vec![LatencyHistogram::default(); parts],
         }
     }
@@ -87,10 +83,6 @@ impl Recorder {
 impl Workload for Recorder {
     fn next_request(&mut self, request_id: i32, due: Instant, out: &mut Vec<u8>) -> Next {
         let origin = *self.origin.get_or_init(|| due);
-        if let Some((step, started_at)) = self.following.pop_front() {
-            let tag = self.requests.follow(step, request_id, out);
-            return Next::Appended(Request { tag, started_at });
-        }
         if self.budget.take(1).is_none() {
             return Next::Finished;
         }
@@ -103,7 +95,7 @@ impl Workload for Recorder {
         Next::Appended(Request { tag, started_at: due })
     }
 
-    fn on_reply(&mut self, request: Request, reply: Result<Reply<'_>, CommandError>, now: Instant) {
+    fn on_reply(&mut self, request: Request, reply: Result<Reply<'_>, CommandError>, now: Instant) -> Then {
         let origin = *self.origin.get_or_init(|| request.started_at);
         self.turn_to(now.saturating_duration_since(origin).as_secs());
         let part = self.requests.part(request.tag);
@@ -117,8 +109,7 @@ impl Workload for Recorder {
         match answer {
             Ok(Answer::More { documents, step }) => {
                 self.second.documents += documents;
-                self.following.push_back((step, request.started_at));
-                return;
+                return Then::Follow(Request { tag: step, ..request });
             }
             Ok(Answer::Done { documents }) => self.second.documents += documents,
             Err(error) => {
@@ -132,5 +123,10 @@ impl Workload for Recorder {
         if let Some(part) = self.parts.get_mut(part) {
             part.record(latency);
         }
+        Then::Free
+    }
+
+    fn follow(&mut self, step: Request, request_id: i32, out: &mut Vec<u8>) -> Request {
+        Request { tag: self.requests.follow(step.tag, request_id, out), ..step }
     }
 }

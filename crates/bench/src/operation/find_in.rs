@@ -67,7 +67,8 @@ impl Operation for FindIn {
         let command = DocumentBuf::new()
             .with("find", assignment.collection)
             .with("filter", &filter)
-            .with("batchSize", ids as i32)
+            // A batch that is exactly full leaves the cursor open, and needs another request to find out.
+            .with("batchSize", ids as i32 + 1)
             .with("$db", assignment.database);
         Ok(Box::new(FindInRequests {
             dataset: Arc::clone(assignment.dataset),

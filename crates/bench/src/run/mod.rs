@@ -15,10 +15,13 @@ pub use workers::WorkerPosition;
 use crate::BenchError;
 use crate::database::Existing;
 use crate::observer::Observer;
-use crate::scenario::{Scenario, ScenarioSource, Variant};
+use crate::scenario::{Scenario, ScenarioSource, Variant, VariantOrder};
 use crate::target::{OpenTarget, Target};
 use bunko_report::Report;
-use bunko_report::result::{Completion, FORMAT, Machine, ScenarioRecord, Step, WorkerShare};
+use bunko_report::result::{Completion, FORMAT, Machine, Run, ScenarioRecord, Severity, Step, WorkerShare};
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::seq::SliceRandom;
 use settled::SettledPhase;
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
@@ -87,19 +90,19 @@ pub fn run(
     for repetition in 1..=if plans.iter().all(|plan| plan.phases.is_empty()) { 0 } else { scenario.repetitions } {
         let order: Vec<usize> = if repetition % 2 == 1 { order.clone() } else { order.iter().rev().copied().collect() };
         for target in order {
-            for plan in &plans {
+            for plan in in_order(&plans, &scenario, repetition) {
                 let place = Place { target, repetition };
                 match run_variant(plan, &mut targets[target], place, options, &mut progress, &mut report, observer) {
                     Ok(()) => {}
                     Err(error) if progress.done == 0 => return Err(error),
                     Err(error) => {
                         report.completion = Completion::Failed { reason: error.to_string() };
-                        return Ok(finished(report));
+                        return Ok(finished(report, &plans));
                     }
                 }
                 if options.stop.load(Ordering::Relaxed) {
                     report.completion = Completion::Interrupted;
-                    return Ok(finished(report));
+                    return Ok(finished(report, &plans));
                 }
             }
         }
@@ -110,7 +113,7 @@ pub fn run(
     if options.stop.load(Ordering::Relaxed) {
         report.completion = Completion::Interrupted;
     }
-    Ok(finished(report))
+    Ok(finished(report, &plans))
 }
 
 /// Checks everything about a scenario that can be checked without a server.
@@ -158,7 +161,7 @@ fn run_variant(
         let name = phase.name(&label, &plan.variant, place.repetition);
         observer.begin(&name, progress.done, progress.of);
         let run = session.run_phase(phase, observer)?;
-        if phase.is_reported() {
+        if phase.is_reported() || is_flawed(&run) {
             let step = step_of(report, place.target, plan, phase);
             step.runs.push(run.clone());
             let step = step.clone();
@@ -170,6 +173,12 @@ fn run_variant(
     }
     report.storage.push(session.storage_record());
     session.end()
+}
+
+/// Whether even a phase that only prepares others must be seen in the report.
+fn is_flawed(run: &Run) -> bool {
+    let findings = run.measurement().map(|measurement| &measurement.findings);
+    findings.is_none_or(|findings| findings.iter().any(|finding| finding.severity() == Severity::Invalid))
 }
 
 /// The report's step for that phase, made when it is met first.
@@ -230,10 +239,28 @@ fn empty_report(source: &ScenarioSource, scenario: &Scenario, options: &RunOptio
     }
 }
 
-fn finished(mut report: Report) -> Report {
+/// The variants as one repetition takes them.
+fn in_order<'p>(plans: &'p [Plan], scenario: &Scenario, repetition: u32) -> Vec<&'p Plan> {
+    let mut plans: Vec<&Plan> = plans.iter().collect();
+    if scenario.order == VariantOrder::Shuffled {
+        let seed = scenario.seed ^ u64::from(repetition).rotate_left(32);
+        plans.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
+    }
+    plans
+}
+
+/// Closes the report: steps stand in the order of targets, variants and phases, whatever the order of running was.
+fn finished(mut report: Report, plans: &[Plan]) -> Report {
     report.ended_at_ms = now_ms();
-    // Repetitions may have gone backwards through the targets; the report goes forwards.
-    report.steps.sort_by_key(|step| step.target);
+    let written = plans.iter().flat_map(|plan| plan.phases.iter().map(move |phase| (plan.step_variant(), phase)));
+    let written: Vec<_> = written.collect();
+    report.steps.sort_by_cached_key(|step| {
+        let place = written.iter().position(|(variant, phase)| {
+            (variant, &phase.phase.name) == (&step.variant, &step.phase)
+                && (phase.connections, phase.in_flight) == (step.connections, step.in_flight)
+        });
+        (step.target, place)
+    });
     report
 }
 

@@ -9,6 +9,7 @@ use crate::measure::{self, Measured, Task};
 use crate::observer::Observer;
 use crate::operation::{Assignment, Budget, Effect, Insertions};
 use crate::scenario::{ArrivalKind, Cache, Rate};
+use crate::target::Chilled;
 use bunko_client::WriteConcern;
 use bunko_client::load::{Arrival, Load, LoadOptions};
 use bunko_report::result::{Finding, Measurement, Outcome, Run};
@@ -25,8 +26,8 @@ pub(super) fn run(
     let repetition = session.place.repetition;
     let skipped = |reason: String| Run { repetition, started_at_ms: now_ms(), outcome: Outcome::Skipped { reason } };
     prepare_data(session, phase)?;
-    let cache = match prepare_cache(session, phase.phase.cache)? {
-        Ok(cache) => cache,
+    let caches = match prepare_cache(session, phase.phase.cache)? {
+        Ok(caches) => caches,
         Err(reason) => return Ok(skipped(reason)),
     };
     let offered_rate = match offered_rate(session, phase) {
@@ -34,7 +35,8 @@ pub(super) fn run(
         Err(reason) => return Ok(skipped(reason)),
     };
     let (started_at_ms, Measured { mut measurement, acknowledges }) = run_load(session, phase, offered_rate, observer)?;
-    measurement.cache = cache;
+    measurement.cache = caches.state;
+    measurement.findings.extend(caches.finding);
     if let Some(reason) = refusal(&measurement) {
         return Ok(skipped(reason));
     }
@@ -57,21 +59,34 @@ fn prepare_data(session: &mut Session<'_>, phase: &SettledPhase) -> Result<(), B
     Ok(())
 }
 
-/// Brings caches into the state that the phase declares: says how, or why that is impossible.
-fn prepare_cache(session: &mut Session<'_>, cache: Cache) -> Result<Result<String, String>, BenchError> {
+/// How caches were brought into the state that a phase declares.
+struct Caches {
+    state: String,
+    finding: Option<Finding>,
+}
+
+/// Brings caches into the state that the phase declares, or says why that is impossible.
+fn prepare_cache(session: &mut Session<'_>, cache: Cache) -> Result<Result<Caches, String>, BenchError> {
+    let as_declared = |state: String| Ok(Caches { state, finding: None });
     Ok(match cache {
-        Cache::AsLeft => Ok("as the phase before left them".to_owned()),
+        Cache::AsLeft => as_declared("as the phase before left them".to_owned()),
         Cache::Warm => {
             let read = database::read_all(&mut session.control)?;
-            Ok(format!("warm: {read} documents were read before"))
+            as_declared(format!("warm: {read} documents were read before"))
         }
-        Cache::Cold => {
-            let done = session.target.chill()?;
-            if done.is_ok() {
+        Cache::Cold => match session.target.chill()? {
+            Chilled::NotOurs => Err("cold caches: only a server that the lab started can be restarted".to_owned()),
+            Chilled::Cold => {
                 session.reconnect()?;
+                as_declared("cold: server restarted, its files' pages dropped by the kernel".to_owned())
             }
-            done.map_err(|reason| format!("cold caches: {reason}"))
-        }
+            Chilled::PagesKept(reason) => {
+                session.reconnect()?;
+                let detail = format!("the kernel keeps the files' pages: {reason}");
+                let finding = Some(Finding::CacheNotAsDeclared { detail });
+                Ok(Caches { state: "server restarted, its files' pages kept by the kernel".to_owned(), finding })
+            }
+        },
     })
 }
 
@@ -137,13 +152,13 @@ fn run_load(
         seed: session.seed,
         stream,
     };
-    let mut task = Task { operation: &phase.phase.operation, assignment, requests, offered_rate };
+    let task = Task { operation: &phase.phase.operation, assignment, requests, offered_rate };
     if !phase.warm_up.is_zero() && !effects.contains(&Effect::Fills) {
         load.options_mut().duration = Some(phase.warm_up);
-        let warm_stream = stream ^ 1 << 40;
-        task.assignment.stream = warm_stream;
-        measure::warm_up(&mut load, &Task { requests: None, ..task })?;
-        task.assignment.stream = stream;
+        // Work in sequence is all there again when it is measured.
+        let warm_sequence = Arc::new(Budget::new(mine));
+        let assignment = Assignment { stream: stream ^ 1 << 40, sequence: &warm_sequence, ..assignment };
+        measure::warm_up(&mut load, &Task { requests: None, assignment, ..task })?;
     }
     load.options_mut().duration = match phase.end {
         End::After(duration) => Some(duration),

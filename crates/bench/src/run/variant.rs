@@ -102,7 +102,8 @@ impl<'t> Session<'t> {
         };
         let data_directory = data_directory(&target, &server, pid);
         let probe = Probe::new(control.open_another()?, pid, data_directory);
-        let write_concern = uri.write_concern.clone().unwrap_or_default();
+        let of_scenario = plan.scenario.load.write_concern.as_ref().and_then(|text| text.parse().ok());
+        let write_concern = of_scenario.or_else(|| uri.write_concern.clone()).unwrap_or_default();
         let worker = options.worker.unwrap_or(WorkerPosition { index: 0, count: 1 });
         Ok(Self {
             dataset: super::settled::dataset(&plan.scenario)

@@ -29,6 +29,7 @@ pub struct LoadSettings {
     /// How many requests are made.
     pub requests: Option<u64>,
     /// `0`, `1`, a larger number, `majority` or `j` [what the connection string says, else 1].
+    #[serde(default, deserialize_with = "number_or_text")]
     pub write_concern: Option<String>,
     /// Without any reply for this long a phase fails [60s].
     pub stall_timeout: Option<Span>,
@@ -126,6 +127,14 @@ impl fmt::Display for Rate {
 enum NumberOrText {
     Number(f64),
     Text(String),
+}
+
+/// Text, or a number as text.
+fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Some(match NumberOrText::deserialize(deserializer)? {
+        NumberOrText::Number(number) => number.to_string(),
+        NumberOrText::Text(text) => text,
+    }))
 }
 
 impl<'de> Deserialize<'de> for Rate {

@@ -53,6 +53,9 @@ pub struct Scenario {
     /// Settings that take several values in turn. Each variant begins with a fresh server or database.
     #[serde(default)]
     pub sweep: Vec<Axis>,
+    /// The order of the variants.
+    #[serde(default)]
+    pub order: VariantOrder,
     /// What is done, in this order, in each variant.
     pub phase: Vec<Phase>,
     /// Measures how long files take to allocate, apart from any server.
@@ -68,6 +71,18 @@ pub enum Servers {
     One,
     /// One after the other, one for each storage engine that exists.
     EachEngine,
+}
+
+/// The order in which a sweep's variants are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VariantOrder {
+    /// As the sweep has them.
+    #[default]
+    Written,
+    /// Another in each repetition, from the scenario's seed: what one variant leaves behind on the machine meets
+    /// another one each time.
+    Shuffled,
 }
 
 /// The documents of a scenario.

@@ -18,7 +18,7 @@ pub struct Phase {
     /// The state of caches that it begins with.
     #[serde(default)]
     pub cache: Cache,
-    /// Whether it is left out of reports: it only prepares what follows.
+    /// Whether its figures are wanted, or it only prepares what follows.
     #[serde(default)]
     pub role: Role,
     /// How many documents the collection must hold after it, where the lab could not know.
@@ -32,7 +32,7 @@ pub enum Role {
     /// They are.
     #[default]
     Measure,
-    /// It prepares what follows; it is checked, not reported.
+    /// It prepares what follows; it is checked, and reported only where it failed.
     Prepare,
 }
 

@@ -3,7 +3,7 @@
 //! Built-in scenarios are subcommands, made from the lab's table: a new scenario file appears here by itself.
 
 use bunko_bench::WorkerPosition;
-use bunko_bench::scenario::{BUILTIN, Override, Span};
+use bunko_bench::scenario::{BUILTIN, Override, PLANNED, Span};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use std::path::PathBuf;
 
@@ -156,7 +156,12 @@ pub struct SearchArguments {
 impl Subcommand for BenchCommand {
     fn augment_subcommands(command: Command) -> Command {
         let command = BUILTIN.iter().fold(command, |command, builtin| {
-            command.subcommand(RunArguments::augment_args(Command::new(builtin.name).about(builtin.about())))
+            command.subcommand(RunArguments::augment_args(Command::new(builtin.name)).about(builtin.about()))
+        });
+        // A scenario without a body says what it waits for, not that nobody knows it.
+        let command = PLANNED.iter().fold(command, |command, (name, waits_for)| {
+            command
+                .subcommand(RunArguments::augment_args(Command::new(name)).about(format!("Not there yet: {waits_for}")))
         });
         Verb::augment_subcommands(command).subcommand_required(true).arg_required_else_help(true)
     }
@@ -172,10 +177,10 @@ impl Subcommand for BenchCommand {
 
 impl FromArgMatches for BenchCommand {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let builtin = matches.subcommand().and_then(|(name, matches)| {
-            BUILTIN.iter().find(|builtin| builtin.name == name).map(|builtin| (builtin.name, matches))
-        });
-        match builtin {
+        let mut names = BUILTIN.iter().map(|builtin| builtin.name).chain(PLANNED.iter().map(|(name, _)| *name));
+        let scenario =
+            matches.subcommand().and_then(|(name, matches)| Some((names.find(|known| *known == name)?, matches)));
+        match scenario {
             Some((name, matches)) => Ok(Self::Builtin(name, RunArguments::from_arg_matches(matches)?)),
             None => Verb::from_arg_matches(matches).map(Self::Verb),
         }

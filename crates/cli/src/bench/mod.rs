@@ -17,7 +17,7 @@ use bunko_report::{compare, html, merge};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit status of a run whose figures are not valid, and of a comparison that finds B worse.
+/// Exit status of a run whose figures are not valid.
 pub const NOT_VALID: u8 = 2;
 
 /// Does what the command line says.

@@ -2,7 +2,7 @@
 
 use super::NOT_VALID;
 use bunko_bench::Report;
-use bunko_report::result::{Completion, Severity};
+use bunko_report::compare::Comparison;
 use bunko_report::{csv, html, interval_log, text};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -32,17 +32,12 @@ pub fn finish(report: &Report, folder: Option<PathBuf>, shown: Shown) -> Result<
         Shown::Json => println!("{}", serde_json::to_string(report).map_err(|error| error.to_string())?),
     }
     write(report, folder)?;
-    let is_invalid = report.badges().iter().any(|badge| badge.severity == Severity::Invalid);
-    Ok(if is_invalid || report.completion != Completion::Complete {
-        ExitCode::from(NOT_VALID)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if report.is_valid() { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
 }
 
 /// Writes the report's files and says where.
 pub fn write(report: &Report, folder: Option<PathBuf>) -> Result<(), String> {
-    let folder = folder.unwrap_or_else(|| default_folder(report));
+    let folder = self::folder(report, folder);
     write_files(report, &folder).map_err(|error| format!("cannot write to {}: {error}", folder.display()))?;
     eprintln!("report: {}", folder.join("report.html").display());
     Ok(())
@@ -62,7 +57,20 @@ fn write_files(report: &Report, folder: &Path) -> io::Result<()> {
     interval_log::write(report, create("intervals.hlog")?)
 }
 
-fn default_folder(report: &Report) -> PathBuf {
+/// Writes what two targets of a report have to do with each other.
+pub fn write_comparison(comparison: &Comparison, report: &Report, folder: &Path) -> Result<(), String> {
+    let path = folder.join("comparison.html");
+    let text = html::render_comparison(comparison, report, report);
+    fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    eprintln!("comparison: {}", path.display());
+    Ok(())
+}
+
+/// The folder that the command line names, else one named after scenario and time.
+pub fn folder(report: &Report, named: Option<PathBuf>) -> PathBuf {
+    if let Some(named) = named {
+        return named;
+    }
     let seconds = report.started_at_ms / 1_000;
     let time = bunko_bson::datetime::format_iso8601_ms((seconds * 1_000) as i64);
     let time = time.replace([':', '-'], "").replace(".000", "");

@@ -44,9 +44,15 @@ pub fn ab(mut source: ScenarioSource, uris: [String; 2], common: CommonArguments
     let report = bunko_bench::run(&source, &mut targets, &options, &mut progress);
     progress.clear();
     let report = report.map_err(|error| error.to_string())?;
-    let code = output::finish(&report, common.output, output::Shown::of(common.json))?;
-    if report.targets.len() == 2 && !common.json {
-        print!("\n{}", compare::compare_targets(&report, 0, 1));
+    let folder = output::folder(&report, common.output);
+    let code = output::finish(&report, Some(folder.clone()), output::Shown::of(common.json))?;
+    // An interrupted run may not have come to B.
+    if report.targets.len() == 2 {
+        let comparison = compare::compare_targets(&report, 0, 1);
+        output::write_comparison(&comparison, &report, &folder)?;
+        if !common.json {
+            print!("\n{comparison}");
+        }
     }
     Ok(code)
 }

@@ -2,7 +2,7 @@
 
 use super::pacer::Pacer;
 use super::socket::{Flushed, Socket};
-use super::{LoadError, LoadOptions, Next, Placement, Workload};
+use super::{LoadError, LoadOptions, Next, Placement, Request, Then, Workload};
 use crate::reply::ReplyChecker;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
@@ -49,6 +49,8 @@ pub(super) struct Generator<'l, W> {
     scratch: Vec<u8>,
     /// A socket's index for each request that may be made now.
     free_slots: VecDeque<usize>,
+    /// Steps whose next request goes to the socket that was just read.
+    follows: Vec<Request>,
     /// Sockets with bytes that were not offered to the kernel yet.
     dirty: Vec<usize>,
     last_request_id: i32,
@@ -93,6 +95,7 @@ impl<'l, W: Workload> Generator<'l, W> {
             checker: ReplyChecker::default(),
             scratch: vec![0; SCRATCH_BYTES],
             free_slots,
+            follows: Vec::new(),
             dirty: Vec::new(),
             last_request_id: 0,
             outstanding: 0,
@@ -172,14 +175,24 @@ impl<'l, W: Workload> Generator<'l, W> {
 
     /// Takes the replies that have arrived on one socket; the clock is read once for all of them.
     fn receive(&mut self, index: usize) -> Result<Instant, LoadError> {
-        let (workload, checker) = (&mut *self.workload, &mut self.checker);
+        let (workload, checker, follows) = (&mut *self.workload, &mut self.checker, &mut self.follows);
         let mut now = None;
         let replies = self.sockets[index].receive(&mut self.scratch, |reply, request| {
             let now = *now.get_or_insert_with(Instant::now);
-            workload.on_reply(request, checker.check(reply.document), now);
+            match workload.on_reply(request, checker.check(reply.document), now) {
+                Then::Free => {}
+                Then::Follow(step) => follows.push(step),
+            }
         })?;
         self.outstanding -= replies;
-        self.free_slots.extend(std::iter::repeat_n(index, replies));
+        if self.options.stop.load(Ordering::Relaxed) {
+            // Operations end where they are: a scan could take minutes.
+            self.follows.clear();
+        }
+        self.free_slots.extend(std::iter::repeat_n(index, replies - self.follows.len()));
+        while let Some(step) = self.follows.pop() {
+            self.follow(index, step);
+        }
         let now = now.unwrap_or(self.last_progress);
         self.last_progress = now;
         Ok(now)
@@ -225,6 +238,21 @@ impl<'l, W: Workload> Generator<'l, W> {
             return;
         };
         self.pacer.advance();
+        self.track(index, start, request);
+    }
+
+    /// Makes the next request of an operation that has begun; no arrival is used up by it.
+    fn follow(&mut self, index: usize, step: Request) {
+        let outgoing = self.sockets[index].outgoing();
+        let start = outgoing.len();
+        self.last_request_id = self.last_request_id.wrapping_add(1);
+        let request = self.workload.follow(step, self.last_request_id, outgoing);
+        self.track(index, start, request);
+    }
+
+    /// Notes a request that was appended at `start`.
+    fn track(&mut self, index: usize, start: usize, request: Request) {
+        let socket = &mut self.sockets[index];
         if socket.track(start, self.last_request_id, request) {
             if self.outstanding == 0 {
                 self.last_progress = Instant::now();

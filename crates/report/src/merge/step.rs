@@ -20,7 +20,10 @@ pub(super) fn merge(workers: &[Worker<'_>]) -> Result<Vec<Step>, MergeRefusal> {
         if !runs.is_empty() {
             // A worker opens its share of the sockets.
             let connections = counterparts.iter().map(|step| step.connections).sum();
-            merged.push(Step { connections, runs, ..of_first[position].clone() });
+            let first = &of_first[position];
+            // A published figure belongs to a number of connections.
+            let reference = first.reference.clone().filter(|_| connections == first.connections);
+            merged.push(Step { connections, runs, reference, ..first.clone() });
         }
     }
     Ok(merged)
