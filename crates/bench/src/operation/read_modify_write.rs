@@ -31,7 +31,7 @@ impl ReadModifyWrite {
 
 impl Operation for ReadModifyWrite {
     fn effects(&self) -> Vec<Effect> {
-        vec![Effect::Changes(self.fields.clone())]
+        vec![Effect::Reads, Effect::Changes(self.fields.clone())]
     }
 
     fn check(&self, dataset: &Dataset) -> Result<(), String> {

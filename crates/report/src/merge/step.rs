@@ -23,7 +23,7 @@ pub(super) fn merge(workers: &[Worker<'_>]) -> Result<Vec<Step>, MergeRefusal> {
             let first = &of_first[position];
             // A published figure belongs to a number of connections.
             let reference = first.reference.clone().filter(|_| connections == first.connections);
-            merged.push(Step { connections, runs, reference, ..first.clone() });
+            merged.push(Step { connections, reference, runs, ..first.clone() });
         }
     }
     Ok(merged)

@@ -1,0 +1,109 @@
+//! Every built-in scenario, small, on a server that the lab starts: to the end, with every file, every step measured,
+//! every count verified. Nothing is said about speed: this is a debug build, perhaps on a busy machine.
+
+mod lab;
+
+use bunko_bench::Report;
+use bunko_bench::scenario::{BUILTIN, Role, Scenario, ScenarioSource};
+use bunko_report::result::{Completion, Finding, Measurement, Outcome};
+use lab::{Lab, REPORT};
+
+/// The command line that makes a scenario small.
+fn small(scenario: &Scenario) -> Vec<String> {
+    let mut arguments: Vec<String> =
+        [scenario.name.as_str(), "--output", REPORT, "--repetitions", "1"].map(Into::into).into();
+    let mut set = |change: String| arguments.extend(["--set".to_owned(), change]);
+    for axis in &scenario.sweep {
+        if axis.0.contains_key("dataset.document-bytes") {
+            set("dataset.document-bytes=400,100KB".to_owned());
+        }
+    }
+    if scenario.load.duration.is_some() {
+        set("load.duration=300ms".to_owned());
+    }
+    if scenario.load.warm_up.is_some() {
+        set("load.warm-up=30ms".to_owned());
+    }
+    for phase in &scenario.phase {
+        if phase.load.duration.is_some() {
+            set(format!("phase.{}.load.duration=300ms", phase.name));
+        }
+    }
+    if scenario.allocation.is_some() {
+        set("allocation.sizes=[4096, '1MiB']".to_owned());
+    }
+    arguments.extend(["--scale".to_owned(), "500KB".to_owned()]);
+    arguments
+}
+
+/// What a busy machine and a run of 300 ms may well be told.
+fn is_about_time(finding: &Finding) -> bool {
+    matches!(
+        finding,
+        Finding::Short { .. }
+            | Finding::NotSteady { .. }
+            | Finding::GeneratorBound { .. }
+            | Finding::RateNotKept { .. }
+    )
+}
+
+fn check_measurement(place: &str, measurement: &Measurement) {
+    assert!(measurement.requests > 0 && measurement.documents > 0, "{place} did nothing");
+    assert_eq!((measurement.errors, measurement.latency.samples), (0, measurement.requests), "{place}");
+    assert!(measurement.verified_documents > 0, "{place}: nothing was read back");
+    let flaws: Vec<_> = measurement.findings.iter().filter(|finding| !is_about_time(finding)).collect();
+    assert!(flaws.is_empty(), "{place}: {flaws:?}");
+    let in_intervals: u64 = measurement.intervals.iter().map(|interval| interval.requests).sum();
+    assert_eq!(in_intervals, measurement.requests, "{place}: seconds add up");
+}
+
+fn check_report(report: &Report, scenario: &Scenario) {
+    let name = &scenario.name;
+    assert_eq!((&report.scenario.name, &report.completion), (name, &Completion::Complete));
+    for phase in scenario.phase.iter().filter(|phase| phase.role == Role::Measure) {
+        assert!(report.steps.iter().any(|step| step.phase == phase.name), "{name}: no step of phase {}", phase.name);
+    }
+    for step in &report.steps {
+        let place = format!("{name}, {:?} {} x{}", step.variant, step.phase, step.connections);
+        assert_eq!(step.runs.len(), 1, "{place}");
+        match &step.runs[0].outcome {
+            Outcome::Measured(measurement) => check_measurement(&place, measurement),
+            Outcome::Skipped { reason } => panic!("{place} was skipped: {reason}"),
+        }
+    }
+    match &scenario.allocation {
+        Some(settings) => assert_eq!(report.allocations.len(), 2 * settings.methods.len(), "{name}: two sizes each"),
+        None => assert!(report.allocations.is_empty(), "{name}"),
+    }
+}
+
+#[test]
+fn every_built_in_scenario_runs_to_the_end() {
+    for builtin in BUILTIN {
+        let scenario = ScenarioSource::builtin(builtin.name).and_then(|source| source.scenario()).expect("checked");
+        let arguments = small(&scenario);
+        let lab = Lab::new();
+        let done = lab.bench(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        done.assert_ended();
+        let report = lab.report(REPORT);
+        check_report(&report, &scenario);
+        let csv = std::fs::read_to_string(lab.path(REPORT).join("runs.csv")).expect("there");
+        assert_eq!(csv.lines().count(), 1 + report.steps.len(), "{}: a line for each run", builtin.name);
+        assert!(done.stdout.starts_with("verdict: valid") || done.code == Some(2), "{}", done.stdout);
+    }
+}
+
+#[test]
+fn every_built_in_scenario_is_listed_and_shown() {
+    let lab = Lab::new();
+    let listed = lab.bench(&["list"]).stdout;
+    for builtin in BUILTIN {
+        assert!(listed.contains(builtin.name) && listed.contains(builtin.about()), "{listed}");
+        let shown = lab.bench(&["show", builtin.name]);
+        assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), builtin.text));
+    }
+    assert_eq!(
+        lab.bench(&["show", "nothing"]).refusal(),
+        "bunko: nothing: there is no such scenario; 'bunko bench list' shows them"
+    );
+}
