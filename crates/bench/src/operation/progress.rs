@@ -37,6 +37,11 @@ impl Share {
     pub fn of(self, total: u64) -> u64 {
         total / self.count + u64::from(self.index < total % self.count)
     }
+
+    /// Where this generator's `number`-th is among those of all.
+    pub fn place(self, number: u64) -> u64 {
+        number * self.count + self.index
+    }
 }
 
 /// Which documents of the dataset are in the collection.
@@ -78,12 +83,12 @@ impl Insertions {
 
     /// The place in the dataset of a share's number.
     pub fn index(&self, number: u64) -> u64 {
-        self.base + number * self.share.count + self.share.index
+        self.base + self.share.place(number)
     }
 
     /// The place in the dataset of a number, where generators share out documents that are all there.
     pub fn of_share(&self, number: u64) -> u64 {
-        number * self.share.count + self.share.index
+        self.share.place(number)
     }
 
     /// Notes numbers whose insertion was acknowledged.

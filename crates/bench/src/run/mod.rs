@@ -82,38 +82,40 @@ pub fn run(
 ) -> Result<Report, BenchError> {
     let scenario = source.scenario()?;
     let plans = plans(source)?;
-    let mut report = empty_report(source, &scenario, options);
-    let order: Vec<usize> = (0..targets.len()).collect();
     let steps_of_all = plans.iter().map(|plan| plan.phases.len()).sum::<usize>();
-    let mut progress = StepCounter { done: 0, of: steps_of_all * targets.len() * scenario.repetitions as usize };
+    let mut course = Course {
+        options,
+        observer,
+        report: empty_report(source, &scenario, options),
+        done: 0,
+        of: steps_of_all * targets.len() * scenario.repetitions as usize,
+    };
     // A report about allocation alone needs no server.
-    for repetition in 1..=if plans.iter().all(|plan| plan.phases.is_empty()) { 0 } else { scenario.repetitions } {
-        let order: Vec<usize> = if repetition % 2 == 1 { order.clone() } else { order.iter().rev().copied().collect() };
-        for target in order {
+    let repetitions = if steps_of_all == 0 { 0 } else { scenario.repetitions };
+    for repetition in 1..=repetitions {
+        for target in targets_in_order(targets.len(), repetition) {
             for plan in in_order(&plans, &scenario, repetition) {
-                let place = Place { target, repetition };
-                match run_variant(plan, &mut targets[target], place, options, &mut progress, &mut report, observer) {
+                match course.run_variant(plan, &mut targets[target], Place { target, repetition }) {
                     Ok(()) => {}
-                    Err(error) if progress.done == 0 => return Err(error),
-                    Err(error) => {
-                        report.completion = Completion::Failed { reason: error.to_string() };
-                        return Ok(finished(report, &plans));
-                    }
+                    Err(error) if course.done == 0 => return Err(error),
+                    Err(error) => return Ok(course.end(&plans, Completion::Failed { reason: error.to_string() })),
                 }
-                if options.stop.load(Ordering::Relaxed) {
-                    report.completion = Completion::Interrupted;
-                    return Ok(finished(report, &plans));
+                if course.is_stopped() {
+                    return Ok(course.end(&plans, Completion::Interrupted));
                 }
             }
         }
     }
     if let Some(settings) = &scenario.allocation {
-        report.allocations = allocation::run(settings, options, observer)?;
+        course.report.allocations = allocation::run(settings, options, course.observer)?;
     }
-    if options.stop.load(Ordering::Relaxed) {
-        report.completion = Completion::Interrupted;
-    }
-    Ok(finished(report, &plans))
+    let completion = if course.is_stopped() { Completion::Interrupted } else { Completion::Complete };
+    Ok(course.end(&plans, completion))
+}
+
+/// Odd repetitions take the targets in their order, even ones backwards.
+fn targets_in_order(count: usize, repetition: u32) -> Vec<usize> {
+    if repetition % 2 == 1 { (0..count).collect() } else { (0..count).rev().collect() }
 }
 
 /// Checks everything about a scenario that can be checked without a server.
@@ -130,49 +132,80 @@ struct Place {
     repetition: u32,
 }
 
-struct StepCounter {
+/// A run on its way.
+struct Course<'c> {
+    options: &'c RunOptions,
+    observer: &'c mut dyn Observer,
+    report: Report,
+    /// Steps that have begun, over all repetitions, targets and variants.
     done: usize,
     of: usize,
 }
 
-fn run_variant(
-    plan: &Plan,
-    target: &mut Target,
-    place: Place,
-    options: &RunOptions,
-    progress: &mut StepCounter,
-    report: &mut Report,
-    observer: &mut dyn Observer,
-) -> Result<(), BenchError> {
-    let label = target.label.clone();
-    let open = OpenTarget::open(&mut target.server)?;
-    let mut session = Session::begin(plan, open, options, place, &label)?;
-    if report.targets.len() <= place.target {
-        // Targets begin in their order: the first repetition goes through them from the first to the last.
-        report.targets.push(session.target_record());
+impl Course<'_> {
+    fn is_stopped(&self) -> bool {
+        self.options.stop.load(Ordering::Relaxed)
     }
-    if let (Some(worker), None) = (options.worker, &report.worker) {
-        let (index, count) = (worker.index, worker.count);
-        let clock_offset_ms = session.clock_offset_ms()?;
-        report.worker = Some(WorkerShare::Share { index, count, clock_offset_ms });
-    }
-    for phase in &plan.phases {
-        progress.done += 1;
-        let name = phase.name(&label, &plan.variant, place.repetition);
-        observer.begin(&name, progress.done, progress.of);
-        let run = session.run_phase(phase, observer)?;
-        if phase.is_reported() || is_flawed(&run) {
-            let step = step_of(report, place.target, plan, phase);
-            step.runs.push(run.clone());
-            let step = step.clone();
-            observer.end(&step, &run);
+
+    fn run_variant(&mut self, plan: &Plan, target: &mut Target, place: Place) -> Result<(), BenchError> {
+        let label = target.label.clone();
+        let open = OpenTarget::open(&mut target.server)?;
+        let mut session = Session::begin(plan, open, self.options, place, &label)?;
+        if self.report.targets.len() <= place.target {
+            // Targets begin in their order: the first repetition goes through them from the first to the last.
+            self.report.targets.push(session.target_record());
         }
-        if options.stop.load(Ordering::Relaxed) {
-            break;
+        if let (Some(worker), None) = (self.options.worker, &self.report.worker) {
+            let (index, count) = (worker.index, worker.count);
+            let clock_offset_ms = session.clock_offset_ms()?;
+            self.report.worker = Some(WorkerShare::Share { index, count, clock_offset_ms });
         }
+        let result = self.run_phases(plan, &mut session, &label, place);
+        self.report.storage.push(session.storage_record());
+        // A phase that failed is what is told, not that cleaning up failed after it.
+        result.and(session.end())
     }
-    report.storage.push(session.storage_record());
-    session.end()
+
+    fn run_phases(
+        &mut self,
+        plan: &Plan,
+        session: &mut Session<'_>,
+        label: &str,
+        place: Place,
+    ) -> Result<(), BenchError> {
+        for phase in &plan.phases {
+            self.done += 1;
+            let name = phase.name(label, &plan.variant, place.repetition);
+            self.observer.begin(&name, self.done, self.of);
+            let run = session.run_phase(phase, self.observer)?;
+            if phase.is_reported() || is_flawed(&run) {
+                let step = step_of(&mut self.report, place.target, plan, phase);
+                step.runs.push(run.clone());
+                self.observer.end(step, &run);
+            }
+            if self.is_stopped() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the report: steps stand in the order of targets, variants and phases, whatever the order of running was.
+    fn end(self, plans: &[Plan], completion: Completion) -> Report {
+        let mut report = self.report;
+        report.completion = completion;
+        report.ended_at_ms = now_ms();
+        let written = plans.iter().flat_map(|plan| plan.phases.iter().map(move |phase| (plan.step_variant(), phase)));
+        let written: Vec<_> = written.collect();
+        report.steps.sort_by_cached_key(|step| {
+            let place = written.iter().position(|(variant, phase)| {
+                (variant, &phase.phase.name) == (&step.variant, &step.phase)
+                    && (phase.connections, phase.in_flight) == (step.connections, step.in_flight)
+            });
+            (step.target, place)
+        });
+        report
+    }
 }
 
 /// Whether even a phase that only prepares others must be seen in the report.
@@ -247,21 +280,6 @@ fn in_order<'p>(plans: &'p [Plan], scenario: &Scenario, repetition: u32) -> Vec<
         plans.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
     }
     plans
-}
-
-/// Closes the report: steps stand in the order of targets, variants and phases, whatever the order of running was.
-fn finished(mut report: Report, plans: &[Plan]) -> Report {
-    report.ended_at_ms = now_ms();
-    let written = plans.iter().flat_map(|plan| plan.phases.iter().map(move |phase| (plan.step_variant(), phase)));
-    let written: Vec<_> = written.collect();
-    report.steps.sort_by_cached_key(|step| {
-        let place = written.iter().position(|(variant, phase)| {
-            (variant, &phase.phase.name) == (&step.variant, &step.phase)
-                && (phase.connections, phase.in_flight) == (step.connections, step.in_flight)
-        });
-        (step.target, place)
-    });
-    report
 }
 
 /// Milliseconds since 1970.

@@ -191,6 +191,7 @@ fn settle_data(session: &mut Session<'_>, phase: &SettledPhase, insertions: &Ins
         data.base = insertions.readable_count();
     } else {
         data.issued = insertions.issued();
+        data.own = insertions.readable_count() - data.base;
     }
     Ok(())
 }
@@ -224,7 +225,9 @@ fn verify(
     }
     let except: Vec<&str> = session.data.changed.iter().map(String::as_str).collect();
     let seed = session.seed ^ u64::from(session.place.repetition);
-    let sample = Sample { count: session.data.base, place: &|number| number, seed };
+    let (base, share) = (session.data.base, session.share);
+    let place = |number: u64| if number < base { number } else { base + share.place(number - base) };
+    let sample = Sample { count: base + session.data.own, place: &place, seed };
     let (verified, differs) = database::verify(&mut session.control, &session.dataset, &sample, &except)?;
     measurement.verified_documents = verified;
     measurement.findings.extend(differs.map(|detail| Finding::ContentsDiffer { detail }));

@@ -58,6 +58,8 @@ pub(super) struct DataState {
     pub base: u64,
     /// Beyond them, numbers of this generator's share that have been given out.
     pub issued: u64,
+    /// Of those, how many from the first on are there.
+    pub own: u64,
     /// How many documents there are, as far as acknowledgements say.
     pub expected: u64,
     /// Top-level fields that are no longer as the dataset has them.

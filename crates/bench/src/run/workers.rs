@@ -4,7 +4,7 @@
 //! waiting ends before a phase begins, so that its polling disturbs no figure.
 
 use crate::BenchError;
-use crate::server::{at, integer};
+use crate::server::integer;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_client::Connection;
 use std::str::FromStr;
@@ -44,23 +44,25 @@ pub(super) struct Rendezvous {
     position: WorkerPosition,
     /// Which run this is: what an earlier one left behind must not count.
     run: Option<i64>,
+    /// The first worker welcomes those whose tickets it has seen. No earlier run has, so nobody stays in one.
+    ticket: i64,
     meetings: u32,
 }
 
 impl Rendezvous {
     /// The first worker opens the meeting place, and removes what an earlier run left there.
     pub fn open(control: &mut Connection, position: WorkerPosition) -> Result<Self, BenchError> {
+        let ticket = rand::random::<i64>();
         if position.index > 0 {
-            return Ok(Self { position, run: None, meetings: 0 });
+            return Ok(Self { position, run: None, ticket, meetings: 0 });
         }
         drop_database(control)?;
-        let run = rand::random::<i64>();
-        let at = server_time(control)?;
-        let document = DocumentBuf::new().with("_id", "run").with("run", run).with("at", ValueRef::DateTime(at));
+        let run = ticket;
+        let document = DocumentBuf::new().with("_id", "run").with("run", run);
         let insert = DocumentBuf::new().with("insert", COLLECTION);
         let insert = insert.with("documents", &[&document].into_iter().collect::<ArrayBuf>());
         control.run_command(DATABASE, insert.as_ref())?;
-        Ok(Self { position, run: Some(run), meetings: 0 })
+        Ok(Self { position, run: Some(run), ticket, meetings: 0 })
     }
 
     /// Waits until every worker has come to its meeting of the same number.
@@ -76,14 +78,15 @@ impl Rendezvous {
         let deadline = Instant::now() + PATIENCE;
         let mut arrived = 0;
         loop {
-            if self.run.is_none() {
-                self.run = opened_run(control)?;
-            }
+            let is_welcome = self.find_run(control)?;
             if let Some(run) = self.run {
-                let brought = self.arrive(control, run, mine)?;
-                arrived = brought.len() as u32;
-                if arrived >= self.position.count {
-                    return Ok(brought.iter().sum());
+                let there = self.arrive(control, run, mine)?;
+                arrived = there.len() as u32;
+                if arrived >= self.position.count && self.position.index == 0 && self.meetings == 1 {
+                    welcome(control, &there)?;
+                }
+                if arrived >= self.position.count && is_welcome {
+                    return Ok(there.iter().map(|worker| worker.brought).sum());
                 }
             }
             if stop.load(Ordering::Relaxed) {
@@ -97,14 +100,31 @@ impl Rendezvous {
         }
     }
 
-    /// Says that this worker is there; what everybody who is has brought.
-    fn arrive(&self, control: &mut Connection, run: i64, mine: u64) -> Result<Vec<u64>, BenchError> {
+    /// Looks which run is open, until the first worker has welcomed this one in it; whether it has.
+    fn find_run(&mut self, control: &mut Connection) -> Result<bool, BenchError> {
+        if self.position.index == 0 || self.meetings > 1 {
+            return Ok(true);
+        }
+        let question = DocumentBuf::new()
+            .with("find", COLLECTION)
+            .with("filter", &DocumentBuf::new().with("_id", "run"))
+            .with("limit", 1_i32);
+        let Some(run) = control.find_all(DATABASE, question.as_ref())?.next().transpose()? else { return Ok(false) };
+        self.run = integer(run.as_ref().get("run"));
+        let welcome = run.as_ref().get("welcome").and_then(ValueRef::as_array);
+        Ok(welcome.is_some_and(|tickets| tickets.iter().any(|ticket| integer(Some(ticket)) == Some(self.ticket))))
+    }
+
+    /// Says that this worker is there; who else is.
+    fn arrive(&self, control: &mut Connection, run: i64, mine: u64) -> Result<Vec<Arrival>, BenchError> {
         // A field of its own for each meeting: a worker that has gone on to the next must not take this number along.
         let brought = format!("brought{}", self.meetings);
-        let set = DocumentBuf::new().with("run", run).with("meeting", self.meetings as i32).with(&brought, mine as i64);
+        let set = DocumentBuf::new().with("run", run).with("ticket", self.ticket).with(&brought, mine as i64);
+        // Whoever looks for the next run already must not seem to have left this one's last meeting.
+        let at_least = DocumentBuf::new().with("meeting", self.meetings as i32);
         let arrival = DocumentBuf::new()
-            .with("q", &DocumentBuf::new().with("_id", self.position.index as i32))
-            .with("u", &DocumentBuf::new().with("$set", &set))
+            .with("q", &DocumentBuf::new().with("_id", format!("{run}/{}", self.position.index).as_str()))
+            .with("u", &DocumentBuf::new().with("$set", &set).with("$max", &at_least))
             .with("upsert", true);
         let update = DocumentBuf::new().with("update", COLLECTION);
         let update = update.with("updates", &[&arrival].into_iter().collect::<ArrayBuf>());
@@ -114,8 +134,9 @@ impl Rendezvous {
         let question = DocumentBuf::new().with("find", COLLECTION).with("filter", &filter);
         let mut all = Vec::new();
         for worker in control.find_all(DATABASE, question.as_ref())? {
-            let number = integer(worker?.as_ref().get(&brought)).unwrap_or(0);
-            all.push(number.try_into().unwrap_or(0));
+            let worker = worker?;
+            let number = |name: &str| integer(worker.as_ref().get(name)).unwrap_or(0);
+            all.push(Arrival { ticket: number("ticket"), brought: number(&brought).try_into().unwrap_or(0) });
         }
         Ok(all)
     }
@@ -137,18 +158,22 @@ fn drop_database(control: &mut Connection) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The run that the first worker has opened; one that began too long ago was never closed, and is over.
-fn opened_run(control: &mut Connection) -> Result<Option<i64>, BenchError> {
-    let command = DocumentBuf::new()
-        .with("find", COLLECTION)
-        .with("filter", &DocumentBuf::new().with("_id", "run"))
-        .with("limit", 1_i32);
-    let reply = control.run_command(DATABASE, command.as_ref())?;
-    let found = at(reply.as_ref(), &["cursor", "firstBatch"]).and_then(ValueRef::as_array);
-    let Some(found) = found.and_then(|batch| batch.get(0)?.as_document()) else { return Ok(None) };
-    let now = server_time(control)?;
-    let is_fresh = matches!(found.get("at"), Some(ValueRef::DateTime(at)) if now - at < PATIENCE.as_millis() as i64);
-    Ok(integer(found.get("run")).filter(|_| is_fresh))
+/// A worker that has come to a meeting.
+struct Arrival {
+    ticket: i64,
+    brought: u64,
+}
+
+/// Tells everybody who is there that this is their run.
+fn welcome(control: &mut Connection, there: &[Arrival]) -> Result<(), BenchError> {
+    let tickets: ArrayBuf = there.iter().map(|worker| worker.ticket).collect();
+    let change = DocumentBuf::new()
+        .with("q", &DocumentBuf::new().with("_id", "run"))
+        .with("u", &DocumentBuf::new().with("$set", &DocumentBuf::new().with("welcome", &tickets)));
+    let update = DocumentBuf::new().with("update", COLLECTION);
+    let update = update.with("updates", &[&change].into_iter().collect::<ArrayBuf>());
+    control.run_command(DATABASE, update.as_ref())?;
+    Ok(())
 }
 
 /// The server's clock, in milliseconds since 1970.

@@ -137,11 +137,11 @@ pub enum OneOrMany<T> {
     Many(Vec<T>),
 }
 
-impl<T: Copy> OneOrMany<T> {
+impl<T: Clone> OneOrMany<T> {
     /// All values.
     pub fn values(&self) -> Vec<T> {
         match self {
-            Self::One(value) => vec![*value],
+            Self::One(value) => vec![value.clone()],
             Self::Many(values) => values.clone(),
         }
     }
