@@ -37,6 +37,7 @@ const EXPECTED = {
   hostile: { rows: 3, panels: 6, curves: 1, maps: 0 },
   "targets-compared": { rows: 24, panels: 0, curves: 0, maps: 0 },
   "runs-compared": { rows: 6, panels: 0, curves: 0, maps: 0 },
+  nightly: { rows: 0, panels: 4, curves: 0, maps: 0 },
   nothing: { rows: 0, panels: 0, curves: 0, maps: 0 },
 };
 
@@ -45,7 +46,7 @@ const inventory = () => {
   const count = (selector) => document.querySelectorAll(selector).length;
   return {
     rows: count("#steps tbody tr"),
-    panels: count("#seconds .panels .uplot"),
+    panels: count("#seconds .panels .uplot, [data-history] .uplot"),
     curves: count("#curves-lines li"),
     maps: count("table.heat"),
   };

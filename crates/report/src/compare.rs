@@ -12,8 +12,11 @@ mod metric;
 mod settings;
 mod summary;
 
-pub(crate) use judgement::PROCEDURE;
+pub(crate) use drift::exceeded as exceeds_drift;
+pub(crate) use judgement::{FALSE_DISCOVERY_RATE, PROCEDURE, benjamini_hochberg};
 pub use metric::{Direction, Role};
+pub(crate) use metric::{METRICS, Metric, SERVER_COST, sample};
+pub(crate) use settings::{Difference, differences};
 
 use crate::error::ReportError;
 use crate::result::{Report, Step, TargetRecord};
@@ -141,7 +144,7 @@ impl fmt::Display for Verdict {
 /// and the prose.
 pub fn compare(a: &Report, b: &Report) -> Result<Comparison, ReportError> {
     if a.scenario.hash != b.scenario.hash {
-        let settings = settings::differences(&a.scenario.resolved, &b.scenario.resolved);
+        let settings = settings::in_words(&a.scenario.resolved, &b.scenario.resolved);
         if !settings.is_empty() {
             return Err(ReportError::ScenariosDiffer { settings });
         }

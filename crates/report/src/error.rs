@@ -29,6 +29,8 @@ pub enum ReportError {
         /// The version found.
         found: u64,
     },
+    /// There is none to make a history of.
+    NoReports,
     /// The two runs did different work.
     ScenariosDiffer {
         /// One line per setting that differs: its name, its value in A and in B.
@@ -47,6 +49,7 @@ impl fmt::Display for ReportError {
                 let ours = crate::result::FORMAT;
                 write!(f, "{}: a report of format {found}; this program reads format {ours}", path.display())
             }
+            Self::NoReports => f.write_str("there are no reports"),
             Self::ScenariosDiffer { settings } => {
                 write!(f, "the two runs did different work; the settings that differ:")?;
                 settings.iter().try_for_each(|setting| write!(f, "\n  {setting}"))

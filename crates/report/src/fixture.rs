@@ -5,6 +5,7 @@ use bunko_report::result::{
     ReferenceFigure, Report, Run, ScenarioRecord, ServerSample, Step, StorageRecord, TargetRecord,
 };
 use bunko_statistics::LatencyHistogram;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Makes a report.
@@ -130,6 +131,26 @@ fn reads_and_updates(rate: f64) -> Report {
     }
     report.steps.push(step);
     report
+}
+
+/// Fourteen nights of one scenario; from the tenth on the server does 12 % less, and one of the second night's runs is
+/// worth nothing.
+pub fn nightly() -> Vec<(PathBuf, Report)> {
+    let of_night = |(night, factor): (u64, f64)| {
+        let mut report = empty("insert", "inserts of 1 kB, one at a time");
+        report.started_at_ms += night * 86_400_000;
+        report.ended_at_ms += night * 86_400_000;
+        report.targets.push(target("bunko"));
+        let rate = 11_800.0 * factor * if night < 9 { 1.0 } else { 0.88 };
+        report.steps.push(step(&Load { rate, seconds: 3, ..Load::new("insert", 1, 1) }, 3));
+        if night == 1 {
+            let first = "E11000 duplicate key".into();
+            measurement(&mut report.steps[0]).findings.push(Finding::Errors { count: 1, first });
+        }
+        (PathBuf::from(format!("night-{night:02}/report.json")), report)
+    };
+    let factors = [1.0, 1.011, 0.992, 1.004, 0.989].into_iter().cycle();
+    (0..14).zip(factors).map(of_night).collect()
 }
 
 /// File allocation on two filesystems under an open loop.

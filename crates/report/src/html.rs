@@ -6,6 +6,7 @@ mod charts;
 mod comparison;
 mod embedded;
 mod heat_map;
+mod history;
 mod markup;
 mod page;
 mod parts;
@@ -16,9 +17,10 @@ mod storage;
 mod verdict;
 
 use crate::compare::Comparison;
+use crate::history::History;
 use crate::result::Report;
 use markup::Markup;
-use page::{Page, Section};
+use page::{Page, REPORT_SCRIPT, Section};
 
 /// Makes a section's contents; none where the report has nothing for it.
 type Make = fn(&Report) -> Markup;
@@ -39,13 +41,17 @@ pub fn render(report: &Report) -> String {
         ("scenario", "Scenario", provenance::scenario),
         ("raw", "Raw data", provenance::raw),
     ];
-    let made =
-        sections.into_iter().map(|(id, title, make)| Section { id, title: title.to_owned(), contents: make(report) });
+    let made = sections.into_iter().map(|(id, title, make)| Section {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        contents: make(report),
+    });
     let page = Page {
         title: format!("{}: benchmark report", report.scenario.name),
         header: verdict::header(report),
         sections: made.filter(|section| !section.contents.is_empty()).collect(),
         footer: format!("Written by Bunko's performance lab, version {}. Charts: uPlot, MIT.", report.lab_version),
+        script: Some(REPORT_SCRIPT),
         data: embedded::documents(report),
     };
     page.render()
@@ -54,4 +60,9 @@ pub fn render(report: &Report) -> String {
 /// Renders a comparison of two reports; `a` and `b` are the same where two targets of one were compared.
 pub fn render_comparison(comparison: &Comparison, a: &Report, b: &Report) -> String {
     comparison::render(comparison, a, b)
+}
+
+/// Renders a history. The file has 90 kB beside its figures.
+pub fn render_history(history: &History) -> String {
+    history::render(history)
 }

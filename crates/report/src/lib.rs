@@ -15,6 +15,7 @@ pub mod csv;
 mod error;
 #[cfg(test)]
 mod fixture;
+pub mod history;
 pub mod html;
 pub mod interval_log;
 mod json;

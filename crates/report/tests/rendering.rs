@@ -6,7 +6,7 @@
 mod fixture;
 
 use bunko_report::result::Outcome;
-use bunko_report::{Report, csv, html, text};
+use bunko_report::{Report, csv, history, html, text};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{env, fs};
@@ -34,6 +34,19 @@ fn html_says_the_same_without_scripts() {
     for (name, make) in fixture::ALL {
         check(&format!("{name}.html.txt"), &visible_text(&html::render(&make())));
     }
+}
+
+#[test]
+fn a_history_says_the_same_without_scripts() {
+    let mut nights = fixture::nightly();
+    let hostile = fixture::hostile();
+    nights.push(("</script>".into(), hostile));
+    let history = history::history(&nights).unwrap();
+    check("nightly.txt", &history.to_string());
+    let page = html::render_history(&history);
+    check("nightly.html.txt", &visible_text(&page));
+    assert!(!page.contains("<script>alert"), "a name became a script");
+    assert_eq!((page.matches("<script").count(), page.matches("</script>").count()), (3, 3));
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The arithmetic of a measurement: latency histograms that merge exactly, estimates with intervals, comparisons with
-//! significance, steadiness, the search for the highest rate.
+//! significance, steadiness, changes over time, the search for the highest rate.
 //!
 //! **Invariant:** pure. Nothing here reads a clock, a file or a socket; the same samples give the same answer.
 #![forbid(unsafe_code)]
 
 mod centre;
+mod change_point;
 mod estimate;
 mod histogram;
 mod interval_log;
@@ -13,6 +14,7 @@ mod ratio;
 mod steadiness;
 mod student;
 
+pub use change_point::ChangePoint;
 pub use estimate::Estimate;
 pub use histogram::{CurvePoint, HistogramError, LatencyHistogram, LatencySummary};
 pub use interval_log::IntervalLogWriter;

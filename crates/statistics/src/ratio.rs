@@ -42,7 +42,7 @@ pub enum Significance {
 }
 
 /// Differences below it are of no practical relevance, however significant.
-const RELEVANT_DIFFERENCE: f64 = 0.02;
+pub const RELEVANT_DIFFERENCE: f64 = 0.02;
 
 impl Ratio {
     /// Of independent samples. `None` where there are none of one, or where one is not positive and finite.

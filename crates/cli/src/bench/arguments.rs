@@ -46,6 +46,20 @@ pub enum Verb {
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
     },
+    /// Show what became of a scenario's figures over time, and where they changed
+    ///
+    /// Exits with 2 where the newest change is for the worse.
+    History {
+        /// Folders, in which every report.json is taken, and report.json files
+        #[arg(required = true, num_args = 1.., value_name = "FOLDER|FILE")]
+        paths: Vec<PathBuf>,
+        /// Print the history as JSON
+        #[arg(long)]
+        json: bool,
+        /// Write the history as one HTML file
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+    },
     /// Compare two servers in one run that goes back and forth between them: A B B A A B
     ///
     /// What drifts on the machine meanwhile drifts through both alike, so this finds smaller differences than 'compare'.

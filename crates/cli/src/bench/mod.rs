@@ -2,6 +2,7 @@
 
 mod arguments;
 mod find_max;
+mod history;
 mod list;
 mod output;
 mod progress;
@@ -17,7 +18,7 @@ use bunko_report::{compare, html, merge};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit status of a run whose figures are not valid.
+/// Exit status of a run whose figures are not valid, and of a history that ends with a change for the worse.
 pub const NOT_VALID: u8 = 2;
 
 /// Does what the command line says.
@@ -30,6 +31,7 @@ pub fn run(command: BenchCommand) -> Result<ExitCode, String> {
         BenchCommand::Verb(Verb::Show { scenario }) => show(&scenario),
         BenchCommand::Verb(Verb::Run { file, run }) => run::run(read(&file)?, run),
         BenchCommand::Verb(Verb::Compare { a, b, json, html }) => compare_reports(&a, &b, json, html.as_deref()),
+        BenchCommand::Verb(Verb::History { paths, json, html }) => history::run(&paths, json, html.as_deref()),
         BenchCommand::Verb(Verb::Ab { a, b, scenario, run }) => run::ab(source(&scenario)?, [a, b], run),
         BenchCommand::Verb(Verb::FindMax { scenario, search, uri, run }) => {
             find_max::run(&source(&scenario)?, &search, uri, &run)

@@ -5,6 +5,7 @@
 
 use super::metric::GENERATOR_COST;
 use super::{Direction, MetricComparison, StepComparison};
+use bunko_statistics::Ratio;
 
 /// A change of the generator's cost beyond this factor is the machine's; below it is noise.
 const NOTABLE: f64 = 1.05;
@@ -33,11 +34,11 @@ pub(super) fn caution(drift: f64) -> Option<String> {
 
 /// Whether a difference goes beyond what the machine's change may explain. A slower machine explains a worse B, never
 /// a better one.
-pub(super) fn exceeded(metric: &MetricComparison, drift: Option<f64>) -> bool {
+pub(crate) fn exceeded(direction: Direction, ratio: &Ratio, drift: Option<f64>) -> bool {
     let Some(drift) = drift.filter(|drift| drift.max(drift.recip()) > NOTABLE) else { return true };
-    let slower = match metric.direction {
-        Direction::LowerIsBetter => (metric.ratio.low, metric.ratio.high),
-        Direction::HigherIsBetter => (metric.ratio.high.recip(), metric.ratio.low.recip()),
+    let slower = match direction {
+        Direction::LowerIsBetter => (ratio.low, ratio.high),
+        Direction::HigherIsBetter => (ratio.high.recip(), ratio.low.recip()),
     };
     slower.0 > drift.max(1.0) || slower.1 < drift.min(1.0)
 }

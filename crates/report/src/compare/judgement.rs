@@ -17,7 +17,7 @@ use super::{Direction, MetricComparison, Role, StepComparison, Verdict};
 use bunko_statistics::Significance;
 
 /// The share of false ones among the differences that stand.
-const FALSE_DISCOVERY_RATE: f64 = 0.05;
+pub(crate) const FALSE_DISCOVERY_RATE: f64 = 0.05;
 
 /// What the procedure is called where its verdicts are shown.
 pub(crate) const PROCEDURE: &str = "Benjamini-Hochberg at 5 % over documents/s and p99 of all steps";
@@ -46,7 +46,7 @@ fn chance(metric: &MetricComparison) -> Option<f64> {
 }
 
 /// The probability up to which a difference stands; `None` if none does.
-fn benjamini_hochberg(mut probabilities: Vec<f64>) -> Option<f64> {
+pub(crate) fn benjamini_hochberg(mut probabilities: Vec<f64>) -> Option<f64> {
     probabilities.sort_by(f64::total_cmp);
     let count = probabilities.len() as f64;
     let stands =
@@ -61,7 +61,7 @@ fn verdict(metric: &MetricComparison, limit: Option<f64>, drift: Option<f64>) ->
     match (metric.role, metric.direction) {
         _ if !stands => Verdict::NoDifference,
         (Role::Control, _) => Verdict::Differs,
-        _ if !drift::exceeded(metric, drift) => Verdict::WithinDrift,
+        _ if !drift::exceeded(metric.direction, &metric.ratio, drift) => Verdict::WithinDrift,
         (_, Direction::HigherIsBetter) if higher => Verdict::Better,
         (_, Direction::LowerIsBetter) if !higher => Verdict::Better,
         _ => Verdict::Worse,

@@ -28,17 +28,20 @@ pub enum Role {
 }
 
 /// A figure of every run.
-struct Metric {
-    name: &'static str,
-    role: Role,
-    direction: Direction,
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) role: Role,
+    pub(crate) direction: Direction,
     figure: fn(&Measurement) -> Option<f64>,
 }
 
 /// The generator's processor time per request, which tells of the machine.
 pub(super) const GENERATOR_COST: &str = "generator us/request";
 
-const METRICS: [Metric; 6] = [
+/// What the server spends on a document.
+pub(crate) const SERVER_COST: &str = "server us/document";
+
+pub(crate) const METRICS: [Metric; 6] = [
     Metric {
         name: "documents/s",
         role: Role::Headline,
@@ -64,7 +67,7 @@ const METRICS: [Metric; 6] = [
         figure: |run| run.latency.p999_us,
     },
     Metric {
-        name: "server us/document",
+        name: SERVER_COST,
         role: Role::Detail,
         direction: Direction::LowerIsBetter,
         figure: |run| Some(run.server_cpu_seconds? * 1e6 / run.documents as f64),
@@ -116,6 +119,6 @@ fn pairs(metric: &Metric, a: &Step, b: &Step) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// A run's figure. A figure of nothing (0, or a division by 0) has no ratio and is no sample.
-fn sample(metric: &Metric, run: &Run) -> Option<f64> {
+pub(crate) fn sample(metric: &Metric, run: &Run) -> Option<f64> {
     (metric.figure)(run.measurement()?).filter(|figure| figure.is_finite() && *figure > 0.0)
 }

@@ -6,18 +6,39 @@ use toml::{Table, Value};
 /// repeated.
 const OF_NO_EFFECT: [&str; 6] = ["name", "about", "prose", "experiment", "seed", "repetitions"];
 
+/// A setting that two scenarios do not have in common.
+pub(crate) struct Difference {
+    /// Its full name: `phase[1].rate`.
+    pub(crate) setting: String,
+    /// Its value in A, as TOML.
+    pub(crate) a: String,
+    /// Its value in B.
+    pub(crate) b: String,
+}
+
 /// One line per setting that differs, in the order of A; empty where both ask for the same work.
-pub(super) fn differences(a: &str, b: &str) -> Vec<String> {
-    match (flatten(a), flatten(b)) {
-        (Ok(a), Ok(b)) => of_settings(&a, &b),
-        (Err(error), _) => vec![format!("the scenario in A cannot be read: {error}")],
-        (_, Err(error)) => vec![format!("the scenario in B cannot be read: {error}")],
+pub(super) fn in_words(a: &str, b: &str) -> Vec<String> {
+    match differences(a, b) {
+        Ok(differences) => {
+            let line = |Difference { setting, a, b }: &Difference| format!("{setting}: {a} in A, {b} in B");
+            differences.iter().map(line).collect()
+        }
+        Err(error) => vec![error],
     }
+}
+
+/// The settings that differ, in the order of A; none where both ask for the same work.
+/// # Errors
+/// In words, which of them is no TOML.
+pub(crate) fn differences(a: &str, b: &str) -> Result<Vec<Difference>, String> {
+    let a = flatten(a).map_err(|error| format!("the scenario in A cannot be read: {error}"))?;
+    let b = flatten(b).map_err(|error| format!("the scenario in B cannot be read: {error}"))?;
+    Ok(of_settings(&a, &b))
 }
 
 type Settings = Vec<(String, String)>;
 
-fn of_settings(a: &Settings, b: &Settings) -> Vec<String> {
+fn of_settings(a: &Settings, b: &Settings) -> Vec<Difference> {
     let value = |settings: &Settings, name: &str| {
         settings
             .iter()
@@ -27,9 +48,8 @@ fn of_settings(a: &Settings, b: &Settings) -> Vec<String> {
     let only_in_b = b.iter().filter(|(name, _)| a.iter().all(|(other, _)| other != name));
     let names = a.iter().chain(only_in_b).map(|(name, _)| name);
     names
-        .map(|name| (name, value(a, name), value(b, name)))
-        .filter(|(_, in_a, in_b)| in_a != in_b)
-        .map(|(name, in_a, in_b)| format!("{name}: {in_a} in A, {in_b} in B"))
+        .map(|name| Difference { setting: name.clone(), a: value(a, name), b: value(b, name) })
+        .filter(|difference| difference.a != difference.b)
         .collect()
 }
 
@@ -66,10 +86,10 @@ mod tests {
     #[test]
     fn only_settings_that_change_the_work_are_named() {
         let a = "name = 'x'\nseed = 1\nrepetitions = 3\ndocuments = 10\n[[phase]]\nname = 'load'\nin_flight = [1, 2]\n";
-        assert_eq!(differences(a, &a.replace("seed = 1", "seed = 2").replace("= 3", "= 5")), Vec::<String>::new());
+        assert_eq!(in_words(a, &a.replace("seed = 1", "seed = 2").replace("= 3", "= 5")), Vec::<String>::new());
         let b = a.replace("[1, 2]", "[1, 4]").replace("documents = 10\n", "") + "rate = 5.0\n";
         assert_eq!(
-            differences(a, &b),
+            in_words(a, &b),
             [
                 "documents: 10 in A, not set in B",
                 "phase[0].in_flight: [1, 2] in A, [1, 4] in B",
@@ -77,7 +97,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            differences(a, "x = "),
+            in_words(a, "x = "),
             ["the scenario in B cannot be read: string values must be quoted, expected literal string"]
         );
     }

@@ -59,7 +59,7 @@ fn choice(controls: &mut Markup, label: &str, id: &str, fill: impl FnOnce(&mut M
     });
 }
 
-fn needs_script(markup: &mut Markup) {
+pub(super) fn needs_script(markup: &mut Markup) {
     markup.within("noscript", &[], |note| {
         note.classed("p", "note", "This chart is drawn by a script; the tables and the raw data have its figures.");
     });

@@ -12,23 +12,24 @@ use crate::number::{self, figure};
 use crate::result::Report;
 
 pub(super) fn render(comparison: &Comparison, a: &Report, b: &Report) -> String {
-    let mut sections = vec![Section { id: "steps", title: "Steps".to_owned(), contents: steps(comparison) }];
+    let mut sections = vec![Section { id: "steps".to_owned(), title: "Steps".to_owned(), contents: steps(comparison) }];
     let contents = unmatched(comparison);
     if !contents.is_empty() {
-        sections.push(Section { id: "unmatched", title: "Not compared".to_owned(), contents });
+        sections.push(Section { id: "unmatched".to_owned(), title: "Not compared".to_owned(), contents });
     }
     let (label_a, label_b) = (&comparison.a.label, &comparison.b.label);
     if a == b {
-        sections.push(Section { id: "run", title: "The run".to_owned(), contents: side(a) });
+        sections.push(Section { id: "run".to_owned(), title: "The run".to_owned(), contents: side(a) });
     } else {
-        sections.push(Section { id: "a", title: format!("Run {label_a}"), contents: side(a) });
-        sections.push(Section { id: "b", title: format!("Run {label_b}"), contents: side(b) });
+        sections.push(Section { id: "a".to_owned(), title: format!("Run {label_a}"), contents: side(a) });
+        sections.push(Section { id: "b".to_owned(), title: format!("Run {label_b}"), contents: side(b) });
     }
     let page = Page {
         title: format!("{}: {label_a} and {label_b} compared", a.scenario.name),
         header: header(comparison, a),
         sections,
         footer: format!("Written by Bunko's performance lab, version {}.", env!("CARGO_PKG_VERSION")),
+        script: None,
         data: Vec::new(),
     };
     page.render()

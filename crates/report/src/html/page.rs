@@ -8,7 +8,12 @@ use sha2::{Digest, Sha256};
 const UPLOT_STYLE: &str = include_str!("../../assets/uplot/uPlot.min.css");
 const UPLOT_SCRIPT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
 const STYLE: &str = include_str!("../../assets/report.css");
-const SCRIPT: &str = include_str!("../../assets/report.js");
+/// The script of a report's page.
+pub(super) const REPORT_SCRIPT: &str =
+    concat!(include_str!("../../assets/charts.js"), include_str!("../../assets/report.js"));
+/// The script of a history's page.
+pub(super) const HISTORY_SCRIPT: &str =
+    concat!(include_str!("../../assets/charts.js"), include_str!("../../assets/history.js"));
 
 /// A page.
 pub(super) struct Page {
@@ -16,13 +21,15 @@ pub(super) struct Page {
     pub(super) header: Markup,
     pub(super) sections: Vec<Section>,
     pub(super) footer: String,
-    /// JSON documents with their ids; a page without any has no scripts either.
+    /// What draws its charts; [`REPORT_SCRIPT`], [`HISTORY_SCRIPT`], or nothing.
+    pub(super) script: Option<&'static str>,
+    /// JSON documents for the script, with their ids.
     pub(super) data: Vec<(&'static str, String)>,
 }
 
 /// A part of a page, with an entry in its navigation.
 pub(super) struct Section {
-    pub(super) id: &'static str,
+    pub(super) id: String,
     pub(super) title: String,
     pub(super) contents: Markup,
 }
@@ -38,7 +45,7 @@ impl Page {
     }
 
     fn head(&self, head: &mut Markup) {
-        let policy = content_security_policy(!self.data.is_empty());
+        let policy = content_security_policy(self.script);
         head.element("meta", &[("charset", "utf-8")], "");
         head.element("meta", &[("http-equiv", "Content-Security-Policy"), ("content", &policy)], "");
         head.element("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")], "");
@@ -58,7 +65,7 @@ impl Page {
         });
         body.within("main", &[], |main| {
             for section in &self.sections {
-                main.within("section", &[("id", section.id)], |part| {
+                main.within("section", &[("id", &section.id)], |part| {
                     part.element("h2", &[], &section.title).append(&section.contents);
                 });
             }
@@ -67,8 +74,8 @@ impl Page {
         for (id, json) in &self.data {
             body.raw_element("script", &[("type", "application/json"), ("id", id)], &within_script(json));
         }
-        if !self.data.is_empty() {
-            body.raw_element("script", &[], UPLOT_SCRIPT).raw_element("script", &[], SCRIPT);
+        if let Some(script) = self.script {
+            body.raw_element("script", &[], UPLOT_SCRIPT).raw_element("script", &[], script);
         }
     }
 }
@@ -79,9 +86,11 @@ fn within_script(json: &str) -> String {
 }
 
 /// Nothing is loaded, and only this program's scripts and styles are obeyed.
-fn content_security_policy(scripts: bool) -> String {
-    let scripts =
-        if scripts { format!("{} {}", source_hash(UPLOT_SCRIPT), source_hash(SCRIPT)) } else { "'none'".into() };
+fn content_security_policy(script: Option<&str>) -> String {
+    let scripts = match script {
+        Some(script) => format!("{} {}", source_hash(UPLOT_SCRIPT), source_hash(script)),
+        None => "'none'".to_owned(),
+    };
     let styles = format!("{} {}", source_hash(UPLOT_STYLE), source_hash(STYLE));
     format!("default-src 'none'; script-src {scripts}; style-src {styles}; base-uri 'none'; form-action 'none'")
 }

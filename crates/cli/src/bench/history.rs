@@ -1,0 +1,117 @@
+//! `bunko bench history`.
+
+use super::NOT_VALID;
+use bunko_bench::Report;
+use bunko_report::history::{Ending, LeftOut, history};
+use bunko_report::result::Outcome;
+use bunko_report::{ReportError, html};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{fs, io};
+
+/// What a run's report is called in its folder.
+const FILE_NAME: &str = "report.json";
+/// Finding changes takes quadratic time; so many of one scenario take some seconds.
+const REPORTS_MAX: usize = 5_000;
+/// Folders within folders.
+const DEPTH_MAX: usize = 16;
+
+pub fn run(paths: &[PathBuf], json: bool, html: Option<&Path>) -> Result<ExitCode, String> {
+    let (reports, unreadable) = read(find(paths)?)?;
+    let mut history = history(&reports).map_err(|error| error.to_string())?;
+    history.left_out.extend(unreadable);
+    if let Some(path) = html {
+        let text = html::render_history(&history);
+        fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    if json {
+        println!("{}", serde_json::to_string_pretty(&history).map_err(|error| error.to_string())?);
+    } else {
+        print!("{history}");
+    }
+    Ok(if history.ending == Ending::Worse { ExitCode::from(NOT_VALID) } else { ExitCode::SUCCESS })
+}
+
+/// Who named a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    ByUser,
+    ByFolder,
+}
+
+/// A file to be read.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    path: PathBuf,
+    named: Named,
+}
+
+/// The reports with their files, and those in folders that cannot be read.
+type Read = (Vec<(PathBuf, Report)>, Vec<LeftOut>);
+
+fn read(files: Vec<Found>) -> Result<Read, String> {
+    let (mut reports, mut unreadable) = (Vec::new(), Vec::new());
+    for Found { path, named } in files {
+        match (Report::read(&path), named) {
+            (Ok(mut report), _) => {
+                forget_seconds(&mut report);
+                reports.push((path, report));
+            }
+            // What somebody asked for by name is not passed over.
+            (Err(error), Named::ByUser) => return Err(error.to_string()),
+            (Err(error), Named::ByFolder) => unreadable.push(LeftOut::new(&path, reason(&error, &path))),
+        }
+    }
+    Ok((reports, unreadable))
+}
+
+/// An error's words without the file, which stands before them anyway.
+fn reason(error: &ReportError, path: &Path) -> String {
+    let message = error.to_string();
+    message.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&message).to_owned()
+}
+
+/// Every file once, in the order of their names.
+fn find(paths: &[PathBuf]) -> Result<Vec<Found>, String> {
+    let mut found = BTreeSet::new();
+    for path in paths {
+        if path.is_dir() {
+            search(path, DEPTH_MAX, &mut found).map_err(|error| format!("{}: {error}", path.display()))?;
+        } else {
+            found.insert(Found { path: path.clone(), named: Named::ByUser });
+        }
+    }
+    if found.len() > REPORTS_MAX {
+        return Err(format!("{} reports; a history takes at most {REPORTS_MAX}", found.len()));
+    }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.dedup_by(|one, other| one.path == other.path);
+    Ok(found)
+}
+
+/// Links are not followed: they could lead in circles.
+fn search(folder: &Path, depth: usize, found: &mut BTreeSet<Found>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() && depth > 0 {
+            search(&entry.path(), depth - 1, found)?;
+        } else if kind.is_file() && entry.file_name() == FILE_NAME && found.len() <= REPORTS_MAX {
+            found.insert(Found { path: entry.path(), named: Named::ByFolder });
+        }
+    }
+    Ok(())
+}
+
+/// Leaves out what a history does not look at and what takes most of a report, so that thousands fit into memory.
+fn forget_seconds(report: &mut Report) {
+    for run in report.steps.iter_mut().flat_map(|step| &mut step.runs) {
+        if let Outcome::Measured(measurement) = &mut run.outcome {
+            measurement.intervals = Vec::new();
+            measurement.server = Vec::new();
+            measurement.parts = Vec::new();
+            measurement.histogram = String::new();
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What reports that follow each other say of where they come from.
+
+use super::Members;
+use super::change::SAME_TIME_REPORTS;
+use crate::result::{Report, TargetRecord};
+
+/// Whether the report before was made on another machine.
+pub(super) fn is_other_machine(members: &Members<'_>, report: usize) -> bool {
+    let machine = |index: usize| {
+        let machine = &members[index].1.machine;
+        (&machine.processor, machine.cores)
+    };
+    report > 0 && machine(report) != machine(report - 1)
+}
+
+/// Whether about there the generator became another program: then its cost says nothing of the machine.
+pub(super) fn is_other_program(members: &Members<'_>, report: usize) -> bool {
+    let begin = report.saturating_sub(SAME_TIME_REPORTS + 1);
+    let end = members.len().min(report + SAME_TIME_REPORTS + 1);
+    members[begin..end].windows(2).any(|pair| pair[0].1.lab_version != pair[1].1.lab_version)
+}
+
+/// What a target says otherwise than in the report before, one line each: `durability: w: 1 -> w: 1, j: true`.
+pub(super) fn differences(members: &Members<'_>, report: usize, target: &str) -> Vec<String> {
+    let Some(before) = report.checked_sub(1) else { return Vec::new() };
+    let ((_, before), (_, after)) = (members[before], members[report]);
+    let statements = |report: &Report| {
+        let target = report.targets.iter().find(|other| other.label == target)?;
+        Some(statements(report, target))
+    };
+    let (Some(before), Some(after)) = (statements(before), statements(after)) else { return Vec::new() };
+    let differing = before.into_iter().zip(after).filter(|(before, after)| before != after);
+    differing.map(|((what, before), (_, after))| format!("{what}: {before} -> {after}")).collect()
+}
+
+fn statements(report: &Report, target: &TargetRecord) -> [(&'static str, String); 6] {
+    let stated = |statement: &Option<String>| statement.clone().unwrap_or_else(|| "not stated".to_owned());
+    [
+        ("lab", report.lab_version.clone()),
+        ("kernel", report.machine.kernel.clone()),
+        ("server", stated(&target.version)),
+        ("engine", stated(&target.storage_engine)),
+        ("durability", target.durability.clone()),
+        ("filesystem", stated(&target.filesystem)),
+    ]
+}
