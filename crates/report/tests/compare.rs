@@ -41,7 +41,7 @@ fn scripts() {
 /// A report without steps, and a step without figures.
 fn empty() -> (Report, Step) {
     let mut report = fixture::plain();
-    report.scenario.resolved = "name = 'insert'\n".to_owned();
+    report.scenario.resolved = "name = 'insert'\n".into();
     let mut step = report.steps.remove(0);
     let measurement = fixture::measurement(&mut step);
     measurement.latency = LatencyHistogram::default().summary();
@@ -60,11 +60,11 @@ fn side(input: &str, label: &str) -> Report {
         let Some(line) = line.strip_prefix(label).and_then(|line| line.strip_prefix(' ')) else { continue };
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "durability" => report.targets[0].durability = rest.to_owned(),
+            "durability" => report.targets[0].durability = rest.into(),
             "interrupted" => report.completion = Completion::Interrupted,
-            "version" => report.lab_version = rest.to_owned(),
+            "version" => report.lab_version = rest.into(),
             "setting" => {
-                report.scenario.resolved += &format!("{rest}\n");
+                report.scenario.resolved.extend([rest, "\n"]);
                 report.scenario.hash = format!("hash of {}", report.scenario.resolved);
             }
             _ => report.steps.push(step(&template, line)),
@@ -77,7 +77,7 @@ fn side(input: &str, label: &str) -> Report {
 fn step(template: &Step, line: &str) -> Step {
     let mut words = line.split(' ');
     let mut step = template.clone();
-    step.phase = words.next().unwrap().to_owned();
+    step.phase = words.next().unwrap().into();
     let (connections, in_flight) = words.next().unwrap().split_once('x').expect("CONNECTIONSxIN_FLIGHT");
     (step.connections, step.in_flight) = (connections.parse().unwrap(), in_flight.parse().unwrap());
     let mut figures: BTreeMap<&str, Vec<f64>> = BTreeMap::new();

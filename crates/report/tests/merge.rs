@@ -190,7 +190,9 @@ fn the_server_is_seen_by_the_worker_that_sees_most() {
 fn operations_of_a_mixed_phase_are_summed_one_by_one() {
     let part = |operation: &str, latencies_us: &[u64]| {
         let mut histogram = LatencyHistogram::default();
-        latencies_us.iter().for_each(|&us| histogram.record(Duration::from_micros(us)));
+        for &us in latencies_us {
+            histogram.record(Duration::from_micros(us));
+        }
         OperationPart {
             operation: operation.to_owned(),
             requests: histogram.len(),
