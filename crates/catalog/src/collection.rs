@@ -1,11 +1,13 @@
 //! One collection as writers and readers see it.
 
+use crate::write::KEY_BYTES_USUAL;
 use crate::{Index, IndexState, Namespace, from_storage};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, key_string};
 use bunko_errors::Result;
 use bunko_store::{KeyspaceId, RecordId, Snapshot, Store};
 use parking_lot::{Mutex, RwLock};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -69,6 +71,11 @@ impl Collection {
     /// All indexes, those under construction included, `_id` first.
     pub fn indexes(&self) -> Arc<Vec<Arc<Index>>> {
         self.indexes.load_full()
+    }
+
+    /// The same for the time of one write, which need not count one more owner.
+    pub(crate) fn indexes_lent(&self) -> impl Deref<Target = Arc<Vec<Arc<Index>>>> {
+        self.indexes.load()
     }
 
     /// The indexes that queries may use.
@@ -135,13 +142,13 @@ impl Collection {
 
     /// The record with that `_id`, as of now.
     pub fn record_of_id(&self, id: ValueRef<'_>) -> Result<Option<RecordId>> {
-        self.store.latest().primary_key(self.id_index().keyspace, &id_key(id)).map_err(from_storage)
+        self.store.latest().primary_key(self.indexes.load()[0].keyspace, &id_key(id)).map_err(from_storage)
     }
 
     /// The record with that `_id`, as of now; its document is read into `into` (cleared first).
     pub fn find_id(&self, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
-        let found =
-            self.store.latest().record_by_primary_key(self.id_index().keyspace, self.records, &id_key(id), into);
+        let keyspace = self.indexes.load()[0].keyspace;
+        let found = self.store.latest().record_by_primary_key(keyspace, self.records, &id_key(id), into);
         Ok(found.map_err(from_storage)?.map(|(record, _)| record))
     }
 
@@ -153,7 +160,7 @@ impl Collection {
 
 /// The key of an `_id` in the index on it.
 pub(crate) fn id_key(id: ValueRef<'_>) -> Vec<u8> {
-    let mut key = Vec::with_capacity(24);
+    let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
     key_string::append(&mut key, id, key_string::Direction::Ascending);
     key
 }

@@ -22,8 +22,7 @@ impl Namespace {
     /// `InvalidNamespace` names what is wrong.
     pub fn new(database: &str, collection: &str) -> Result<Self> {
         check_database(database)?;
-        let full = format!("{database}.{collection}");
-        let namespace = Self { full, dot: database.len() };
+        let namespace = Self { full: [database, ".", collection].concat(), dot: database.len() };
         check_collection(&namespace)?;
         Ok(namespace)
     }
@@ -69,8 +68,8 @@ fn invalid(message: String) -> Failure {
 
 /// Whether a database may have that name.
 pub(crate) fn check_database(name: &str) -> Result<()> {
-    let is_bad = |character: char| matches!(character, '/' | '\\' | '.' | ' ' | '"' | '$' | '\0');
-    if name.is_empty() || name.len() > DATABASE_BYTES_MAX || name.contains(is_bad) {
+    let is_bad = |byte| matches!(byte, b'/' | b'\\' | b'.' | b' ' | b'"' | b'$' | 0);
+    if name.is_empty() || name.len() > DATABASE_BYTES_MAX || name.bytes().any(is_bad) {
         return Err(invalid(format!("Invalid database name: '{name}'")));
     }
     Ok(())
@@ -78,7 +77,8 @@ pub(crate) fn check_database(name: &str) -> Result<()> {
 
 fn check_collection(namespace: &Namespace) -> Result<()> {
     let name = namespace.collection();
-    if name.is_empty() || name.starts_with('.') || name.ends_with('.') || name.contains(['$', '\0']) {
+    let is_bad = |byte| matches!(byte, b'$' | 0);
+    if name.is_empty() || name.starts_with('.') || name.ends_with('.') || name.bytes().any(is_bad) {
         return Err(invalid(format!("Invalid collection name: {name}")));
     }
     if namespace.full.len() > NAMESPACE_BYTES_MAX {

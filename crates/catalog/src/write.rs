@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// Documents that share one log record at most.
 const DOCUMENTS_PER_BATCH_MAX: usize = 1024;
+/// What keys are given room for, in bytes: an object id and its type.
+pub(crate) const KEY_BYTES_USUAL: usize = 24;
 /// Bytes that a log record holds before the next is begun.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
@@ -58,8 +60,7 @@ pub enum Target<'t> {
 /// A key and the position of its index.
 type IndexKey = (usize, Vec<u8>);
 
-/// Keys of one document in the collection's indexes, flat to spare allocations.
-#[derive(Default)]
+/// Keys of documents in the collection's indexes, flat to spare allocations.
 struct Keys {
     bytes: Vec<u8>,
     entries: Vec<KeyEntry>,
@@ -73,6 +74,11 @@ struct KeyEntry {
 }
 
 impl Keys {
+    /// Room for that many keys of usual length.
+    fn with_capacity(keys: usize) -> Self {
+        Self { bytes: Vec::with_capacity(keys * KEY_BYTES_USUAL), entries: Vec::with_capacity(keys) }
+    }
+
     fn of<'k>(&'k self, entry: &KeyEntry) -> &'k [u8] {
         &self.bytes[entry.start..entry.end]
     }
@@ -121,7 +127,7 @@ fn put_key(batch: &mut Batch<'_>, index: &Index, key: &[u8], record: RecordId, p
 }
 
 fn primary_key(id_index: &Index, document: &[u8]) -> Vec<u8> {
-    let mut key = Vec::with_capacity(24);
+    let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
     // An `_id` is never an array, so this is its only key.
     scalar_key(id_index, DocumentRef::trusted(document), &mut key);
     key
@@ -183,10 +189,10 @@ impl Catalog {
         if collection.is_dropped() {
             return Ok(None);
         }
-        let indexes = collection.indexes();
+        let indexes = collection.indexes_lent();
         let first_record = collection.take_record_ids(documents.len() as u64);
         let record = |position: usize| RecordId(first_record.0 + position as u64);
-        let mut keys = Keys::default();
+        let mut keys = Keys::with_capacity(documents.len() * indexes.len());
         let mut refused: Vec<(usize, Failure)> = Vec::new();
         let mut grown = Vec::new();
         for (position, document) in documents.iter().enumerate() {
@@ -295,12 +301,13 @@ impl Catalog {
             if collection.is_dropped() {
                 return Ok(None);
             }
+            let indexes = collection.indexes_lent();
             let locked = self.store.locks().lock_all(&mut stripes);
             let latest = self.store.latest();
             let found = match &id_key {
                 None => latest.record(collection.records, record, &mut current),
                 Some(key) => latest
-                    .record_by_primary_key(collection.id_index().keyspace, collection.records, key, &mut current)
+                    .record_by_primary_key(indexes[0].keyspace, collection.records, key, &mut current)
                     .map(|found| found.filter(|(holder, _)| *holder == record).map(|(_, location)| location)),
             };
             let Some(location) = found.map_err(from_storage)? else { return Ok(None) };
@@ -309,7 +316,6 @@ impl Catalog {
                 Verdict::Delete => None,
                 Verdict::Replace(document) => Some(document.into_bytes()),
             };
-            let indexes = collection.indexes();
             let (old, new) = self.changed_keys(collection, &indexes, record, &current, replacement.as_deref())?;
             let mut needed: Vec<usize> = new
                 .iter()
@@ -332,23 +338,23 @@ impl Catalog {
             for (index, key) in &old {
                 batch.delete_key(indexes[*index].keyspace, key);
             }
-            // The primary key knows where the document stands, so it moves with every version.
-            let primary_key = replacement.as_deref().map(|document| primary_key(&indexes[0], document));
             match replacement {
-                Some(document) => batch.replace_record(collection.records, record, document, location),
+                Some(document) => {
+                    batch.replace_record(collection.records, record, document, location);
+                    // The primary key knows where the document stands, so it moves with every version.
+                    let key = id_key.unwrap_or_else(|| primary_key(&indexes[0], &current));
+                    batch.put_primary_key(indexes[0].keyspace, &key, record, Presence::Moved);
+                }
                 None => batch.delete_record(collection.records, record, location),
             }
             for (index, key) in &new {
                 batch.put_key(indexes[*index].keyspace, key, record);
             }
-            if let Some(key) = primary_key {
-                put_key(&mut batch, &indexes[0], &key, record, Presence::Moved);
-            }
             return self.store.commit(&batch).map(Some).map_err(from_storage);
         }
     }
 
-    /// Keys that a change takes away and brings.
+    /// Keys that a change takes away and brings; a replaced document keeps its `_id`, so that index is passed over.
     fn changed_keys(
         &self,
         collection: &Collection,
@@ -360,7 +366,7 @@ impl Catalog {
         let mut grown = Vec::new();
         let (mut removed, mut added) = (Vec::new(), Vec::new());
         let (mut old_single, mut new_single) = (Vec::new(), Vec::new());
-        for (position, index) in indexes.iter().enumerate() {
+        for (position, index) in indexes.iter().enumerate().skip(usize::from(new.is_some())) {
             old_single.clear();
             new_single.clear();
             // Usually the indexed fields did not change: then two short keys are all it takes to know.

@@ -11,11 +11,69 @@ pub struct Fields<'a> {
     pub command: &'static str,
     /// The command document.
     pub body: DocumentRef<'a>,
+    /// What whoever checked the fields met.
+    met: Option<FieldSet>,
+}
+
+/// Which of the fields that a command may have are there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldSet {
+    known: &'static [&'static str],
+    /// By position.
+    present: u64,
+}
+
+impl FieldSet {
+    /// None of `known`, which are at most 64.
+    pub fn new(known: &'static [&'static str]) -> Self {
+        debug_assert!(known.len() <= u64::BITS as usize);
+        Self { known, present: 0 }
+    }
+
+    /// Notes a field that is there; whether it is a known one.
+    pub fn note(&mut self, name: &str) -> Met {
+        match self.position(name) {
+            Some(position) => {
+                self.present |= 1 << position;
+                Met::Known
+            }
+            None => Met::Unknown,
+        }
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.known.iter().position(|known| *known == name)
+    }
+
+    fn is_missing(&self, name: &str) -> bool {
+        self.position(name).is_some_and(|position| self.present & (1 << position) == 0)
+    }
+}
+
+/// What became of a field's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Met {
+    Known,
+    Unknown,
 }
 
 impl<'a> Fields<'a> {
+    /// The fields of `body`, whatever they are.
+    pub fn new(command: &'static str, body: DocumentRef<'a>) -> Self {
+        Self { command, body, met: None }
+    }
+
+    /// The fields of a body that has been walked already: what it lacks, as it lacks most options, is known without
+    /// another walk.
+    pub(crate) fn of_walked(command: &'static str, body: DocumentRef<'a>, met: FieldSet) -> Self {
+        Self { command, body, met: Some(met) }
+    }
+
     /// A field of the command; null counts as missing, as MongoDB's parsers have it.
     pub fn field(&self, name: &str) -> Option<ValueRef<'a>> {
+        if self.met.is_some_and(|met| met.is_missing(name)) {
+            return None;
+        }
         self.body.get(name).filter(|value| !value.is_nullish())
     }
 
@@ -98,5 +156,28 @@ impl<'a> Fields<'a> {
                 })
             })
             .transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentBuf;
+
+    #[test]
+    fn a_walked_body_answers_as_any_other() {
+        let body = DocumentBuf::new().with("find", "c").with("skip", 1).with("hint", ValueRef::Null).with("other", 2);
+        let mut met = FieldSet::new(&["skip", "hint", "limit"]);
+        assert_eq!(met.note("skip"), Met::Known);
+        assert_eq!(met.note("hint"), Met::Known);
+        assert_eq!(met.note("other"), Met::Unknown);
+        let (walked, any) = (Fields::of_walked("find", body.as_ref(), met), Fields::new("find", body.as_ref()));
+        let skip = |fields: Fields<'_>| fields.integer("skip").expect("a number");
+        assert_eq!((skip(walked), skip(any)), (Some(1), Some(1)));
+        for name in ["hint", "limit"] {
+            assert!(walked.field(name).is_none() && any.field(name).is_none(), "{name}");
+        }
+        // Nobody noted whether the walk met these.
+        assert!(walked.field("other").is_some() && walked.field("find").is_some());
     }
 }

@@ -1,13 +1,14 @@
 //! Fields that any command may carry, and the refusal of those that none knows.
 
 use crate::dispatch::{ANY_FIELDS, Command, Request};
+use crate::fields::{FieldSet, Met};
 use crate::write_concern::WriteConcern;
 use bunko_bson::{BinarySubtype, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Duration;
 
 /// The generic options of one request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct GenericOptions {
     /// What must hold before success is reported.
     pub write_concern: WriteConcern,
@@ -17,6 +18,8 @@ pub struct GenericOptions {
     pub session: Option<[u8; 16]>,
     /// `comment`, for `currentOp`.
     pub comment: Option<Value>,
+    /// Which of the command's own fields the body has.
+    pub(crate) met: FieldSet,
 }
 
 /// Fields that any command may carry, besides `$db`.
@@ -48,9 +51,15 @@ impl GenericOptions {
     /// `IDLUnknownField` for a field that neither the command nor MongoDB knows; `BadValue`, `TypeMismatch`,
     /// `IllegalOperation` for generic options that are malformed or cannot be honoured.
     pub(crate) fn parse(command: &Command, request: &Request<'_>) -> Result<Self> {
-        let mut options = Self::default();
+        let mut options = Self {
+            write_concern: WriteConcern::default(),
+            max_time: None,
+            session: None,
+            comment: None,
+            met: FieldSet::new(command.fields),
+        };
         for element in request.body.iter().skip(1) {
-            if !command.fields.contains(&element.name) {
+            if options.met.note(element.name) == Met::Unknown {
                 options.read(command, element.name, element.value)?;
             }
         }

@@ -53,7 +53,7 @@ impl<'a> Invocation<'a> {
             service,
             connection,
             request,
-            fields: Fields { command: command.name, body: request.body },
+            fields: Fields::of_walked(command.name, request.body, options.met),
             command,
             options,
             delay: None,

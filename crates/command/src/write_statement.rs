@@ -1,13 +1,15 @@
 //! What the batches of `update` and `delete` share: reading statements, judging the whole, running one by one.
 
 use crate::dispatch::Halt;
-use crate::fields::Fields;
+use crate::fields::{FieldSet, Fields, Met};
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::{Namespace, Order};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::id_lookup;
 use bunko_query::write::records_expected;
 use bunko_update::Targets;
+use std::cell::LazyCell;
 
 /// Records that a command may look at where others wait for it: about 2 ms.
 const RECORDS_SHORT_MAX: u64 = 2000;
@@ -15,13 +17,18 @@ const RECORDS_SHORT_MAX: u64 = 2000;
 /// Takes one entry of `updates` or `deletes`; `place` is its path, for messages: `update.updates`.
 /// # Errors
 /// `IDLUnknownField` for a field that is not in `known`.
-pub(crate) fn statement<'a>(place: &'static str, body: DocumentRef<'a>, known: &[&str]) -> Result<Fields<'a>> {
-    match body.iter().find(|field| !known.contains(&field.name)) {
+pub(crate) fn statement<'a>(
+    place: &'static str,
+    body: DocumentRef<'a>,
+    known: &'static [&'static str],
+) -> Result<Fields<'a>> {
+    let mut met = FieldSet::new(known);
+    match body.iter().find(|field| met.note(field.name) == Met::Unknown) {
         Some(field) => Err(Failure::new(
             ErrorCode::IDL_UNKNOWN_FIELD,
             format!("BSON field '{place}.{}' is an unknown field.", field.name),
         )),
-        None => Ok(Fields { command: place, body }),
+        None => Ok(Fields::of_walked(place, body, met)),
     }
 }
 
@@ -75,10 +82,16 @@ pub(crate) fn refuse_long_batch<'s>(
     namespace: &Namespace,
     statements: impl Iterator<Item = (DocumentRef<'s>, Option<DocumentRef<'s>>, Targets)>,
 ) -> Result<(), Halt> {
-    let collection = invocation.collection(namespace);
+    // Most statements are for one `_id` and need no look at the collection.
+    let collection = LazyCell::new(|| invocation.collection(namespace));
     let mut records = 0_u64;
     for (filter, sort, targets) in statements {
-        records = records.saturating_add(records_expected(collection.as_deref(), filter, sort, targets));
+        let expected = if id_lookup(filter).is_some() {
+            1
+        } else {
+            records_expected(collection.as_deref(), filter, sort, targets)
+        };
+        records = records.saturating_add(expected);
         if records > RECORDS_SHORT_MAX {
             return invocation.refuse_if_long(true);
         }

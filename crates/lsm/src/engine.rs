@@ -7,9 +7,7 @@ use crate::row_cache::RowCache;
 use crate::state::State;
 use crate::view::LsmView;
 use arc_swap::ArcSwap;
-use bunko_store::{
-    Effect, Effects, Engine, KeyspaceId, LogHandle, Lsn, Presence, ReadPoint, Result, StorageError, View,
-};
+use bunko_store::{Effect, Effects, Engine, KeyspaceId, LogHandle, Lsn, Presence, Result, StorageError, View};
 use lsm_tree::compaction::Leveled;
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
 use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SeqNo, SequenceNumberCounter};
@@ -50,6 +48,8 @@ pub struct LsmEngine {
     /// Flushed memtables that a reader may still hold. Freeing one takes tens of milliseconds: not on a reader's time.
     flushed: Mutex<Vec<Arc<Memtable>>>,
     rows: Arc<RowCache>,
+    /// Lent to all who read the latest state.
+    latest: LsmView,
     /// All that the tables hold is below.
     marked: AtomicU64,
 }
@@ -76,15 +76,18 @@ impl LsmEngine {
             .filter_block_pinning_policy(PinningPolicy::all(true))
             .open()
             .map_err(|error| tree_error(&path, error))?;
+        let state = Arc::new(ArcSwap::from_pointee(State::new(&tree)));
+        let rows = Arc::new(RowCache::new());
         Ok(Arc::new(Self {
-            state: Arc::new(ArcSwap::from_pointee(State::new(&tree))),
+            latest: LsmView::latest(tree.clone(), Arc::clone(&state), Arc::clone(&log), Arc::clone(&rows)),
+            state,
             tree,
             path,
             log,
             unflushed_bytes: AtomicU64::new(0),
             dropped: Mutex::default(),
             flushed: Mutex::default(),
-            rows: Arc::new(RowCache::new()),
+            rows,
             marked: AtomicU64::new(0),
         }))
     }
@@ -112,32 +115,31 @@ impl Engine for LsmEngine {
         NAME
     }
 
-    fn apply(&self, lsn: Lsn, effects: Effects<'_>) -> Result<()> {
+    fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()> {
         let state = self.state.load();
-        let memtable = &state.active;
+        let put =
+            |keyspace, key: &[u8], value: Option<&[u8]>| state.active.put(keyspace, key, lsn.0, value, oldest_view.0);
         let mut bytes = 0;
         for effect in effects {
             bytes = match effect {
                 Effect::PutRecord { keyspace, record, location, .. } => {
-                    memtable.put(keyspace, &record.0.to_be_bytes(), lsn.0, Some(&location.encode()))
+                    put(keyspace, &record.0.to_be_bytes(), Some(&location.encode()))
                 }
-                Effect::DeleteRecord { keyspace, record, .. } => {
-                    memtable.put(keyspace, &record.0.to_be_bytes(), lsn.0, None)
-                }
+                Effect::DeleteRecord { keyspace, record, .. } => put(keyspace, &record.0.to_be_bytes(), None),
                 Effect::PutKey { keyspace, key, record } => {
-                    KeyValue { record, location: None }.encode(|value| memtable.put(keyspace, key, lsn.0, Some(value)))
+                    KeyValue { record, location: None }.encode(|value| put(keyspace, key, Some(value)))
                 }
                 Effect::PutPrimaryKey { keyspace, key, record, location, presence } => {
                     let value = KeyValue { record, location: Some(location) };
-                    let bytes = value.encode(|value| memtable.put(keyspace, key, lsn.0, Some(value)));
+                    let bytes = value.encode(|value| put(keyspace, key, Some(value)));
                     // What was not there is not remembered.
                     if presence == Presence::Moved {
-                        self.rows.forget(keyspace, key);
+                        self.rows.replace(keyspace, key, (record, location));
                     }
                     bytes
                 }
                 Effect::DeleteKey { keyspace, key } => {
-                    let bytes = memtable.put(keyspace, key, lsn.0, None);
+                    let bytes = put(keyspace, key, None);
                     self.rows.forget(keyspace, key);
                     bytes
                 }
@@ -151,14 +153,12 @@ impl Engine for LsmEngine {
         Ok(())
     }
 
-    fn view(&self, point: ReadPoint) -> Box<dyn View> {
-        Box::new(LsmView::new(
-            self.tree.clone(),
-            Arc::clone(&self.state),
-            Arc::clone(&self.log),
-            Arc::clone(&self.rows),
-            point,
-        ))
+    fn view(&self, before: Lsn) -> Box<dyn View> {
+        Box::new(LsmView::before(before, self.tree.clone(), &self.state, Arc::clone(&self.log)))
+    }
+
+    fn latest(&self) -> &dyn View {
+        &self.latest
     }
 
     fn begin_checkpoint(&self, watermark: Lsn) -> Result<()> {

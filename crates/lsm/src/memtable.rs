@@ -8,13 +8,16 @@ use bunko_store::{Direction, KeyspaceId};
 use lsm_tree::{InternalValue, SeqNo, UserKey, UserValue, ValueType};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What an entry costs beside its bytes: key, value, version and its share of a node.
-const ENTRY_BYTES: u64 = 104;
+const ENTRY_BYTES: u64 = 112;
+/// What a version that is kept behind a newer one costs beside its bytes.
+const OLDER_VERSION_BYTES: u64 = size_of::<Version>() as u64;
 /// Entries that a walk copies under one lock.
 const WALK_ENTRIES: usize = 64;
 
@@ -26,7 +29,26 @@ pub(crate) struct Memtable {
 }
 
 /// One keyspace's entries by key.
-type Shelf = RwLock<BTreeMap<UserKey, Version>>;
+type Shelf = RwLock<BTreeMap<ShelfKey, Version>>;
+
+/// A key behind its first eight bytes as a number, which order as the bytes do. Nearly all comparisons of a search end
+/// with the number; comparing the bytes alone is a call each, some thirty of them for one key.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ShelfKey {
+    head: u64,
+    bytes: UserKey,
+}
+
+impl From<&[u8]> for ShelfKey {
+    fn from(key: &[u8]) -> Self {
+        let head = key.first_chunk().copied().unwrap_or_else(|| {
+            let mut head = [0; 8];
+            head[..key.len()].copy_from_slice(key);
+            head
+        });
+        Self { head: u64::from_be_bytes(head), bytes: UserKey::from(key) }
+    }
+}
 
 /// A value, or its deletion, and what was before.
 struct Version {
@@ -44,6 +66,37 @@ impl Version {
         }
         Some(version)
     }
+
+    /// Becomes the older one of two, unless no view from `oldest_view` on could see what is behind it: then that
+    /// goes, and its place is used again. Whether there is one version more than before.
+    fn supersede(&mut self, version: Self, oldest_view: SeqNo) -> Growth {
+        let mut superseded = std::mem::replace(self, version);
+        if superseded.lsn < oldest_view
+            && let Some(mut place) = superseded.older.take()
+        {
+            *place = superseded;
+            self.older = Some(place);
+            return Growth::None;
+        }
+        self.older = Some(Box::new(superseded));
+        Growth::OneVersion
+    }
+}
+
+impl Drop for Version {
+    /// One by one: as many may hang on each other as there were writes while a view was open, too many for the stack.
+    fn drop(&mut self) {
+        let mut older = self.older.take();
+        while let Some(mut version) = older {
+            older = version.older.take();
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    None,
+    OneVersion,
 }
 
 impl Memtable {
@@ -51,30 +104,30 @@ impl Memtable {
         self.keyspaces.read().get(&keyspace).cloned()
     }
 
-    /// Puts a value, or a deletion; returns the memtable's size in bytes.
-    pub fn put(&self, keyspace: KeyspaceId, key: &[u8], lsn: SeqNo, value: Option<&[u8]>) -> u64 {
-        let shelf =
-            self.shelf(keyspace).unwrap_or_else(|| Arc::clone(self.keyspaces.write().entry(keyspace).or_default()));
+    /// Puts a value, or a deletion, and forgets what no view from `oldest_view` on can see; returns the memtable's
+    /// size in bytes.
+    pub fn put(&self, keyspace: KeyspaceId, key: &[u8], lsn: SeqNo, value: Option<&[u8]>, oldest_view: SeqNo) -> u64 {
         let version = Version { lsn, value: value.map(UserValue::from), older: None };
-        {
-            let mut shelf = shelf.write();
-            if let Some(newest) = shelf.get_mut(key) {
-                // Writers of one key are in order of their LSNs: their locks see to it.
-                let older = std::mem::replace(newest, version);
-                newest.older = Some(Box::new(older));
-            } else {
-                shelf.insert(UserKey::from(key), version);
-            }
+        let keyspaces = self.keyspaces.read();
+        let bytes = if let Some(shelf) = keyspaces.get(&keyspace) {
+            put_on(shelf, key, version, oldest_view)
+        } else {
+            drop(keyspaces);
+            let shelf = Arc::clone(self.keyspaces.write().entry(keyspace).or_default());
+            put_on(&shelf, key, version, oldest_view)
+        };
+        if bytes == 0 {
+            self.bytes.load(Ordering::Relaxed)
+        } else {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
         }
-        let bytes = ENTRY_BYTES + (key.len() + value.map_or(0, <[u8]>::len)) as u64;
-        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
     /// What is known of a key below `before`; nothing where this memtable does not know it.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Option<Known> {
         let keyspaces = self.keyspaces.read();
         let shelf = keyspaces.get(&keyspace)?.read();
-        Some(match &shelf.get(key)?.seen(before)?.value {
+        Some(match &shelf.get(&ShelfKey::from(key))?.seen(before)?.value {
             Some(value) => Known::Value(value.clone()),
             None => Known::Deleted,
         })
@@ -88,7 +141,7 @@ impl Memtable {
             let prefix = keyspace.0.to_be_bytes();
             let mut entries = Vec::new();
             for (key, newest) in shelf.read().iter() {
-                let key = UserKey::from([prefix.as_slice(), key].concat());
+                let key = UserKey::from([prefix.as_slice(), &key.bytes].concat());
                 let mut version = Some(newest);
                 while let Some(entry) = version {
                     entries.push(internal(key.clone(), entry));
@@ -108,6 +161,23 @@ impl Memtable {
         before: SeqNo,
     ) -> MemtableWalk {
         MemtableWalk { shelf: self.shelf(keyspace), range, direction, before, entries: VecDeque::new() }
+    }
+}
+
+/// Puts a version; the bytes that it takes beyond what was there.
+fn put_on(shelf: &Shelf, key: &[u8], version: Version, oldest_view: SeqNo) -> u64 {
+    let value_bytes = version.value.as_ref().map_or(0, |value| value.len() as u64);
+    let mut shelf = shelf.write();
+    match shelf.entry(ShelfKey::from(key)) {
+        // Writers of one key are in order of their LSNs: their locks see to it.
+        Entry::Occupied(mut newest) => match newest.get_mut().supersede(version, oldest_view) {
+            Growth::None => 0,
+            Growth::OneVersion => OLDER_VERSION_BYTES + value_bytes,
+        },
+        Entry::Vacant(place) => {
+            place.insert(version);
+            ENTRY_BYTES + key.len() as u64 + value_bytes
+        }
     }
 }
 
@@ -160,15 +230,16 @@ impl MemtableWalk {
         let mut last = None;
         {
             let shelf = shelf.read();
-            let range = (self.range.0.as_ref().map(Vec::as_slice), self.range.1.as_ref().map(Vec::as_slice));
-            let mut take = |(key, version): (&UserKey, &Version)| {
-                last = Some(key.to_vec());
+            let bound = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| ShelfKey::from(key.as_slice()));
+            let range = (bound(&self.range.0), bound(&self.range.1));
+            let mut take = |(key, version): (&ShelfKey, &Version)| {
+                last = Some(key.bytes.to_vec());
                 if let Some(version) = version.seen(self.before) {
-                    self.entries.push_back((key.clone(), version.value.clone()));
+                    self.entries.push_back((key.bytes.clone(), version.value.clone()));
                 }
                 self.entries.len() < WALK_ENTRIES
             };
-            let mut entries = shelf.range::<[u8], _>(range);
+            let mut entries = shelf.range(range);
             let is_at_end = match self.direction {
                 Direction::Forward => entries.all(&mut take),
                 Direction::Backward => entries.rev().all(&mut take),
@@ -204,10 +275,10 @@ mod tests {
     fn memtable() -> Memtable {
         let memtable = Memtable::default();
         for number in 0..200_u8 {
-            memtable.put(KEYSPACE, &[number], u64::from(number) + 10, Some(&[number]));
+            memtable.put(KEYSPACE, &[number], u64::from(number) + 10, Some(&[number]), 0);
         }
-        memtable.put(KEYSPACE, &[5], 500, None);
-        memtable.put(KEYSPACE, &[6], 501, Some(b"new"));
+        memtable.put(KEYSPACE, &[5], 500, None, 0);
+        memtable.put(KEYSPACE, &[6], 501, Some(b"new"), 0);
         memtable
     }
 
@@ -225,6 +296,28 @@ mod tests {
     }
 
     #[test]
+    fn what_no_view_can_see_is_forgotten() {
+        let memtable = memtable();
+        let get = |before| memtable.get(KEYSPACE, &[6], before);
+        let value = |bytes: &[u8]| Some(Known::Value(UserValue::from(bytes)));
+        // A view as of 501 is open, which must not see that version but the one before.
+        let bytes = memtable.put(KEYSPACE, &[6], 600, Some(b"newer"), 501);
+        assert_eq!((get(601), get(502), get(501)), (value(b"newer"), value(b"new"), value(&[6])));
+        // The oldest is as of 599 now.
+        assert_eq!(memtable.put(KEYSPACE, &[6], 700, Some(b"newest"), 599), bytes + OLDER_VERSION_BYTES + 6);
+        assert_eq!(memtable.put(KEYSPACE, &[6], 800, Some(b"last"), 701), bytes + OLDER_VERSION_BYTES + 6);
+        assert_eq!((get(801), get(800), get(700)), (value(b"last"), value(b"newest"), None));
+    }
+
+    #[test]
+    fn a_million_versions_are_dropped_without_a_stack_for_them() {
+        let memtable = Memtable::default();
+        for lsn in 1..1_000_000 {
+            memtable.put(KEYSPACE, b"a", lsn, None, 0);
+        }
+    }
+
+    #[test]
     fn walks_go_both_ways_and_stay_within_their_range() {
         let memtable = memtable();
         let keys = |range, direction, before| {
@@ -238,6 +331,16 @@ mod tests {
         assert_eq!(keys(part(), Direction::Forward, 1000), [4, 5, 6]);
         assert_eq!(keys(part(), Direction::Backward, 1000), [6, 5, 4]);
         assert!(keys((Bound::Included(vec![9]), Bound::Excluded(vec![9])), Direction::Forward, 1000).is_empty());
+    }
+
+    #[test]
+    fn keys_order_as_their_bytes() {
+        let mut keys: Vec<&[u8]> =
+            vec![b"", b"\0", b"a", b"a\0", b"a\0\x01", b"abcdefgh", b"abcdefgh\0", b"abcdefghi", b"abcdefgz", b"b"];
+        assert!(keys.is_sorted());
+        keys.reverse();
+        keys.sort_by_key(|key| ShelfKey::from(*key));
+        assert!(keys.is_sorted());
     }
 
     #[test]

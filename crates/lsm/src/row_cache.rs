@@ -90,8 +90,17 @@ impl RowCache {
         }
     }
 
-    /// A primary key was moved or deleted; called after the tree knows.
+    /// A primary key leads to a new version of its document; called after the tree knows.
+    pub fn replace(&self, keyspace: KeyspaceId, key: &[u8], row: Row) {
+        self.written(keyspace, key, Some(row));
+    }
+
+    /// A primary key was deleted; called after the tree knows.
     pub fn forget(&self, keyspace: KeyspaceId, key: &[u8]) {
+        self.written(keyspace, key, None);
+    }
+
+    fn written(&self, keyspace: KeyspaceId, key: &[u8], row: Option<Row>) {
         let Some(key) = PrimaryKey::new(keyspace, key) else { return };
         let index = key.slot();
         // A reader that could bring an old row back has made the chunk.
@@ -100,7 +109,7 @@ impl RowCache {
         }
         let mut slot = self.slot(index).lock();
         slot.version = slot.version.wrapping_add(1);
-        slot.entry = None;
+        slot.entry = row.map(|row| (key, row));
     }
 }
 
@@ -123,6 +132,16 @@ mod tests {
         cache.fill(&slow, OLD);
         cache.fill(&ticket(&cache, b"a"), OLD);
         assert_eq!(cache.get(KEYSPACE, b"a").ok(), Some(OLD));
+    }
+
+    #[test]
+    fn a_write_leaves_its_own_row() {
+        let cache = RowCache::new();
+        let slow = ticket(&cache, b"a");
+        let new = (OLD.0, Location { position: 9, ..OLD.1 });
+        cache.replace(KEYSPACE, b"a", new);
+        cache.fill(&slow, OLD);
+        assert_eq!(cache.get(KEYSPACE, b"a").ok(), Some(new));
     }
 
     #[test]

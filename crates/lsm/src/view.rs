@@ -7,8 +7,8 @@ use crate::row_cache::{Row, RowCache};
 use crate::state::State;
 use arc_swap::ArcSwap;
 use bunko_store::{
-    Direction, KeyCursor, KeyRange, KeyspaceId, Location, Log, LogHandle, ReadPoint, RecordCursor, RecordId,
-    RecordRange, Result, StorageError, View,
+    Direction, KeyCursor, KeyRange, KeyspaceId, Location, Log, LogHandle, Lsn, RecordCursor, RecordId, RecordRange,
+    Result, StorageError, View,
 };
 use lsm_tree::{AbstractTree, AnyTree, SeqNo, UserValue};
 use std::ops::Bound;
@@ -32,18 +32,14 @@ enum At {
 }
 
 impl LsmView {
-    pub fn new(
-        tree: AnyTree,
-        state: Arc<ArcSwap<State>>,
-        log: LogHandle,
-        rows: Arc<RowCache>,
-        point: ReadPoint,
-    ) -> Self {
-        let at = match point {
-            ReadPoint::Before(lsn) => At::Snapshot { state: state.load_full(), before: lsn.0 },
-            ReadPoint::Latest => At::Latest { state, rows },
-        };
-        Self { tree, log, at }
+    /// A view of all that is below an LSN.
+    pub fn before(lsn: Lsn, tree: AnyTree, state: &ArcSwap<State>, log: LogHandle) -> Self {
+        Self { tree, log, at: At::Snapshot { state: state.load_full(), before: lsn.0 } }
+    }
+
+    /// A view of whatever has been applied, for as long as the engine lives.
+    pub fn latest(tree: AnyTree, state: Arc<ArcSwap<State>>, log: LogHandle, rows: Arc<RowCache>) -> Self {
+        Self { tree, log, at: At::Latest { state, rows } }
     }
 
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<UserValue>> {

@@ -15,6 +15,9 @@ const DROP_KEYSPACE: u8 = 6;
 const PUT_PRIMARY_KEY: u8 = 7;
 const MOVE_PRIMARY_KEY: u8 = 8;
 
+/// Room for the effects of one replaced document and a few index keys, in bytes.
+const EFFECTS_BYTES_USUAL: usize = 192;
+
 /// One effect, decoded; documents are given by where they stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect<'a> {
@@ -94,7 +97,7 @@ pub struct Batch<'d> {
 impl<'d> Batch<'d> {
     /// A batch without effects.
     pub fn new() -> Self {
-        Self::default()
+        Self { effects: Vec::with_capacity(EFFECTS_BYTES_USUAL), ..Self::default() }
     }
 
     /// Whether nothing was put in.

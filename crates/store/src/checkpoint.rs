@@ -114,7 +114,7 @@ impl Store {
         };
         // A view must never point past the durable log.
         self.log.sync_blocking(watermark)?;
-        let oldest = self.snapshots.oldest(|| self.watermark.visible());
+        let oldest = self.oldest_view();
         self.engine.finish_checkpoint(oldest)?;
         let live = live_segments(&keyspaces);
         Manifest { engine: self.engine.name().to_owned(), watermark, keyspaces }.write(&self.directory.path)?;
@@ -127,8 +127,7 @@ impl Store {
     /// Lets the engine compact.
     fn maintain(&self) -> Result<()> {
         let _not_beside_a_checkpoint = self.checkpointer.running.lock();
-        let oldest = self.snapshots.oldest(|| self.watermark.visible());
-        self.engine.maintain(oldest)
+        self.engine.maintain(self.oldest_view())
     }
 
     /// Gives up what was without a live document at the last checkpoint already and no open view can reach.

@@ -15,15 +15,6 @@ pub enum Direction {
     Backward,
 }
 
-/// What a view shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadPoint {
-    /// Everything below that LSN and nothing at or above it.
-    Before(Lsn),
-    /// Whatever has been applied. Exact only for keys that the caller holds locked.
-    Latest,
-}
-
 /// Records to walk over, by id.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordRange {
@@ -57,11 +48,17 @@ pub trait Engine: Send + Sync {
     /// The name that `serverStatus` and `create` use.
     fn name(&self) -> &'static str;
 
-    /// Applies one record's effects; concurrent calls never touch the same key.
-    fn apply(&self, lsn: Lsn, effects: Effects<'_>) -> Result<()>;
+    /// Applies one record's effects; concurrent calls never touch the same key. Versions that no view from
+    /// `oldest_view` on can see may be forgotten.
+    fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()>;
 
-    /// A view as of `point`. The store keeps the history above every open snapshot from being forgotten.
-    fn view(&self, point: ReadPoint) -> Box<dyn View>;
+    /// A view of everything below `before` and nothing at or above it. The store keeps the history above every open
+    /// snapshot from being forgotten.
+    fn view(&self, before: Lsn) -> Box<dyn View>;
+
+    /// A view of whatever has been applied, exact only for keys that the caller holds locked. Every point operation
+    /// takes it, so it is lent: one of its own for each would cost an allocation and the counts of all that it shares.
+    fn latest(&self) -> &dyn View;
 
     /// Marks what has been applied so far, all of it below `watermark`, as the next checkpoint. Called while no batch
     /// is being applied.
@@ -82,7 +79,7 @@ pub trait Engine: Send + Sync {
 }
 
 /// One consistent state of all keyspaces.
-pub trait View: Send {
+pub trait View: Send + Sync {
     /// Reads a record's document into `into` (cleared first) and says where it stands.
     fn record(&self, keyspace: KeyspaceId, record: RecordId, into: &mut Vec<u8>) -> Result<Option<Location>>;
 

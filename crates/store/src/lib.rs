@@ -23,7 +23,7 @@ pub mod varint;
 mod watermark;
 
 pub use batch::{Batch, Effect, Effects, Presence};
-pub use engine::{Direction, Engine, KeyCursor, KeyRange, ReadPoint, RecordCursor, RecordRange, View};
+pub use engine::{Direction, Engine, KeyCursor, KeyRange, RecordCursor, RecordRange, View};
 pub use error::StorageError;
 pub use lock_table::{LockTable, Locked};
 pub use log::{DurabilityCallback, Log, LogOptions, LogStatistics};

@@ -9,7 +9,7 @@ use crate::statistics::Statistics;
 use crate::watermark::Watermark;
 use crate::{
     Batch, Direction, Effects, Engine, KeyCursor, KeyRange, KeyspaceId, KeyspaceStatistics, Location, LockTable, Lsn,
-    ReadPoint, RecordCursor, RecordId, RecordRange, Result, StorageError, View,
+    RecordCursor, RecordId, RecordRange, Result, StorageError, View,
 };
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
@@ -98,7 +98,8 @@ impl Store {
         let statistics = Statistics::restore(manifest.keyspaces);
         let log = Log::open(&path.join("log"), options.log.clone(), manifest.watermark, &mut |lsn, effects| {
             statistics.apply(effects.clone());
-            engine.apply(lsn, effects)
+            // Nobody looks yet.
+            engine.apply(lsn, effects, lsn)
         })?;
         let _ = handle.set(Arc::clone(&log));
         let end = log.next_lsn();
@@ -135,7 +136,7 @@ impl Store {
             self.log.append(batch, (self.options.clock)(), |start, end| self.watermark.appended(start, end))?;
         let effects = Effects::new(batch.encoded_effects(), appended.documents_position);
         self.statistics.apply(effects.clone());
-        let outcome = self.engine.apply(appended.lsn, effects);
+        let outcome = self.engine.apply(appended.lsn, effects, self.oldest_view());
         // Even a failed application must not hold up the watermark: the log has failed, readers go on.
         self.watermark.applied(appended.lsn);
         outcome.map_err(|error| self.log.fail(error))?;
@@ -150,15 +151,20 @@ impl Store {
         Ok(appended.lsn)
     }
 
+    /// No view, open or to come, is of an older state.
+    pub(crate) fn oldest_view(&self) -> Lsn {
+        self.snapshots.oldest(|| self.watermark.visible())
+    }
+
     /// The present state, kept while the snapshot is open.
     pub fn snapshot(&self) -> Snapshot {
         let (lsn, pin) = self.snapshots.pin(|| self.watermark.visible());
-        Snapshot { view: self.engine.view(ReadPoint::Before(lsn)), lsn, _pin: pin }
+        Snapshot { view: self.engine.view(lsn), lsn, _pin: pin }
     }
 
     /// What has been applied; exact for keys that the caller holds locked.
-    pub fn latest(&self) -> Box<dyn View> {
-        self.engine.view(ReadPoint::Latest)
+    pub fn latest(&self) -> &dyn View {
+        self.engine.latest()
     }
 
     /// Locks on documents and unique keys.

@@ -7,9 +7,9 @@ use std::fmt;
 
 /// One part of a path.
 #[derive(Clone, Debug)]
-pub(crate) enum Component {
+pub(crate) enum Component<'t> {
     /// A field's name, or an index where the value is an array.
-    Field(String),
+    Field(&'t str),
     /// `$`: the element that the query matched.
     Positional,
     /// `$[]`: every element.
@@ -22,7 +22,7 @@ pub(crate) enum Component {
 #[derive(Clone, Debug)]
 pub(crate) struct DottedPath<'t> {
     pub text: &'t str,
-    pub components: Vec<Component>,
+    pub components: Vec<Component<'t>>,
 }
 
 impl<'t> DottedPath<'t> {
@@ -64,7 +64,7 @@ impl<'t> DottedPath<'t> {
     }
 }
 
-fn parse_component(part: &str, path: &str, filters: &mut ArrayFilters) -> Result<Component> {
+fn parse_component<'t>(part: &'t str, path: &str, filters: &mut ArrayFilters) -> Result<Component<'t>> {
     if part.is_empty() {
         let message = format!("The update path '{path}' contains an empty field name, which is not allowed.");
         return Err(Failure::new(ErrorCode::EMPTY_FIELD_NAME, message));
@@ -73,7 +73,7 @@ fn parse_component(part: &str, path: &str, filters: &mut ArrayFilters) -> Result
         return Ok(Component::Positional);
     }
     match part.strip_prefix("$[").and_then(|rest| rest.strip_suffix(']')) {
-        None => Ok(Component::Field(part.to_owned())),
+        None => Ok(Component::Field(part)),
         Some("") => Ok(Component::EveryElement),
         Some(identifier) => filters.find(identifier).map(Component::Filtered).ok_or_else(|| {
             Failure::bad_value(format!("No array filter found for identifier '{identifier}' in path '{path}'"))
@@ -81,7 +81,7 @@ fn parse_component(part: &str, path: &str, filters: &mut ArrayFilters) -> Result
     }
 }
 
-fn check_first(part: &str, component: &Component, path: &str) -> Result<()> {
+fn check_first(part: &str, component: &Component<'_>, path: &str) -> Result<()> {
     let what = match component {
         Component::Field(_) => return Ok(()),
         Component::Positional => "positional (i.e. '$')".to_owned(),

@@ -37,7 +37,7 @@ pub(crate) struct Elements {
 
 impl Node {
     /// A node without children, of the kind that can hold `component`.
-    fn above(component: &Component) -> Self {
+    fn above(component: &Component<'_>) -> Self {
         match component {
             Component::Field(_) | Component::Positional => Self::Fields(Fields::default()),
             Component::EveryElement | Component::Filtered(_) => Self::Elements(Elements::default()),
@@ -115,12 +115,12 @@ enum Child<'n> {
 impl Node {
     /// The child under `component`, made by `make` where there is none; `None` where this kind of node has no such
     /// children.
-    fn child(&mut self, component: &Component, make: impl FnOnce() -> Self) -> Option<Child<'_>> {
+    fn child(&mut self, component: &Component<'_>, make: impl FnOnce() -> Self) -> Option<Child<'_>> {
         match (self, component) {
             (Self::Fields(fields), Component::Field(name)) => Some(match fields.find(name) {
                 Ok(position) => Child::Existing(&mut fields.named[position].1),
                 Err(position) => {
-                    fields.named.insert(position, (name.clone(), make()));
+                    fields.named.insert(position, ((*name).to_owned(), make()));
                     Child::New(&mut fields.named[position].1)
                 }
             }),

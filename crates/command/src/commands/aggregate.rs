@@ -75,7 +75,7 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<u64, Failure> {
             "The 'cursor' option is required, except for aggregate with the explain argument",
         ));
     };
-    let fields = Fields { command: "aggregate.cursor", body: cursor };
+    let fields = Fields::new("aggregate.cursor", cursor);
     for element in cursor {
         if element.name != "batchSize" {
             return Err(Failure::new(

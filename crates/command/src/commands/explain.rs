@@ -70,7 +70,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         }
     };
     Ok(Subject {
-        fields: Fields { command: command.name, body },
+        fields: Fields::new(command.name, body),
         collection: invocation.collection(&namespace),
         namespace,
         verbosity,

@@ -22,7 +22,7 @@ fn documents(
         let message = format!("$collStats must take a nested object but found a value of type {kind}");
         return Err(Failure::new(ErrorCode(5_447_000), message));
     };
-    let asked = Fields { command: "$collStats", body };
+    let asked = Fields::new("$collStats", body);
     check_fields(&asked, &["latencyStats", "storageStats", "count", "queryExecStats"])?;
     let mut described = Vec::new();
     let mut writer = Writer::new(&mut described);
@@ -37,7 +37,7 @@ fn documents(
         write_storage(&mut writer, invocation, namespace, options)?;
     }
     if let Some(options) = asked.document("count")? {
-        check_fields(&Fields { command: "$collStats.count", body: options }, &[])?;
+        check_fields(&Fields::new("$collStats.count", options), &[])?;
         let collection = invocation.collection(namespace).ok_or_else(|| {
             let message = format!(
                 "Unable to retrieve count in $collStats stage :: caused by :: Collection [{namespace}] not found."
@@ -69,7 +69,7 @@ fn write_latencies(
     namespace: &Namespace,
     options: DocumentRef<'_>,
 ) -> Result<()> {
-    let fields = Fields { command: "$collStats.latencyStats", body: options };
+    let fields = Fields::new("$collStats.latencyStats", options);
     check_fields(&fields, &["histograms"])?;
     if fields.boolean("histograms", false)? {
         return Err(fields.unsupported("histograms"));
@@ -96,7 +96,7 @@ fn write_storage(
     namespace: &Namespace,
     options: DocumentRef<'_>,
 ) -> Result<()> {
-    let fields = Fields { command: "$collStats.storageStats", body: options };
+    let fields = Fields::new("$collStats.storageStats", options);
     check_fields(&fields, &["scale"])?;
     let scale = scale(&fields)?;
     writer.begin_document("storageStats");

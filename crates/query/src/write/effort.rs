@@ -1,6 +1,6 @@
 //! How long a write may take, judged before it begins and without a plan.
 
-use crate::id_lookup::{id_lookup, is_plain_id};
+use crate::id_lookup::is_plain_id;
 use bunko_bson::DocumentRef;
 use bunko_catalog::{Collection, Index};
 use bunko_update::Targets;
@@ -10,7 +10,7 @@ const FEW: u64 = 20;
 /// A record that is changed takes about as long as so many that are only looked at.
 const LOOKS_PER_CHANGE: u64 = 10;
 
-/// About how many records' looking at a statement is worth. `sort` says which of several documents is meant.
+/// About how many records' looking at a statement is worth that is not for one `_id`. `sort` says which of several documents is meant.
 ///
 /// Making a plan would say it better, but it would be made twice: most writes are for one document by `_id` or another
 /// key, which the names of the filter's fields tell.
@@ -21,9 +21,6 @@ pub fn records_expected(
     targets: Targets,
 ) -> u64 {
     let Some(collection) = collection else { return 1 };
-    if id_lookup(filter).is_some() {
-        return 1;
-    }
     let sort = sort.unwrap_or(DocumentRef::EMPTY);
     match targets {
         Targets::Many => collection.count().max(1).saturating_mul(LOOKS_PER_CHANGE),

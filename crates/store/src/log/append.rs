@@ -7,7 +7,8 @@ use super::recovery::{self, Recovered};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
 use crate::planted::{self, Bug};
 use crate::{Batch, Effects, Lsn, Result, StorageError};
-use parking_lot::{Mutex, RwLock};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,8 @@ pub struct Log {
     pub(super) written: AtomicU64,
     /// Everything below is on disk.
     pub(super) synced: AtomicU64,
-    pub(super) segments: RwLock<FxHashMap<u64, Arc<Segment>>>,
+    /// By number. Replaced as a whole, once in 64 MB, so that readers share no lock.
+    pub(super) segments: ArcSwap<FxHashMap<u64, Arc<Segment>>>,
     pub(super) preallocator: Arc<Preallocator>,
     preallocating: Mutex<Option<std::thread::JoinHandle<()>>>,
     pub(super) group_commit: GroupCommit,
@@ -123,7 +125,7 @@ impl Log {
             writing: Mutex::new(Vec::new()),
             written: AtomicU64::new(end.0),
             synced: AtomicU64::new(end.0),
-            segments: RwLock::new(segments),
+            segments: ArcSwap::from_pointee(segments),
             preallocator,
             preallocating: Mutex::new(Some(thread)),
             group_commit: GroupCommit::default(),
@@ -202,7 +204,11 @@ impl Log {
             kind: Kind::Seal,
         };
         let segment = Arc::new(segment);
-        self.segments.write().insert(segment.number, Arc::clone(&segment));
+        self.segments.rcu(|segments| {
+            let mut segments = FxHashMap::clone(segments);
+            segments.insert(segment.number, Arc::clone(&segment));
+            segments
+        });
         tail.next = Lsn(first_record(segment.number));
         let next = Group { segment, position: tail.next.0, bytes: Vec::new() };
         let mut full = std::mem::replace(&mut tail.current, next);
@@ -275,9 +281,13 @@ impl Log {
     /// Gives up segments that hold nothing alive, for reuse.
     pub(crate) fn retire(&self, numbers: &[u64]) -> Result<()> {
         for number in numbers {
-            let segment = self.segments.write().remove(number);
-            if let Some(segment) = segment {
-                self.preallocator.recycle(&segment)?;
+            let before = self.segments.rcu(|segments| {
+                let mut segments = FxHashMap::clone(segments);
+                segments.remove(number);
+                segments
+            });
+            if let Some(segment) = before.get(number) {
+                self.preallocator.recycle(segment)?;
             }
         }
         Ok(())
@@ -285,7 +295,7 @@ impl Log {
 
     /// Numbers of the segments that exist, the current one last.
     pub(crate) fn segment_numbers(&self) -> Vec<u64> {
-        let mut numbers: Vec<u64> = self.segments.read().keys().copied().collect();
+        let mut numbers: Vec<u64> = self.segments.load().keys().copied().collect();
         numbers.sort_unstable();
         numbers
     }
@@ -298,7 +308,7 @@ impl Log {
             appended_records: self.appended_records.load(Ordering::Relaxed),
             written_groups: self.written_groups.load(Ordering::Relaxed),
             synced_groups: self.group_commit.synced_groups(),
-            segments: self.segments.read().len() as u64,
+            segments: self.segments.load().len() as u64,
             segment_waits: self.segment_waits.load(Ordering::Relaxed),
         }
     }

@@ -139,7 +139,7 @@ impl Log {
         self.write_through(Lsn(end.0 - 1))?;
         if !planted::active(Bug::NoFdatasync) {
             for number in segment_of(start.0)..=segment_of(end.0) {
-                let segment = self.segments.read().get(&number).cloned();
+                let segment = self.segments.load().get(&number).cloned();
                 if let Some(segment) = segment {
                     self.sync_segment(&segment)?;
                 }

@@ -3,6 +3,7 @@
 use super::append::Log;
 use super::segment::{Segment, offset_in_segment, segment_of};
 use crate::{Location, Lsn, Result, StorageError};
+use rustc_hash::FxHashMap;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +26,8 @@ impl Log {
         if self.written.load(Ordering::Acquire) < end {
             self.write_through(Lsn(end - 1))?;
         }
-        let segment = self.segment(position)?;
+        let segments = self.segments.load();
+        let segment = self.segment_in(&segments, position)?;
         segment
             .file
             .read_exact_at(into, offset_in_segment(position))
@@ -43,12 +45,14 @@ impl Log {
         if crc32c::crc32c(bytes) == location.checksum {
             return Ok(());
         }
-        Err(self.segment(location.position)?.corrupt(location.position, "a document that fails its checksum"))
+        Err(self
+            .segment_in(&self.segments.load(), location.position)?
+            .corrupt(location.position, "a document that fails its checksum"))
     }
 
-    fn segment(&self, position: u64) -> Result<Arc<Segment>> {
+    fn segment_in<'s>(&self, segments: &'s FxHashMap<u64, Arc<Segment>>, position: u64) -> Result<&'s Segment> {
         let number = segment_of(position);
-        self.segments.read().get(&number).cloned().ok_or_else(|| StorageError::Corrupt {
+        segments.get(&number).map(Arc::as_ref).ok_or_else(|| StorageError::Corrupt {
             file: Segment::path(&self.directory, number),
             offset_bytes: offset_in_segment(position),
             found: "the segment is missing".into(),
