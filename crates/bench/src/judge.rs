@@ -32,6 +32,8 @@ pub(crate) struct Evidence<'a> {
     pub generator_cpu: Duration,
     /// The time in which they had nothing to do.
     pub generator_waited: Duration,
+    /// The time in which they could have run but no processor was free.
+    pub generator_queued: Duration,
     /// The time in which this process was not allowed to run.
     pub throttled: Duration,
     /// The server's CPU time; `None` where it is not on this machine.
@@ -75,9 +77,10 @@ fn generator_bound(evidence: &Evidence<'_>) -> Option<String> {
         return Some(format!("a CPU quota stopped it for {:.0} % of the run", throttled * 100.0));
     }
     let machine_busy = machine_busy(evidence);
-    // It had something to do and no processor to do it on, though one was free: stopped from outside.
-    let held_back = (threads_seconds - cpu_seconds - evidence.generator_waited.as_secs_f64()) / threads_seconds;
-    if held_back > HELD_BACK_MAX && machine_busy.is_some_and(|busy| busy < MACHINE_BUSY_MAX) {
+    // It neither ran nor waited, for a reply or for a processor: stopped from outside.
+    let accounted = evidence.generator_cpu + evidence.generator_waited + evidence.generator_queued;
+    let held_back = (threads_seconds - accounted.as_secs_f64()) / threads_seconds;
+    if held_back > HELD_BACK_MAX {
         return Some(format!("it was kept from running for {:.0} % of the run", held_back * 100.0));
     }
     // On a busy machine a generator that takes more than the server takes it from the server. On an idle one the same
@@ -139,6 +142,7 @@ mod tests {
             threads: 1,
             generator_cpu: Duration::from_secs(4),
             generator_waited: Duration::from_secs(6),
+            generator_queued: Duration::ZERO,
             throttled: Duration::ZERO,
             server_cpu: Some(Duration::from_secs(8)),
             machine: Some(MachineCpu {

@@ -184,9 +184,11 @@ pub struct LoadFigures {
     pub elapsed: Duration,
     /// CPU time of all generator threads, user and system.
     pub generator_cpu: Duration,
-    /// Time in which they had nothing to do: elapsed time less what is neither this nor CPU was spent waiting for a
-    /// processor.
+    /// Time in which they had nothing to do.
     pub generator_waited: Duration,
+    /// Time in which they could have run but no processor was free. What is left of the threads' time after this, CPU
+    /// time and waiting, they were stopped from outside.
+    pub generator_queued: Duration,
 }
 
 /// Connections that are up and have shaken hands.
@@ -253,6 +255,7 @@ impl Load {
             elapsed: ended.zip(started).map_or(Duration::ZERO, |(ended, started)| ended - started),
             generator_cpu: spans.iter().map(|span| span.cpu).sum(),
             generator_waited: spans.iter().map(|span| span.waited).sum(),
+            generator_queued: spans.iter().map(|span| span.queued).sum(),
         })
     }
 }

@@ -193,6 +193,7 @@ impl Before {
             threads,
             generator_cpu: figures.generator_cpu,
             generator_waited: figures.generator_waited,
+            generator_queued: figures.generator_queued,
             throttled: throttled.unwrap_or_default(),
             server_cpu,
             machine,

@@ -17,7 +17,7 @@ pub(super) fn run(
     let methods = settings.methods().map_err(|detail| BenchError::Option { name: "set", detail })?;
     let mut records = Vec::new();
     for place in &options.allocation_places {
-        for bytes in settings.sizes.values() {
+        for bytes in &settings.sizes {
             for &method in &methods {
                 if options.stop.load(Ordering::Relaxed) {
                     return Ok(records);

@@ -18,7 +18,9 @@ use crate::observer::Observer;
 use crate::scenario::{Scenario, ScenarioSource, Variant, VariantOrder};
 use crate::target::{OpenTarget, Target};
 use bunko_report::Report;
-use bunko_report::result::{Completion, FORMAT, Machine, Run, ScenarioRecord, Severity, Step, WorkerShare};
+use bunko_report::result::{
+    Completion, FORMAT, Finding, Machine, Outcome, Run, ScenarioRecord, Step, StorageRecord, WorkerShare,
+};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
@@ -161,7 +163,11 @@ impl Course<'_> {
             self.report.worker = Some(WorkerShare::Share { index, count, clock_offset_ms });
         }
         let result = self.run_phases(plan, &mut session, &label, place);
-        self.report.storage.push(session.storage_record());
+        // The same documents take as much in each repetition: the last one's figures stand for all.
+        let storage = session.storage_record();
+        let is_it = |other: &StorageRecord| (other.target, &other.variant) == (storage.target, &storage.variant);
+        self.report.storage.retain(|other| !is_it(other));
+        self.report.storage.push(storage);
         // A phase that failed is what is told, not that cleaning up failed after it.
         result.and(session.end())
     }
@@ -177,8 +183,8 @@ impl Course<'_> {
             self.done += 1;
             let name = phase.name(label, &plan.variant, place.repetition);
             self.observer.begin(&name, self.done, self.of);
-            let run = session.run_phase(phase, self.observer)?;
-            if phase.is_reported() || is_flawed(&run) {
+            let mut run = session.run_phase(phase, self.observer)?;
+            if phase.is_reported() || is_flawed_preparation(&mut run) {
                 let step = step_of(&mut self.report, place.target, plan, phase);
                 step.runs.push(run.clone());
                 self.observer.end(step, &run);
@@ -208,10 +214,14 @@ impl Course<'_> {
     }
 }
 
-/// Whether even a phase that only prepares others must be seen in the report.
-fn is_flawed(run: &Run) -> bool {
-    let findings = run.measurement().map(|measurement| &measurement.findings);
-    findings.is_none_or(|findings| findings.iter().any(|finding| finding.severity() == Severity::Invalid))
+/// Leaves of a preparing phase only what makes those that follow worthless: at what pace it went is nobody's concern.
+/// Whether anything is left that must be seen in the report.
+fn is_flawed_preparation(run: &mut Run) -> bool {
+    let Outcome::Measured(measurement) = &mut run.outcome else { return true };
+    measurement.findings.retain(|finding| {
+        matches!(finding, Finding::Errors { .. } | Finding::CountsDiffer { .. } | Finding::ContentsDiffer { .. })
+    });
+    !measurement.findings.is_empty()
 }
 
 /// The report's step for that phase, made when it is met first.

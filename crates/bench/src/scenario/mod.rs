@@ -115,9 +115,9 @@ pub struct DatasetSettings {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct AllocationSettings {
     /// Sizes of the files.
-    pub sizes: OneOrMany<Bytes>,
+    pub sizes: Vec<Bytes>,
     /// `fallocate`, `zero-fill`, `recycle`.
-    pub methods: OneOrMany<String>,
+    pub methods: Vec<String>,
     /// How often each is timed.
     #[serde(default = "three")]
     pub repetitions: u32,
@@ -127,7 +127,7 @@ impl AllocationSettings {
     /// # Errors
     /// A name that is no method.
     pub(crate) fn methods(&self) -> Result<Vec<Method>, String> {
-        self.methods.values().iter().map(|name| name.parse()).collect()
+        self.methods.iter().map(|name| name.parse()).collect()
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) struct Span {
     pub cpu: Duration,
     /// Time in which it had nothing to do.
     pub waited: Duration,
+    /// Time in which it could have run but no processor was free.
+    pub queued: Duration,
 }
 
 pub(super) struct Generator<'l, W> {
@@ -112,7 +114,7 @@ impl<'l, W: Workload> Generator<'l, W> {
         if self.options.placement == Placement::Pinned {
             pin_to_processor(self.thread.0)?;
         }
-        let cpu_before = thread_cpu();
+        let (cpu_before, queued_before) = (thread_cpu(), thread_queued());
         let started = Instant::now();
         self.pacer = Pacer::new(self.options.arrival, self.thread.0, self.thread.1, started);
         self.last_progress = started;
@@ -135,7 +137,8 @@ impl<'l, W: Workload> Generator<'l, W> {
             socket.drain_silent()?;
         }
         let cpu = thread_cpu().saturating_sub(cpu_before);
-        Ok(Span { started, ended: Instant::now(), cpu, waited: self.waited })
+        let queued = thread_queued().saturating_sub(queued_before);
+        Ok(Span { started, ended: Instant::now(), cpu, waited: self.waited, queued })
     }
 
     fn wait(&mut self, events: &mut Vec<Event>) -> Result<(), LoadError> {
@@ -308,4 +311,11 @@ fn pin_to_processor(index: usize) -> Result<(), LoadError> {
 fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// How long the calling thread has been ready to run without a processor; zero where the kernel does not tell.
+/// Source: Linux, "Scheduler Statistics", /proc/PID/schedstat, the second number.
+fn thread_queued() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0))
 }
