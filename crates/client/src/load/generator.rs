@@ -314,8 +314,6 @@ fn thread_cpu() -> Duration {
 }
 
 /// How long the calling thread has been ready to run without a processor; zero where the kernel does not tell.
-/// Source: Linux, "Scheduler Statistics", /proc/PID/schedstat, the second number.
 fn thread_queued() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(text.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0))
+    bunko_host::thread_run_delay().unwrap_or_default()
 }

@@ -9,7 +9,6 @@ pub(super) static SHAPE: Shape = Shape {
     about: "A number to count up, and a string.",
     default_document_bytes: 1_000,
     default_id: IdKind::ObjectId,
-    indexes: &[],
     fields: &[
         Field { name: "n", content: Content::Constant(|| Value::Int64(0)) },
         Field { name: "d", content: Content::Pad },

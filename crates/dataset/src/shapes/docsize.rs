@@ -11,7 +11,6 @@ pub(super) static SHAPE: Shape = Shape {
     about: "Two numbers to index, a number and two strings to update in place, and a pad for the size.",
     default_document_bytes: 400,
     default_id: IdKind::Int64,
-    indexes: &["value1", "value2"],
     fields: &[
         Field { name: "value1", content: Content::Int32(|at| (at.number % GROUP) as i32) },
         Field { name: "value2", content: Content::Int32(value2) },

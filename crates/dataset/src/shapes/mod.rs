@@ -25,8 +25,6 @@ pub struct Shape {
     pub default_document_bytes: usize,
     /// The kind of `_id` where none is asked for.
     pub default_id: IdKind,
-    /// Fields worth a secondary index.
-    pub indexes: &'static [&'static str],
     /// All but the `_id`, which comes first.
     pub(crate) fields: &'static [Field],
 }
@@ -64,12 +62,11 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_explains_itself_and_has_what_it_suggests() {
+    fn every_shape_explains_itself() {
         for shape in SHAPES {
             let document = document(shape);
             let names: Vec<_> = document.as_ref().iter().map(|element| element.name).collect();
             assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len(), "{} doubles a name", shape.name);
-            assert!(shape.indexes.iter().all(|index| names.contains(index)), "{}", shape.name);
             assert_eq!(document.as_ref().len_bytes(), shape.default_document_bytes, "{}", shape.name);
             assert!(shape.about.ends_with('.'), "{}", shape.name);
             assert!(Shape::named(shape.name).is_some_and(|found| std::ptr::eq(found, *shape)));

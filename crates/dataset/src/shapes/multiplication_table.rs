@@ -10,7 +10,6 @@ pub(super) static SHAPE: Shape = Shape {
     about: "The 9x9 multiplication table as 81 numbers in nine sub-documents, and a date.",
     default_document_bytes: 686,
     default_id: IdKind::ObjectId,
-    indexes: &["time"],
     fields: &[
         Field { name: "kuku", content: Content::Constant(|| Value::Document(table())) },
         Field { name: "time", content: Content::DateTime(time_ms) },

@@ -8,7 +8,6 @@ pub(super) static SHAPE: Shape = Shape {
     about: "A customer's record: strings, numbers, a date, a boolean, a sub-document, arrays and a note for the size.",
     default_document_bytes: 1_000,
     default_id: IdKind::ObjectId,
-    indexes: &["created", "score"],
     fields: &[
         Field { name: "name", content: Content::Text(24) },
         Field { name: "email", content: Content::Text(32) },

@@ -8,6 +8,5 @@ pub(super) static SHAPE: Shape = Shape {
     about: "An _id and one string.",
     default_document_bytes: 1_000,
     default_id: IdKind::ObjectId,
-    indexes: &[],
     fields: &[Field { name: "d", content: Content::Pad }],
 };

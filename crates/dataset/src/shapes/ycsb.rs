@@ -8,7 +8,6 @@ pub(super) static SHAPE: Shape = Shape {
     about: "YCSB's record: a text key and ten strings.",
     default_document_bytes: 1_169,
     default_id: IdKind::Text,
-    indexes: &[],
     fields: &[
         Field { name: "field0", content: Content::Pad },
         Field { name: "field1", content: Content::Pad },
