@@ -118,7 +118,7 @@ impl Server {
             arguments: vec!["bunko".to_owned(), "serve".to_owned()],
             parsed_options: DocumentBuf::new().with("net", &DocumentBuf::new().with("port", 27017)),
             connections_max: 1000,
-            journal_commit_interval: std::time::Duration::from_millis(100),
+            journal_commit_interval: Duration::from_millis(100),
         };
         let was_shut_down = Arc::new(AtomicBool::new(false));
         let shut_down = Arc::clone(&was_shut_down);

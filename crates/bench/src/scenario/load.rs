@@ -9,29 +9,29 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LoadSettings {
-    /// Sockets [1]; with a list the phase is run once for each number.
+    /// Sockets; `1` if not set; with a list the phase is run once for each number.
     pub connections: Option<OneOrMany<usize>>,
-    /// Requests in flight on each socket [1].
+    /// Requests in flight on each socket; `1` if not set.
     pub in_flight: Option<usize>,
-    /// Generator threads [1].
+    /// Generator threads; `1` if not set.
     pub threads: Option<usize>,
-    /// Whether they stay on their processors [free].
+    /// Whether they stay on their processors; `free` if not set.
     pub placement: Option<PlacementSetting>,
     /// An open loop: requests per second, or a share of what a closed phase before reached. Without it the loop is
     /// closed.
     pub rate: Option<Rate>,
-    /// How the requests of an open loop are distributed in time [constant].
+    /// How the requests of an open loop are distributed in time; `constant` if not set.
     pub arrival: Option<ArrivalKind>,
-    /// How long the same load runs unmeasured before; its last reply is in before measuring begins [0s].
+    /// How long the same load runs unmeasured before; its last reply is in before measuring begins; `0s` if not set.
     pub warm_up: Option<Span>,
     /// How long requests are made; this, or `requests`, or what the operation calls complete.
     pub duration: Option<Span>,
     /// How many requests are made.
     pub requests: Option<u64>,
-    /// `0`, `1`, a larger number, `majority` or `j` [what the connection string says, else 1].
+    /// `0`, `1`, a larger number, `majority` or `j`; if not set what the connection string says, else 1.
     #[serde(default, deserialize_with = "number_or_text")]
     pub write_concern: Option<String>,
-    /// Without any reply for this long a phase fails [60s].
+    /// Without any reply for this long a phase fails; `60s` if not set.
     pub stall_timeout: Option<Span>,
 }
 

@@ -101,7 +101,7 @@ pub enum Verb {
 /// How a scenario is run.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// A server to measure, as mongodb://[user:password@]host:port/?options; several are measured in turn. Without it
+    /// A server to measure, as mongodb://user:password@host:port/?options; several are measured in turn. Without it
     /// the lab starts a server of its own on a temporary directory
     #[arg(long = "uri", value_name = "URI")]
     pub uris: Vec<String>,
