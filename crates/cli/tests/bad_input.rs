@@ -8,6 +8,7 @@ use bunko_testkit::shell;
 use bunko_wire::{Codec, Compressor, HEADER_BYTES, MAX_FRAME_BYTES, MessageFlags, OpCode, put_sequence, write_request};
 use peer::{Peer, Running, code, command, errmsg, frame, header, int32_at, message};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 const MESSAGE: i32 = 2013;
 const COMPRESSED: i32 = 2012;
@@ -358,9 +359,16 @@ fn compressed_bombs_cost_no_memory() {
             assert_closes(&running, compressor.name(), &bytes);
         }
     }
-    running.assert_serves();
-    let growth = running.resident_bytes().saturating_sub(before);
-    assert!(growth < GROWTH_BYTES_MAX + MAX_FRAME_BYTES as u64, "{growth} bytes are still held");
+    // The allocator gives memory back a little later, and on the time of the thread that freed it.
+    let growth = || {
+        running.assert_serves();
+        running.resident_bytes().saturating_sub(before)
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while growth() >= GROWTH_BYTES_MAX + MAX_FRAME_BYTES as u64 {
+        assert!(Instant::now() < deadline, "{} bytes are still held", growth());
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]
