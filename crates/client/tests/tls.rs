@@ -237,7 +237,8 @@ fn plain_text_and_tls_do_not_mix() {
     fake::serve(listener, || |_: &str, _: &DocumentBuf| fake::ok());
     let encrypted = format!("mongodb://{address}/?tls=true&tlsInsecure=true&connectTimeoutMS=300");
     let message = failure(&encrypted.parse().expect("valid"));
-    assert_eq!(message, format!("TLS with {address} failed: no answer in time"));
+    // Which of the two time limits, the handshake's or the search's, ends first is chance.
+    assert!(message.contains(&address.to_string()) && message.contains("no answer"), "{message}");
     let authority = Authority::new();
     let port = serve(&authority, "localhost", &Clients::Anybody);
     let plain: Uri = format!("mongodb://localhost:{port}/?connectTimeoutMS=5000").parse().expect("valid");
