@@ -61,7 +61,7 @@ pub(crate) fn configuration(options: &TlsOptions) -> Result<Arc<ClientConfig>, S
 
 fn verifier(options: &TlsOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, String> {
     if options.verification == Verification::Nothing {
-        return Ok(Arc::new(verifier::AnyCertificate::new(provider)));
+        return Ok(verifier::for_anybody(provider));
     }
     let (path, certificates) = match &options.ca_file {
         Some(path) => (path.clone(), read_certificates(path)?),

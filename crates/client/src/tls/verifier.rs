@@ -17,18 +17,31 @@ pub(super) fn for_roots(
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
     let strict = builder.build().map_err(|error| error.to_string())?;
     Ok(match verification {
-        Verification::Certificate => Arc::new(AnyName { strict }),
+        Verification::Certificate => Arc::new(Weaker::new(provider, Some(strict))),
         Verification::CertificateAndName | Verification::Nothing => strict,
     })
 }
 
-/// Accepts a certificate for another host.
-#[derive(Debug)]
-struct AnyName {
-    strict: Arc<WebPkiServerVerifier>,
+/// Accepts any certificate whose key the server holds.
+pub(super) fn for_anybody(provider: &CryptoProvider) -> Arc<dyn ServerCertVerifier> {
+    Arc::new(Weaker::new(provider, None))
 }
 
-impl ServerCertVerifier for AnyName {
+/// Checks that the server holds its certificate's key, and less than all of the rest.
+#[derive(Debug)]
+struct Weaker {
+    algorithms: WebPkiSupportedAlgorithms,
+    /// What decides about everything but the name; without it any certificate will do.
+    but_for_the_name: Option<Arc<WebPkiServerVerifier>>,
+}
+
+impl Weaker {
+    fn new(provider: &CryptoProvider, but_for_the_name: Option<Arc<WebPkiServerVerifier>>) -> Self {
+        Self { algorithms: provider.signature_verification_algorithms, but_for_the_name }
+    }
+}
+
+impl ServerCertVerifier for Weaker {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -37,60 +50,14 @@ impl ServerCertVerifier for AnyName {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        let Some(strict) = &self.but_for_the_name else { return Ok(ServerCertVerified::assertion()) };
         // The name is checked last, after chain, dates and purpose.
-        match self.strict.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+        match strict.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
             other => other,
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.strict.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.strict.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.strict.supported_verify_schemes()
-    }
-}
-
-/// Accepts any certificate whose key the server holds.
-#[derive(Debug)]
-pub(super) struct AnyCertificate {
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl AnyCertificate {
-    pub fn new(provider: &CryptoProvider) -> Self {
-        Self { algorithms: provider.signature_verification_algorithms }
-    }
-}
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
