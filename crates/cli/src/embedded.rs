@@ -7,12 +7,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// The storage engines that a server can be started with; `None` stands for the default where there is no choice.
-pub const ENGINES: &[Option<&str>] = &[Some("lsm")];
+/// The storage engines that there are. A server takes the only one.
+pub const ENGINES: [&str; 1] = ["lsm"];
 
 /// A server that is started and stopped as a scenario asks; its data is removed with it.
 pub struct ChildServer {
-    engine: Option<&'static str>,
     /// Where its data directory is made.
     directory: PathBuf,
     child: Option<Child>,
@@ -20,8 +19,8 @@ pub struct ChildServer {
 }
 
 impl ChildServer {
-    pub fn new(engine: Option<&'static str>, directory: PathBuf) -> Self {
-        Self { engine, directory, child: None, data: None }
+    pub fn new(directory: PathBuf) -> Self {
+        Self { directory, child: None, data: None }
     }
 
     fn data_directory(&mut self, data: Data) -> Result<PathBuf, String> {
@@ -44,8 +43,6 @@ impl EmbeddedServer for ChildServer {
         let program = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
         let mut command = Command::new(program);
         command.args(["serve", "--port", "0", "--log-format", "json", "--dbpath"]).arg(&data_directory);
-        // Every server has the one engine until there are more to choose from.
-        debug_assert!(self.engine.is_none_or(|engine| engine == "lsm"));
         // Ctrl-C is for the lab, which stops its servers itself once it has its figures.
         command.process_group(0).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("the server cannot be started: {error}"))?;

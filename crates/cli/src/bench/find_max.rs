@@ -30,7 +30,7 @@ pub fn run(
     };
     let mut target = match uri {
         Some(uri) => runs::of_uris(vec![uri]).remove(0),
-        None => runs::embedded(String::new(), None, &std::env::temp_dir()),
+        None => runs::embedded(String::new(), &std::env::temp_dir()),
     };
     let options = runs::options(common)?;
     let mut progress = progress::Progress::new(common.quiet);

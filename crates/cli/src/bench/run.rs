@@ -117,24 +117,24 @@ fn targets(source: &ScenarioSource, uris: Vec<String>, places: &[AllocationPlace
         return Ok(of_uris(uris));
     }
     let scenario = source.scenario().map_err(|error| error.to_string())?;
-    let engines: &[Option<&'static str>] = match scenario.servers {
-        Servers::One => &[None],
-        Servers::EachEngine => ENGINES,
+    let engines = match scenario.servers {
+        Servers::One => vec![None],
+        Servers::EachEngine => ENGINES.map(Some).to_vec(),
     };
     let mut targets = Vec::new();
     for place in places {
-        for &engine in engines {
-            let several_places = (places.len() > 1).then(|| place.name.clone());
-            let label = engine.map(str::to_owned).into_iter().chain(several_places).collect::<Vec<_>>().join(", ");
-            targets.push(embedded(label, engine, &place.directory));
+        for &engine in &engines {
+            let several_places = (places.len() > 1).then_some(place.name.as_str());
+            let label = engine.into_iter().chain(several_places).collect::<Vec<_>>().join(", ");
+            targets.push(embedded(label, &place.directory));
         }
     }
     Ok(targets)
 }
 
 /// A server of our own.
-pub fn embedded(label: String, engine: Option<&'static str>, directory: &Path) -> Target {
-    let server = ChildServer::new(engine, PathBuf::from(directory));
+pub fn embedded(label: String, directory: &Path) -> Target {
+    let server = ChildServer::new(PathBuf::from(directory));
     Target { label, server: TargetServer::Embedded(Box::new(server)) }
 }
 
