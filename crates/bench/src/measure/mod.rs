@@ -7,7 +7,7 @@ mod sampler;
 use crate::BenchError;
 use crate::judge::{self, Evidence};
 use crate::observer::{Observer, Tick};
-use crate::operation::{Assignment, Budget, Moves, OperationSettings};
+use crate::operation::{Assignment, Budget, Effect, Moves, OperationSettings};
 use crate::server::Probe;
 use bunko_client::load::{Load, LoadFigures};
 use bunko_host::{CpuQuota, MachineCpu};
@@ -98,8 +98,8 @@ fn recorders(load: &Load, task: &Task<'_>, seconds: &mpsc::Sender<Second>) -> Re
 impl Task<'_> {
     /// Whether every request is answered.
     fn acknowledges(&self) -> bool {
-        let only_reads = self.operation.operation().effects().iter().all(|effect| !effect.writes());
-        only_reads || self.assignment.write_concern.expects_reply()
+        let always = !self.operation.operation().effects().iter().any(Effect::obeys_write_concern);
+        always || self.assignment.write_concern.expects_reply()
     }
 }
 

@@ -10,17 +10,11 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Find {
     /// Which documents are asked for.
     pub keys: Distribution,
-}
-
-impl Default for Find {
-    fn default() -> Self {
-        Self { keys: Distribution::Uniform }
-    }
 }
 
 impl Operation for Find {

@@ -48,8 +48,7 @@ impl Operation for FindIn {
     }
 
     fn natural_requests(&self, documents: u64, _slots: u64) -> Option<u64> {
-        let wanted = (documents as f64 * self.share?).ceil() as u64;
-        Some(wanted.div_ceil(self.ids(documents)).max(1))
+        super::requests_for_share(self.share, documents, self.ids(documents))
     }
 
     fn check(&self, _dataset: &Dataset) -> Result<(), String> {

@@ -16,12 +16,8 @@ pub struct Increment {
     /// The field, a number.
     pub field: String,
     /// Which documents are changed.
-    #[serde(default = "uniform")]
+    #[serde(default)]
     pub keys: Distribution,
-}
-
-fn uniform() -> Distribution {
-    Distribution::Uniform
 }
 
 impl Operation for Increment {

@@ -6,6 +6,7 @@ use bunko_dataset::Dataset;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
+use slab::Slab;
 
 /// Settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,7 +62,7 @@ impl Operation for Mixed {
             parts.push((chosen_below, part.operation.operation().start(assignment)?));
         }
         let random = Xoshiro256PlusPlus::seed_from_u64(assignment.seed ^ assignment.stream.rotate_left(16));
-        Ok(Box::new(MixedRequests { parts, weights: chosen_below, random, open: Vec::new(), free: Vec::new() }))
+        Ok(Box::new(MixedRequests { parts, weights: chosen_below, random, open: Slab::new() }))
     }
 }
 
@@ -71,23 +72,16 @@ struct MixedRequests {
     weights: u64,
     random: Xoshiro256PlusPlus,
     /// Part and the part's tag or step; a place here is a tag or step of the whole.
-    open: Vec<(usize, u64)>,
-    free: Vec<usize>,
+    open: Slab<(usize, u64)>,
 }
 
 impl MixedRequests {
     fn remember(&mut self, part: usize, tag: u64) -> u64 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.open.push((0, 0));
-            self.open.len() - 1
-        });
-        self.open[place] = (part, tag);
-        place as u64
+        self.open.insert((part, tag)) as u64
     }
 
     fn recall(&mut self, place: u64) -> (usize, u64) {
-        self.free.push(place as usize);
-        self.open[place as usize]
+        self.open.remove(place as usize)
     }
 }
 

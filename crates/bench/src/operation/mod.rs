@@ -82,9 +82,9 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// Whether the collection is another one afterwards.
-    pub fn writes(&self) -> bool {
-        *self != Self::Reads
+    /// Whether a write concern decides if the server answers. It always says when something is built.
+    pub fn obeys_write_concern(&self) -> bool {
+        !matches!(self, Self::Reads | Self::Builds)
     }
 }
 
@@ -125,6 +125,12 @@ fn check_share(share: Option<f64>) -> Result<(), String> {
         Some(share) if !(share > 0.0 && share.is_finite()) => Err(format!("share: {share} is not above 0")),
         _ => Ok(()),
     }
+}
+
+/// How many requests ask for that share of the documents, with so many in each; `None` where no share is given.
+fn requests_for_share(share: Option<f64>, documents: u64, documents_per_request: u64) -> Option<u64> {
+    let wanted = (documents as f64 * share?).ceil() as u64;
+    Some(wanted.div_ceil(documents_per_request).max(1))
 }
 
 /// What one thread works on.

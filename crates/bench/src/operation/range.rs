@@ -60,8 +60,7 @@ impl Operation for Range {
     }
 
     fn natural_requests(&self, documents: u64, _slots: u64) -> Option<u64> {
-        let wanted = (documents as f64 * self.share?).ceil() as u64;
-        Some(wanted.div_ceil(self.limit(documents).into()).max(1))
+        super::requests_for_share(self.share, documents, self.limit(documents).into())
     }
 
     fn check(&self, _dataset: &Dataset) -> Result<(), String> {

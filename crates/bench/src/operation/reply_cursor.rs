@@ -4,6 +4,7 @@ use super::{Answer, Assignment};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_client::Reply;
 use bunko_client::frame::{FrameWriter, ReplyMode};
+use slab::Slab;
 
 /// A batch of a cursor.
 struct Batch {
@@ -30,11 +31,9 @@ impl Batch {
 pub(super) struct OpenReads {
     database: String,
     collection: String,
-    reads: Vec<OpenRead>,
-    free: Vec<usize>,
+    reads: Slab<OpenRead>,
 }
 
-#[derive(Clone, Copy, Default)]
 struct OpenRead {
     cursor: i64,
     read: u64,
@@ -44,17 +43,12 @@ struct OpenRead {
 impl OpenReads {
     pub fn new(assignment: &Assignment<'_>) -> Self {
         let (database, collection) = (assignment.database.to_owned(), assignment.collection.to_owned());
-        Self { database, collection, reads: Vec::new(), free: Vec::new() }
+        Self { database, collection, reads: Slab::new() }
     }
 
     /// Notes a read that must bring `at_least` documents; returns its tag.
     pub fn begin(&mut self, at_least: u64) -> u64 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.reads.push(OpenRead::default());
-            self.reads.len() - 1
-        });
-        self.reads[place] = OpenRead { cursor: 0, read: 0, at_least };
-        place as u64
+        self.reads.insert(OpenRead { cursor: 0, read: 0, at_least }) as u64
     }
 
     /// Takes a batch of a read.
@@ -68,11 +62,10 @@ impl OpenReads {
         if cursor != 0 {
             return Ok(Answer::More { documents, step: tag });
         }
-        let OpenRead { read, at_least, .. } = *open;
+        let OpenRead { read, at_least, .. } = self.reads.remove(tag as usize);
         if read < at_least {
             return Err(format!("{read} documents were returned, at least {at_least} are there"));
         }
-        self.free.push(tag as usize);
         Ok(Answer::Done { documents })
     }
 
@@ -89,6 +82,6 @@ impl OpenReads {
 
     /// Forgets a read that failed.
     pub fn forget(&mut self, tag: u64) {
-        self.free.push(tag as usize);
+        self.reads.remove(tag as usize);
     }
 }

@@ -26,7 +26,7 @@ pub struct Update {
     #[serde(default)]
     pub length: usize,
     /// Which documents are changed. In sequence, it is complete when every document has been changed once.
-    #[serde(default = "uniform")]
+    #[serde(default)]
     pub keys: Distribution,
 }
 
@@ -40,10 +40,6 @@ pub enum NewValue {
     Int64,
     /// A string of `length` characters.
     String,
-}
-
-fn uniform() -> Distribution {
-    Distribution::Uniform
 }
 
 impl Operation for Update {

@@ -47,7 +47,7 @@ pub(super) fn run(
 
 /// Makes the collection where the phase needs a new one.
 fn prepare_data(session: &mut Session<'_>, phase: &SettledPhase) -> Result<(), BenchError> {
-    let fills = phase.phase.operation.operation().effects().contains(&Effect::Fills);
+    let fills = phase.effects().contains(&Effect::Fills);
     if fills || !session.data.exists {
         if session.role == DataRole::Owner {
             database::empty_collection(&mut session.control, &session.indexes)?;
@@ -55,7 +55,11 @@ fn prepare_data(session: &mut Session<'_>, phase: &SettledPhase) -> Result<(), B
         session.data = DataState { exists: true, ..DataState::default() };
         session.meet()?;
     }
-    session.note_effects(phase);
+    for effect in phase.effects() {
+        if let Effect::Changes(fields) = effect {
+            session.data.changed.extend(fields);
+        }
+    }
     Ok(())
 }
 
@@ -112,7 +116,7 @@ fn run_load(
 ) -> Result<(u64, Measured), BenchError> {
     let write_concern = write_concern(session, phase);
     let documents = session.dataset.documents();
-    let effects = phase.phase.operation.operation().effects();
+    let effects = phase.effects();
     let limit = if effects.contains(&Effect::Fills) { session.share.of(documents) } else { INSERTIONS_MAX };
     let insertions = Arc::new(Insertions::new(session.data.base, session.data.issued, limit, session.share));
     let slots = (phase.connections * phase.in_flight) as u64;
@@ -173,7 +177,7 @@ fn run_load(
     Ok((started_at_ms, measured))
 }
 
-/// The phase's own write concern, else the connection string's.
+/// The phase's own write concern or the scenario's, else the connection string's.
 fn write_concern(session: &Session<'_>, phase: &SettledPhase) -> WriteConcern {
     let own = phase.write_concern.as_ref().and_then(|text| text.parse().ok());
     own.unwrap_or_else(|| session.write_concern.clone())
@@ -182,7 +186,7 @@ fn write_concern(session: &Session<'_>, phase: &SettledPhase) -> WriteConcern {
 /// Counts what a phase inserted, by all generators together.
 fn settle_data(session: &mut Session<'_>, phase: &SettledPhase, insertions: &Insertions) -> Result<(), BenchError> {
     let inserted = session.sum(insertions.acknowledged_total())?;
-    let effects = phase.phase.operation.operation().effects();
+    let effects = phase.effects();
     let data = &mut session.data;
     data.expected += inserted;
     if effects.contains(&Effect::Fills) {

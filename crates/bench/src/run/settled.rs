@@ -47,6 +47,10 @@ pub(super) enum End {
 }
 
 impl SettledPhase {
+    pub fn effects(&self) -> Vec<Effect> {
+        self.phase.operation.operation().effects()
+    }
+
     pub fn is_reported(&self) -> bool {
         self.phase.role == Role::Measure
     }

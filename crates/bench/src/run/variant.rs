@@ -6,10 +6,10 @@ use super::{Place, Plan, RunOptions, durability};
 use crate::BenchError;
 use crate::database;
 use crate::observer::Observer;
-use crate::operation::{Effect, Share};
-use crate::server::{Probe, ServerDescription, integer};
+use crate::operation::Share;
+use crate::server::{Probe, ServerDescription};
 use crate::target::OpenTarget;
-use bunko_bson::ValueRef;
+use bunko_bson::number;
 use bunko_client::{Connection, Host, ReadPreference, Uri, WriteConcern};
 use bunko_dataset::Dataset;
 use bunko_report::result::{Run, StorageRecord, TargetRecord};
@@ -174,10 +174,7 @@ impl<'t> Session<'t> {
     /// What the data take on the server.
     pub fn storage_record(&mut self) -> StorageRecord {
         let statistics = database::statistics(&mut self.control);
-        let number = |name: &str| match statistics.as_ref().get(name)? {
-            ValueRef::Double(number) => Some(number),
-            value => integer(Some(value)).map(|number| number as f64),
-        };
+        let number = |name: &str| statistics.as_ref().get(name).and_then(number::as_f64);
         let on_disk = self.probe.data_directory().map(|directory| bunko_host::directory_bytes(directory) as f64);
         StorageRecord {
             target: self.place.target,
@@ -204,17 +201,6 @@ impl<'t> Session<'t> {
             }
         }
         Ok(best.map_or(0.0, |(_, offset)| offset))
-    }
-
-    /// Notes what a phase does to the data, before it runs.
-    pub fn note_effects(&mut self, phase: &SettledPhase) {
-        for effect in phase.phase.operation.operation().effects() {
-            match effect {
-                Effect::Fills => self.data = DataState { exists: true, ..DataState::default() },
-                Effect::Changes(fields) => self.data.changed.extend(fields),
-                Effect::Reads | Effect::Inserts | Effect::Builds => {}
-            }
-        }
     }
 
     /// Everything that names the server anew after it was restarted.

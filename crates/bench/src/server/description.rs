@@ -1,6 +1,6 @@
 //! What a server says of itself.
 
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_client::Connection;
 use std::path::PathBuf;
 
@@ -57,12 +57,7 @@ fn text(value: Option<ValueRef<'_>>) -> Option<String> {
 
 /// A whole number of any number type.
 pub(crate) fn integer(value: Option<ValueRef<'_>>) -> Option<i64> {
-    match value? {
-        ValueRef::Int32(number) => Some(number.into()),
-        ValueRef::Int64(number) => Some(number),
-        ValueRef::Double(number) => Some(number as i64),
-        _ => None,
-    }
+    number::truncate_to_i64(value?)
 }
 
 #[cfg(test)]

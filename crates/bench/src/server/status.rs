@@ -1,7 +1,7 @@
 //! The counters and gauges of `serverStatus` that the lab draws.
 
 use super::description::at;
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentRef, number};
 use std::collections::BTreeMap;
 
 /// Whether a number only grows.
@@ -56,12 +56,7 @@ pub(crate) struct StatusReading(BTreeMap<String, (Kind, f64)>);
 
 impl StatusReading {
     pub fn read(reply: DocumentRef<'_>) -> Self {
-        let number = |path: &[&str]| match at(reply, path)? {
-            ValueRef::Int32(number) => Some(f64::from(number)),
-            ValueRef::Int64(number) => Some(number as f64),
-            ValueRef::Double(number) => Some(number),
-            _ => None,
-        };
+        let number = |path: &[&str]| at(reply, path).and_then(number::as_f64);
         Self(FIELDS.iter().filter_map(|(path, kind)| Some((path.join("."), (*kind, number(path)?)))).collect())
     }
 
