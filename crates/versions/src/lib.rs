@@ -1,0 +1,19 @@
+//! An ordered map in memory whose keys have versions: what `lsm` and `mmap` hold before a checkpoint, and `memory` for
+//! good.
+//!
+//! A version has the LSN of the write that made it. A view of what is *before* an LSN sees, of each key, the newest
+//! version below it. Versions go once no view from the oldest on can see them.
+//!
+//! **Invariant:** of one key, whoever puts later has the larger LSN; the caller's locks see to it.
+//! **Invariant:** no lock is held between calls, however long a walk takes.
+#![forbid(unsafe_code)]
+
+mod head_key;
+mod map;
+mod version;
+mod walk;
+
+pub use head_key::HeadKey;
+pub use map::{Before, Known, Put, VersionedMap};
+pub use version::{Forgotten, Rest, Superseded, Version};
+pub use walk::{Direction, Walk};

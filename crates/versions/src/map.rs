@@ -1,0 +1,171 @@
+//! Keys, each with its versions, in order.
+
+use crate::{Forgotten, Rest, Superseded, Version};
+use parking_lot::{RwLock, RwLockReadGuard};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// An ordered map of versions behind one lock, which is held for the time of a search.
+#[derive(Debug)]
+pub struct VersionedMap<K, V> {
+    entries: RwLock<BTreeMap<K, Version<V>>>,
+}
+
+impl<K, V> Default for VersionedMap<K, V> {
+    fn default() -> Self {
+        Self { entries: RwLock::default() }
+    }
+}
+
+/// What a put found and what it made needless: all that one needs to count bytes exactly.
+#[derive(Debug)]
+#[must_use]
+pub struct Put<V> {
+    /// What was known of the key.
+    pub before: Before,
+    /// What went for the new version, which took its place. `None`: one version more is kept.
+    pub forgotten: Option<Forgotten<V>>,
+}
+
+/// What a map knew of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// Nothing at all.
+    Nothing,
+    /// One value.
+    Value,
+    /// Several versions, or a deletion.
+    Waiting,
+}
+
+/// What a map knows of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known<V> {
+    /// Its value.
+    Value(V),
+    /// That it was deleted.
+    Deleted,
+}
+
+impl<K: Ord, V> VersionedMap<K, V> {
+    /// Puts a value, or with `None` a deletion. Of the versions that no view from `oldest_view` on can see at least one
+    /// goes where one more would be kept otherwise.
+    pub fn put(&self, key: K, lsn: u64, value: Option<V>, oldest_view: u64) -> Put<V> {
+        let version = Version::new(lsn, value);
+        match self.entries.write().entry(key) {
+            Entry::Occupied(mut newest) => {
+                let newest = newest.get_mut();
+                let before = if newest.is_waiting() { Before::Waiting } else { Before::Value };
+                match newest.supersede(version, oldest_view) {
+                    Superseded::Kept => Put { before, forgotten: None },
+                    Superseded::Forgot(forgotten) => Put { before, forgotten: Some(forgotten) },
+                }
+            }
+            Entry::Vacant(place) => {
+                place.insert(version);
+                Put { before: Before::Nothing, forgotten: None }
+            }
+        }
+    }
+
+    /// What is known of a key below `before`; `None` where this map does not know it.
+    pub fn get(&self, key: &K, before: u64) -> Option<Known<V>>
+    where
+        V: Clone,
+    {
+        Some(match self.entries.read().get(key)?.seen(before)?.value() {
+            Some(value) => Known::Value(value.clone()),
+            None => Known::Deleted,
+        })
+    }
+
+    /// Forgets of a key what no view from `oldest_view` on can see, with the key itself where it was deleted: not for a
+    /// map that hides another beneath it. `None` where the key is not known.
+    pub fn forget(&self, key: &K, oldest_view: u64) -> Option<(Option<Forgotten<V>>, Rest)> {
+        let mut entries = self.entries.write();
+        let (forgotten, rest) = entries.get_mut(key)?.forget(oldest_view);
+        if rest == Rest::Nothing {
+            entries.remove(key);
+        }
+        Some((forgotten, rest))
+    }
+
+    /// Removes that many keys with all their versions, whoever looks, or as many as there are: a large map is freed a
+    /// few keys at a time. How many it removed.
+    pub fn remove_first(&self, count: usize) -> usize {
+        let removed: Vec<_> = {
+            let mut entries = self.entries.write();
+            std::iter::from_fn(|| entries.pop_first()).take(count).collect()
+        };
+        removed.len()
+    }
+
+    /// Shows every key with its newest version, in order of keys. Writers wait for it.
+    pub fn for_each(&self, mut visit: impl FnMut(&K, &Version<V>)) {
+        for (key, newest) in self.entries.read().iter() {
+            visit(key, newest);
+        }
+    }
+
+    /// Number of keys, deleted ones that are not forgotten among them.
+    pub fn key_count(&self) -> usize {
+        self.entries.read().len()
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, BTreeMap<K, Version<V>>> {
+        self.entries.read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_see_the_newest_version_below_theirs() {
+        let map = VersionedMap::default();
+        let kept = [map.put(5, 15, Some("old"), 0), map.put(6, 16, Some("six"), 0), map.put(5, 500, None, 0)];
+        assert_eq!(kept.map(|put| put.before), [Before::Nothing, Before::Nothing, Before::Value]);
+        assert_eq!(map.get(&5, 1000), Some(Known::Deleted));
+        assert_eq!(map.get(&5, 500), Some(Known::Value("old")));
+        assert_eq!(map.get(&5, 15), None);
+        assert_eq!(map.get(&7, 1000), None);
+        assert_eq!(map.put(5, 600, Some("new"), 0).before, Before::Waiting);
+    }
+
+    #[test]
+    fn a_put_says_what_went_for_it() {
+        let map = VersionedMap::default();
+        let puts = [
+            map.put("key", 16, Some(1), 0),
+            map.put("key", 501, Some(2), 0),
+            // A view as of 501 is open, which must not see that version but the one before.
+            map.put("key", 600, Some(3), 501),
+        ];
+        assert!(puts.iter().all(|put| put.forgotten.is_none()));
+        let get = |before| map.get(&"key", before);
+        assert_eq!([get(601), get(502), get(501)], [3, 2, 1].map(|value| Some(Known::Value(value))));
+        // The oldest is as of 601 now.
+        let forgotten = map.put("key", 700, Some(4), 601).forgotten.expect("two versions");
+        assert_eq!(forgotten.values().collect::<Vec<_>>(), [Some(&2), Some(&1)]);
+        assert_eq!([get(701), get(700), get(600)], [Some(Known::Value(4)), Some(Known::Value(3)), None]);
+    }
+
+    #[test]
+    fn a_deleted_key_goes_with_its_deletion() {
+        let map = VersionedMap::default();
+        let _ = [map.put("key", 1, Some(1), 0), map.put("key", 2, None, 0)];
+        let rest = |oldest_view| map.forget(&"key", oldest_view).map(|(_, rest)| rest);
+        assert_eq!(rest(2), Some(Rest::Waiting { lsn: 2 }));
+        assert_eq!((rest(3), map.key_count()), (Some(Rest::Nothing), 0));
+        assert_eq!(rest(3), None);
+    }
+
+    #[test]
+    fn a_map_is_emptied_a_few_keys_at_a_time() {
+        let map = VersionedMap::default();
+        let _ = [map.put(1, 1, Some(()), 0), map.put(2, 2, Some(()), 0), map.put(3, 3, Some(()), 0)];
+        assert_eq!((map.remove_first(2), map.get(&2, 9), map.get(&3, 9)), (2, None, Some(Known::Value(()))));
+        assert_eq!((map.remove_first(2), map.remove_first(2)), (1, 0));
+    }
+}

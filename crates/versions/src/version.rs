@@ -1,0 +1,198 @@
+//! What one key has been.
+
+/// A value, or its deletion, and what was before.
+#[derive(Debug)]
+pub struct Version<V> {
+    lsn: u64,
+    value: Option<V>,
+    older: Option<Box<Version<V>>>,
+}
+
+impl<V> Version<V> {
+    /// The first version of a key; `None` where it is deleted.
+    pub fn new(lsn: u64, value: Option<V>) -> Self {
+        Self { lsn, value, older: None }
+    }
+
+    /// The write that made it.
+    pub fn lsn(&self) -> u64 {
+        self.lsn
+    }
+
+    /// The value; `None` where the key was deleted.
+    pub fn value(&self) -> Option<&V> {
+        self.value.as_ref()
+    }
+
+    /// This version and all before it, newest first.
+    pub fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |version| version.older.as_deref())
+    }
+
+    /// The newest version below `before`.
+    pub fn seen(&self, before: u64) -> Option<&Self> {
+        let mut version = self;
+        while version.lsn >= before {
+            version = version.older.as_deref()?;
+        }
+        Some(version)
+    }
+
+    /// Whether there is something to forget once no view is old enough to see it: older versions, or a deletion.
+    pub fn is_waiting(&self) -> bool {
+        self.older.is_some() || self.value.is_none()
+    }
+
+    /// Becomes the older one of two, unless no view from `oldest_view` on could see what is behind it: then that goes,
+    /// and its place is used again.
+    pub fn supersede(&mut self, version: Self, oldest_view: u64) -> Superseded<V> {
+        let mut superseded = std::mem::replace(self, version);
+        if superseded.lsn < oldest_view
+            && let Some(mut place) = superseded.older.take()
+        {
+            let forgotten = std::mem::replace(&mut *place, superseded);
+            self.older = Some(place);
+            return Superseded::Forgot(Forgotten(forgotten));
+        }
+        self.older = Some(Box::new(superseded));
+        Superseded::Kept
+    }
+
+    /// Forgets what no view from `oldest_view` on can see. A deletion goes as well, so this is not for a map that hides
+    /// another beneath it.
+    pub fn forget(&mut self, oldest_view: u64) -> (Option<Forgotten<V>>, Rest) {
+        let mut version = &mut *self;
+        // What all views see; its elders are seen by none.
+        while version.lsn >= oldest_view {
+            let Some(older) = &mut version.older else { return (None, self.rest()) };
+            if older.lsn < oldest_view && older.value.is_none() {
+                break;
+            }
+            version = version.older.as_mut().expect("looked at just now");
+        }
+        let forgotten = version.older.take().map(|older| Forgotten(*older));
+        if self.value.is_none() && self.lsn < oldest_view {
+            return (forgotten, Rest::Nothing);
+        }
+        (forgotten, self.rest())
+    }
+
+    fn rest(&self) -> Rest {
+        if self.is_waiting() { Rest::Waiting { lsn: self.lsn } } else { Rest::Value }
+    }
+}
+
+impl<V> Drop for Version<V> {
+    /// One by one: as many may hang on each other as there were writes while a view was open, too many for the stack.
+    fn drop(&mut self) {
+        let mut older = self.older.take();
+        while let Some(mut version) = older {
+            older = version.older.take();
+        }
+    }
+}
+
+/// What became of the version that is no longer the newest.
+#[derive(Debug)]
+pub enum Superseded<V> {
+    /// It is kept, and whatever was behind it.
+    Kept,
+    /// It is kept in the place of what was behind it.
+    Forgot(Forgotten<V>),
+}
+
+/// Versions that nobody sees any more; to be counted, and dropped outside of locks.
+#[derive(Debug)]
+pub struct Forgotten<V>(Version<V>);
+
+impl<V> Forgotten<V> {
+    /// Their values, newest first; `None` for deletions.
+    pub fn values(&self) -> impl Iterator<Item = Option<&V>> {
+        self.0.all().map(Version::value)
+    }
+}
+
+/// What [`Version::forget`] left of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// The key is to be removed.
+    Nothing,
+    /// A value and nothing else.
+    Value,
+    /// There will be something to forget, all of it once no view is older than that LSN.
+    Waiting {
+        /// The newest version's.
+        lsn: u64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key with those versions; even LSNs delete.
+    fn versions(lsns: &[u64]) -> Version<u64> {
+        let mut newest = version(lsns[0]);
+        for lsn in &lsns[1..] {
+            newest.supersede(version(*lsn), 0);
+        }
+        newest
+    }
+
+    fn version(lsn: u64) -> Version<u64> {
+        Version::new(lsn, (lsn % 2 == 1).then_some(lsn))
+    }
+
+    fn lsns(version: &Version<u64>) -> Vec<u64> {
+        version.all().map(Version::lsn).collect()
+    }
+
+    fn forgotten(forgotten: Option<&Forgotten<u64>>) -> Vec<Option<u64>> {
+        forgotten.map(|forgotten| forgotten.values().map(Option::<&u64>::copied).collect()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_forgotten_is_what_no_view_sees() {
+        let mut key = versions(&[1, 3, 5, 7]);
+        assert!(matches!(key.supersede(version(9), 7), Superseded::Kept));
+        let Superseded::Forgot(gone) = key.supersede(version(11), 10) else { panic!("7 hides what is behind it") };
+        assert_eq!(forgotten(Some(&gone)), [Some(7), Some(5), Some(3), Some(1)]);
+        assert_eq!(lsns(&key), [11, 9]);
+    }
+
+    #[test]
+    fn a_key_forgets_up_to_what_the_oldest_view_sees() {
+        let mut key = versions(&[1, 3, 5, 7]);
+        let (gone, rest) = key.forget(1);
+        assert_eq!((forgotten(gone.as_ref()), rest), (vec![], Rest::Waiting { lsn: 7 }));
+        let (gone, rest) = key.forget(4);
+        assert_eq!((forgotten(gone.as_ref()), rest), (vec![Some(1)], Rest::Waiting { lsn: 7 }));
+        let (gone, rest) = key.forget(7);
+        assert_eq!((forgotten(gone.as_ref()), rest), (vec![Some(3)], Rest::Waiting { lsn: 7 }));
+        let (gone, rest) = key.forget(8);
+        assert_eq!((forgotten(gone.as_ref()), rest), (vec![Some(5)], Rest::Value));
+        assert_eq!(lsns(&key), [7]);
+    }
+
+    #[test]
+    fn a_deletion_goes_once_all_views_see_it() {
+        let mut key = versions(&[1, 2]);
+        assert!(key.is_waiting());
+        let (gone, rest) = key.forget(2);
+        assert_eq!((forgotten(gone.as_ref()), rest), (vec![], Rest::Waiting { lsn: 2 }));
+        let (gone, rest) = key.forget(3);
+        assert_eq!((forgotten(gone.as_ref()), rest), (vec![Some(1)], Rest::Nothing));
+        // One that is older than the newest goes as well: nothing is there in either case.
+        let mut key = versions(&[1, 2, 5]);
+        let (gone, rest) = key.forget(4);
+        assert_eq!((forgotten(gone.as_ref()), rest), (vec![None, Some(1)], Rest::Value));
+    }
+
+    #[test]
+    fn a_million_versions_are_dropped_without_a_stack_for_them() {
+        let mut key = Version::new(0, Some(0));
+        for lsn in 1..1_000_000 {
+            key.supersede(Version::new(lsn, None), 0);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Walks over a map that others write to.
+
+use crate::VersionedMap;
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Keys that a walk looks at under one lock: few at first, for many walks end with their first entry.
+const ENTRIES_MIN: usize = 8;
+const ENTRIES_MAX: usize = 64;
+
+/// Which way a walk goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the smallest key.
+    Forward,
+    /// From the largest key.
+    Backward,
+}
+
+/// A walk that holds no lock between calls.
+pub struct Walk<K, V> {
+    /// `None` once the end is reached.
+    map: Option<Arc<VersionedMap<K, V>>>,
+    range: (Bound<K>, Bound<K>),
+    direction: Direction,
+    before: u64,
+    entries: VecDeque<(K, Option<V>)>,
+    entries_next: usize,
+}
+
+impl<K: Ord + Clone, V: Clone> Walk<K, V> {
+    /// Walks over what a view of all below `before` sees.
+    pub fn new(map: Arc<VersionedMap<K, V>>, range: (Bound<K>, Bound<K>), direction: Direction, before: u64) -> Self {
+        let map = (!is_empty(&range)).then_some(map);
+        Self { map, range, direction, before, entries: VecDeque::new(), entries_next: ENTRIES_MIN }
+    }
+
+    fn refill(&mut self) {
+        let Some(map) = &self.map else { return };
+        let mut last = None;
+        {
+            let map = map.read();
+            let range = (self.range.0.as_ref(), self.range.1.as_ref());
+            let mut entries = map.range(range);
+            for looked_at in 1.. {
+                let entry = match self.direction {
+                    Direction::Forward => entries.next(),
+                    Direction::Backward => entries.next_back(),
+                };
+                let Some((key, newest)) = entry else { break };
+                if let Some(version) = newest.seen(self.before) {
+                    self.entries.push_back((key.clone(), version.value().cloned()));
+                }
+                if looked_at == self.entries_next {
+                    last = Some(key.clone());
+                    break;
+                }
+            }
+        }
+        self.entries_next = (2 * self.entries_next).min(ENTRIES_MAX);
+        match (last, self.direction) {
+            (None, _) => self.map = None,
+            (Some(last), Direction::Forward) => self.range.0 = Bound::Excluded(last),
+            (Some(last), Direction::Backward) => self.range.1 = Bound::Excluded(last),
+        }
+        if is_empty(&self.range) {
+            self.map = None;
+        }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Iterator for Walk<K, V> {
+    /// A key and its value, `None` for a deleted one.
+    type Item = (K, Option<V>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.entries.is_empty() && self.map.is_some() {
+            self.refill();
+        }
+        self.entries.pop_front()
+    }
+}
+
+/// Ranges that a B-tree would panic on.
+fn is_empty<K: Ord>(range: &(Bound<K>, Bound<K>)) -> bool {
+    match range {
+        (Bound::Included(start), Bound::Included(end)) => start > end,
+        (Bound::Included(start) | Bound::Excluded(start), Bound::Included(end) | Bound::Excluded(end)) => start >= end,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: (Bound<u64>, Bound<u64>) = (Bound::Unbounded, Bound::Unbounded);
+
+    fn map() -> Arc<VersionedMap<u64, u64>> {
+        let map = VersionedMap::default();
+        for number in 0..200 {
+            let _ = map.put(number, number + 10, Some(number), 0);
+        }
+        let _ = map.put(5, 500, None, 0);
+        Arc::new(map)
+    }
+
+    fn keys(
+        map: &Arc<VersionedMap<u64, u64>>,
+        range: (Bound<u64>, Bound<u64>),
+        direction: Direction,
+        before: u64,
+    ) -> Vec<u64> {
+        Walk::new(Arc::clone(map), range, direction, before).map(|(key, _)| key).collect()
+    }
+
+    #[test]
+    fn walks_go_both_ways_and_stay_within_their_range() {
+        let map = map();
+        assert_eq!(keys(&map, ALL, Direction::Forward, 1000), (0..200).collect::<Vec<_>>());
+        assert_eq!(keys(&map, ALL, Direction::Backward, 1000), (0..200).rev().collect::<Vec<_>>());
+        let part = (Bound::Excluded(3), Bound::Included(6));
+        assert_eq!(keys(&map, part, Direction::Forward, 1000), [4, 5, 6]);
+        assert_eq!(keys(&map, part, Direction::Backward, 1000), [6, 5, 4]);
+        for (start, end) in [(9, 9), (9, 8)] {
+            assert!(keys(&map, (Bound::Included(start), Bound::Excluded(end)), Direction::Forward, 1000).is_empty());
+        }
+    }
+
+    #[test]
+    fn keys_that_the_view_does_not_see_are_passed_over() {
+        let map = map();
+        assert_eq!(keys(&map, ALL, Direction::Forward, 20), (0..10).collect::<Vec<_>>());
+        // Farther from the start than one lock is held.
+        assert_eq!(keys(&map, ALL, Direction::Backward, 20), (0..10).rev().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn deletions_are_told() {
+        let deleted = |before| {
+            let walk = Walk::new(map(), ALL, Direction::Forward, before);
+            walk.filter(|(_, value)| value.is_none()).map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        assert_eq!((deleted(501), deleted(500)), (vec![5], vec![]));
+    }
+
+    #[test]
+    fn what_others_write_does_not_disturb_a_walk() {
+        let map = map();
+        let mut walk = Walk::new(Arc::clone(&map), ALL, Direction::Forward, 1000);
+        let mut seen = vec![walk.next().map(|(key, _)| key)];
+        for number in 0..200 {
+            let _ = map.put(number, 1000 + number, Some(0), 0);
+            let _ = map.put(1000 + number, 1000 + number, Some(0), 0);
+        }
+        seen.extend(walk.map(|(key, _)| Some(key)));
+        assert_eq!(seen, (0..200).map(Some).collect::<Vec<_>>());
+    }
+}
