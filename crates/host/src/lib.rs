@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod allocation;
+mod control_group;
 mod cpu_quota;
 mod disk_use;
 mod filesystem;
@@ -13,6 +14,7 @@ mod listener;
 pub mod loop_filesystem;
 mod machine;
 mod machine_cpu;
+mod memory_limit;
 mod mount_table;
 mod page_cache;
 mod process;
@@ -26,6 +28,7 @@ pub use filesystem::{Filesystem, filesystem_of, free_bytes};
 pub use listener::{listener, local_server};
 pub use machine::{Machine, machine};
 pub use machine_cpu::MachineCpu;
+pub use memory_limit::usable_memory_bytes;
 pub use page_cache::forget_cached_pages;
 pub use process::{ProcessReading, ProcessUse};
 pub use run_delay::thread_run_delay;
