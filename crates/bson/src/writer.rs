@@ -56,6 +56,11 @@ impl<'b> Writer<'b> {
         self
     }
 
+    /// Makes room for that many more bytes at once.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.buffer.reserve(bytes);
+    }
+
     /// Bytes written so far, unclosed scopes included.
     pub fn len_bytes(&self) -> usize {
         self.buffer.len() - self.starts.first().copied().unwrap_or(self.buffer.len())
