@@ -3,6 +3,7 @@
 //! The encoding is effects first, documents after, so that a record's effects can be decoded without touching the
 //! documents, and an inserted document's bytes are copied only once on their way to the log.
 
+use crate::engines::Part;
 use crate::{KeyspaceId, Location, RecordId, varint};
 use std::borrow::Cow;
 
@@ -14,11 +15,14 @@ const DELETE_KEY: u8 = 5;
 const DROP_KEYSPACE: u8 = 6;
 const PUT_PRIMARY_KEY: u8 = 7;
 const MOVE_PRIMARY_KEY: u8 = 8;
+const CREATE_KEYSPACE: u8 = 9;
+const ADOPT_FILE: u8 = 10;
+const PLACE_RECORD: u8 = 11;
 
 /// Room for the effects of one replaced document and a few index keys, in bytes.
 const EFFECTS_BYTES_USUAL: usize = 192;
 
-/// One effect, decoded; documents are given by where they stand.
+/// One effect, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect<'a> {
     /// A document now stands at `location`.
@@ -27,10 +31,30 @@ pub enum Effect<'a> {
         keyspace: KeyspaceId,
         /// The record.
         record: RecordId,
-        /// Where the document's bytes are.
+        /// Where the document's bytes stand in the log.
         location: Location,
+        /// The bytes themselves.
+        document: &'a [u8],
         /// Where the version that it replaces was.
         replaced: Option<Location>,
+    },
+    /// A file that the engine wrote ahead of the log belongs to it from now on; see [`crate::Staged`].
+    AdoptFile {
+        /// The record store whose documents it holds.
+        keyspace: KeyspaceId,
+        /// Its number.
+        number: u64,
+        /// Bytes of all its documents.
+        documents_bytes: u64,
+    },
+    /// A new record, whose document stands in an adopted file.
+    PlaceRecord {
+        /// The record store.
+        keyspace: KeyspaceId,
+        /// The record.
+        record: RecordId,
+        /// Where its document is.
+        location: Location,
     },
     /// A document is gone.
     DeleteRecord {
@@ -70,11 +94,37 @@ pub enum Effect<'a> {
         /// The memcomparable key.
         key: &'a [u8],
     },
+    /// A keyspace is there from now on; one that was never created belongs to the store's own engine.
+    CreateKeyspace {
+        /// Which.
+        keyspace: KeyspaceId,
+        /// The name of the engine that holds it.
+        engine: &'a str,
+        /// A BSON document that only that engine understands, or nothing.
+        settings: &'a [u8],
+    },
     /// All of a keyspace is gone.
     DropKeyspace {
         /// Which.
         keyspace: KeyspaceId,
     },
+}
+
+impl Effect<'_> {
+    /// What it changes.
+    pub fn keyspace(&self) -> KeyspaceId {
+        match *self {
+            Self::PutRecord { keyspace, .. }
+            | Self::AdoptFile { keyspace, .. }
+            | Self::PlaceRecord { keyspace, .. }
+            | Self::DeleteRecord { keyspace, .. }
+            | Self::PutKey { keyspace, .. }
+            | Self::PutPrimaryKey { keyspace, .. }
+            | Self::DeleteKey { keyspace, .. }
+            | Self::CreateKeyspace { keyspace, .. }
+            | Self::DropKeyspace { keyspace } => keyspace,
+        }
+    }
 }
 
 /// Whether a key was there before.
@@ -92,6 +142,8 @@ pub struct Batch<'d> {
     effects: Vec<u8>,
     documents: Vec<Cow<'d, [u8]>>,
     documents_bytes: usize,
+    /// Whether it creates or drops keyspaces.
+    changes_keyspaces: bool,
 }
 
 impl<'d> Batch<'d> {
@@ -129,6 +181,21 @@ impl<'d> Batch<'d> {
         self.document(keyspace, record, document.into());
     }
 
+    pub(crate) fn adopt_file(&mut self, keyspace: KeyspaceId, number: u64, documents_bytes: u64) {
+        self.effects.push(ADOPT_FILE);
+        self.header(keyspace);
+        varint::put(&mut self.effects, number);
+        varint::put(&mut self.effects, documents_bytes);
+    }
+
+    /// Lets a record id that is not in use lead to a document of [`crate::Staged`].
+    pub fn place_record(&mut self, keyspace: KeyspaceId, record: RecordId, location: Location) {
+        self.effects.push(PLACE_RECORD);
+        self.effects.extend_from_slice(&location.encode());
+        self.header(keyspace);
+        varint::put(&mut self.effects, record.0);
+    }
+
     fn document(&mut self, keyspace: KeyspaceId, record: RecordId, document: Cow<'d, [u8]>) {
         self.header(keyspace);
         varint::put(&mut self.effects, record.0);
@@ -146,7 +213,7 @@ impl<'d> Batch<'d> {
         varint::put(&mut self.effects, record.0);
     }
 
-    /// Lets an index key lead to a record.
+    /// Lets an index key, which is not empty, lead to a record.
     pub fn put_key(&mut self, keyspace: KeyspaceId, key: &[u8], record: RecordId) {
         self.effects.push(PUT_KEY);
         self.header(keyspace);
@@ -169,8 +236,19 @@ impl<'d> Batch<'d> {
         self.key(key);
     }
 
+    /// Creates a keyspace in the engine with that name; `settings` is a BSON document that only the engine
+    /// understands, or nothing.
+    pub fn create_keyspace(&mut self, keyspace: KeyspaceId, engine: &str, settings: &[u8]) {
+        self.changes_keyspaces = true;
+        self.effects.push(CREATE_KEYSPACE);
+        self.header(keyspace);
+        self.key(engine.as_bytes());
+        self.key(settings);
+    }
+
     /// Removes all of a keyspace.
     pub fn drop_keyspace(&mut self, keyspace: KeyspaceId) {
+        self.changes_keyspaces = true;
         self.effects.push(DROP_KEYSPACE);
         self.header(keyspace);
     }
@@ -188,8 +266,48 @@ impl<'d> Batch<'d> {
         &self.effects
     }
 
+    pub(crate) fn changes_keyspaces(&self) -> bool {
+        self.changes_keyspaces
+    }
+
     pub(crate) fn documents(&self) -> &[Cow<'d, [u8]>] {
         &self.documents
+    }
+
+    /// Bytes of documents and effects that ask for room; a batch that only removes, or drops keyspaces, asks for none.
+    pub(crate) fn growth_bytes(&self) -> usize {
+        let is_drop = |effect| matches!(effect, Effect::DropKeyspace { .. });
+        let is_removal = |effect| matches!(effect, Effect::DeleteRecord { .. } | Effect::DeleteKey { .. });
+        let makes_room = self.changes_keyspaces && self.effects(0).any(is_drop)
+            || self.documents.is_empty() && self.effects(0).all(is_removal);
+        if makes_room { 0 } else { self.len_bytes() }
+    }
+
+    /// The effects, with documents that stand in the log from that position on.
+    pub(crate) fn effects(&self, documents_position: u64) -> Effects<'_> {
+        Effects::new(&self.effects, Documents::OneByOne(self.documents.iter()), documents_position)
+    }
+}
+
+/// A record's documents in the order of its effects.
+#[derive(Clone)]
+pub(crate) enum Documents<'a> {
+    /// As a batch holds them.
+    OneByOne(std::slice::Iter<'a, Cow<'a, [u8]>>),
+    /// As they stand in the log.
+    InARow(&'a [u8]),
+}
+
+impl<'a> Documents<'a> {
+    fn next(&mut self, length: u32) -> Option<&'a [u8]> {
+        match self {
+            Self::OneByOne(documents) => documents.next().map(AsRef::as_ref),
+            Self::InARow(bytes) => {
+                let (document, rest) = bytes.split_at_checked(length as usize)?;
+                *bytes = rest;
+                Some(document)
+            }
+        }
     }
 }
 
@@ -197,16 +315,27 @@ impl<'d> Batch<'d> {
 #[derive(Clone)]
 pub struct Effects<'a> {
     rest: &'a [u8],
+    documents: Documents<'a>,
     /// Where the next document of the record stands in the log.
     next_document: u64,
-    /// The document put last.
+    /// The document put or placed last.
     last: Option<Location>,
+    /// Whose effects are shown; all where there is nothing to tell them apart.
+    part: Option<Part<'a>>,
 }
 
 impl<'a> Effects<'a> {
     /// `documents_position` is where the record's first document stands in the log.
-    pub(crate) fn new(encoded: &'a [u8], documents_position: u64) -> Self {
-        Self { rest: encoded, next_document: documents_position, last: None }
+    pub(crate) fn new(encoded: &'a [u8], documents: Documents<'a>, documents_position: u64) -> Self {
+        Self { rest: encoded, documents, next_document: documents_position, last: None, part: None }
+    }
+
+    /// Only those of one engine's keyspaces.
+    pub(crate) fn of<'p>(self, part: Part<'p>) -> Effects<'p>
+    where
+        'a: 'p,
+    {
+        Effects { part: Some(part), ..self }
     }
 
     /// Whether the walk ended before the end, which only a malformed record does.
@@ -218,7 +347,7 @@ impl<'a> Effects<'a> {
         let mut input = self.rest;
         let (&kind, rest) = input.split_first()?;
         input = rest;
-        let replaced = if matches!(kind, REPLACE_RECORD | DELETE_RECORD) {
+        let known = if matches!(kind, REPLACE_RECORD | DELETE_RECORD | PLACE_RECORD) {
             let (encoded, rest) = input.split_at_checked(Location::ENCODED_BYTES)?;
             input = rest;
             Location::decode(encoded)
@@ -236,15 +365,23 @@ impl<'a> Effects<'a> {
                 let location = Location { position: self.next_document, length, checksum };
                 self.next_document += u64::from(length);
                 self.last = Some(location);
-                Effect::PutRecord { keyspace, record, location, replaced }
+                let document = self.documents.next(length)?;
+                Effect::PutRecord { keyspace, record, location, document, replaced: known }
             }
             DELETE_RECORD => {
-                Effect::DeleteRecord { keyspace, record: RecordId(varint::take(&mut input)?), replaced: replaced? }
+                Effect::DeleteRecord { keyspace, record: RecordId(varint::take(&mut input)?), replaced: known? }
             }
+            PLACE_RECORD => {
+                self.last = known;
+                Effect::PlaceRecord { keyspace, record: RecordId(varint::take(&mut input)?), location: known? }
+            }
+            ADOPT_FILE => Effect::AdoptFile {
+                keyspace,
+                number: varint::take(&mut input)?,
+                documents_bytes: varint::take(&mut input)?,
+            },
             PUT_KEY | DELETE_KEY | PUT_PRIMARY_KEY | MOVE_PRIMARY_KEY => {
-                let length = usize::try_from(varint::take(&mut input)?).ok()?;
-                let (key, rest) = input.split_at_checked(length)?;
-                input = rest;
+                let key = take_bytes(&mut input)?;
                 match kind {
                     DELETE_KEY => Effect::DeleteKey { keyspace, key },
                     PUT_KEY => Effect::PutKey { keyspace, key, record: RecordId(varint::take(&mut input)?) },
@@ -257,6 +394,10 @@ impl<'a> Effects<'a> {
                     },
                 }
             }
+            CREATE_KEYSPACE => {
+                let engine = std::str::from_utf8(take_bytes(&mut input)?).ok()?;
+                Effect::CreateKeyspace { keyspace, engine, settings: take_bytes(&mut input)? }
+            }
             DROP_KEYSPACE => Effect::DropKeyspace { keyspace },
             _ => return None,
         };
@@ -265,11 +406,23 @@ impl<'a> Effects<'a> {
     }
 }
 
+fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(varint::take(input)?).ok()?;
+    let (bytes, rest) = input.split_at_checked(length)?;
+    *input = rest;
+    Some(bytes)
+}
+
 impl<'a> Iterator for Effects<'a> {
     type Item = Effect<'a>;
 
     fn next(&mut self) -> Option<Effect<'a>> {
-        self.decode()
+        loop {
+            let effect = self.decode()?;
+            if self.part.as_ref().is_none_or(|part| part.contains(effect.keyspace())) {
+                return Some(effect);
+            }
+        }
     }
 }
 
@@ -288,8 +441,12 @@ mod tests {
         batch.replace_record(records, RecordId(2), b"second!".to_vec(), old);
         batch.delete_record(records, RecordId(3), old);
         batch.delete_key(index, b"gone");
+        batch.create_keyspace(index, "lsm", b"settings");
         batch.drop_keyspace(index);
-        let mut effects = Effects::new(batch.encoded_effects(), 1000);
+        batch.adopt_file(records, 77, 7000);
+        batch.place_record(records, RecordId(4), old);
+        batch.put_primary_key(index, b"placed", RecordId(4), Presence::New);
+        let mut effects = batch.effects(1000);
         let seen: Vec<_> = effects.by_ref().collect();
         assert!(!effects.is_cut());
         let at =
@@ -301,6 +458,7 @@ mod tests {
                     keyspace: records,
                     record: RecordId(1),
                     location: at(1000, b"first"),
+                    document: b"first",
                     replaced: None
                 },
                 Effect::PutKey { keyspace: index, key: b"key", record: RecordId(1) },
@@ -315,13 +473,26 @@ mod tests {
                     keyspace: records,
                     record: RecordId(2),
                     location: at(1005, b"second!"),
+                    document: b"second!",
                     replaced: Some(old)
                 },
                 Effect::DeleteRecord { keyspace: records, record: RecordId(3), replaced: old },
                 Effect::DeleteKey { keyspace: index, key: b"gone" },
+                Effect::CreateKeyspace { keyspace: index, engine: "lsm", settings: b"settings" },
                 Effect::DropKeyspace { keyspace: index },
+                Effect::AdoptFile { keyspace: records, number: 77, documents_bytes: 7000 },
+                Effect::PlaceRecord { keyspace: records, record: RecordId(4), location: old },
+                Effect::PutPrimaryKey {
+                    keyspace: index,
+                    key: b"placed",
+                    record: RecordId(4),
+                    location: old,
+                    presence: Presence::New
+                },
             ]
         );
+        let in_a_row = Effects::new(batch.encoded_effects(), Documents::InARow(b"firstsecond!"), 1000);
+        assert_eq!(in_a_row.collect::<Vec<_>>(), seen);
         assert_eq!(batch.documents().len(), 2);
     }
 }

@@ -1,63 +1,43 @@
-//! Checkpoints: the log synced, the view flushed, the watermark noted - in that order.
+//! Checkpoints: the log synced, the views flushed, the watermark noted - in that order.
 
+use crate::background::Bell;
+use crate::journal::Journal;
+use crate::log::segment_of;
 use crate::manifest::Manifest;
-use crate::statistics::live_segments;
-use crate::{Lsn, Result, Store};
-use parking_lot::{Condvar, Mutex};
+use crate::planted::{self, Bug};
+use crate::{Engine, Log, Lsn, Result, Store};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How far the background thread steps back when the cores are busy.
-const BACKGROUND_NICENESS: i32 = 10;
-
 /// When to checkpoint, and what the last one found.
 #[derive(Default)]
 pub(crate) struct Checkpointer {
-    requests: Arc<Requests>,
+    bell: Arc<Bell>,
     /// One checkpoint or compaction at a time.
-    running: Mutex<Retiring>,
+    running: Mutex<()>,
     count: AtomicU64,
     last_ms: AtomicU64,
-}
-
-/// What the background thread waits on; it must not keep the store alive.
-#[derive(Default)]
-struct Requests {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    is_asked: bool,
-    is_closing: bool,
-}
-
-/// Segments without a live document at the last checkpoint; a view older than `since` may still read them.
-#[derive(Default)]
-struct Retiring {
-    since: Lsn,
-    numbers: Vec<u64>,
+    longest_ms: AtomicU64,
 }
 
 impl Checkpointer {
     pub fn start(store: &Arc<Store>) -> std::thread::JoinHandle<()> {
         let weak = Arc::downgrade(store);
-        let requests = Arc::clone(&store.checkpointer.requests);
+        let bell = Arc::clone(&store.checkpointer.bell);
         let interval = store.options.checkpoint_interval;
         std::thread::Builder::new()
             .name("checkpoint".into())
             .spawn(move || {
-                // Clients wait for the other threads, nobody waits for this one; where it is refused nothing is lost.
-                let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BACKGROUND_NICENESS);
-                while requests.wait(interval) {
+                while bell.wait(interval) {
                     let Some(store) = weak.upgrade() else { return };
                     if let Err(error) = store.checkpoint().and_then(|()| store.maintain()) {
                         (store.options.on_background_error)("checkpoint", &error);
                         // A full disk empties slowly: do not spin.
                         std::thread::sleep(Duration::from_secs(1));
                     }
+                    store.reclaimer.ask();
                 }
             })
             .expect("a thread can be started")
@@ -65,16 +45,11 @@ impl Checkpointer {
 
     /// Asks for a checkpoint soon.
     pub fn ask(&self) {
-        let mut state = self.requests.state.lock();
-        if !state.is_asked {
-            state.is_asked = true;
-            self.requests.changed.notify_one();
-        }
+        self.bell.ring();
     }
 
     pub fn close(&self) {
-        self.requests.state.lock().is_closing = true;
-        self.requests.changed.notify_one();
+        self.bell.close();
     }
 
     pub fn count(&self) -> u64 {
@@ -84,71 +59,83 @@ impl Checkpointer {
     pub fn last_ms(&self) -> u64 {
         self.last_ms.load(Ordering::Relaxed)
     }
-}
 
-impl Requests {
-    /// Waits for the interval or for somebody who asks; false when closing.
-    fn wait(&self, interval: Duration) -> bool {
-        let deadline = Instant::now() + interval;
-        let mut state = self.state.lock();
-        while !state.is_asked && !state.is_closing {
-            if self.changed.wait_until(&mut state, deadline).timed_out() {
-                break;
-            }
-        }
-        state.is_asked = false;
-        !state.is_closing
+    pub fn longest_ms(&self) -> u64 {
+        self.longest_ms.load(Ordering::Relaxed)
+    }
+
+    fn finished(&self, elapsed: Duration) {
+        let elapsed_ms = elapsed.as_millis() as u64;
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.last_ms.store(elapsed_ms, Ordering::Relaxed);
+        self.longest_ms.fetch_max(elapsed_ms, Ordering::Relaxed);
     }
 }
 
 impl Store {
-    /// Makes the present state durable in the engine, so that recovery starts here.
+    /// Makes the present state durable in the engines, so that recovery starts here.
     pub fn checkpoint(&self) -> Result<()> {
-        let mut retiring = self.checkpointer.running.lock();
+        let _running = self.checkpointer.running.lock();
         let started = Instant::now();
-        let (watermark, keyspaces) = {
+        let (engines, manifest) = {
             let _no_batch_in_flight = self.gate.write();
             let watermark = self.watermark.visible();
-            self.engine.begin_checkpoint(watermark)?;
-            (watermark, self.statistics.copy())
+            let engines = self.engines.all();
+            for engine in &engines {
+                engine.begin_checkpoint(watermark)?;
+            }
+            let keyspaces = self.statistics.copy();
+            let routes = self.engines.routes().into_iter().map(|(keyspace, name)| (keyspace, name.to_owned()));
+            (engines, Manifest { watermark, keyspaces, engines: Vec::new(), routes: routes.collect() })
         };
         // A view must never point past the durable log.
-        self.log.sync_blocking(watermark)?;
-        let oldest = self.oldest_view();
-        self.engine.finish_checkpoint(oldest)?;
-        let live = live_segments(&keyspaces);
-        Manifest { engine: self.engine.name().to_owned(), watermark, keyspaces }.write(&self.directory.path)?;
-        self.retire_segments(&mut retiring, &live, watermark, oldest)?;
-        self.checkpointer.count.fetch_add(1, Ordering::Relaxed);
-        self.checkpointer.last_ms.store(started.elapsed().as_millis() as u64, Ordering::Relaxed);
+        self.journal.sync_blocking(manifest.watermark)?;
+        self.finish_checkpoint(&engines, manifest)?;
+        self.checkpointer.finished(started.elapsed());
         Ok(())
     }
 
-    /// Lets the engine compact.
+    fn finish_checkpoint(&self, engines: &[Arc<dyn Engine>], mut manifest: Manifest) -> Result<()> {
+        let oldest = self.oldest_view();
+        if planted::active(Bug::ManifestBeforeFlush)
+            && let Some(directory) = &self.directory
+            && let Some(last) = Manifest::read(&directory.path)?
+        {
+            manifest.engines = last.engines;
+            manifest.write(&directory.path)?;
+            manifest.engines = Vec::new();
+        }
+        for engine in engines {
+            manifest.engines.push((engine.name().to_owned(), engine.finish_checkpoint(oldest)?));
+        }
+        let (Some(directory), Journal::Log(log)) = (&self.directory, &self.journal) else { return Ok(()) };
+        if planted::active(Bug::SegmentBeforeExtent) {
+            retire_segments(log, engines, manifest.watermark)?;
+        }
+        manifest.write(&directory.path)?;
+        for engine in engines {
+            engine.checkpoint_is_durable(oldest)?;
+        }
+        retire_segments(log, engines, manifest.watermark)
+    }
+
+    /// Lets the engines merge what they keep sorted.
     fn maintain(&self) -> Result<()> {
         let _not_beside_a_checkpoint = self.checkpointer.running.lock();
-        self.engine.maintain(self.oldest_view())
+        self.engines.all().iter().try_for_each(|engine| engine.maintain(self.oldest_view()))
     }
 
-    /// Gives up what was without a live document at the last checkpoint already and no open view can reach.
-    fn retire_segments(
-        &self,
-        retiring: &mut Retiring,
-        live: &std::collections::BTreeSet<u64>,
-        watermark: Lsn,
-        oldest: Lsn,
-    ) -> Result<()> {
-        if oldest >= retiring.since {
-            self.log.retire(&retiring.numbers)?;
-        }
-        let current = crate::log::segment_of(watermark.0);
-        retiring.numbers = self
-            .log
-            .segment_numbers()
-            .into_iter()
-            .filter(|number| *number < current && !live.contains(number))
-            .collect();
-        retiring.since = watermark;
-        Ok(())
+    /// Lets the engines rewrite all that they keep sorted.
+    pub(crate) fn compact_engines(&self) -> Result<()> {
+        let _not_beside_a_checkpoint = self.checkpointer.running.lock();
+        self.engines.all().iter().try_for_each(|engine| engine.compact(self.oldest_view()))
     }
+}
+
+/// Gives up the segments below the watermark that no engine reads from any more.
+fn retire_segments(log: &Log, engines: &[Arc<dyn Engine>], watermark: Lsn) -> Result<()> {
+    let current = segment_of(watermark.0);
+    let mut numbers = log.segment_numbers();
+    numbers.retain(|number| *number < current && engines.iter().all(|engine| engine.has_left_segment(*number)));
+    log.retire(&numbers)
 }

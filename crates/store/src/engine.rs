@@ -3,7 +3,8 @@
 //! Record stores and sorted indexes, not a bag of bytes: an engine that keeps documents itself (memory, mmap) and one
 //! that leaves them in the log (lsm) fit the same contract.
 
-use crate::{Effects, KeyspaceId, Location, Lsn, RecordId, Result};
+use crate::{Effects, KeyspaceId, Location, Log, Lsn, RecordId, Result, Staged};
+use bunko_bson::{DocumentBuf, DocumentRef};
 use std::ops::Bound;
 
 /// Which way a cursor goes.
@@ -44,16 +45,45 @@ impl KeyRange {
 }
 
 /// A materialised view of the log. It has no journal: what it has not made durable, the log replays.
+///
+/// The store calls it in this order for a checkpoint: [`Engine::begin_checkpoint`] while no batch is being applied,
+/// [`Engine::finish_checkpoint`] once the log is durable up to there, then it writes the engine's note into the
+/// manifest, and [`Engine::checkpoint_is_durable`].
 pub trait Engine: Send + Sync {
     /// The name that `serverStatus` and `create` use.
     fn name(&self) -> &'static str;
+
+    /// Refuses what a keyspace's settings (a BSON document, or nothing) may not say.
+    ///
+    /// # Errors
+    /// A sentence that names the setting and its value.
+    fn check_settings(&self, settings: DocumentRef<'_>) -> Result<(), String>;
+
+    /// Whether there is room for that many more bytes of documents and keys. Asked before anything is kept of a batch.
+    ///
+    /// # Errors
+    /// [`StorageError::OutOfMemory`](crate::StorageError::OutOfMemory).
+    fn admit(&self, _growth_bytes: usize) -> Result<()> {
+        Ok(())
+    }
 
     /// Applies one record's effects; concurrent calls never touch the same key. Versions that no view from
     /// `oldest_view` on can see may be forgotten.
     fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()>;
 
+    /// Writes documents of a record store, durably, into a file that one log record can name instead of carrying them;
+    /// `None` where the engine has no such files. The documents come in the order of their records, and take no more
+    /// than a message of the wire protocol has.
+    fn stage(
+        &self,
+        _keyspace: KeyspaceId,
+        _documents: &mut dyn Iterator<Item = (RecordId, &[u8])>,
+    ) -> Result<Option<Staged>> {
+        Ok(None)
+    }
+
     /// A view of everything below `before` and nothing at or above it. The store keeps the history above every open
-    /// snapshot from being forgotten.
+    /// snapshot from being forgotten, and calls this while no checkpoint can begin, with all below `before` applied.
     fn view(&self, before: Lsn) -> Box<dyn View>;
 
     /// A view of whatever has been applied, exact only for keys that the caller holds locked. Every point operation
@@ -64,18 +94,89 @@ pub trait Engine: Send + Sync {
     /// is being applied.
     fn begin_checkpoint(&self, watermark: Lsn) -> Result<()>;
 
-    /// Makes what [`Engine::begin_checkpoint`] marked durable. Versions that no view from `oldest_view` on can see
-    /// may be forgotten.
-    fn finish_checkpoint(&self, oldest_view: Lsn) -> Result<()>;
+    /// Makes what [`Engine::begin_checkpoint`] marked durable, and says what the engine wants to be told when it is
+    /// opened from there again. Versions that no view from `oldest_view` on can see may be forgotten.
+    fn finish_checkpoint(&self, oldest_view: Lsn) -> Result<DocumentBuf>;
 
-    /// Background work such as compaction; never runs beside a checkpoint.
-    fn maintain(&self, oldest_view: Lsn) -> Result<()>;
+    /// The note of the last [`Engine::finish_checkpoint`] is durable: what only older notes name may go.
+    fn checkpoint_is_durable(&self, _oldest_view: Lsn) -> Result<()> {
+        Ok(())
+    }
 
-    /// Memory held by what has not been checkpointed, in bytes; a large figure asks for a checkpoint.
+    /// Asked once the log is open: whether the segments that the engine reads from are there.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`](crate::StorageError::Corrupt) names the one that is missing.
+    fn check_segments(&self, _log: &Log) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether no view, open or to come, reads a document from that segment of the log.
+    fn has_left_segment(&self, _segment: u64) -> bool {
+        true
+    }
+
+    /// Merges what the engine keeps sorted on disk; never runs beside a checkpoint.
+    fn maintain(&self, _oldest_view: Lsn) -> Result<()> {
+        Ok(())
+    }
+
+    /// One step, of a second at most, of giving space back. It may run beside a checkpoint, but not beside another step.
+    /// `oldest_view` stays the oldest for as long as it takes, and the log is durable up to there.
+    fn reclaim(&self, _oldest_view: Lsn, _effort: Effort) -> Result<Reclaimed> {
+        Ok(Reclaimed::Nothing)
+    }
+
+    /// Rewrites all that the engine keeps sorted on disk, without what no view from `oldest_view` on can see; never
+    /// runs beside a checkpoint.
+    fn compact(&self, _oldest_view: Lsn) -> Result<()> {
+        Ok(())
+    }
+
+    /// Memory held by what no checkpoint has marked yet, in bytes; a large figure asks for one.
     fn unflushed_bytes(&self) -> u64;
 
-    /// Bytes on disk, the log aside.
-    fn disk_bytes(&self) -> u64;
+    /// Memory held by what a checkpoint has marked and that is not free again, in bytes; where both figures together
+    /// grow too large, writers are held back.
+    fn flushing_bytes(&self) -> u64 {
+        0
+    }
+
+    /// What keyspaces take, in the order given.
+    fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space>;
+
+    /// Bytes of all the engine's files, or of its memory where it has none; the log aside.
+    fn size_bytes(&self) -> u64;
+
+    /// What `serverStatus` shows of this engine: counters since the start, gauges as of now.
+    fn status(&self) -> DocumentBuf;
+}
+
+/// How hard [`Engine::reclaim`] tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// What pays for itself.
+    Usual,
+    /// Whatever space there is to gain (`compact`).
+    All,
+}
+
+/// What a step of [`Engine::reclaim`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reclaimed {
+    /// There is nothing to do at present.
+    Nothing,
+    /// A step was done; another may be worth while.
+    Some,
+}
+
+/// What a keyspace takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes that its documents or keys take as they are stored, compressed where they are.
+    pub used_bytes: u64,
+    /// Bytes that are its own but hold nothing alive.
+    pub free_bytes: u64,
 }
 
 /// One consistent state of all keyspaces.

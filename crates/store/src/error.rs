@@ -33,14 +33,35 @@ pub enum StorageError {
         /// The lock file.
         path: PathBuf,
     },
-    /// Written by a newer version of the program.
-    NewerFormat {
+    /// Written by another version of the program.
+    OtherFormat {
         /// The manifest.
         path: PathBuf,
         /// The version that it names.
         found: u32,
-        /// The newest that this program reads.
+        /// The one that this program reads.
         supported: u32,
+    },
+    /// The data directory was made with another storage engine.
+    OtherEngine {
+        /// The data directory.
+        path: PathBuf,
+        /// The engine that it was made with.
+        found: String,
+        /// The engine that was asked for.
+        asked: String,
+    },
+    /// A keyspace names an engine that this program does not have.
+    UnknownEngine {
+        /// Its name.
+        name: String,
+    },
+    /// An engine that keeps its data in memory has no room left under its cap; nothing of the refused write was kept.
+    OutOfMemory {
+        /// What it holds.
+        used_bytes: u64,
+        /// What it may hold.
+        limit_bytes: u64,
     },
     /// One record larger than a segment can hold.
     RecordTooLarge {
@@ -72,10 +93,24 @@ impl fmt::Display for StorageError {
             Self::Locked { path } => {
                 write!(f, "{}: another process has this data directory open", path.display())
             }
-            Self::NewerFormat { path, found, supported } => write!(
+            Self::OtherFormat { path, found, supported } => {
+                write!(
+                    f,
+                    "{}: data directory has format version {found}, this program reads {supported}",
+                    path.display()
+                )
+            }
+            Self::OtherEngine { path, found, asked } => write!(
                 f,
-                "{}: data directory has format version {found}, this program reads up to {supported}",
+                "{}: made with storage engine '{found}', and asked for is '{asked}'; start with '{found}', or with an \
+                 empty directory and restore a dump into it",
                 path.display()
+            ),
+            Self::UnknownEngine { name } => write!(f, "there is no storage engine '{name}'"),
+            Self::OutOfMemory { used_bytes, limit_bytes } => write!(
+                f,
+                "the storage engine 'memory' is full: it holds {used_bytes} bytes of at most {limit_bytes} \
+                 (inMemorySizeGB)"
             ),
             Self::RecordTooLarge { length_bytes } => {
                 write!(f, "a write of {length_bytes} bytes does not fit into one log segment")

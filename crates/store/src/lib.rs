@@ -6,30 +6,40 @@
 //! **Invariant:** an engine's durable state never points past the durable log.
 //! **Invariant:** a document's bytes are written to the log once, under a checksum of their own.
 
+mod background;
 mod batch;
 mod checkpoint;
 mod data_directory;
+mod delegate;
 mod engine;
+mod engines;
 mod error;
+mod journal;
+mod latencies;
 mod lock_table;
 mod log;
 mod manifest;
 pub mod planted;
 mod position;
+mod reclaim;
 mod snapshots;
+mod staged;
 mod statistics;
 mod store;
 pub mod varint;
 mod watermark;
 
 pub use batch::{Batch, Effect, Effects, Presence};
-pub use engine::{Direction, Engine, KeyCursor, KeyRange, RecordCursor, RecordRange, View};
+pub use engine::{Direction, Effort, Engine, KeyCursor, KeyRange, Reclaimed, RecordCursor, RecordRange, Space, View};
+pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
 pub use error::StorageError;
+pub use latencies::LatencyCounts;
 pub use lock_table::{LockTable, Locked};
-pub use log::{DurabilityCallback, Log, LogOptions, LogStatistics};
+pub use log::{DurabilityCallback, Log, LogOptions, LogStatistics, SEGMENT_BYTES, segment_of};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
+pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;
-pub use store::{BackgroundErrorHook, EngineFactory, LogHandle, Snapshot, Store, StoreOptions, StoreStatistics};
+pub use store::{BackgroundErrorHook, LogHandle, Snapshot, Store, StoreOptions, StoreStatistics};
 
 /// What storage operations return.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;

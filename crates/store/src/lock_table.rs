@@ -17,10 +17,11 @@ pub struct Locked<'t> {
     _guards: Guards<'t>,
 }
 
-/// One lock is by far the commonest, and needs no allocation.
+/// One lock or two are by far the commonest, and need no allocation.
 #[allow(dead_code)]
 enum Guards<'t> {
     One(MutexGuard<'t, ()>),
+    Two([MutexGuard<'t, ()>; 2]),
     Many(Vec<MutexGuard<'t, ()>>),
 }
 
@@ -39,19 +40,17 @@ impl LockTable {
         (hasher.finish() >> 40) as usize % STRIPES
     }
 
-    /// Waits for one stripe.
-    pub fn lock(&self, stripe: usize) -> Locked<'_> {
-        Locked { _guards: Guards::One(self.stripes[stripe].lock()) }
-    }
-
     /// Waits for several stripes, in any order and with repeats as given.
     pub fn lock_all(&self, stripes: &mut Vec<usize>) -> Locked<'_> {
         stripes.sort_unstable();
         stripes.dedup();
-        if let [only] = stripes[..] {
-            return self.lock(only);
-        }
-        Locked { _guards: Guards::Many(stripes.iter().map(|&stripe| self.stripes[stripe].lock()).collect()) }
+        let lock = |stripe: usize| self.stripes[stripe].lock();
+        let guards = match stripes[..] {
+            [only] => Guards::One(lock(only)),
+            [first, second] => Guards::Two([lock(first), lock(second)]),
+            _ => Guards::Many(stripes.iter().map(|&stripe| lock(stripe)).collect()),
+        };
+        Locked { _guards: guards }
     }
 }
 

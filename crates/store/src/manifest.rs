@@ -6,17 +6,20 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// Raised whenever an older program could misread what a newer one wrote.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// Raised whenever a program of another version could misread what this one writes.
+pub(crate) const FORMAT_VERSION: u32 = 2;
 
 const FILE_NAME: &str = "manifest.bson";
 
 /// The durable description of a data directory.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Manifest {
-    pub engine: String,
     pub watermark: Lsn,
     pub keyspaces: Vec<(KeyspaceId, KeyspaceStatistics)>,
+    /// Each engine's name and note, the store's own first.
+    pub engines: Vec<(String, DocumentBuf)>,
+    /// Keyspaces that are not in the store's own engine, and whose they are.
+    pub routes: Vec<(KeyspaceId, String)>,
 }
 
 impl Manifest {
@@ -35,27 +38,17 @@ impl Manifest {
         if u32::from_le_bytes(*checksum) != crc32c::crc32c(content) {
             return Err(corrupt("fails its checksum"));
         }
-        let number = |name: &str| match document.get(name) {
-            Some(ValueRef::Int64(number)) => u64::try_from(number).ok(),
-            _ => None,
-        };
-        let found = number("formatVersion").and_then(|number| u32::try_from(number).ok());
+        let found = number(document, "formatVersion").and_then(|number| u32::try_from(number).ok());
         let found = found.ok_or_else(|| corrupt("has no format version"))?;
-        if found > FORMAT_VERSION {
-            return Err(StorageError::NewerFormat { path, found, supported: FORMAT_VERSION });
+        if found != FORMAT_VERSION {
+            return Err(StorageError::OtherFormat { path, found, supported: FORMAT_VERSION });
         }
-        let keyspaces = document
-            .get("keyspaces")
-            .and_then(ValueRef::as_array)
-            .into_iter()
-            .flat_map(|array| array.iter().collect::<Vec<_>>())
-            .map(|value| value.as_document().and_then(read_keyspace))
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| corrupt("has malformed statistics"))?;
         Ok(Some(Self {
-            engine: document.get("engine").and_then(ValueRef::as_str).unwrap_or_default().to_owned(),
-            watermark: Lsn(number("watermark").ok_or_else(|| corrupt("has no watermark"))?),
-            keyspaces,
+            watermark: Lsn(number(document, "watermark").ok_or_else(|| corrupt("has no watermark"))?),
+            keyspaces: read_list(document, "keyspaces", read_keyspace)
+                .ok_or_else(|| corrupt("malformed 'keyspaces'"))?,
+            engines: read_list(document, "engines", read_engine).ok_or_else(|| corrupt("malformed 'engines'"))?,
+            routes: read_list(document, "routes", read_route).ok_or_else(|| corrupt("malformed 'routes'"))?,
         }))
     }
 
@@ -78,39 +71,56 @@ impl Manifest {
         let mut writer = Writer::new(&mut content);
         writer
             .append("formatVersion", i64::from(FORMAT_VERSION))
-            .append("engine", self.engine.as_str())
             .append("watermark", self.watermark.0 as i64)
-            .begin_array("keyspaces");
+            .begin_array("engines");
+        for (index, (name, note)) in self.engines.iter().enumerate() {
+            writer.push(index, &DocumentBuf::new().with("name", name.as_str()).with("note", note));
+        }
+        writer.end().begin_array("keyspaces");
         for (index, (keyspace, statistics)) in self.keyspaces.iter().enumerate() {
-            writer.push(index, &write_keyspace(*keyspace, statistics));
+            let document = DocumentBuf::new()
+                .with("id", i64::from(keyspace.0))
+                .with("entries", statistics.entries as i64)
+                .with("bytes", statistics.bytes as i64);
+            writer.push(index, &document);
+        }
+        writer.end().begin_array("routes");
+        for (index, (keyspace, engine)) in self.routes.iter().enumerate() {
+            let document = DocumentBuf::new().with("id", i64::from(keyspace.0)).with("engine", engine.as_str());
+            writer.push(index, &document);
         }
         writer.end().end();
         content
     }
 }
 
-fn write_keyspace(keyspace: KeyspaceId, statistics: &KeyspaceStatistics) -> DocumentBuf {
-    let live: bunko_bson::ArrayBuf =
-        statistics.live.iter().flat_map(|(&segment, &bytes)| [segment as i64, bytes as i64]).collect();
-    DocumentBuf::new()
-        .with("id", i64::from(keyspace.0))
-        .with("entries", statistics.entries as i64)
-        .with("bytes", statistics.bytes as i64)
-        .with("live", &live)
+/// The elements of a list of documents; `None` where one is malformed.
+fn read_list<T>(document: DocumentRef<'_>, name: &str, read: impl Fn(DocumentRef<'_>) -> Option<T>) -> Option<Vec<T>> {
+    document.get(name)?.as_array()?.iter().map(|value| read(value.as_document()?)).collect()
+}
+
+fn number(document: DocumentRef<'_>, name: &str) -> Option<u64> {
+    match document.get(name) {
+        Some(ValueRef::Int64(number)) => u64::try_from(number).ok(),
+        _ => None,
+    }
+}
+
+fn keyspace_id(document: DocumentRef<'_>) -> Option<KeyspaceId> {
+    u32::try_from(number(document, "id")?).ok().map(KeyspaceId)
 }
 
 fn read_keyspace(document: DocumentRef<'_>) -> Option<(KeyspaceId, KeyspaceStatistics)> {
-    let number = |value| if let Some(ValueRef::Int64(number)) = value { u64::try_from(number).ok() } else { None };
-    let live: Vec<u64> =
-        document.get("live")?.as_array()?.iter().map(|value| number(Some(value))).collect::<Option<_>>()?;
-    Some((
-        KeyspaceId(u32::try_from(number(document.get("id"))?).ok()?),
-        KeyspaceStatistics {
-            entries: number(document.get("entries"))?,
-            bytes: number(document.get("bytes"))?,
-            live: live.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect(),
-        },
-    ))
+    let statistics = KeyspaceStatistics { entries: number(document, "entries")?, bytes: number(document, "bytes")? };
+    Some((keyspace_id(document)?, statistics))
+}
+
+fn read_engine(document: DocumentRef<'_>) -> Option<(String, DocumentBuf)> {
+    Some((document.get("name")?.as_str()?.to_owned(), document.get("note")?.as_document()?.to_owned()))
+}
+
+fn read_route(document: DocumentRef<'_>) -> Option<(KeyspaceId, String)> {
+    Some((keyspace_id(document)?, document.get("engine")?.as_str()?.to_owned()))
 }
 
 #[cfg(test)]
@@ -118,8 +128,12 @@ mod tests {
     use super::*;
 
     fn manifest() -> Manifest {
-        let statistics = KeyspaceStatistics { entries: 2, bytes: 30, live: [(0, 10), (3, 20)].into_iter().collect() };
-        Manifest { engine: "lsm".into(), watermark: Lsn(777), keyspaces: vec![(KeyspaceId(4), statistics)] }
+        Manifest {
+            watermark: Lsn(777),
+            keyspaces: vec![(KeyspaceId(4), KeyspaceStatistics { entries: 2, bytes: 30 })],
+            engines: vec![("lsm".into(), DocumentBuf::new().with("extents", 3))],
+            routes: vec![(KeyspaceId(5), "memory".into())],
+        }
     }
 
     #[test]
@@ -128,12 +142,11 @@ mod tests {
         assert!(Manifest::read(directory.path()).expect("readable").is_none());
         manifest().write(directory.path()).expect("written");
         let read = Manifest::read(directory.path()).expect("readable").expect("present");
-        assert_eq!((read.engine.as_str(), read.watermark), ("lsm", Lsn(777)));
-        assert_eq!(read.keyspaces, manifest().keyspaces);
+        assert_eq!(read, manifest());
     }
 
     #[test]
-    fn a_flipped_byte_and_a_newer_format_are_named() {
+    fn a_flipped_byte_and_another_format_are_named() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join(FILE_NAME);
         manifest().write(directory.path()).expect("written");
@@ -148,7 +161,7 @@ mod tests {
         std::fs::write(&path, &bytes).expect("written");
         assert!(matches!(
             Manifest::read(directory.path()),
-            Err(StorageError::NewerFormat { found: 99, supported: FORMAT_VERSION, .. })
+            Err(StorageError::OtherFormat { found: 99, supported: FORMAT_VERSION, .. })
         ));
     }
 }

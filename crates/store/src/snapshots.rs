@@ -26,6 +26,14 @@ impl Snapshots {
         (lsn, Pin { lsn, snapshots: Arc::clone(self) })
     }
 
+    /// Pins the oldest pinned state once more, or what `current` names where none is.
+    pub(crate) fn pin_oldest(self: &Arc<Self>, current: impl FnOnce() -> Lsn) -> (Lsn, Pin) {
+        let mut open = self.open.lock();
+        let lsn = open.first_key_value().map_or_else(current, |(&lsn, _)| lsn);
+        *open.entry(lsn).or_insert(0) += 1;
+        (lsn, Pin { lsn, snapshots: Arc::clone(self) })
+    }
+
     /// The oldest pinned state, or what `current` names where none is.
     pub(crate) fn oldest(&self, current: impl FnOnce() -> Lsn) -> Lsn {
         let open = self.open.lock();

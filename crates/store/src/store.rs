@@ -2,27 +2,31 @@
 
 use crate::checkpoint::Checkpointer;
 use crate::data_directory::DataDirectory;
+use crate::delegate::Delegate;
+use crate::engines::{EngineTable, Engines, Survival};
+use crate::journal::Journal;
 use crate::log::{Log, LogOptions};
 use crate::manifest::Manifest;
+use crate::reclaim::Reclaimer;
 use crate::snapshots::{Pin, Snapshots};
 use crate::statistics::Statistics;
 use crate::watermark::Watermark;
 use crate::{
-    Batch, Direction, Effects, Engine, KeyCursor, KeyRange, KeyspaceId, KeyspaceStatistics, Location, LockTable, Lsn,
-    RecordCursor, RecordId, RecordRange, Result, StorageError, View,
+    Batch, DurabilityCallback, Effort, Engine, KeyspaceId, KeyspaceStatistics, LockTable, Lsn, RecordId, Result, Space,
+    Staged, StorageError, View,
 };
+use bunko_bson::DocumentBuf;
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many times its limit the engine's unflushed memory may reach before writers are held back.
+/// How many times its limit what engines hold in memory may reach before writers are held back.
 const STALL_FACTOR: u64 = 4;
-/// How long each write is then held back.
+/// How long a write is then held back at a time, and how many times at most.
 const STALL: Duration = Duration::from_millis(1);
-
-/// Opens the engine of a data directory. It gets the log to read documents from, before any record is replayed.
-pub type EngineFactory = Box<dyn FnOnce(&Path, LogHandle) -> Result<Arc<dyn Engine>>>;
+const STALLS_MAX: usize = 250;
 
 /// The log, once it is open: an engine is opened before the log that is replayed into it.
 pub type LogHandle = Arc<std::sync::OnceLock<Arc<Log>>>;
@@ -46,21 +50,25 @@ pub struct StoreOptions {
 }
 
 /// Counters of the whole store.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct StoreStatistics {
     pub log: crate::LogStatistics,
     pub checkpoints: u64,
     pub last_checkpoint_ms: u64,
+    pub longest_checkpoint_ms: u64,
     pub unflushed_bytes: u64,
-    pub engine_disk_bytes: u64,
+    pub engines_bytes: u64,
+    /// Writes that were held back because the engine's flush did not keep up.
+    pub stalled_writes: u64,
 }
 
-/// One open data directory.
+/// One open data directory, or a store in memory that has none.
 pub struct Store {
-    pub(crate) directory: DataDirectory,
-    pub(crate) log: Arc<Log>,
-    pub(crate) engine: Arc<dyn Engine>,
+    /// `None` for a store that keeps nothing.
+    pub(crate) directory: Option<DataDirectory>,
+    pub(crate) journal: Journal,
+    pub(crate) engines: Engines,
     pub(crate) watermark: Watermark,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) statistics: Statistics,
@@ -68,8 +76,25 @@ pub struct Store {
     pub(crate) gate: RwLock<()>,
     pub(crate) options: StoreOptions,
     pub(crate) checkpointer: Checkpointer,
+    pub(crate) reclaimer: Reclaimer,
     locks: LockTable,
-    background: Mutex<Option<std::thread::JoinHandle<()>>>,
+    background: Mutex<Vec<std::thread::JoinHandle<()>>>,
+    stalled_writes: AtomicU64,
+}
+
+/// A record that is being applied: whatever becomes of it, the watermark passes it.
+struct Applying<'s> {
+    store: &'s Store,
+    lsn: Lsn,
+}
+
+impl Drop for Applying<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.store.journal.fail(StorageError::LogFailed);
+        }
+        self.store.watermark.applied(self.lsn);
+    }
 }
 
 /// A view that keeps its history while it is open.
@@ -80,75 +105,197 @@ pub struct Snapshot {
 }
 
 impl Store {
-    /// Opens a data directory, creating it where it is missing, and replays the log into the engine.
-    pub fn open(path: &Path, options: StoreOptions, engine: EngineFactory) -> Result<Arc<Self>> {
+    /// Opens a data directory, creating it where it is missing, and replays the log into the engines. A store whose
+    /// own engine is volatile touches no file.
+    ///
+    /// # Errors
+    /// Besides what the files are refused for, [`StorageError::OtherEngine`] where the directory was made with another
+    /// engine than the table's own.
+    pub fn open(path: &Path, options: StoreOptions, table: EngineTable) -> Result<Arc<Self>> {
+        match table.own.survival {
+            Survival::Durable => Self::open_directory(path, options, table),
+            Survival::Volatile => {
+                if let Some(manifest) = Manifest::read(path)? {
+                    return Err(other_engine(path, &manifest, table.own.name));
+                }
+                let engines = Engines::open(table, path, &LogHandle::default(), None)?;
+                let journal = Journal::None(Mutex::new(Journal::FIRST));
+                Ok(Self::start(None, journal, engines, Statistics::default(), Journal::FIRST, options))
+            }
+        }
+    }
+
+    fn open_directory(path: &Path, options: StoreOptions, table: EngineTable) -> Result<Arc<Self>> {
         let directory = DataDirectory::open(path)?;
         let manifest = Manifest::read(path)?;
         let is_new = manifest.is_none();
         let manifest = manifest.unwrap_or_default();
-        let handle = LogHandle::default();
-        let engine = engine(path, Arc::clone(&handle))?;
-        if !is_new && manifest.engine != engine.name() {
-            return Err(StorageError::Corrupt {
-                file: path.join("manifest.bson"),
-                offset_bytes: 0,
-                found: format!("made by storage engine '{}', not '{}'", manifest.engine, engine.name()),
-            });
+        let (own_name, own_note) = manifest.engines.first().map(|(name, note)| (name, note.as_ref())).unzip();
+        if own_name.is_some_and(|name| name != table.own.name) {
+            return Err(other_engine(path, &manifest, table.own.name));
         }
-        let statistics = Statistics::restore(manifest.keyspaces);
+        let handle = LogHandle::default();
+        let engines = Engines::open(table, path, &handle, own_note)?;
+        for (name, note) in manifest.engines.iter().skip(1) {
+            engines.ensure(name, Some(note.as_ref()))?;
+        }
+        for (keyspace, engine) in &manifest.routes {
+            engines.assign(*keyspace, engine)?;
+        }
+        let kept = manifest.keyspaces.into_iter().filter(|(keyspace, _)| !engines.is_volatile(*keyspace));
+        let statistics = Statistics::restore(kept);
         let log = Log::open(&path.join("log"), options.log.clone(), manifest.watermark, &mut |lsn, effects| {
-            statistics.apply(effects.clone());
-            // Nobody looks yet.
-            engine.apply(lsn, effects, lsn)
+            engines.replay(lsn, &effects, &|effects| statistics.apply(effects))
         })?;
         let _ = handle.set(Arc::clone(&log));
+        for engine in engines.all() {
+            engine.check_segments(&log)?;
+        }
         let end = log.next_lsn();
         if is_new {
-            Manifest { engine: engine.name().to_owned(), watermark: end, keyspaces: Vec::new() }.write(path)?;
+            let engines = vec![(engines.own().name().to_owned(), DocumentBuf::new())];
+            Manifest { watermark: end, engines, ..Manifest::default() }.write(path)?;
         }
+        Ok(Self::start(Some(directory), Journal::Log(log), engines, statistics, end, options))
+    }
+
+    fn start(
+        directory: Option<DataDirectory>,
+        journal: Journal,
+        engines: Engines,
+        statistics: Statistics,
+        end: Lsn,
+        options: StoreOptions,
+    ) -> Arc<Self> {
         let store = Arc::new(Self {
             directory,
-            log,
-            engine,
+            journal,
+            engines,
             watermark: Watermark::new(end),
             snapshots: Arc::default(),
             statistics,
             gate: RwLock::new(()),
             options,
             checkpointer: Checkpointer::default(),
+            reclaimer: Reclaimer::default(),
             locks: LockTable::default(),
-            background: Mutex::new(None),
+            background: Mutex::default(),
+            stalled_writes: AtomicU64::new(0),
         });
-        *store.background.lock() = Some(Checkpointer::start(&store));
-        Ok(store)
+        let threads = vec![Reclaimer::start(&store), Checkpointer::start(&store)];
+        *store.background.lock() = threads;
+        store
+    }
+
+    /// Opens the engine with that name unless it is open already, so that keyspaces may be created in it.
+    ///
+    /// # Errors
+    /// [`StorageError::UnknownEngine`], or why it cannot be opened.
+    pub fn engine(&self, name: &str) -> Result<Arc<dyn Engine>> {
+        self.engines.ensure(name, None)
+    }
+
+    /// Names of the engines that a collection may choose from, the store's own first.
+    pub fn engine_names(&self) -> Vec<&'static str> {
+        self.engines.names()
     }
 
     /// Appends a batch to the log and applies it; on return every reader sees it.
     ///
-    /// The record is not yet in the kernel: call [`Log::write`] or [`Log::on_durable`] before acknowledging. The
+    /// The record is not yet in the kernel: call [`Store::write`] or [`Store::on_durable`] before acknowledging. The
     /// caller holds the locks of the touched documents and unique keys.
     ///
     /// # Errors
-    /// Before anything is kept, as [`Log`] says; an engine that cannot apply what the log has makes the log fail.
+    /// Before anything is kept, as [`Log`] says, and [`StorageError::OutOfMemory`]; an engine that cannot apply what the
+    /// log has makes the log fail.
     pub fn commit(&self, batch: &Batch<'_>) -> Result<Lsn> {
+        self.make_room(batch)?;
+        let lsn = self.append_and_apply(batch)?;
+        self.hold_back_if_behind();
+        Ok(lsn)
+    }
+
+    /// Lets the engine of a record store write documents ahead of the log; see [`Engine::stage`].
+    ///
+    /// # Errors
+    /// What the files are refused for; nothing is left then.
+    pub fn stage(
+        &self,
+        keyspace: KeyspaceId,
+        documents: &mut dyn Iterator<Item = (RecordId, &[u8])>,
+    ) -> Result<Option<Staged>> {
+        self.engines.of(keyspace).stage(keyspace, documents)
+    }
+
+    /// Asks the engines for room; what was deleted a moment ago may still take some.
+    fn make_room(&self, batch: &Batch<'_>) -> Result<()> {
+        let admit = || self.engines.admit(&batch.effects(0), batch.growth_bytes());
+        match admit() {
+            Err(StorageError::OutOfMemory { .. }) => {
+                self.reclaim_step(Effort::Usual)?;
+                admit()
+            }
+            other => other,
+        }
+    }
+
+    fn append_and_apply(&self, batch: &Batch<'_>) -> Result<Lsn> {
         let _gate = self.gate.read();
-        let appended =
-            self.log.append(batch, (self.options.clock)(), |start, end| self.watermark.appended(start, end))?;
-        let effects = Effects::new(batch.encoded_effects(), appended.documents_position);
+        if batch.changes_keyspaces() {
+            self.engines.route(batch.effects(0))?;
+        }
+        let now_ms = (self.options.clock)();
+        let in_order = |start, end| self.watermark.appended(start, end);
+        let appended = if self.engines.are_volatile(batch.effects(0)) {
+            // It has its place among the others, and leaves nothing but that in the log.
+            self.journal.append(&Batch::new(), now_ms, in_order)?
+        } else {
+            self.journal.append(batch, now_ms, in_order)?
+        };
+        if batch.changes_keyspaces() {
+            self.engines.note_drops(batch.effects(0));
+        }
+        let effects = batch.effects(appended.documents_position);
         self.statistics.apply(effects.clone());
-        let outcome = self.engine.apply(appended.lsn, effects, self.oldest_view());
         // Even a failed application must not hold up the watermark: the log has failed, readers go on.
-        self.watermark.applied(appended.lsn);
-        outcome.map_err(|error| self.log.fail(error))?;
-        let unflushed_bytes = self.engine.unflushed_bytes();
-        if unflushed_bytes > self.options.unflushed_bytes_max {
-            self.checkpointer.ask();
-            if unflushed_bytes > STALL_FACTOR * self.options.unflushed_bytes_max {
-                // Memory is finite: writers that outrun the flush are slowed down to its pace.
+        let applying = Applying { store: self, lsn: appended.lsn };
+        let outcome = self.engines.apply(appended.lsn, effects, self.oldest_view());
+        drop(applying);
+        outcome.map_err(|error| self.journal.fail(error))?;
+        Ok(appended.lsn)
+    }
+
+    /// Memory is finite: writers that outrun the flush are slowed down to its pace. Nobody waits here who keeps a
+    /// checkpoint from beginning, and nobody for ever: the flush may fail, on a full disk for one.
+    fn hold_back_if_behind(&self) {
+        let limit_bytes = self.options.unflushed_bytes_max;
+        if self.engines.sum(|engine| engine.unflushed_bytes()) <= limit_bytes {
+            return;
+        }
+        self.checkpointer.ask();
+        let is_behind = || {
+            self.engines.sum(|engine| engine.unflushed_bytes() + engine.flushing_bytes()) > STALL_FACTOR * limit_bytes
+        };
+        if is_behind() {
+            self.stalled_writes.fetch_add(1, Ordering::Relaxed);
+            for _ in 0..STALLS_MAX {
                 std::thread::sleep(STALL);
+                if !is_behind() {
+                    break;
+                }
             }
         }
-        Ok(appended.lsn)
+    }
+
+    /// Returns once the record at `lsn` is in the kernel, where a kill of the process cannot reach it: the default
+    /// level of acknowledgement.
+    pub fn write(&self, lsn: Lsn) -> Result<()> {
+        self.journal.write(lsn)
+    }
+
+    /// Calls back once the record at `lsn` is on disk; at once in a store that keeps nothing on disk.
+    pub fn on_durable(&self, lsn: Lsn, callback: DurabilityCallback) {
+        self.journal.on_durable(lsn, callback);
     }
 
     /// No view, open or to come, is of an older state.
@@ -158,13 +305,15 @@ impl Store {
 
     /// The present state, kept while the snapshot is open.
     pub fn snapshot(&self) -> Snapshot {
+        // No checkpoint begins between the choice of the state and its view.
+        let _gate = self.gate.read();
         let (lsn, pin) = self.snapshots.pin(|| self.watermark.visible());
-        Snapshot { view: self.engine.view(lsn), lsn, _pin: pin }
+        Snapshot { view: self.engines.view(lsn), lsn, _pin: pin }
     }
 
     /// What has been applied; exact for keys that the caller holds locked.
     pub fn latest(&self) -> &dyn View {
-        self.engine.latest()
+        self.engines.latest()
     }
 
     /// Locks on documents and unique keys.
@@ -172,24 +321,46 @@ impl Store {
         &self.locks
     }
 
-    /// The log, to wait for acknowledgement levels.
-    pub fn log(&self) -> &Arc<Log> {
-        &self.log
-    }
-
-    /// The engine's name.
+    /// The name of the store's own engine.
     pub fn engine_name(&self) -> &'static str {
-        self.engine.name()
+        self.engines.own().name()
     }
 
-    /// The data directory.
-    pub fn path(&self) -> &Path {
-        &self.directory.path
+    /// The name of the engine that holds a keyspace.
+    pub fn engine_name_of(&self, keyspace: KeyspaceId) -> &'static str {
+        self.engines.of(keyspace).name()
+    }
+
+    /// The data directory; `None` for a store that has none.
+    pub fn path(&self) -> Option<&Path> {
+        self.directory.as_ref().map(|directory| directory.path.as_path())
     }
 
     /// What a keyspace holds.
     pub fn keyspace_statistics(&self, keyspace: KeyspaceId) -> KeyspaceStatistics {
         self.statistics.keyspace(keyspace)
+    }
+
+    /// What keyspaces take, in the order given. An engine goes over all its files for it, for however many it is asked:
+    /// ask for all at once.
+    pub fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
+        let mut spaces = vec![Space::default(); keyspaces.len()];
+        let mut open: Vec<(usize, Arc<dyn Engine>)> =
+            keyspaces.iter().map(|keyspace| self.engines.of(*keyspace)).enumerate().collect();
+        while let Some((_, engine)) = open.first().cloned() {
+            let (own, rest): (Vec<_>, _) = open.into_iter().partition(|(_, other)| Arc::ptr_eq(other, &engine));
+            let asked: Vec<_> = own.iter().map(|(position, _)| keyspaces[*position]).collect();
+            for ((position, _), space) in own.iter().zip(engine.space(&asked)) {
+                spaces[*position] = space;
+            }
+            open = rest;
+        }
+        spaces
+    }
+
+    /// What the engines that are open say of themselves, by name.
+    pub fn engine_status(&self) -> Vec<(&'static str, DocumentBuf)> {
+        self.engines.all().iter().map(|engine| (engine.name(), engine.status())).collect()
     }
 
     /// Number of records of a record store.
@@ -200,28 +371,37 @@ impl Store {
     /// Counters of the whole store.
     pub fn statistics(&self) -> StoreStatistics {
         StoreStatistics {
-            log: self.log.statistics(),
+            log: self.journal.statistics(),
             checkpoints: self.checkpointer.count(),
             last_checkpoint_ms: self.checkpointer.last_ms(),
-            unflushed_bytes: self.engine.unflushed_bytes(),
-            engine_disk_bytes: self.engine.disk_bytes(),
+            longest_checkpoint_ms: self.checkpointer.longest_ms(),
+            unflushed_bytes: self.engines.sum(|engine| engine.unflushed_bytes()),
+            engines_bytes: self.engines.all().iter().map(|engine| engine.size_bytes()).sum(),
+            stalled_writes: self.stalled_writes.load(Ordering::Relaxed),
         }
     }
 
     /// Checkpoints and stops all background work.
     pub fn close(&self) -> Result<()> {
         self.checkpointer.close();
-        if let Some(thread) = self.background.lock().take() {
+        self.reclaimer.close();
+        for thread in self.background.lock().drain(..) {
             let _ = thread.join();
         }
         let outcome = self.checkpoint();
-        outcome.and(self.log.close())
+        outcome.and(self.journal.close())
     }
+}
+
+fn other_engine(path: &Path, manifest: &Manifest, asked: &str) -> StorageError {
+    let found = manifest.engines.first().map_or_else(String::new, |(name, _)| name.clone());
+    StorageError::OtherEngine { path: path.to_owned(), found, asked: asked.to_owned() }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
         self.checkpointer.close();
+        self.reclaimer.close();
     }
 }
 
@@ -232,34 +412,8 @@ impl Snapshot {
     }
 }
 
-impl View for Snapshot {
-    fn record(&self, keyspace: KeyspaceId, record: RecordId, into: &mut Vec<u8>) -> Result<Option<Location>> {
-        self.view.record(keyspace, record, into)
-    }
-
-    fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
-        self.view.key(keyspace, key)
-    }
-
-    fn primary_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
-        self.view.primary_key(keyspace, key)
-    }
-
-    fn record_by_primary_key(
-        &self,
-        keyspace: KeyspaceId,
-        records: KeyspaceId,
-        key: &[u8],
-        into: &mut Vec<u8>,
-    ) -> Result<Option<(RecordId, Location)>> {
-        self.view.record_by_primary_key(keyspace, records, key, into)
-    }
-
-    fn records(&self, keyspace: KeyspaceId, range: RecordRange, direction: Direction) -> Box<dyn RecordCursor> {
-        self.view.records(keyspace, range, direction)
-    }
-
-    fn keys(&self, keyspace: KeyspaceId, range: KeyRange, direction: Direction) -> Box<dyn KeyCursor> {
-        self.view.keys(keyspace, range, direction)
+impl Delegate for Snapshot {
+    fn with<R>(&self, _: KeyspaceId, read: impl FnOnce(&dyn View) -> R) -> R {
+        read(&*self.view)
     }
 }

@@ -5,6 +5,8 @@ use super::preallocate::Preallocator;
 use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::{self, Recovered};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use crate::journal::Appended;
+use crate::latencies::{Latencies, LatencyCounts};
 use crate::planted::{self, Bug};
 use crate::{Batch, Effects, Lsn, Result, StorageError};
 use arc_swap::ArcSwap;
@@ -18,6 +20,8 @@ use std::time::Duration;
 
 /// Bytes that may wait in memory before an append writes them itself.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
+/// What the kernel caches files by, in bytes.
+const PAGE_BYTES: u64 = 4096;
 
 /// How the log behaves.
 #[derive(Clone)]
@@ -35,7 +39,7 @@ impl Default for LogOptions {
 }
 
 /// The log's counters, for `serverStatus` and the lab.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct LogStatistics {
     pub next_lsn: u64,
@@ -46,6 +50,8 @@ pub struct LogStatistics {
     pub segments: u64,
     /// Appends that found the next segment not ready.
     pub segment_waits: u64,
+    /// How long each fdatasync of a segment took.
+    pub sync_latencies: LatencyCounts,
 }
 
 /// The append-only log of one data directory.
@@ -69,6 +75,9 @@ pub struct Log {
     appended_records: AtomicU64,
     written_groups: AtomicU64,
     segment_waits: AtomicU64,
+    pub(super) sync_latencies: Latencies,
+    /// Segments that hold nothing needed, but that a reader may still be reading.
+    leaving: Mutex<Vec<Arc<Segment>>>,
 }
 
 /// Where the next record goes, and what is not yet in the kernel.
@@ -84,12 +93,6 @@ struct Group {
     segment: Arc<Segment>,
     position: u64,
     bytes: Vec<u8>,
-}
-
-/// A record that has its place.
-pub(crate) struct Appended {
-    pub lsn: Lsn,
-    pub documents_position: u64,
 }
 
 impl Log {
@@ -134,6 +137,8 @@ impl Log {
             appended_records: AtomicU64::new(0),
             written_groups: AtomicU64::new(0),
             segment_waits: AtomicU64::new(0),
+            sync_latencies: Latencies::default(),
+            leaving: Mutex::default(),
         });
         GroupCommit::start(&log, options.commit_interval);
         Ok(log)
@@ -239,23 +244,26 @@ impl Log {
             tail.current.position = tail.next.0;
             (std::mem::take(&mut tail.sealed), Arc::clone(&tail.current.segment), position)
         };
-        for group in sealed {
-            self.write_group(&group.segment, group.position, &group.bytes)?;
+        for mut group in sealed {
+            self.write_group(&group.segment, group.position, &mut group.bytes)?;
         }
-        self.write_group(&segment, position, &spare)?;
+        self.write_group(&segment, position, &mut spare)?;
         spare.clear();
         spare.shrink_to(4 * BUFFER_BYTES_MAX);
         Ok(())
     }
 
-    fn write_group(&self, segment: &Segment, position: u64, bytes: &[u8]) -> Result<()> {
+    /// Writes the bytes at a position; they may have zeros behind them afterwards.
+    fn write_group(&self, segment: &Segment, position: u64, bytes: &mut Vec<u8>) -> Result<()> {
         if self.has_failed() {
             return Err(StorageError::LogFailed);
         }
+        let end = position + bytes.len() as u64;
+        bytes.resize(bytes.len() + padding(position, end), 0);
         if let Err(error) = segment.file.write_all_at(bytes, offset_in_segment(position)) {
             return Err(self.fail(StorageError::io(&segment.path, error)));
         }
-        self.written.store(position + bytes.len() as u64, Ordering::Release);
+        self.written.store(end, Ordering::Release);
         self.written_groups.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -278,19 +286,31 @@ impl Log {
         self.tail.lock().next
     }
 
-    /// Gives up segments that hold nothing alive, for reuse.
+    /// Gives up segments that hold nothing needed, for reuse once the last reader has left them: a reader that looked
+    /// its segment up before must not find another's bytes in the file.
     pub(crate) fn retire(&self, numbers: &[u64]) -> Result<()> {
-        for number in numbers {
-            let before = self.segments.rcu(|segments| {
+        let mut leaving = self.leaving.lock();
+        if !numbers.is_empty() {
+            let gone: Vec<_> = {
+                let segments = self.segments.load();
+                numbers.iter().filter_map(|number| segments.get(number).cloned()).collect()
+            };
+            self.segments.rcu(|segments| {
                 let mut segments = FxHashMap::clone(segments);
-                segments.remove(number);
+                segments.retain(|number, _| !numbers.contains(number));
                 segments
             });
-            if let Some(segment) = before.get(number) {
-                self.preallocator.recycle(segment)?;
-            }
+            leaving.extend(gone);
         }
-        Ok(())
+        let mut outcome = Ok(());
+        leaving.retain(|segment| {
+            let is_read = Arc::strong_count(segment) > 1;
+            if !is_read && let Err(error) = self.preallocator.recycle(segment) {
+                outcome = Err(error);
+            }
+            is_read
+        });
+        outcome
     }
 
     /// Numbers of the segments that exist, the current one last.
@@ -310,6 +330,7 @@ impl Log {
             synced_groups: self.group_commit.synced_groups(),
             segments: self.segments.load().len() as u64,
             segment_waits: self.segment_waits.load(Ordering::Relaxed),
+            sync_latencies: self.sync_latencies.counts(),
         }
     }
 
@@ -324,5 +345,34 @@ impl Log {
             let _ = thread.join();
         }
         synced
+    }
+}
+
+/// How many zeros are written behind a group that stands from `start` to `end`.
+///
+/// Of a page that it does not have, the kernel reads what a write leaves out before it takes the write: in a recycled
+/// segment each new page would be a wait for the disk. So whoever comes to a page first writes all of it.
+fn padding(start: u64, end: u64) -> usize {
+    let is_on_known_page = !start.is_multiple_of(PAGE_BYTES) && end.div_ceil(PAGE_BYTES) == start.div_ceil(PAGE_BYTES);
+    if is_on_known_page { 0 } else { (end.next_multiple_of(PAGE_BYTES) - end) as usize }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_comes_to_a_page_first_writes_all_of_it() {
+        for (start, end, zeros) in [
+            (0, 0, 0),
+            (0, 10, 4086),
+            (10, 20, 0),
+            (10, 4096, 0),
+            (10, 4097, 4095),
+            (4096, 4097, 4095),
+            (4096, 8192, 0),
+        ] {
+            assert_eq!(padding(start, end), zeros, "{start}..{end}");
+        }
     }
 }

@@ -151,6 +151,9 @@ impl Log {
     }
 
     fn sync_segment(&self, segment: &Segment) -> Result<()> {
-        segment.file.sync_data().map_err(|error| self.fail(StorageError::io(&segment.path, error)))
+        let started = Instant::now();
+        segment.file.sync_data().map_err(|error| self.fail(StorageError::io(&segment.path, error)))?;
+        self.sync_latencies.record(started.elapsed());
+        Ok(())
     }
 }

@@ -10,7 +10,9 @@ mod read;
 mod record;
 mod recovery;
 mod segment;
+mod walk;
 
 pub use append::{Log, LogOptions, LogStatistics};
 pub use group_commit::DurabilityCallback;
-pub(crate) use segment::segment_of;
+pub(crate) use record::HEADER_BYTES as RECORD_HEADER_BYTES;
+pub use segment::{SEGMENT_BYTES, segment_of};

@@ -112,6 +112,8 @@ pub(super) fn make(directory: &Path, number: u64, recycled: Option<PathBuf>) -> 
     let io = |error| StorageError::io(&temporary, error);
     if let Some(recycled) = recycled {
         std::fs::rename(&recycled, &temporary).map_err(io)?;
+        // A crash may not bring back the name that it had as a segment above the header of another.
+        File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
     }
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&temporary).map_err(io)?;
     allocate(&file).map_err(|error| {

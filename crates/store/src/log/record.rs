@@ -13,9 +13,10 @@
 //! ```
 //! Every byte is under exactly one checksum, so a document is verified alone when it is read.
 
-use crate::Lsn;
+use crate::batch::Documents;
+use crate::{Effects, Lsn};
 
-pub(super) const HEADER_BYTES: usize = 44;
+pub(crate) const HEADER_BYTES: usize = 44;
 
 /// What a record is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,12 @@ impl Header {
             kind: if u32_at(40) == 0 { Kind::Batch } else { Kind::Seal },
         };
         (header.length as usize >= HEADER_BYTES + header.effects_length as usize).then_some(header)
+    }
+
+    /// The effects of a whole record that begins with this header.
+    pub fn effects<'a>(&self, record: &'a [u8]) -> Effects<'a> {
+        let (effects, documents) = record[HEADER_BYTES..].split_at(self.effects_length as usize);
+        Effects::new(effects, Documents::InARow(documents), self.documents_position())
     }
 
     /// Where the record's documents begin in the log.

@@ -32,7 +32,8 @@ pub(super) fn recover(
     let from = replay_from.max(Lsn(first_record(0)));
     let first = segment_of(from.0);
     if !segments.iter().any(|segment| segment.number == first) {
-        if replay_from > Lsn(first_record(0)) || !segments.is_empty() {
+        // A manifest, where there is one, was written after the first segment.
+        if replay_from > Lsn(0) || !segments.is_empty() {
             return Err(StorageError::Corrupt {
                 file: Segment::path(directory, first),
                 offset_bytes: 0,
@@ -46,7 +47,18 @@ pub(super) fn recover(
     for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
         content.read(segment)?;
         match scan(segment, &content.bytes, from, replay)? {
-            End::Sealed => end = Lsn(first_record(segment.number + 1)),
+            End::Sealed => {
+                // A segment is sealed only once the next is durable.
+                let next = segment.number + 1;
+                if segments.get(index + 1).is_none_or(|following| following.number != next) {
+                    return Err(StorageError::Corrupt {
+                        file: Segment::path(directory, next),
+                        offset_bytes: 0,
+                        found: "the segment that follows a full one is missing".into(),
+                    });
+                }
+                end = Lsn(first_record(next));
+            }
             End::Open(position) => {
                 end = position;
                 if position < from {
@@ -91,8 +103,7 @@ fn scan(
             return Ok(End::Sealed);
         }
         if position >= from.0 {
-            let effects = &record[HEADER_BYTES..HEADER_BYTES + header.effects_length as usize];
-            replay(Lsn(position), Effects::new(effects, header.documents_position()))?;
+            replay(Lsn(position), header.effects(record))?;
         }
         position += u64::from(header.length);
         if offset_in_segment(position) as usize + HEADER_BYTES > content.len() || segment_of(position) != segment.number
@@ -125,7 +136,7 @@ impl Content {
 }
 
 /// The whole, verified record that should stand at `offset`.
-fn record_at(content: &[u8], offset: usize, lsn: Lsn) -> Option<(Header, &[u8])> {
+pub(super) fn record_at(content: &[u8], offset: usize, lsn: Lsn) -> Option<(Header, &[u8])> {
     let header = Header::decode(content.get(offset..)?, lsn)?;
     let record = content.get(offset..offset + header.length as usize)?;
     if header.kind == Kind::Seal {
@@ -135,15 +146,12 @@ fn record_at(content: &[u8], offset: usize, lsn: Lsn) -> Option<(Header, &[u8])>
     if crc32c::crc32c(effects) != header.effects_checksum {
         return None;
     }
-    let documents = header.documents_position();
-    let mut walk = Effects::new(effects, documents);
+    let mut walk = header.effects(record);
     for effect in walk.by_ref() {
-        if let Effect::PutRecord { location, .. } = effect {
-            let start = offset + (location.position - lsn.0) as usize;
-            let document = record.get(start - offset..start - offset + location.length as usize)?;
-            if crc32c::crc32c(document) != location.checksum {
-                return None;
-            }
+        if let Effect::PutRecord { location, document, .. } = effect
+            && crc32c::crc32c(document) != location.checksum
+        {
+            return None;
         }
     }
     (!walk.is_cut()).then_some((header, record))

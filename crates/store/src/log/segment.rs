@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Size of every segment file. The largest message (48 MB) fits into one.
-pub(crate) const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 /// Records begin behind the segment's own header.
 pub(super) const SEGMENT_HEADER_BYTES: u64 = 64;
 
@@ -14,7 +14,7 @@ const MAGIC: &[u8; 8] = b"BUNKOLOG";
 const VERSION: u32 = 1;
 
 /// The segment that a log position falls into.
-pub(crate) fn segment_of(position: u64) -> u64 {
+pub fn segment_of(position: u64) -> u64 {
     position / SEGMENT_BYTES
 }
 

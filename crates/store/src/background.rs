@@ -1,0 +1,89 @@
+//! What threads of the store wait on, which nobody waits for.
+//!
+//! None of them is niced. They share locks with clients: a thread of low priority that is preempted while it holds one
+//! keeps clients waiting for its next turn, tens of milliseconds on busy processors, where its fair share would cost them
+//! a few.
+
+use parking_lot::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// Rung to wake a thread. The thread holds this alone, so that it does not keep the store alive.
+#[derive(Default)]
+pub(crate) struct Bell {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_rung: bool,
+    is_closing: bool,
+}
+
+impl Bell {
+    pub fn ring(&self) {
+        let mut state = self.state.lock();
+        if !state.is_rung {
+            state.is_rung = true;
+            self.changed.notify_one();
+        }
+    }
+
+    /// No wait after this one.
+    pub fn close(&self) {
+        self.state.lock().is_closing = true;
+        self.changed.notify_one();
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.state.lock().is_closing
+    }
+
+    /// Waits until it is rung, at most for the interval; false when closing.
+    pub fn wait(&self, interval: Duration) -> bool {
+        let deadline = Instant::now() + interval;
+        let mut state = self.state.lock();
+        while !state.is_rung && !state.is_closing {
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                break;
+            }
+        }
+        state.is_rung = false;
+        !state.is_closing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn a_ring_is_kept_until_somebody_waits_and_then_forgotten() {
+        let bell = Bell::default();
+        bell.ring();
+        bell.ring();
+        let began = Instant::now();
+        assert!(bell.wait(LONG));
+        assert!(began.elapsed() < LONG);
+        let began = Instant::now();
+        assert!(bell.wait(Duration::from_millis(20)));
+        assert!(began.elapsed() >= Duration::from_millis(20));
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_by_closing_and_nobody_waits_after() {
+        let bell = Arc::new(Bell::default());
+        let waiting = {
+            let bell = Arc::clone(&bell);
+            std::thread::spawn(move || bell.wait(LONG))
+        };
+        std::thread::sleep(Duration::from_millis(10));
+        bell.close();
+        assert!(!waiting.join().expect("no panic"));
+        bell.ring();
+        assert!(!bell.wait(LONG) && bell.is_closing());
+    }
+}

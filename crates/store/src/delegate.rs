@@ -1,0 +1,41 @@
+//! Views that hand each read to another view.
+
+use crate::{Direction, KeyCursor, KeyRange, KeyspaceId, Location, RecordCursor, RecordId, RecordRange, Result, View};
+
+/// Knows which view to ask about a keyspace; and is one by that.
+pub(crate) trait Delegate: Send + Sync {
+    /// Lets `read` read from the view that holds the keyspace.
+    fn with<R>(&self, keyspace: KeyspaceId, read: impl FnOnce(&dyn View) -> R) -> R;
+}
+
+impl<D: Delegate> View for D {
+    fn record(&self, keyspace: KeyspaceId, record: RecordId, into: &mut Vec<u8>) -> Result<Option<Location>> {
+        self.with(keyspace, |view| view.record(keyspace, record, into))
+    }
+
+    fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
+        self.with(keyspace, |view| view.key(keyspace, key))
+    }
+
+    fn primary_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
+        self.with(keyspace, |view| view.primary_key(keyspace, key))
+    }
+
+    fn record_by_primary_key(
+        &self,
+        keyspace: KeyspaceId,
+        records: KeyspaceId,
+        key: &[u8],
+        into: &mut Vec<u8>,
+    ) -> Result<Option<(RecordId, Location)>> {
+        self.with(keyspace, |view| view.record_by_primary_key(keyspace, records, key, into))
+    }
+
+    fn records(&self, keyspace: KeyspaceId, range: RecordRange, direction: Direction) -> Box<dyn RecordCursor> {
+        self.with(keyspace, |view| view.records(keyspace, range, direction))
+    }
+
+    fn keys(&self, keyspace: KeyspaceId, range: KeyRange, direction: Direction) -> Box<dyn KeyCursor> {
+        self.with(keyspace, |view| view.keys(keyspace, range, direction))
+    }
+}

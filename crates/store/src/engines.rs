@@ -1,0 +1,357 @@
+//! The engines of one store, and which keyspace is in which.
+//!
+//! Nearly every store has one engine: then nothing here costs more than a flag.
+
+use crate::delegate::Delegate;
+use crate::store::LogHandle;
+use crate::{Effect, Effects, Engine, KeyspaceId, Lsn, Result, StorageError, View};
+use arc_swap::ArcSwap;
+use bunko_bson::DocumentRef;
+use parking_lot::Mutex;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What an engine is given to open itself.
+pub struct Opening<'a> {
+    /// The store's data directory; an engine has a folder of its own in it, named after itself or its files.
+    pub directory: &'a Path,
+    /// To read documents from, once a view is taken.
+    pub log: LogHandle,
+    /// What the engine's last durable checkpoint noted; `None` for an engine that is new in this directory.
+    pub note: Option<DocumentRef<'a>>,
+}
+
+/// Whether what an engine holds is there after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survival {
+    /// It is.
+    Durable,
+    /// It is not: the log keeps nothing of it.
+    Volatile,
+}
+
+/// An engine that a store may use.
+#[derive(Clone)]
+pub struct EngineKind {
+    /// Its name in the manifest, in `create` and in `serverStatus`.
+    pub name: &'static str,
+    /// What a restart does to it.
+    pub survival: Survival,
+    /// Opens it.
+    pub open: OpenEngine,
+}
+
+/// Opens an engine.
+pub type OpenEngine = Arc<dyn Fn(Opening<'_>) -> Result<Arc<dyn Engine>> + Send + Sync>;
+
+/// The engines that a store may use, its own first: the one that holds the catalog and whatever names no other.
+#[derive(Clone)]
+pub struct EngineTable {
+    /// The store's own.
+    pub own: EngineKind,
+    /// Those that a collection may name instead.
+    pub others: Vec<EngineKind>,
+}
+
+impl EngineTable {
+    /// One engine and no choice.
+    pub fn only(own: EngineKind) -> Self {
+        Self { own, others: Vec::new() }
+    }
+}
+
+pub(crate) struct Engines {
+    table: EngineTable,
+    own: Arc<dyn Engine>,
+    /// Whether there are others. They are never closed before the store is.
+    has_others: AtomicBool,
+    others: Arc<ArcSwap<Others>>,
+    latest: Latest,
+    opening: Mutex<()>,
+    directory: PathBuf,
+    log: LogHandle,
+}
+
+/// Engines beside the store's own.
+#[derive(Clone, Default)]
+pub(crate) struct Others {
+    engines: Vec<Opened>,
+    /// Index among `engines` of the keyspaces that are not in the store's own engine.
+    routes: FxHashMap<KeyspaceId, usize>,
+    /// Routed keyspaces that are gone, but perhaps not from every view.
+    dropped: FxHashSet<KeyspaceId>,
+}
+
+#[derive(Clone)]
+struct Opened {
+    engine: Arc<dyn Engine>,
+    survival: Survival,
+}
+
+/// Effects of the keyspaces that one engine holds.
+#[derive(Clone)]
+pub(crate) struct Part<'a> {
+    others: &'a Others,
+    /// `None` for the store's own engine.
+    engine: Option<usize>,
+}
+
+impl Part<'_> {
+    pub fn contains(&self, keyspace: KeyspaceId) -> bool {
+        self.others.routes.get(&keyspace).copied() == self.engine
+    }
+}
+
+impl Engines {
+    /// Opens the store's own engine.
+    pub fn open(table: EngineTable, directory: &Path, log: &LogHandle, note: Option<DocumentRef<'_>>) -> Result<Self> {
+        let own = (table.own.open)(Opening { directory, log: Arc::clone(log), note })?;
+        let others = Arc::new(ArcSwap::default());
+        Ok(Self {
+            table,
+            latest: Latest { own: Arc::clone(&own), others: Arc::clone(&others) },
+            own,
+            has_others: AtomicBool::new(false),
+            others,
+            opening: Mutex::new(()),
+            directory: directory.to_owned(),
+            log: Arc::clone(log),
+        })
+    }
+
+    /// The store's own engine.
+    pub fn own(&self) -> &Arc<dyn Engine> {
+        &self.own
+    }
+
+    /// All engines that are open, the store's own first.
+    pub fn all(&self) -> Vec<Arc<dyn Engine>> {
+        let others = self.others.load();
+        std::iter::once(&self.own).chain(others.engines.iter().map(|opened| &opened.engine)).cloned().collect()
+    }
+
+    /// The engine that holds a keyspace.
+    pub fn of(&self, keyspace: KeyspaceId) -> Arc<dyn Engine> {
+        let others = self.others.load();
+        let engine = others.routes.get(&keyspace).map_or(&self.own, |&index| &others.engines[index].engine);
+        Arc::clone(engine)
+    }
+
+    /// Names of the engines that there may be, the store's own first. Where that keeps nothing on disk there is no log
+    /// for another to be a view of.
+    pub fn names(&self) -> Vec<&'static str> {
+        let others = match self.table.own.survival {
+            Survival::Durable => self.table.others.as_slice(),
+            Survival::Volatile => &[],
+        };
+        std::iter::once(&self.table.own).chain(others).map(|kind| kind.name).collect()
+    }
+
+    /// Opens the engine with that name unless it is open.
+    pub fn ensure(&self, name: &str, note: Option<DocumentRef<'_>>) -> Result<Arc<dyn Engine>> {
+        if self.own.name() == name {
+            return Ok(Arc::clone(&self.own));
+        }
+        let _one_at_a_time = self.opening.lock();
+        if let Some(opened) = self.others.load().engines.iter().find(|opened| opened.engine.name() == name) {
+            return Ok(Arc::clone(&opened.engine));
+        }
+        let kind = self.table.others.iter().find(|kind| kind.name == name && self.names().contains(&name));
+        let kind = kind.ok_or_else(|| StorageError::UnknownEngine { name: name.to_owned() })?;
+        let opening = Opening { directory: &self.directory, log: Arc::clone(&self.log), note };
+        let engine = (kind.open)(opening)?;
+        self.change(|others| {
+            others.engines.push(Opened { engine: Arc::clone(&engine), survival: kind.survival });
+        });
+        Ok(engine)
+    }
+
+    fn change(&self, change: impl Fn(&mut Others)) {
+        self.others.rcu(|others| {
+            let mut others = Others::clone(others);
+            change(&mut others);
+            others
+        });
+        self.has_others.store(true, Ordering::Release);
+    }
+
+    /// Lets keyspaces that the effects create lead to their engines.
+    pub fn route(&self, effects: Effects<'_>) -> Result<()> {
+        for effect in effects {
+            if let Effect::CreateKeyspace { keyspace, engine, .. } = effect
+                && engine != self.own.name()
+            {
+                self.assign(keyspace, engine)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what the effects, which are in the log by now, drop.
+    pub fn note_drops(&self, effects: Effects<'_>) {
+        for effect in effects {
+            if let Effect::DropKeyspace { keyspace } = effect
+                && self.others.load().routes.contains_key(&keyspace)
+            {
+                self.change(|others| {
+                    others.dropped.insert(keyspace);
+                });
+            }
+        }
+    }
+
+    /// Lets a keyspace lead to the engine with that name.
+    pub fn assign(&self, keyspace: KeyspaceId, engine: &str) -> Result<()> {
+        self.ensure(engine, None)?;
+        self.change(|others| {
+            let index = others.engines.iter().position(|opened| opened.engine.name() == engine);
+            others.routes.extend(index.map(|index| (keyspace, index)));
+        });
+        Ok(())
+    }
+
+    /// Keyspaces that are not in the store's own engine, with the name of theirs.
+    pub fn routes(&self) -> Vec<(KeyspaceId, &'static str)> {
+        let others = self.others.load();
+        let lasting = others.routes.iter().filter(|(keyspace, _)| !others.dropped.contains(keyspace));
+        lasting.map(|(&keyspace, &index)| (keyspace, others.engines[index].engine.name())).collect()
+    }
+
+    /// Whether nothing of the effects is to be there after a restart. That a keyspace exists, and where, is.
+    pub fn are_volatile(&self, mut effects: Effects<'_>) -> bool {
+        self.has_others.load(Ordering::Acquire) && {
+            let others = self.others.load();
+            effects.all(|effect| {
+                let outlives = matches!(effect, Effect::CreateKeyspace { .. } | Effect::DropKeyspace { .. });
+                !outlives && others.survival(effect.keyspace()) == Some(Survival::Volatile)
+            })
+        }
+    }
+
+    /// Whether a keyspace's contents are lost by a restart.
+    pub fn is_volatile(&self, keyspace: KeyspaceId) -> bool {
+        self.others.load().survival(keyspace) == Some(Survival::Volatile)
+    }
+
+    /// Asks the engines that the effects touch for room.
+    pub fn admit(&self, effects: &Effects<'_>, growth_bytes: usize) -> Result<()> {
+        if growth_bytes == 0 {
+            return Ok(());
+        }
+        if !self.has_others.load(Ordering::Acquire) {
+            return self.own.admit(growth_bytes);
+        }
+        let others = self.others.load();
+        for (engine, _, part) in self.parts(&others) {
+            if effects.clone().of(part).next().is_some() {
+                engine.admit(growth_bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets each engine apply what is its own.
+    pub fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()> {
+        if !self.has_others.load(Ordering::Acquire) {
+            return self.own.apply(lsn, effects, oldest_view);
+        }
+        let others = self.others.load();
+        for (engine, _, part) in self.parts(&others) {
+            let effects = effects.clone().of(part);
+            if effects.clone().next().is_some() {
+                engine.apply(lsn, effects, oldest_view)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the engines that outlive a restart apply what the log has; `also` is shown the same effects.
+    pub fn replay(&self, lsn: Lsn, effects: &Effects<'_>, also: &dyn Fn(Effects<'_>)) -> Result<()> {
+        self.route(effects.clone())?;
+        self.note_drops(effects.clone());
+        let others = self.others.load();
+        for (engine, survival, part) in self.parts(&others) {
+            if survival == Survival::Durable {
+                let effects = effects.clone().of(part);
+                also(effects.clone());
+                // Nobody looks yet.
+                engine.apply(lsn, effects, lsn)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn parts<'a>(&'a self, others: &'a Others) -> impl Iterator<Item = (&'a Arc<dyn Engine>, Survival, Part<'a>)> {
+        let own = (&self.own, self.table.own.survival, Part { others, engine: None });
+        let rest = others.engines.iter().enumerate();
+        std::iter::once(own).chain(
+            rest.map(move |(index, opened)| (&opened.engine, opened.survival, Part { others, engine: Some(index) })),
+        )
+    }
+
+    /// The sum of a figure of all engines.
+    pub fn sum(&self, figure: impl Fn(&dyn Engine) -> u64) -> u64 {
+        let own = figure(&*self.own);
+        if !self.has_others.load(Ordering::Acquire) {
+            return own;
+        }
+        own + self.others.load().engines.iter().map(|opened| figure(&*opened.engine)).sum::<u64>()
+    }
+
+    /// See [`Engine::view`].
+    pub fn view(&self, before: Lsn) -> Box<dyn View> {
+        if !self.has_others.load(Ordering::Acquire) {
+            return self.own.view(before);
+        }
+        let others = self.others.load_full();
+        let views = others.engines.iter().map(|opened| opened.engine.view(before)).collect();
+        Box::new(Routed { own: self.own.view(before), views, others })
+    }
+
+    /// See [`Engine::latest`].
+    pub fn latest(&self) -> &dyn View {
+        if self.has_others.load(Ordering::Acquire) { &self.latest } else { self.own.latest() }
+    }
+}
+
+impl Others {
+    fn survival(&self, keyspace: KeyspaceId) -> Option<Survival> {
+        self.routes.get(&keyspace).map(|&index| self.engines[index].survival)
+    }
+}
+
+/// One state of several engines.
+struct Routed {
+    own: Box<dyn View>,
+    views: Vec<Box<dyn View>>,
+    others: Arc<Others>,
+}
+
+impl Delegate for Routed {
+    fn with<R>(&self, keyspace: KeyspaceId, read: impl FnOnce(&dyn View) -> R) -> R {
+        read(self.others.routes.get(&keyspace).map_or(&*self.own, |&index| &*self.views[index]))
+    }
+}
+
+/// The latest state of several engines.
+struct Latest {
+    own: Arc<dyn Engine>,
+    others: Arc<ArcSwap<Others>>,
+}
+
+impl Delegate for Latest {
+    fn with<R>(&self, keyspace: KeyspaceId, read: impl FnOnce(&dyn View) -> R) -> R {
+        let others = self.others.load();
+        match others.routes.get(&keyspace) {
+            Some(&index) => read(others.engines[index].engine.latest()),
+            None => read(self.own.latest()),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! An engine that keeps nothing but what it was told, for tests.
+
+use super::{EngineKind, Survival};
+use crate::engine::{Direction, Effort, KeyCursor, KeyRange, Reclaimed, RecordCursor, RecordRange, Space, View};
+use crate::{Effects, Engine, KeyspaceId, Location, Lsn, RecordId, Result, StorageError};
+use bunko_bson::{DocumentBuf, DocumentRef};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What an engine was told.
+#[derive(Default)]
+pub(crate) struct Told {
+    /// Keyspaces of the effects, one list for each record.
+    pub applied: Mutex<Vec<Vec<u32>>>,
+    /// The oldest view as of each step of reclaiming.
+    pub reclaimed: Mutex<Vec<Lsn>>,
+    /// How many steps there still are.
+    pub steps_left: Mutex<usize>,
+    /// How often it was opened.
+    pub opened: Mutex<usize>,
+    /// It has room for no more than that, in bytes.
+    pub room_bytes: Mutex<Option<usize>>,
+}
+
+struct Fake {
+    name: &'static str,
+    told: Arc<Told>,
+    view: Nothing,
+}
+
+/// A view of nothing. Its records have the engine's name for their bytes, so that it is known who answers.
+#[derive(Clone, Copy)]
+struct Nothing(&'static str);
+
+/// The engine, and what it will have been told.
+pub(crate) fn fake(name: &'static str, survival: Survival) -> (EngineKind, Arc<Told>) {
+    let told = Arc::new(Told::default());
+    let engine = Arc::clone(&told);
+    let open = Arc::new(move |_: super::Opening<'_>| {
+        *engine.opened.lock() += 1;
+        Ok(Arc::new(Fake { name, told: Arc::clone(&engine), view: Nothing(name) }) as Arc<dyn Engine>)
+    });
+    (EngineKind { name, survival, open }, told)
+}
+
+impl Engine for Fake {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn check_settings(&self, _settings: DocumentRef<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn admit(&self, growth_bytes: usize) -> Result<()> {
+        match *self.told.room_bytes.lock() {
+            Some(room) if room < growth_bytes => {
+                Err(StorageError::OutOfMemory { used_bytes: 0, limit_bytes: room as u64 })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn apply(&self, _lsn: Lsn, effects: Effects<'_>, _oldest_view: Lsn) -> Result<()> {
+        self.told.applied.lock().push(effects.map(|effect| effect.keyspace().0).collect());
+        Ok(())
+    }
+
+    fn view(&self, _before: Lsn) -> Box<dyn View> {
+        Box::new(self.view)
+    }
+
+    fn latest(&self) -> &dyn View {
+        &self.view
+    }
+
+    fn begin_checkpoint(&self, _watermark: Lsn) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish_checkpoint(&self, _oldest_view: Lsn) -> Result<DocumentBuf> {
+        Ok(DocumentBuf::new())
+    }
+
+    fn reclaim(&self, oldest_view: Lsn, _effort: Effort) -> Result<Reclaimed> {
+        let mut left = self.told.steps_left.lock();
+        if *left == 0 {
+            return Ok(Reclaimed::Nothing);
+        }
+        *left -= 1;
+        self.told.reclaimed.lock().push(oldest_view);
+        Ok(Reclaimed::Some)
+    }
+
+    fn unflushed_bytes(&self) -> u64 {
+        0
+    }
+
+    fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
+        vec![Space::default(); keyspaces.len()]
+    }
+
+    fn size_bytes(&self) -> u64 {
+        0
+    }
+
+    fn status(&self) -> DocumentBuf {
+        DocumentBuf::new()
+    }
+}
+
+impl View for Nothing {
+    fn record(&self, _keyspace: KeyspaceId, _record: RecordId, into: &mut Vec<u8>) -> Result<Option<Location>> {
+        into.clear();
+        into.extend_from_slice(self.0.as_bytes());
+        Ok(None)
+    }
+
+    fn key(&self, _keyspace: KeyspaceId, _key: &[u8]) -> Result<Option<RecordId>> {
+        Ok(None)
+    }
+
+    fn records(&self, _keyspace: KeyspaceId, _range: RecordRange, _direction: Direction) -> Box<dyn RecordCursor> {
+        Box::new(*self)
+    }
+
+    fn keys(&self, _keyspace: KeyspaceId, _range: KeyRange, _direction: Direction) -> Box<dyn KeyCursor> {
+        Box::new(*self)
+    }
+}
+
+impl RecordCursor for Nothing {
+    fn next(&mut self) -> Result<Option<(RecordId, Location, &[u8])>> {
+        Ok(None)
+    }
+}
+
+impl KeyCursor for Nothing {
+    fn next(&mut self) -> Result<Option<(&[u8], RecordId)>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,117 @@
+//! Where records go: into the log, or nowhere for a store whose engine keeps everything in memory.
+
+use crate::log::RECORD_HEADER_BYTES;
+use crate::{Batch, DurabilityCallback, Log, LogStatistics, Lsn, Result, StorageError};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// The log of a store that has one.
+pub(crate) enum Journal {
+    /// Records are written and survive.
+    Log(Arc<Log>),
+    /// Records have a place in an order, and that is all.
+    None(Mutex<Lsn>),
+}
+
+/// A record that has its place.
+pub(crate) struct Appended {
+    pub lsn: Lsn,
+    pub documents_position: u64,
+}
+
+impl Journal {
+    /// The first place in an order without a log.
+    pub const FIRST: Lsn = Lsn(1);
+
+    /// Gives the batch its place. `in_order` is called in order of LSNs, with where the record begins and ends.
+    pub fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnOnce(Lsn, Lsn)) -> Result<Appended> {
+        match self {
+            Self::Log(log) => log.append(batch, time_ms, in_order),
+            Self::None(next) => {
+                let mut next = next.lock();
+                let lsn = *next;
+                *next = Lsn(lsn.0 + (RECORD_HEADER_BYTES + batch.len_bytes()) as u64);
+                in_order(lsn, *next);
+                Ok(Appended { lsn, documents_position: lsn.0 })
+            }
+        }
+    }
+
+    /// See [`Log::write`].
+    pub fn write(&self, lsn: Lsn) -> Result<()> {
+        match self {
+            Self::Log(log) => log.write(lsn),
+            Self::None(_) => Ok(()),
+        }
+    }
+
+    /// See [`Log::on_durable`]. Where nothing is ever durable nobody waits for it, as with `MongoDB`'s In-Memory engine.
+    pub fn on_durable(&self, lsn: Lsn, callback: DurabilityCallback) {
+        match self {
+            Self::Log(log) => log.on_durable(lsn, callback),
+            Self::None(_) => callback(Ok(())),
+        }
+    }
+
+    pub fn sync_blocking(&self, end: Lsn) -> Result<()> {
+        match self {
+            Self::Log(log) => log.sync_blocking(end),
+            Self::None(_) => Ok(()),
+        }
+    }
+
+    /// See [`Log::fail`].
+    pub fn fail(&self, error: StorageError) -> StorageError {
+        match self {
+            Self::Log(log) => log.fail(error),
+            Self::None(_) => error,
+        }
+    }
+
+    pub fn statistics(&self) -> LogStatistics {
+        match self {
+            Self::Log(log) => log.statistics(),
+            Self::None(next) => LogStatistics { next_lsn: next.lock().0, ..LogStatistics::default() },
+        }
+    }
+
+    pub fn close(&self) -> Result<()> {
+        match self {
+            Self::Log(log) => log.close(),
+            Self::None(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{KeyspaceId, RecordId};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn without_a_log_records_follow_each_other_without_holes_and_nobody_waits() {
+        let journal = Journal::None(Mutex::new(Journal::FIRST));
+        let mut end = Journal::FIRST;
+        for length in [0, 1, 1000] {
+            let mut batch = Batch::new();
+            batch.insert_record(KeyspaceId(1), RecordId(1), vec![7; length]);
+            let appended = journal
+                .append(&batch, 0, |start, next| {
+                    assert_eq!(start, end);
+                    assert!(next.0 >= start.0 + batch.len_bytes() as u64);
+                    end = next;
+                })
+                .expect("nothing to fail");
+            assert!(appended.lsn < end);
+            assert_eq!(journal.statistics().next_lsn, end.0);
+            journal.write(appended.lsn).expect("nothing to fail");
+        }
+        let is_called = Arc::new(AtomicBool::new(false));
+        let called = Arc::clone(&is_called);
+        journal.on_durable(Lsn(1), Box::new(move |outcome| called.store(outcome.is_ok(), Ordering::Relaxed)));
+        assert!(is_called.load(Ordering::Relaxed));
+        journal.sync_blocking(end).expect("nothing to fail");
+        journal.close().expect("nothing to fail");
+    }
+}

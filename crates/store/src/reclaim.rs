@@ -1,0 +1,153 @@
+//! Giving space back, step by step, beside everything else.
+
+use crate::background::Bell;
+use crate::{Effort, Reclaimed, Result, Store};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often engines are asked whether there is anything to do.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Most steps of one `compact`: at 64 MB each beyond any data directory that one process serves.
+const STEPS_MAX: usize = 1 << 20;
+
+/// Wakes the thread that reclaims.
+#[derive(Default)]
+pub(crate) struct Reclaimer {
+    bell: Arc<Bell>,
+    /// One step at a time: each pins the oldest view, and would hold back the other.
+    running: Mutex<()>,
+}
+
+impl Reclaimer {
+    /// Starts the thread that gives space back.
+    pub fn start(store: &Arc<Store>) -> JoinHandle<()> {
+        let (weak, bell) = (Arc::downgrade(store), Arc::clone(&store.reclaimer.bell));
+        let run = move || {
+            while bell.wait(INTERVAL) {
+                let Some(store) = weak.upgrade() else { return };
+                match store.reclaim_while(|| !bell.is_closing()) {
+                    Ok(Reclaimed::Nothing) => {}
+                    // What was left goes with the next checkpoint.
+                    Ok(Reclaimed::Some) => store.checkpointer.ask(),
+                    Err(error) => {
+                        (store.options.on_background_error)("reclaim", &error);
+                        std::thread::sleep(Duration::from_secs(1));
+                    }
+                }
+            }
+        };
+        std::thread::Builder::new().name("reclaim".into()).spawn(run).expect("a thread can be started")
+    }
+
+    /// Asks to look soon.
+    pub fn ask(&self) {
+        self.bell.ring();
+    }
+
+    pub fn close(&self) {
+        self.bell.close();
+    }
+}
+
+impl Store {
+    /// Takes steps for as long as there are some and `goes_on` says so.
+    fn reclaim_while(&self, goes_on: impl Fn() -> bool) -> Result<Reclaimed> {
+        let mut outcome = Reclaimed::Nothing;
+        while goes_on() && self.reclaim_step(Effort::Usual)? == Reclaimed::Some {
+            outcome = Reclaimed::Some;
+        }
+        Ok(outcome)
+    }
+
+    pub(crate) fn reclaim_step(&self, effort: Effort) -> Result<Reclaimed> {
+        let _running = self.reclaimer.running.lock();
+        let (oldest, _pin) = self.snapshots.pin_oldest(|| self.watermark.visible());
+        // What is judged dead by a record must not come back by that record's loss.
+        self.journal.sync_blocking(oldest)?;
+        let mut outcome = Reclaimed::Nothing;
+        for engine in self.engines.all() {
+            if engine.reclaim(oldest, effort)? == Reclaimed::Some {
+                outcome = Reclaimed::Some;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Gives back all the space that there is to give, and returns once it is given back.
+    pub fn compact(&self) -> Result<()> {
+        self.checkpoint()?;
+        self.compact_engines()?;
+        for _ in 0..STEPS_MAX {
+            if self.reclaim_step(Effort::All)? == Reclaimed::Nothing {
+                break;
+            }
+        }
+        // The first lets go of what the engines have left, the second of what only the first one's manifest named.
+        self.checkpoint()?;
+        self.checkpoint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::fake::fake;
+    use crate::{Batch, EngineTable, KeyspaceId, LogOptions, Lsn, RecordId, StoreOptions, Survival};
+    use std::path::Path;
+
+    fn store(table: EngineTable) -> Arc<Store> {
+        let options = StoreOptions {
+            log: LogOptions::default(),
+            checkpoint_interval: Duration::from_hours(1),
+            unflushed_bytes_max: 1 << 20,
+            clock: Arc::new(|| 1),
+            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+        };
+        Store::open(Path::new("touched by nobody"), options, table).expect("opens")
+    }
+
+    fn write(store: &Store) {
+        let mut batch = Batch::new();
+        batch.put_key(KeyspaceId(1), b"key", RecordId(1));
+        store.commit(&batch).expect("committed");
+    }
+
+    #[test]
+    fn compact_goes_on_while_there_are_steps_and_keeps_what_is_looked_at() {
+        let (own, told) = fake("own", Survival::Volatile);
+        let store = store(EngineTable::only(own));
+        write(&store);
+        let snapshot = store.snapshot();
+        write(&store);
+        *told.steps_left.lock() = 3;
+        store.compact().expect("compacts");
+        assert_eq!(*told.reclaimed.lock(), [snapshot.lsn(); 3]);
+        let oldest = snapshot.lsn();
+        drop(snapshot);
+        *told.steps_left.lock() = 1;
+        store.compact().expect("compacts");
+        let last = told.reclaimed.lock().last().copied();
+        assert!(last > Some(oldest), "{last:?} is still held, {oldest:?} was let go");
+        assert!(!Path::new("touched by nobody").exists());
+        store.close().expect("closes");
+    }
+
+    #[test]
+    fn what_there_is_to_reclaim_is_found_without_being_asked() {
+        let (own, told) = fake("own", Survival::Volatile);
+        let store = store(EngineTable::only(own));
+        write(&store);
+        *told.steps_left.lock() = 2;
+        store.reclaimer.ask();
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while *told.steps_left.lock() > 0 {
+            assert!(std::time::Instant::now() < deadline, "nobody reclaims");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(told.reclaimed.lock().len(), 2);
+        assert!(told.reclaimed.lock().iter().all(|oldest| *oldest > Lsn(0)));
+        store.close().expect("closes");
+    }
+}
