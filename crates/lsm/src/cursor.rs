@@ -1,12 +1,13 @@
 //! Walking record stores and indexes.
 
-use crate::engine::tree_error;
+use crate::documents::Documents;
 use crate::key::KEYSPACE_BYTES;
 use crate::memtable::MemtableWalk;
+use crate::reader::Reader;
+use crate::tree_files::TreeFiles;
 use crate::view::{key_value, malformed};
-use bunko_store::{Direction, KeyCursor, Location, Log, RecordCursor, RecordId, Result};
+use bunko_store::{Direction, KeyCursor, KeyspaceId, Location, RecordCursor, RecordId, Result};
 use lsm_tree::{Guard, IterGuardImpl, UserKey, UserValue};
-use std::path::Path;
 use std::sync::Arc;
 
 type Items = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send + 'static>;
@@ -20,14 +21,15 @@ pub(crate) struct Walk {
     memtables: Vec<(MemtableWalk, Option<Entry>)>,
     tables: Items,
     table_entry: Option<(UserKey, UserValue)>,
+    files: Arc<TreeFiles>,
     direction: Direction,
     is_started: bool,
 }
 
 impl Walk {
-    pub fn new(memtables: Vec<MemtableWalk>, tables: Items, direction: Direction) -> Self {
+    pub fn new(memtables: Vec<MemtableWalk>, tables: Items, files: Arc<TreeFiles>, direction: Direction) -> Self {
         let memtables = memtables.into_iter().map(|walk| (walk, None)).collect();
-        Self { memtables, tables, table_entry: None, direction, is_started: false }
+        Self { memtables, tables, table_entry: None, files, direction, is_started: false }
     }
 
     fn next(&mut self) -> Result<Option<(UserKey, UserValue)>> {
@@ -82,7 +84,7 @@ impl Walk {
             Direction::Forward => self.tables.next(),
             Direction::Backward => self.tables.next_back(),
         };
-        let item = item.map(|item| item.into_inner().map_err(|error| tree_error(Path::new("trees"), error)));
+        let item = item.map(|item| item.into_inner().map_err(|error| self.files.error(error)));
         self.table_entry =
             item.transpose()?.map(|(key, value)| (UserKey::from(key.get(KEYSPACE_BYTES..).unwrap_or_default()), value));
         Ok(())
@@ -109,65 +111,17 @@ impl KeyCursor for LsmKeyCursor {
     }
 }
 
-/// Walks a record store; documents that stand close together in the log are read together.
+/// Walks a record store; documents that stand close together are read together.
 pub(crate) struct LsmRecordCursor {
     walk: Walk,
-    log: Arc<Log>,
-    window: Window,
+    keyspace: KeyspaceId,
+    documents: Arc<Documents>,
+    reader: Reader,
 }
-
-/// Bytes of the log read ahead of need.
-struct Window {
-    position: u64,
-    /// How many bytes of the buffer are the log's.
-    valid: usize,
-    buffer: Vec<u8>,
-    /// Where the last document ended: one that begins soon after it is taken for a scan in log order.
-    last_end: u64,
-    /// What the next read takes; doubles while documents follow each other, so that strays cost no more than they are.
-    ahead: u64,
-}
-
-/// Least and most that is read ahead, in bytes.
-const AHEAD_BYTES_MIN: u64 = 4 * 1024;
-const AHEAD_BYTES_MAX: u64 = 256 * 1024;
-/// A gap between two documents that still counts as log order, in bytes.
-const GAP_BYTES: u64 = 64 * 1024;
 
 impl LsmRecordCursor {
-    pub fn new(walk: Walk, log: Arc<Log>) -> Self {
-        let window = Window { position: 0, valid: 0, buffer: Vec::new(), last_end: 0, ahead: AHEAD_BYTES_MIN };
-        Self { walk, log, window }
-    }
-}
-
-impl Window {
-    fn read(&mut self, log: &Log, location: Location) -> Result<&[u8]> {
-        let end = location.position + u64::from(location.length);
-        if location.position < self.position || end > self.position + self.valid as u64 {
-            self.fill(log, location)?;
-        }
-        self.last_end = end;
-        let start = (location.position - self.position) as usize;
-        let document = &self.buffer[start..start + location.length as usize];
-        log.verify(location, document)?;
-        Ok(document)
-    }
-
-    fn fill(&mut self, log: &Log, location: Location) -> Result<()> {
-        let follows = location.position >= self.last_end && location.position - self.last_end < GAP_BYTES;
-        self.ahead = if follows { (self.ahead * 2).min(AHEAD_BYTES_MAX) } else { AHEAD_BYTES_MIN };
-        let readable = if follows { log.readable_bytes(location.position).min(self.ahead) } else { 0 };
-        let wanted = u64::from(location.length).max(readable) as usize;
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
-        }
-        // Nothing is valid where the read fails, so that stale bytes are never taken for the window's.
-        self.valid = 0;
-        log.read_raw(location.position, &mut self.buffer[..wanted])?;
-        self.position = location.position;
-        self.valid = wanted;
-        Ok(())
+    pub fn new(walk: Walk, keyspace: KeyspaceId, documents: Arc<Documents>) -> Self {
+        Self { walk, keyspace, documents, reader: Reader::default() }
     }
 }
 
@@ -177,6 +131,6 @@ impl RecordCursor for LsmRecordCursor {
         let record =
             key.first_chunk().map(|id| RecordId(u64::from_be_bytes(*id))).ok_or_else(|| malformed("record key"))?;
         let location = Location::decode(&value).ok_or_else(|| malformed("location"))?;
-        Ok(Some((record, location, self.window.read(&self.log, location)?)))
+        Ok(Some((record, location, self.reader.read(&self.documents, self.keyspace, location)?)))
     }
 }

@@ -31,6 +31,15 @@ pub(crate) fn whole(keyspace: KeyspaceId) -> Range {
     (Bound::Included(start), end)
 }
 
+/// Everything in keyspaces that follow each other, in the tree's form.
+pub(crate) fn all_of(keyspaces: &[KeyspaceId]) -> Range {
+    match keyspaces {
+        [first, .., last] => (whole(*first).0, whole(*last).1),
+        [only] => whole(*only),
+        [] => (Bound::Unbounded, Bound::Excluded(Vec::new())),
+    }
+}
+
 /// A range of a keyspace in the tree's form.
 pub(crate) fn in_tree(keyspace: KeyspaceId, range: Range) -> Range {
     let all = whole(keyspace);

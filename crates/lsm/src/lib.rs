@@ -1,20 +1,32 @@
 //! The default engine: locations and keys in LSM trees, documents where the log put them.
 //!
 //! As in WiscKey (FAST '16) keys and values live apart: one LSM tree maps record ids to locations in the log and index
-//! keys to record ids, with the log's LSN as its sequence number, so a snapshot is an LSN. Documents stay in the log;
-//! compressed extents and space reclaim will take a sealed segment's live documents from here.
+//! keys to record ids, with the log's LSN as its sequence number, so a snapshot is an LSN. Documents stay where the log
+//! put them until their segment is full; then those that are alive move into a compressed extent, under the same names.
 //!
 //! **Invariant:** the tree is flushed only inside a checkpoint, after the log has been synced past all it holds.
 //! **Invariant:** neither a write nor a point read takes a lock of the tree, which it holds while it waits for the disk.
 #![forbid(unsafe_code)]
 
+mod accounts;
+mod compression;
 mod cursor;
+mod documents;
+mod dropped;
 mod engine;
+mod extents;
 mod key;
 mod key_value;
 mod memtable;
+mod reader;
+mod reclaim;
 mod row_cache;
+mod space;
+mod staging;
 mod state;
+mod status;
+mod tree_files;
 mod view;
 
-pub use engine::{LsmEngine, LsmOptions, NAME};
+pub use compression::Compression;
+pub use engine::{LsmOptions, NAME, kind};

@@ -5,21 +5,21 @@
 //! skip list: a node's keys stand side by side.
 
 use bunko_store::{Direction, KeyspaceId};
+use bunko_versions::{Before, HeadKey, Put, Version, VersionedMap, Walk};
 use lsm_tree::{InternalValue, SeqNo, UserKey, UserValue, ValueType};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What is known of a key.
+pub(crate) type Known = bunko_versions::Known<UserValue>;
+
 /// What an entry costs beside its bytes: key, value, version and its share of a node.
 const ENTRY_BYTES: u64 = 112;
 /// What a version that is kept behind a newer one costs beside its bytes.
-const OLDER_VERSION_BYTES: u64 = size_of::<Version>() as u64;
-/// Entries that a walk copies under one lock.
-const WALK_ENTRIES: usize = 64;
+const OLDER_VERSION_BYTES: u64 = size_of::<Version<UserValue>>() as u64;
 
 /// All keyspaces' recent entries.
 #[derive(Default)]
@@ -29,75 +29,10 @@ pub(crate) struct Memtable {
 }
 
 /// One keyspace's entries by key.
-type Shelf = RwLock<BTreeMap<ShelfKey, Version>>;
+type Shelf = VersionedMap<ShelfKey, UserValue>;
 
-/// A key behind its first eight bytes as a number, which order as the bytes do. Nearly all comparisons of a search end
-/// with the number; comparing the bytes alone is a call each, some thirty of them for one key.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct ShelfKey {
-    head: u64,
-    bytes: UserKey,
-}
-
-impl From<&[u8]> for ShelfKey {
-    fn from(key: &[u8]) -> Self {
-        let head = key.first_chunk().copied().unwrap_or_else(|| {
-            let mut head = [0; 8];
-            head[..key.len()].copy_from_slice(key);
-            head
-        });
-        Self { head: u64::from_be_bytes(head), bytes: UserKey::from(key) }
-    }
-}
-
-/// A value, or its deletion, and what was before.
-struct Version {
-    lsn: SeqNo,
-    value: Option<UserValue>,
-    older: Option<Box<Version>>,
-}
-
-impl Version {
-    /// The newest version below `before`.
-    fn seen(&self, before: SeqNo) -> Option<&Self> {
-        let mut version = self;
-        while version.lsn >= before {
-            version = version.older.as_deref()?;
-        }
-        Some(version)
-    }
-
-    /// Becomes the older one of two, unless no view from `oldest_view` on could see what is behind it: then that
-    /// goes, and its place is used again. Whether there is one version more than before.
-    fn supersede(&mut self, version: Self, oldest_view: SeqNo) -> Growth {
-        let mut superseded = std::mem::replace(self, version);
-        if superseded.lsn < oldest_view
-            && let Some(mut place) = superseded.older.take()
-        {
-            *place = superseded;
-            self.older = Some(place);
-            return Growth::None;
-        }
-        self.older = Some(Box::new(superseded));
-        Growth::OneVersion
-    }
-}
-
-impl Drop for Version {
-    /// One by one: as many may hang on each other as there were writes while a view was open, too many for the stack.
-    fn drop(&mut self) {
-        let mut older = self.older.take();
-        while let Some(mut version) = older {
-            older = version.older.take();
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Growth {
-    None,
-    OneVersion,
-}
+/// The tree's keys hold usual ones without an allocation.
+type ShelfKey = HeadKey<UserKey>;
 
 impl Memtable {
     fn shelf(&self, keyspace: KeyspaceId) -> Option<Arc<Shelf>> {
@@ -107,30 +42,32 @@ impl Memtable {
     /// Puts a value, or a deletion, and forgets what no view from `oldest_view` on can see; returns the memtable's
     /// size in bytes.
     pub fn put(&self, keyspace: KeyspaceId, key: &[u8], lsn: SeqNo, value: Option<&[u8]>, oldest_view: SeqNo) -> u64 {
-        let version = Version { lsn, value: value.map(UserValue::from), older: None };
+        let version_bytes = value.map_or(0, |value| value.len() as u64);
+        let put = |shelf: &Shelf| shelf.put(ShelfKey::from(key), lsn, value.map(UserValue::from), oldest_view);
         let keyspaces = self.keyspaces.read();
-        let bytes = if let Some(shelf) = keyspaces.get(&keyspace) {
-            put_on(shelf, key, version, oldest_view)
+        let put = if let Some(shelf) = keyspaces.get(&keyspace) {
+            put(shelf)
         } else {
             drop(keyspaces);
             let shelf = Arc::clone(self.keyspaces.write().entry(keyspace).or_default());
-            put_on(&shelf, key, version, oldest_view)
+            put(&shelf)
         };
-        if bytes == 0 {
-            self.bytes.load(Ordering::Relaxed)
-        } else {
-            self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
-        }
+        let bytes = match put {
+            Put { before: Before::Nothing, .. } => ENTRY_BYTES + key.len() as u64 + version_bytes,
+            Put { forgotten: None, .. } => OLDER_VERSION_BYTES + version_bytes,
+            Put { forgotten: Some(_), .. } => return self.bytes.load(Ordering::Relaxed),
+        };
+        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// What is known of a key below `before`; nothing where this memtable does not know it.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Option<Known> {
-        let keyspaces = self.keyspaces.read();
-        let shelf = keyspaces.get(&keyspace)?.read();
-        Some(match &shelf.get(&ShelfKey::from(key))?.seen(before)?.value {
-            Some(value) => Known::Value(value.clone()),
-            None => Known::Deleted,
-        })
+        self.keyspaces.read().get(&keyspace)?.get(&ShelfKey::from(key), before)
     }
 
     /// Every entry in the tree's form and order; only the newest version of each where older ones may be forgotten.
@@ -140,14 +77,11 @@ impl Memtable {
         keyspaces.into_iter().flat_map(move |(keyspace, shelf)| {
             let prefix = keyspace.0.to_be_bytes();
             let mut entries = Vec::new();
-            for (key, newest) in shelf.read().iter() {
-                let key = UserKey::from([prefix.as_slice(), &key.bytes].concat());
-                let mut version = Some(newest);
-                while let Some(entry) = version {
-                    entries.push(internal(key.clone(), entry));
-                    version = entry.older.as_deref().filter(|_| keep == Keep::AllVersions);
-                }
-            }
+            shelf.for_each(|key, newest| {
+                let key = UserKey::from([prefix.as_slice(), key].concat());
+                let count = if keep == Keep::Newest { 1 } else { usize::MAX };
+                entries.extend(newest.all().take(count).map(|version| internal(key.clone(), version)));
+            });
             entries
         })
     }
@@ -160,32 +94,12 @@ impl Memtable {
         direction: Direction,
         before: SeqNo,
     ) -> MemtableWalk {
-        MemtableWalk { shelf: self.shelf(keyspace), range, direction, before, entries: VecDeque::new() }
+        let direction = match direction {
+            Direction::Forward => bunko_versions::Direction::Forward,
+            Direction::Backward => bunko_versions::Direction::Backward,
+        };
+        MemtableWalk(self.shelf(keyspace).map(|shelf| Walk::new(shelf, ShelfKey::range(&range), direction, before)))
     }
-}
-
-/// Puts a version; the bytes that it takes beyond what was there.
-fn put_on(shelf: &Shelf, key: &[u8], version: Version, oldest_view: SeqNo) -> u64 {
-    let value_bytes = version.value.as_ref().map_or(0, |value| value.len() as u64);
-    let mut shelf = shelf.write();
-    match shelf.entry(ShelfKey::from(key)) {
-        // Writers of one key are in order of their LSNs: their locks see to it.
-        Entry::Occupied(mut newest) => match newest.get_mut().supersede(version, oldest_view) {
-            Growth::None => 0,
-            Growth::OneVersion => OLDER_VERSION_BYTES + value_bytes,
-        },
-        Entry::Vacant(place) => {
-            place.insert(version);
-            ENTRY_BYTES + key.len() as u64 + value_bytes
-        }
-    }
-}
-
-/// What a memtable knows of a key.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Known {
-    Value(UserValue),
-    Deleted,
 }
 
 /// Which versions a flush writes.
@@ -195,73 +109,20 @@ pub(crate) enum Keep {
     Newest,
 }
 
-fn internal(key: UserKey, version: &Version) -> InternalValue {
-    match &version.value {
-        Some(value) => InternalValue::from_components(key, value.clone(), version.lsn, ValueType::Value),
-        None => InternalValue::new_tombstone(key, version.lsn),
+fn internal(key: UserKey, version: &Version<UserValue>) -> InternalValue {
+    match version.value() {
+        Some(value) => InternalValue::from_components(key, value.clone(), version.lsn(), ValueType::Value),
+        None => InternalValue::new_tombstone(key, version.lsn()),
     }
 }
 
-/// A walk that holds no lock between calls.
-pub(crate) struct MemtableWalk {
-    /// `None` once the end is reached.
-    shelf: Option<Arc<Shelf>>,
-    range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
-    direction: Direction,
-    before: SeqNo,
-    entries: VecDeque<(UserKey, Option<UserValue>)>,
-}
+/// A walk that holds no lock between calls; `None` over a keyspace that this memtable does not know.
+pub(crate) struct MemtableWalk(Option<Walk<ShelfKey, UserValue>>);
 
 impl MemtableWalk {
     /// The next key and its value, `None` for a deleted one.
     pub fn next(&mut self) -> Option<(UserKey, Option<UserValue>)> {
-        if self.entries.is_empty() {
-            self.refill();
-        }
-        self.entries.pop_front()
-    }
-
-    fn refill(&mut self) {
-        let Some(shelf) = &self.shelf else { return };
-        if is_empty(&self.range) {
-            self.shelf = None;
-            return;
-        }
-        let mut last = None;
-        {
-            let shelf = shelf.read();
-            let bound = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| ShelfKey::from(key.as_slice()));
-            let range = (bound(&self.range.0), bound(&self.range.1));
-            let mut take = |(key, version): (&ShelfKey, &Version)| {
-                last = Some(key.bytes.to_vec());
-                if let Some(version) = version.seen(self.before) {
-                    self.entries.push_back((key.bytes.clone(), version.value.clone()));
-                }
-                self.entries.len() < WALK_ENTRIES
-            };
-            let mut entries = shelf.range(range);
-            let is_at_end = match self.direction {
-                Direction::Forward => entries.all(&mut take),
-                Direction::Backward => entries.rev().all(&mut take),
-            };
-            if is_at_end {
-                last = None;
-            }
-        }
-        match (last, self.direction) {
-            (None, _) => self.shelf = None,
-            (Some(last), Direction::Forward) => self.range.0 = Bound::Excluded(last),
-            (Some(last), Direction::Backward) => self.range.1 = Bound::Excluded(last),
-        }
-    }
-}
-
-/// Ranges that a B-tree would panic on.
-fn is_empty(range: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> bool {
-    match range {
-        (Bound::Included(start), Bound::Included(end)) => start > end,
-        (Bound::Included(start) | Bound::Excluded(start), Bound::Included(end) | Bound::Excluded(end)) => start >= end,
-        _ => false,
+        self.0.as_mut()?.next().map(|(key, value)| (key.into_bytes(), value))
     }
 }
 
@@ -283,64 +144,33 @@ mod tests {
     }
 
     #[test]
-    fn reads_see_the_newest_version_below_theirs() {
+    fn keyspaces_are_apart() {
         let memtable = memtable();
-        let get = |key: u8, before| memtable.get(KEYSPACE, &[key], before);
         let value = |bytes: &[u8]| Some(Known::Value(UserValue::from(bytes)));
-        assert_eq!(get(5, 1000), Some(Known::Deleted));
-        assert_eq!(get(5, 500), value(&[5]));
-        assert_eq!(get(5, 15), None);
-        assert_eq!(get(6, 1000), value(b"new"));
-        assert_eq!(get(250, 1000), None);
+        assert_eq!(memtable.get(KEYSPACE, &[5], 1000), Some(Known::Deleted));
+        assert_eq!(memtable.get(KEYSPACE, &[6], 1000), value(b"new"));
         assert_eq!(memtable.get(KeyspaceId(9), &[5], 1000), None);
     }
 
     #[test]
-    fn what_no_view_can_see_is_forgotten() {
+    fn versions_are_counted_until_they_are_forgotten() {
         let memtable = memtable();
-        let get = |before| memtable.get(KEYSPACE, &[6], before);
-        let value = |bytes: &[u8]| Some(Known::Value(UserValue::from(bytes)));
-        // A view as of 501 is open, which must not see that version but the one before.
         let bytes = memtable.put(KEYSPACE, &[6], 600, Some(b"newer"), 501);
-        assert_eq!((get(601), get(502), get(501)), (value(b"newer"), value(b"new"), value(&[6])));
-        // The oldest is as of 599 now.
         assert_eq!(memtable.put(KEYSPACE, &[6], 700, Some(b"newest"), 599), bytes + OLDER_VERSION_BYTES + 6);
         assert_eq!(memtable.put(KEYSPACE, &[6], 800, Some(b"last"), 701), bytes + OLDER_VERSION_BYTES + 6);
-        assert_eq!((get(801), get(800), get(700)), (value(b"last"), value(b"newest"), None));
+        assert_eq!(memtable.put(KEYSPACE, b"new", 900, None, 701), bytes + OLDER_VERSION_BYTES + 6 + ENTRY_BYTES + 3);
     }
 
     #[test]
-    fn a_million_versions_are_dropped_without_a_stack_for_them() {
-        let memtable = Memtable::default();
-        for lsn in 1..1_000_000 {
-            memtable.put(KEYSPACE, b"a", lsn, None, 0);
-        }
-    }
-
-    #[test]
-    fn walks_go_both_ways_and_stay_within_their_range() {
+    fn walks_go_both_ways() {
         let memtable = memtable();
-        let keys = |range, direction, before| {
-            let mut walk = memtable.walk(KEYSPACE, range, direction, before);
+        let keys = |keyspace, direction| {
+            let mut walk = memtable.walk(keyspace, ALL, direction, 1000);
             std::iter::from_fn(|| walk.next()).map(|(key, _)| key[0]).collect::<Vec<_>>()
         };
-        assert_eq!(keys(ALL, Direction::Forward, 1000), (0..200).collect::<Vec<_>>());
-        assert_eq!(keys(ALL, Direction::Backward, 1000), (0..200).rev().collect::<Vec<_>>());
-        assert_eq!(keys(ALL, Direction::Forward, 20), (0..10).collect::<Vec<_>>());
-        let part = || (Bound::Excluded(vec![3]), Bound::Included(vec![6]));
-        assert_eq!(keys(part(), Direction::Forward, 1000), [4, 5, 6]);
-        assert_eq!(keys(part(), Direction::Backward, 1000), [6, 5, 4]);
-        assert!(keys((Bound::Included(vec![9]), Bound::Excluded(vec![9])), Direction::Forward, 1000).is_empty());
-    }
-
-    #[test]
-    fn keys_order_as_their_bytes() {
-        let mut keys: Vec<&[u8]> =
-            vec![b"", b"\0", b"a", b"a\0", b"a\0\x01", b"abcdefgh", b"abcdefgh\0", b"abcdefghi", b"abcdefgz", b"b"];
-        assert!(keys.is_sorted());
-        keys.reverse();
-        keys.sort_by_key(|key| ShelfKey::from(*key));
-        assert!(keys.is_sorted());
+        assert_eq!(keys(KEYSPACE, Direction::Forward), (0..200).collect::<Vec<_>>());
+        assert_eq!(keys(KEYSPACE, Direction::Backward), (0..200).rev().collect::<Vec<_>>());
+        assert!(keys(KeyspaceId(9), Direction::Forward).is_empty());
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Where the newest state is: two memtables and the tables. Replaced as a whole, so readers take no lock.
 
-use crate::engine::tree_error;
 use crate::key;
 use crate::memtable::{Known, Memtable};
+use crate::tree_files::TreeFiles;
 use bunko_store::{KeyspaceId, Result};
 use lsm_tree::table::filter::standard_bloom;
 use lsm_tree::{AbstractTree, AnyTree, SeqNo, UserValue};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Looks a key of the tree up in one version of its tables.
@@ -19,23 +18,24 @@ pub(crate) struct State {
     /// Being flushed, newest first.
     pub sealed: Vec<Arc<Memtable>>,
     tables: Tables,
+    pub files: Arc<TreeFiles>,
 }
 
 impl State {
-    pub fn new(tree: &AnyTree) -> Self {
-        Self { active: Arc::default(), sealed: Vec::new(), tables: tables_of(tree) }
+    pub fn new(tree: &AnyTree, files: &Arc<TreeFiles>) -> Self {
+        Self { active: Arc::default(), sealed: Vec::new(), tables: tables_of(tree), files: Arc::clone(files) }
     }
 
     /// A new memtable is written to from now on.
     pub fn sealed(&self) -> Self {
         let sealed = std::iter::once(&self.active).chain(&self.sealed).cloned().collect();
-        Self { active: Arc::default(), sealed, tables: Arc::clone(&self.tables) }
+        Self { active: Arc::default(), sealed, ..self.clone() }
     }
 
     /// That memtable stands in the tables now.
     pub fn flushed(&self, memtable: &Arc<Memtable>, tree: &AnyTree) -> Self {
         let sealed = self.sealed.iter().filter(|sealed| !Arc::ptr_eq(sealed, memtable)).cloned().collect();
-        Self { active: Arc::clone(&self.active), sealed, tables: tables_of(tree) }
+        Self { sealed, tables: tables_of(tree), ..self.clone() }
     }
 
     /// The tables were rewritten.
@@ -57,8 +57,7 @@ impl State {
                 None => {}
             }
         }
-        key::with_key(keyspace, key, |key| (self.tables)(key, before))
-            .map_err(|error| tree_error(Path::new("trees"), error))
+        key::with_key(keyspace, key, |key| (self.tables)(key, before)).map_err(|error| self.files.error(error))
     }
 }
 

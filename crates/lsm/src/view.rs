@@ -1,14 +1,15 @@
 //! Point reads.
 
 use crate::cursor::{LsmKeyCursor, LsmRecordCursor, Walk};
+use crate::documents::Documents;
 use crate::key::{self, Range};
 use crate::key_value::KeyValue;
 use crate::row_cache::{Row, RowCache};
 use crate::state::State;
 use arc_swap::ArcSwap;
 use bunko_store::{
-    Direction, KeyCursor, KeyRange, KeyspaceId, Location, Log, LogHandle, Lsn, RecordCursor, RecordId, RecordRange,
-    Result, StorageError, View,
+    Direction, KeyCursor, KeyRange, KeyspaceId, Location, Lsn, RecordCursor, RecordId, RecordRange, Result,
+    StorageError, View,
 };
 use lsm_tree::{AbstractTree, AnyTree, SeqNo, UserValue};
 use std::ops::Bound;
@@ -20,7 +21,7 @@ const LATEST: SeqNo = 0x7fff_ffff_ffff_ffff;
 /// What the engine holds, as of one LSN.
 pub(crate) struct LsmView {
     tree: AnyTree,
-    log: LogHandle,
+    documents: Arc<Documents>,
     at: At,
 }
 
@@ -33,13 +34,13 @@ enum At {
 
 impl LsmView {
     /// A view of all that is below an LSN.
-    pub fn before(lsn: Lsn, tree: AnyTree, state: &ArcSwap<State>, log: LogHandle) -> Self {
-        Self { tree, log, at: At::Snapshot { state: state.load_full(), before: lsn.0 } }
+    pub fn before(lsn: Lsn, tree: AnyTree, state: &ArcSwap<State>, documents: Arc<Documents>) -> Self {
+        Self { tree, documents, at: At::Snapshot { state: state.load_full(), before: lsn.0 } }
     }
 
     /// A view of whatever has been applied, for as long as the engine lives.
-    pub fn latest(tree: AnyTree, state: Arc<ArcSwap<State>>, log: LogHandle, rows: Arc<RowCache>) -> Self {
-        Self { tree, log, at: At::Latest { state, rows } }
+    pub fn latest(tree: AnyTree, state: Arc<ArcSwap<State>>, documents: Arc<Documents>, rows: Arc<RowCache>) -> Self {
+        Self { tree, documents, at: At::Latest { state, rows } }
     }
 
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<UserValue>> {
@@ -49,7 +50,8 @@ impl LsmView {
         }
     }
 
-    fn location(&self, keyspace: KeyspaceId, record: RecordId) -> Result<Option<Location>> {
+    /// Where a record's document is.
+    pub fn location(&self, keyspace: KeyspaceId, record: RecordId) -> Result<Option<Location>> {
         let found = self.get(keyspace, &record.0.to_be_bytes())?;
         found.map(|value| Location::decode(&value).ok_or_else(|| malformed("location"))).transpose()
     }
@@ -66,7 +68,8 @@ impl LsmView {
         };
         let memtables =
             state.memtables().map(|memtable| memtable.walk(keyspace, range.clone(), direction, before)).collect();
-        Walk::new(memtables, self.tree.range(key::in_tree(keyspace, range), before, None), direction)
+        let tables = self.tree.range(key::in_tree(keyspace, range), before, None);
+        Walk::new(memtables, tables, Arc::clone(&state.files), direction)
     }
 
     /// What a primary key leads to, remembered for the next time.
@@ -85,10 +88,6 @@ impl LsmView {
         }
         Ok(Some((value.record, location)))
     }
-
-    fn log(&self) -> &Arc<Log> {
-        self.log.get().expect("views are taken once the log is open")
-    }
 }
 
 /// What a tree's value should have been.
@@ -103,7 +102,7 @@ pub(crate) fn key_value(value: &[u8]) -> Result<KeyValue> {
 impl View for LsmView {
     fn record(&self, keyspace: KeyspaceId, record: RecordId, into: &mut Vec<u8>) -> Result<Option<Location>> {
         let Some(location) = self.location(keyspace, record)? else { return Ok(None) };
-        self.log().read(location, into)?;
+        self.documents.read(keyspace, location, into)?;
         Ok(Some(location))
     }
 
@@ -118,19 +117,19 @@ impl View for LsmView {
     fn record_by_primary_key(
         &self,
         keyspace: KeyspaceId,
-        _records: KeyspaceId,
+        records: KeyspaceId,
         key: &[u8],
         into: &mut Vec<u8>,
     ) -> Result<Option<Row>> {
         let Some((record, location)) = self.row(keyspace, key)? else { return Ok(None) };
-        self.log().read(location, into)?;
+        self.documents.read(records, location, into)?;
         Ok(Some((record, location)))
     }
 
     fn records(&self, keyspace: KeyspaceId, range: RecordRange, direction: Direction) -> Box<dyn RecordCursor> {
         let bound = |bound: Bound<RecordId>| bound.map(|record| record.0.to_be_bytes().to_vec());
         let walk = self.walk(keyspace, (bound(range.start), bound(range.end)), direction);
-        Box::new(LsmRecordCursor::new(walk, Arc::clone(self.log())))
+        Box::new(LsmRecordCursor::new(walk, keyspace, Arc::clone(&self.documents)))
     }
 
     fn keys(&self, keyspace: KeyspaceId, range: KeyRange, direction: Direction) -> Box<dyn KeyCursor> {

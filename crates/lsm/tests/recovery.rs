@@ -1,10 +1,11 @@
 //! The store over its default engine: what survives closing, crashing, tearing and corruption.
 
-use bunko_lsm::{LsmEngine, LsmOptions};
+use bunko_lsm::{Compression, LsmOptions};
 use bunko_store::{
-    Batch, Direction, KeyRange, KeyspaceId, Location, LogOptions, RecordId, RecordRange, StorageError, Store,
-    StoreOptions, View,
+    Batch, Direction, EngineTable, KeyRange, KeyspaceId, Location, LogOptions, Lsn, RecordId, RecordRange,
+    StorageError, Store, StoreOptions, View,
 };
+use bunko_testkit::directory::crash_copy;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ fn open(path: &Path) -> Result<Arc<Store>, StorageError> {
     Store::open(
         path,
         options,
-        Box::new(|path, log| Ok(LsmEngine::open(path, log, LsmOptions { cache_bytes: 1 << 20 })?)),
+        EngineTable::only(bunko_lsm::kind(LsmOptions { cache_bytes: 1 << 20, compression: Compression::Lz4 })),
     )
 }
 
@@ -38,7 +39,7 @@ fn insert(store: &Store, numbers: std::ops::Range<u64>) {
         batch.insert_record(RECORDS, RecordId(number), document(number));
         batch.put_key(INDEX, format!("key{number:08}").as_bytes(), RecordId(number));
         let lsn = store.commit(&batch).expect("committed");
-        store.log().write(lsn).expect("written");
+        store.write(lsn).expect("written");
     }
 }
 
@@ -51,20 +52,6 @@ fn records(store: &Store, direction: Direction) -> Vec<u64> {
         seen.push(record.0);
     }
     seen
-}
-
-/// Ends without a checkpoint, as a kill would: the files are copied while the store still has them open.
-fn crash_copy(from: &Path) -> tempfile::TempDir {
-    // The next segment may be renamed under the copier's hands: then it tries again.
-    for _ in 0..5 {
-        let copy = tempfile::tempdir().expect("temporary directory");
-        let mut command = std::process::Command::new("cp");
-        command.args(["-a", "--sparse=always"]).arg(from.join(".")).arg(copy.path());
-        if command.status().expect("cp runs").success() {
-            return copy;
-        }
-    }
-    panic!("the data directory cannot be copied");
 }
 
 #[test]
@@ -118,15 +105,12 @@ fn a_torn_tail_is_cut_and_a_flipped_byte_is_named() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let store = open(directory.path()).expect("opens");
     insert(&store, 1..51);
-    let durable = store.log().next_lsn();
+    let durable = Lsn(store.statistics().log.next_lsn);
     let (sender, receiver) = std::sync::mpsc::channel();
-    store.log().on_durable(
-        bunko_store::Lsn(durable.0 - 1),
-        Box::new(move |outcome| sender.send(outcome.is_ok()).expect("received")),
-    );
+    store.on_durable(Lsn(durable.0 - 1), Box::new(move |outcome| sender.send(outcome.is_ok()).expect("received")));
     assert!(receiver.recv().expect("called back"));
     insert(&store, 51..101);
-    let end = store.log().next_lsn().0;
+    let end = store.statistics().log.next_lsn;
     let copy = crash_copy(directory.path());
     let segment = copy.path().join("log/000000000000.segment");
 
@@ -162,7 +146,7 @@ fn the_log_goes_on_over_many_segments_and_dead_ones_are_recycled() {
         let mut batch = Batch::new();
         batch.insert_record(RECORDS, RecordId(record), big.as_slice());
         let lsn = store.commit(&batch).expect("committed");
-        store.log().write(lsn).expect("written");
+        store.write(lsn).expect("written");
     }
     assert!(store.statistics().log.segments >= 3);
     let crashed = crash_copy(directory.path());
@@ -170,8 +154,7 @@ fn the_log_goes_on_over_many_segments_and_dead_ones_are_recycled() {
     let mut batch = Batch::new();
     batch.drop_keyspace(RECORDS);
     store.commit(&batch).expect("committed");
-    store.checkpoint().expect("checkpoint");
-    store.checkpoint().expect("checkpoint");
+    store.compact().expect("compacts");
     assert_eq!(store.statistics().log.segments, 1);
     store.close().expect("closes");
     drop(store);

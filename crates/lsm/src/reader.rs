@@ -1,0 +1,120 @@
+//! Reading documents one after the other: what stands beside a document in the log or in its extent is at hand for the
+//! next.
+
+use crate::documents::{Documents, Home, block_number, document};
+use crate::extents::{Block, Extent};
+use bunko_store::{KeyspaceId, Location, Log, Result};
+use std::sync::Arc;
+
+/// Least and most that is read ahead in the log, in bytes.
+const AHEAD_BYTES_MIN: u64 = 4 * 1024;
+const AHEAD_BYTES_MAX: u64 = 256 * 1024;
+/// A gap between two documents that still counts as log order, in bytes.
+const GAP_BYTES: u64 = 64 * 1024;
+
+/// What one cursor has read.
+#[derive(Default)]
+pub(crate) struct Reader {
+    window: Window,
+    /// The block of the last document that was in an extent.
+    current: Option<Current>,
+}
+
+struct Current {
+    extent: Arc<Extent>,
+    number: usize,
+    block: Arc<Block>,
+    /// The first block that was not read ahead.
+    not_ahead: usize,
+}
+
+impl Current {
+    /// The next block of a scan, read ahead where one follows the other.
+    fn next(before: Option<&Self>, documents: &Documents, extent: Arc<Extent>, number: usize) -> Result<Self> {
+        let before = before.filter(|before| before.extent.number == extent.number && before.number + 1 == number);
+        let not_ahead = match before {
+            Some(before) if number < before.not_ahead => before.not_ahead,
+            Some(_) => extent.read_ahead(number),
+            None => 0,
+        };
+        let block = documents.block(&extent, number)?;
+        Ok(Self { extent, number, block, not_ahead })
+    }
+}
+
+impl Reader {
+    /// A document, lent until the next call.
+    pub fn read(&mut self, documents: &Documents, keyspace: KeyspaceId, location: Location) -> Result<&[u8]> {
+        let mut is_at_hand = self.current.as_ref().is_some_and(|current| current.block.document(location).is_some());
+        while !is_at_hand {
+            match documents.home(location) {
+                Home::Extent(extent) => {
+                    let number = block_number(&extent, keyspace, location)?;
+                    self.current = Some(Current::next(self.current.as_ref(), documents, extent, number)?);
+                    is_at_hand = true;
+                }
+                Home::Log => match self.window.hold(documents.log(), location) {
+                    Err(error) => documents.unless_moved(location, error)?,
+                    Ok(()) => {
+                        let document = self.window.document(location);
+                        documents.log().verify(location, document)?;
+                        return Ok(self.window.document(location));
+                    }
+                },
+            }
+        }
+        let current = self.current.as_ref().expect("the document is at hand");
+        document(&current.block, &current.extent, current.number, location)
+    }
+}
+
+/// Bytes of the log read ahead of need.
+struct Window {
+    position: u64,
+    /// How many bytes of the buffer are the log's.
+    valid: usize,
+    buffer: Vec<u8>,
+    /// Where the last document ended: one that begins soon after it is taken for a scan in log order.
+    last_end: u64,
+    /// What the next read takes; doubles while documents follow each other, so that strays cost no more than they are.
+    ahead: u64,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { position: 0, valid: 0, buffer: Vec::new(), last_end: 0, ahead: AHEAD_BYTES_MIN }
+    }
+}
+
+impl Window {
+    /// Makes sure that the window holds a document.
+    fn hold(&mut self, log: &Log, location: Location) -> Result<()> {
+        let end = location.position + u64::from(location.length);
+        if location.position < self.position || end > self.position + self.valid as u64 {
+            self.fill(log, location)?;
+        }
+        self.last_end = end;
+        Ok(())
+    }
+
+    fn document(&self, location: Location) -> &[u8] {
+        let start = (location.position - self.position) as usize;
+        &self.buffer[start..start + location.length as usize]
+    }
+
+    fn fill(&mut self, log: &Log, location: Location) -> Result<()> {
+        let follows = location.position >= self.last_end && location.position - self.last_end < GAP_BYTES;
+        self.ahead = if follows { (self.ahead * 2).min(AHEAD_BYTES_MAX) } else { AHEAD_BYTES_MIN };
+        let readable = if follows { log.readable_bytes(location.position).min(self.ahead) } else { 0 };
+        let wanted = u64::from(location.length).max(readable) as usize;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        // Nothing is valid where the read fails, so that stale bytes are never taken for the window's.
+        self.valid = 0;
+        log.read_raw(location.position, &mut self.buffer[..wanted])?;
+        self.position = location.position;
+        self.valid = wanted;
+        Ok(())
+    }
+}

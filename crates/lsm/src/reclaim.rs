@@ -1,0 +1,480 @@
+//! Moving live documents out of full segments, and out of extents in which too little is alive.
+//!
+//! A document is dead for all views, open or to come, if the oldest of them does not lead to it any more. The store has
+//! synced the log up to that view before it lets us ask: what is judged here by a record that a power cut could still
+//! take back would be lost.
+
+use crate::accounts::{Accounts, Share, State};
+use crate::compression::Compression;
+use crate::documents::Documents;
+use crate::extents::{Block, Extent, ExtentWriter, Registry};
+use crate::staging::{self, Hold, Staging, extent_of_segment, segment_of_extent};
+use crate::view::LsmView;
+use bunko_store::{
+    Effect, Effort, KeyspaceId, Log, Lsn, Reclaimed, RecordId, Result, SEGMENT_BYTES, Staged, StorageError, segment_of,
+};
+use parking_lot::Mutex;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An extent in which less than that part is alive is rewritten.
+const LIVE_PART_MIN: f64 = 0.5;
+/// The worst extents are rewritten until that part of all of them together is alive.
+const LIVE_PART_ALL: f64 = 0.75;
+/// With [`Effort::All`] everything is rewritten in which less than that part is alive.
+const LIVE_PART_EFFORT: f64 = 0.98;
+/// Live bytes that one step moves, about.
+const STEP_BYTES: u64 = SEGMENT_BYTES;
+/// Most segments or extents that one step empties.
+const STEP_SOURCES: usize = 16;
+
+/// Counters since the start.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub segments_moved: AtomicU64,
+    /// Written ahead of the log.
+    pub extents_staged: AtomicU64,
+    pub extents_written: AtomicU64,
+    pub extents_rewritten: AtomicU64,
+    pub documents_moved: AtomicU64,
+    pub documents_left_behind: AtomicU64,
+    pub bytes_written: AtomicU64,
+}
+
+impl Counters {
+    fn staged(&self, extent: &Extent) {
+        self.extents_staged.fetch_add(1, Ordering::Relaxed);
+        self.extents_written.fetch_add(1, Ordering::Relaxed);
+        self.bytes_written.fetch_add(extent.file_bytes, Ordering::Relaxed);
+    }
+}
+
+/// The one who moves documents.
+pub(crate) struct Mover {
+    directory: PathBuf,
+    documents: Arc<Documents>,
+    accounts: Arc<Accounts>,
+    default_compression: Compression,
+    pub counters: Counters,
+    state: Mutex<Moves>,
+    staging: Arc<Staging>,
+}
+
+#[derive(Default)]
+struct Moves {
+    /// Whether what an earlier run left has been looked for: a start that is refused should change nothing.
+    is_swept: bool,
+    next_number: u64,
+    /// Segments and extents, by their first segment, that hold nothing alive, since when.
+    empty_since: FxHashMap<u64, Lsn>,
+    /// Segments of the log that hold nothing that any view needs.
+    emptied: FxHashSet<u64>,
+    /// Extents that hold documents only for views older than that: not worth while to be rewritten until those close.
+    held_back: FxHashMap<u64, Lsn>,
+    /// Extents that were replaced, but that the last durable manifest may name.
+    replaced: Vec<Arc<Extent>>,
+    /// Those of them that the manifest being written does not name.
+    leaving: Vec<Arc<Extent>>,
+    /// Segments that the last durable manifest no longer needs.
+    left: FxHashSet<u64>,
+    /// Those that the manifest being written does not need.
+    being_left: FxHashSet<u64>,
+}
+
+/// What a step empties.
+enum Sources {
+    Segments(Vec<u64>),
+    Extents(Vec<Arc<Extent>>),
+}
+
+impl Mover {
+    pub fn new(
+        directory: PathBuf,
+        documents: Arc<Documents>,
+        accounts: Arc<Accounts>,
+        default_compression: Compression,
+        next_number: u64,
+    ) -> Self {
+        let state = Mutex::new(Moves { next_number, ..Moves::default() });
+        let (counters, staging) = (Counters::default(), Arc::default());
+        Self { directory, documents, accounts, default_compression, counters, state, staging }
+    }
+
+    /// Writes documents ahead of the log.
+    pub fn stage(
+        &self,
+        keyspace: KeyspaceId,
+        documents: &mut dyn Iterator<Item = (RecordId, &[u8])>,
+    ) -> Result<Option<Staged>> {
+        self.sweep()?;
+        let number = self.take_number();
+        let compression = self.accounts.compression(keyspace).unwrap_or(self.default_compression);
+        let (extent, locations) = staging::write(&self.directory, number, keyspace, compression, documents)?;
+        Ok(extent.map(|extent| {
+            self.counters.staged(&extent);
+            let log = Arc::clone(self.documents.log());
+            let hold = Hold::new(extent, &self.staging, Box::new(move || log.next_lsn()));
+            Staged::new(keyspace, number, locations, Box::new(hold))
+        }))
+    }
+
+    /// The log names an extent that was written ahead of it.
+    pub fn adopt(&self, number: u64) -> Result<()> {
+        let mut moves = self.state.lock();
+        moves.next_number = moves.next_number.max(number + 1);
+        let segment = segment_of_extent(number);
+        if self.documents.registry.load().of_segment(segment).is_none()
+            && let Some(extent) = self.staging.adopt(&self.directory, number)?
+        {
+            self.documents.registry.rcu(|registry| registry.with(&[segment], Some(&extent)));
+        }
+        Ok(())
+    }
+
+    /// What is said where documents lead to a segment that is nowhere.
+    pub fn missing(&self, log: &Log, segment: u64) -> StorageError {
+        let Some(number) = extent_of_segment(segment) else { return log.missing_segment(segment) };
+        StorageError::Corrupt {
+            file: Extent::path(&self.directory, number),
+            offset_bytes: 0,
+            found: "the extent is missing, though the log names it".into(),
+        }
+    }
+
+    fn take_number(&self) -> u64 {
+        let mut moves = self.state.lock();
+        moves.next_number += 1;
+        moves.next_number - 1
+    }
+
+    /// The extents that a manifest written now must name, and the number of the next; what they leave behind goes once
+    /// it is durable.
+    pub fn note(&self) -> (Arc<Registry>, u64) {
+        let mut moves = self.state.lock();
+        let registry = self.documents.registry.load_full();
+        let replaced = std::mem::take(&mut moves.replaced);
+        moves.leaving.extend(replaced);
+        moves.being_left = registry.segments();
+        let emptied = moves.emptied.clone();
+        moves.being_left.extend(emptied);
+        (registry, moves.next_number)
+    }
+
+    /// The manifest that [`Self::note`] was asked for is durable.
+    pub fn note_is_durable(&self) -> Result<()> {
+        let leaving = {
+            let mut moves = self.state.lock();
+            moves.left = std::mem::take(&mut moves.being_left);
+            std::mem::take(&mut moves.leaving)
+        };
+        // Who still reads one has it open.
+        leaving.iter().try_for_each(|extent| {
+            std::fs::remove_file(&extent.path).map_err(|error| StorageError::io(&extent.path, error))
+        })
+    }
+
+    /// Whether nobody reads from a segment of the log any more.
+    pub fn has_left(&self, segment: u64) -> bool {
+        let moves = self.state.lock();
+        let is_broken = bunko_store::planted::active(bunko_store::planted::Bug::SegmentBeforeExtent);
+        moves.left.contains(&segment) || is_broken && moves.being_left.contains(&segment)
+    }
+
+    /// One step; the store takes one at a time.
+    pub fn reclaim(&self, oldest: &LsmView, oldest_view: Lsn, effort: Effort) -> Result<Reclaimed> {
+        self.sweep()?;
+        self.accounts.forget_dropped(oldest_view);
+        let registry = self.documents.registry.load_full();
+        let log = self.documents.log();
+        let state = self.accounts.copy();
+        let by_segment = state.by_segment();
+        let full = self.full_segments(log, &registry, oldest_view);
+        if let Some(sources) = self.choose_segments(log, &full, &by_segment, oldest_view) {
+            return self.empty(&sources, oldest, &state);
+        }
+        self.accounts.forget_segments(|segment| log.has_segment(segment) || registry.of_segment(segment).is_some());
+        match self.choose_extents(&registry, &by_segment, oldest_view, effort) {
+            Some(sources) => self.empty(&sources, oldest, &state),
+            None => Ok(Reclaimed::Nothing),
+        }
+    }
+
+    fn sweep(&self) -> Result<()> {
+        let mut moves = self.state.lock();
+        if !moves.is_swept {
+            std::fs::create_dir_all(&self.directory).map_err(|error| StorageError::io(&self.directory, error))?;
+            self.documents.registry.load().remove_others(&self.directory)?;
+            moves.is_swept = true;
+        }
+        Ok(())
+    }
+
+    /// Segments whose records are applied, all of them, and seen by every view.
+    fn full_segments(&self, log: &Log, registry: &Registry, oldest_view: Lsn) -> Vec<u64> {
+        let mut moves = self.state.lock();
+        let mut segments = log.sealed_segments();
+        moves.emptied.retain(|segment| segments.contains(segment));
+        segments.retain(|segment| {
+            *segment < segment_of(oldest_view.0)
+                && registry.of_segment(*segment).is_none()
+                && !moves.emptied.contains(segment)
+        });
+        segments
+    }
+
+    /// The oldest full segments, as many as one extent is to take over.
+    fn choose_segments(
+        &self,
+        log: &Log,
+        full: &[u64],
+        by_segment: &FxHashMap<u64, Share>,
+        oldest_view: Lsn,
+    ) -> Option<Sources> {
+        let mut moves = self.state.lock();
+        let mut chosen = Vec::new();
+        let mut chosen_bytes = 0;
+        for &segment in full {
+            let live = by_segment.get(&segment).map_or(0, |share| share.live);
+            if live == 0 {
+                // Whoever took the last document's life came before that, whatever is open now.
+                let since = *moves.empty_since.entry(segment).or_insert_with(|| log.next_lsn());
+                if since <= oldest_view {
+                    moves.empty_since.remove(&segment);
+                    moves.emptied.insert(segment);
+                }
+                continue;
+            }
+            if !chosen.is_empty() && chosen_bytes + live > STEP_BYTES || chosen.len() == STEP_SOURCES {
+                break;
+            }
+            chosen.push(segment);
+            chosen_bytes += live;
+        }
+        (!chosen.is_empty()).then_some(Sources::Segments(chosen))
+    }
+
+    /// The extents that it pays to rewrite, the worst first.
+    fn choose_extents(
+        &self,
+        registry: &Registry,
+        by_segment: &FxHashMap<u64, Share>,
+        oldest_view: Lsn,
+        effort: Effort,
+    ) -> Option<Sources> {
+        let mut moves = self.state.lock();
+        moves.held_back.retain(|_, until| *until > oldest_view);
+        let mut all = Share::default();
+        let mut extents: Vec<(f64, u64, &Arc<Extent>)> = Vec::new();
+        for extent in registry.extents() {
+            let live =
+                extent.segments.iter().filter_map(|segment| by_segment.get(segment)).map(|share| share.live).sum();
+            let total = extent.documents_bytes().max(1);
+            all.live += live;
+            all.total += total;
+            let is_placing = self.staging.protects(extent.number, oldest_view);
+            if !is_placing && !moves.held_back.contains_key(&extent.number) {
+                extents.push((live as f64 / total as f64, live, extent));
+            }
+        }
+        extents.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let limit = match effort {
+            Effort::All => LIVE_PART_EFFORT,
+            Effort::Usual if (all.live as f64) < all.total as f64 * LIVE_PART_ALL => LIVE_PART_ALL,
+            Effort::Usual => LIVE_PART_MIN,
+        };
+        let mut chosen = Vec::new();
+        let mut chosen_bytes = 0;
+        for (part, live, extent) in extents {
+            let is_enough = !chosen.is_empty() && chosen_bytes + live > STEP_BYTES || chosen.len() == STEP_SOURCES;
+            if part >= limit || is_enough {
+                break;
+            }
+            chosen.push(Arc::clone(extent));
+            chosen_bytes += live;
+        }
+        (!chosen.is_empty()).then_some(Sources::Extents(chosen))
+    }
+
+    /// Moves what is alive in the sources into a new extent, which takes their segments over.
+    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &State) -> Result<Reclaimed> {
+        let mut segments = match sources {
+            Sources::Segments(segments) => segments.clone(),
+            Sources::Extents(extents) => extents.iter().flat_map(|extent| extent.segments.iter().copied()).collect(),
+        };
+        segments.sort_unstable();
+        let number = self.take_number();
+        let begun = self.documents.log().next_lsn();
+        let mut removal = Removal {
+            sieve: Sieve { oldest, state },
+            extent: ExtentWriter::create(&self.directory, number)?,
+            default_compression: self.default_compression,
+            kept: FxHashMap::default(),
+            left_behind: 0,
+            moved: 0,
+        };
+        match sources {
+            Sources::Segments(segments) => removal.take_segments(self.documents.log(), segments)?,
+            Sources::Extents(extents) => removal.take_extents(extents)?,
+        }
+        let Removal { extent, kept, left_behind, moved, .. } = removal;
+        let extent = extent.finish(segments.clone())?.map(Arc::new);
+        self.count(sources, extent.as_deref(), moved, left_behind);
+        let mut moves = self.state.lock();
+        self.documents.registry.rcu(|registry| registry.with(&segments, extent.as_ref()));
+        self.accounts.rewritten(&segments, &kept);
+        match sources {
+            Sources::Extents(extents) => {
+                for extent in extents {
+                    self.documents.forget(extent);
+                }
+                moves.replaced.extend(extents.iter().cloned());
+            }
+            Sources::Segments(_) if extent.is_none() => moves.emptied.extend(&segments),
+            Sources::Segments(_) => {}
+        }
+        // What is there only for older views stays until they are closed; asking again before gains nothing.
+        moves.held_back.extend(extent.map(|extent| (extent.number, begun)));
+        Ok(Reclaimed::Some)
+    }
+
+    fn count(&self, sources: &Sources, extent: Option<&Extent>, moved: u64, left_behind: u64) {
+        let add = |counter: &AtomicU64, by: u64| {
+            counter.fetch_add(by, Ordering::Relaxed);
+        };
+        match sources {
+            Sources::Segments(segments) => add(&self.counters.segments_moved, segments.len() as u64),
+            Sources::Extents(extents) => add(&self.counters.extents_rewritten, extents.len() as u64),
+        }
+        add(&self.counters.documents_moved, moved);
+        add(&self.counters.documents_left_behind, left_behind);
+        if let Some(extent) = extent {
+            add(&self.counters.extents_written, 1);
+            add(&self.counters.bytes_written, extent.file_bytes);
+        }
+    }
+}
+
+/// Tells the living from the dead.
+struct Sieve<'a> {
+    oldest: &'a LsmView,
+    state: &'a State,
+}
+
+impl Sieve<'_> {
+    /// Whether anything of an extent may be needed: something of it is counted, or was not dropped for every view.
+    fn may_need(&self, extent: &Extent) -> bool {
+        extent.contents.keys().any(|keyspace| {
+            let is_counted = |segment: &u64| self.state.shares.contains_key(&(*keyspace, *segment));
+            self.state.dropped.contains_key(keyspace) || extent.segments.iter().any(is_counted)
+        })
+    }
+
+    fn is_needed(&self, keyspace: KeyspaceId, record: RecordId, position: u64) -> Result<bool> {
+        match self.state.shares.get(&(keyspace, segment_of(position))) {
+            // Nothing there has died: the usual case where documents are only inserted, and it costs no search.
+            Some(share) if share.live == share.total => Ok(true),
+            Some(_) => {
+                let location = self.oldest.location(keyspace, record)?;
+                Ok(location.is_some_and(|location| location.position == position))
+            }
+            // The keyspace was dropped; perhaps not yet for every view.
+            None => Ok(self.state.dropped.contains_key(&keyspace)),
+        }
+    }
+}
+
+/// Documents on their way into a new extent.
+struct Removal<'a> {
+    sieve: Sieve<'a>,
+    extent: ExtentWriter,
+    default_compression: Compression,
+    /// Bytes that were kept.
+    kept: FxHashMap<(KeyspaceId, u64), u64>,
+    left_behind: u64,
+    moved: u64,
+}
+
+impl Removal<'_> {
+    fn take_segments(&mut self, log: &Log, segments: &[u64]) -> Result<()> {
+        segments.iter().try_for_each(|segment| {
+            log.walk_segment(*segment, &mut |_, effects| {
+                for effect in effects {
+                    if let Effect::PutRecord { keyspace, record, location, document, .. } = effect {
+                        self.take(keyspace, record, location.position, document)?;
+                    }
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// Merges the extents: their documents are sorted alike, but their segments may be anywhere among each other.
+    fn take_extents(&mut self, extents: &[Arc<Extent>]) -> Result<()> {
+        // Of a dropped collection nothing is needed, and nothing is read.
+        let needed = extents.iter().filter(|extent| self.sieve.may_need(extent));
+        let mut walks = needed.map(|extent| ExtentWalk::new(extent)).collect::<Result<Vec<_>>>()?;
+        loop {
+            let next = walks.iter().enumerate().filter_map(|(index, walk)| Some((walk.place()?, index))).min();
+            let Some((_, index)) = next else { return Ok(()) };
+            let walk = &mut walks[index];
+            if let Some((keyspace, held)) = walk.current() {
+                self.take(keyspace, held.record, held.position, held.document)?;
+            }
+            walk.advance()?;
+        }
+    }
+
+    fn take(&mut self, keyspace: KeyspaceId, record: RecordId, position: u64, document: &[u8]) -> Result<()> {
+        if !self.sieve.is_needed(keyspace, record, position)? {
+            self.left_behind += 1;
+            return Ok(());
+        }
+        self.moved += 1;
+        *self.kept.entry((keyspace, segment_of(position))).or_insert(0) += document.len() as u64;
+        let compression = self.sieve.state.compression.get(&keyspace).copied().unwrap_or(self.default_compression);
+        self.extent.push(keyspace, compression, record, position, document)
+    }
+}
+
+/// Goes over an extent's documents by keyspace and place in the log, one decoded block at a time.
+struct ExtentWalk<'e> {
+    extent: &'e Extent,
+    rest: Vec<(usize, KeyspaceId)>,
+    block: Option<(KeyspaceId, Block)>,
+    next: usize,
+}
+
+impl<'e> ExtentWalk<'e> {
+    fn new(extent: &'e Extent) -> Result<Self> {
+        let mut rest: Vec<_> = extent.blocks().collect();
+        rest.reverse();
+        let mut walk = Self { extent, rest, block: None, next: 0 };
+        walk.next_block()?;
+        Ok(walk)
+    }
+
+    fn next_block(&mut self) -> Result<()> {
+        self.next = 0;
+        self.block = match self.rest.pop() {
+            Some((number, keyspace)) => Some((keyspace, self.extent.read_block(number)?)),
+            None => None,
+        };
+        Ok(())
+    }
+
+    fn place(&self) -> Option<(KeyspaceId, u64)> {
+        self.current().map(|(keyspace, held)| (keyspace, held.position))
+    }
+
+    fn current(&self) -> Option<(KeyspaceId, crate::extents::Held<'_>)> {
+        let (keyspace, block) = self.block.as_ref()?;
+        Some((*keyspace, block.get(self.next)?))
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        self.next += 1;
+        if self.current().is_none() { self.next_block() } else { Ok(()) }
+    }
+}

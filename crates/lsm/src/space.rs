@@ -1,0 +1,60 @@
+//! What keyspaces take on disk.
+
+use crate::accounts::State;
+use crate::extents::{Contents, Registry};
+use crate::key::KEYSPACE_BYTES;
+use bunko_store::{KeyspaceId, Space};
+use lsm_tree::{AbstractTree, AnyTree, UserKey};
+use rustc_hash::FxHashMap;
+
+/// What each keyspace takes: documents in extents and in the log, and a share of the trees.
+pub(crate) fn of_keyspaces(keyspaces: &[KeyspaceId], registry: &Registry, state: &State, tree: &AnyTree) -> Vec<Space> {
+    let trees = of_trees(tree, &state.entries);
+    let mut spaces: FxHashMap<KeyspaceId, Space> =
+        trees.into_iter().map(|(keyspace, used_bytes)| (keyspace, Space { used_bytes, free_bytes: 0 })).collect();
+    for (keyspace, segment) in state.shares.keys() {
+        let share = state.shares[&(*keyspace, *segment)];
+        if registry.of_segment(*segment).is_none() {
+            let space = spaces.entry(*keyspace).or_default();
+            space.used_bytes += share.live;
+            space.free_bytes += share.total.saturating_sub(share.live);
+        }
+    }
+    for extent in registry.extents() {
+        for (keyspace, contents) in &extent.contents {
+            let shares = extent.segments.iter().filter_map(|segment| state.shares.get(&(*keyspace, *segment)));
+            let used_bytes = live_part(*contents, shares.map(|share| share.live).sum());
+            let space = spaces.entry(*keyspace).or_default();
+            space.used_bytes += used_bytes;
+            space.free_bytes += contents.stored_bytes - used_bytes;
+        }
+    }
+    keyspaces.iter().map(|keyspace| spaces.get(keyspace).copied().unwrap_or_default()).collect()
+}
+
+/// The part of the stored bytes that falls to live documents.
+fn live_part(contents: Contents, live: u64) -> u64 {
+    let part = live.min(contents.documents_bytes) as f64 / contents.documents_bytes.max(1) as f64;
+    (contents.stored_bytes as f64 * part) as u64
+}
+
+/// Bytes of the tables by keyspace. A table that holds several is divided as their entries are: what an entry takes
+/// differs little between them, a record's 30 bytes or so and a key's.
+fn of_trees(tree: &AnyTree, entries: &FxHashMap<KeyspaceId, u64>) -> FxHashMap<KeyspaceId, u64> {
+    let mut bytes = FxHashMap::default();
+    for table in tree.current_version().iter_tables() {
+        let range = &table.metadata.key_range;
+        let (first, last) = (keyspace_of(range.min()), keyspace_of(range.max()));
+        let within: Vec<_> = entries.iter().filter(|(keyspace, _)| (first..=last).contains(*keyspace)).collect();
+        let all: u64 = within.iter().map(|(_, count)| **count).sum();
+        for (keyspace, count) in within {
+            let part = *count as f64 / all.max(1) as f64;
+            *bytes.entry(*keyspace).or_insert(0) += (table.metadata.file_size as f64 * part) as u64;
+        }
+    }
+    bytes
+}
+
+fn keyspace_of(key: &UserKey) -> KeyspaceId {
+    KeyspaceId(key.first_chunk::<KEYSPACE_BYTES>().map_or(0, |bytes| u32::from_be_bytes(*bytes)))
+}

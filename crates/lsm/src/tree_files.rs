@@ -1,0 +1,138 @@
+//! The files of the trees: checked where lsm-tree believes what it reads, and named where it says only that one of them
+//! is damaged.
+//!
+//! ```text
+//! current    number of the version, u64; XXH3 of its file, u128; kind of the checksum, u8, always 0
+//! v<number>  an archive (see the crate sfa); its section `tables` lists levels of runs of tables:
+//!            levels, u8; of each: runs, u8; of each: tables, u32; of each: number, u64; kind of the checksum, u8;
+//!            XXH3 of its file, u128; what is added to its sequence numbers, u64
+//! tables/    a file of blocks for each table, with a checksum for each block
+//! ```
+
+use bunko_store::{Result, StorageError};
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use xxhash_rust::xxh3::Xxh3Default;
+
+const CURRENT_BYTES: usize = 25;
+const XXH3: u8 = 0;
+/// What is read of a file at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// The directory of the trees.
+pub(crate) struct TreeFiles {
+    pub path: PathBuf,
+    /// The first file that was found damaged: finding it takes a read of all.
+    damaged: OnceLock<PathBuf>,
+}
+
+impl TreeFiles {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, damaged: OnceLock::new() }
+    }
+
+    /// The file that leads to all others.
+    pub fn current(&self) -> PathBuf {
+        self.path.join("current")
+    }
+
+    /// Compares the present version's file with its checksum, which lsm-tree writes but never reads: a table more or
+    /// less would be believed.
+    pub fn check_version(&self) -> Result<()> {
+        let path = self.current();
+        let current = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(|error| StorageError::io(&path, error))?,
+        };
+        let (number, checksum) = parse_current(&current).ok_or_else(|| corrupt(&path, "names no version"))?;
+        let version = self.version(number);
+        match file_checksum(&version) {
+            Ok(found) if found == checksum => Ok(()),
+            Ok(_) => Err(corrupt(&version, format!("not the version of which {} has the checksum", path.display()))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(corrupt(&path, format!("names version {number}, which is missing")))
+            }
+            Err(error) => Err(StorageError::io(&version, error)),
+        }
+    }
+
+    fn version(&self, number: u64) -> PathBuf {
+        self.path.join(format!("v{number}"))
+    }
+
+    /// A tree's error in the store's terms.
+    pub fn error(&self, error: lsm_tree::Error) -> StorageError {
+        match error {
+            // A file that ends too early is damaged; all else is the system's failure, a full disk for one.
+            lsm_tree::Error::Io(source) if source.kind() != ErrorKind::UnexpectedEof => {
+                StorageError::io(&self.path, source)
+            }
+            other => {
+                let file = self.damaged.get().cloned().or_else(|| self.find_damaged());
+                corrupt(&file.unwrap_or_else(|| self.path.clone()), other.to_string())
+            }
+        }
+    }
+
+    /// The first table that is not what the present version says.
+    fn find_damaged(&self) -> Option<PathBuf> {
+        let (number, _) = parse_current(&std::fs::read(self.current()).ok()?)?;
+        let mut tables = tables(&self.version(number))?.into_iter();
+        let damaged = tables.find_map(|(number, checksum)| {
+            let path = self.path.join("tables").join(number.to_string());
+            let is_whole = file_checksum(&path).is_ok_and(|found| found == checksum);
+            (!is_whole).then_some(path)
+        })?;
+        Some(self.damaged.get_or_init(|| damaged).clone())
+    }
+}
+
+fn corrupt(file: &Path, found: impl Into<String>) -> StorageError {
+    StorageError::Corrupt { file: file.to_owned(), offset_bytes: 0, found: found.into() }
+}
+
+/// The number of the present version and the checksum of its file.
+fn parse_current(current: &[u8]) -> Option<(u64, u128)> {
+    let current: &[u8; CURRENT_BYTES] = current.try_into().ok()?;
+    let (number, rest) = current.split_first_chunk::<8>()?;
+    let (checksum, kind) = rest.split_first_chunk::<16>()?;
+    (kind == [XXH3]).then_some((u64::from_le_bytes(*number), u128::from_le_bytes(*checksum)))
+}
+
+fn file_checksum(path: &Path) -> std::io::Result<u128> {
+    let mut reader = BufReader::with_capacity(READ_BYTES, File::open(path)?);
+    let mut hasher = Xxh3Default::new();
+    let mut bytes = vec![0; READ_BYTES];
+    loop {
+        match reader.read(&mut bytes)? {
+            0 => return Ok(hasher.digest128()),
+            length => hasher.update(&bytes[..length]),
+        }
+    }
+}
+
+/// Numbers of the tables that a version is made of, and the checksums of their files.
+fn tables(version: &Path) -> Option<Vec<(u64, u128)>> {
+    let archive = sfa::Reader::new(version).ok()?;
+    let mut list = archive.toc().section(b"tables")?.buf_reader(version).ok()?;
+    let mut tables = Vec::new();
+    for _level in 0..u8::from_le_bytes(take(&mut list)?) {
+        for _run in 0..u8::from_le_bytes(take(&mut list)?) {
+            for _table in 0..u32::from_le_bytes(take(&mut list)?) {
+                let number = u64::from_le_bytes(take(&mut list)?);
+                let _kind: [u8; 1] = take(&mut list)?;
+                tables.push((number, u128::from_le_bytes(take(&mut list)?)));
+                let _added: [u8; 8] = take(&mut list)?;
+            }
+        }
+    }
+    Some(tables)
+}
+
+fn take<const LENGTH: usize>(input: &mut impl Read) -> Option<[u8; LENGTH]> {
+    let mut bytes = [0; LENGTH];
+    input.read_exact(&mut bytes).ok()?;
+    Some(bytes)
+}
