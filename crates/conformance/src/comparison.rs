@@ -1,0 +1,206 @@
+//! What a view shows, beside what it should.
+
+use crate::document::{KEYS, key};
+use crate::model::{Collection, Model, Stored, in_range, value_key};
+use bunko_store::{
+    Direction, KeyCursor, KeyRange, KeyspaceId, Location, RecordCursor, RecordId, RecordRange, StorageError, Store,
+    View,
+};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::ops::Bound;
+
+/// Most documents of a collection that are looked up one by one.
+const POINT_READS: usize = 24;
+
+/// How a view is not as it should be.
+#[derive(Debug)]
+pub enum Difference {
+    /// It shows something else.
+    Wrong(String),
+    /// It could not be read.
+    Failed(StorageError),
+}
+
+impl From<StorageError> for Difference {
+    fn from(error: StorageError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A comparison.
+pub type Outcome = Result<(), Difference>;
+
+fn expect<T: PartialEq + Debug>(what: impl Fn() -> String, found: &T, expected: &T) -> Outcome {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Difference::Wrong(format!("{}: {found:?} instead of {expected:?}", what())))
+}
+
+/// Compares all that a view shows.
+pub fn all(view: &dyn View, model: &Model) -> Outcome {
+    model.collections.values().try_for_each(|collection| whole(view, collection))
+}
+
+/// Compares the counts that the store keeps.
+pub fn statistics(store: &Store, model: &Model) -> Outcome {
+    for collection in model.collections.values() {
+        for (keyspace, expected) in collection.statistics() {
+            expect(|| format!("statistics of {keyspace:?}"), &store.keyspace_statistics(keyspace), &expected)?;
+            expect(|| format!("entries of {keyspace:?}"), &store.entries(keyspace), &expected.entries)?;
+        }
+        let name = store.engine_name_of(collection.records);
+        expect(|| format!("engine of {:?}", collection.records), &name, &collection.engine)?;
+        let spaces = store.space(&[collection.records, collection.ids, collection.values]);
+        expect(|| "number of spaces".to_owned(), &spaces.len(), &3)?;
+    }
+    Ok(())
+}
+
+/// Compares a collection: all scans, both ways, and some of its documents looked up.
+pub fn whole(view: &dyn View, collection: &Collection) -> Outcome {
+    for direction in [Direction::Forward, Direction::Backward] {
+        records(view, collection, RecordRange::ALL, direction)?;
+        for index in [Index::Ids, Index::Values] {
+            keys(view, collection, index, &KeyRange::ALL, direction)?;
+        }
+    }
+    points(view, collection)
+}
+
+/// One of a collection's indexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// Of primary keys.
+    Ids,
+    /// Of other keys.
+    Values,
+}
+
+impl Collection {
+    /// The keyspace of an index and what it should hold.
+    pub fn index(&self, index: Index) -> (KeyspaceId, &BTreeMap<Vec<u8>, u64>) {
+        match index {
+            Index::Ids => (self.ids, &self.by_id),
+            Index::Values => (self.values, &self.by_value),
+        }
+    }
+
+    /// What a walk over its records should show.
+    pub fn records_in(&self, range: RecordRange, direction: Direction) -> Vec<(u64, Stored)> {
+        let (start, end) = (range.start.map(|record| record.0), range.end.map(|record| record.0));
+        let records = in_range(&self.documents, &start, &end).map(|(&record, &stored)| (record, stored));
+        in_direction(records, direction)
+    }
+
+    /// What a walk over an index should show.
+    pub fn keys_in(&self, index: Index, range: &KeyRange, direction: Direction) -> Vec<(Vec<u8>, u64)> {
+        let keys = in_range(self.index(index).1, &range.start, &range.end);
+        in_direction(keys.map(|(key, &record)| (key.clone(), record)), direction)
+    }
+}
+
+fn in_direction<T>(items: impl DoubleEndedIterator<Item = T>, direction: Direction) -> Vec<T> {
+    match direction {
+        Direction::Forward => items.collect(),
+        Direction::Backward => items.rev().collect(),
+    }
+}
+
+/// Compares a walk over records.
+pub fn records(view: &dyn View, collection: &Collection, range: RecordRange, direction: Direction) -> Outcome {
+    let mut cursor = view.records(collection.records, range, direction);
+    for (record, stored) in collection.records_in(range, direction) {
+        next_record(&mut *cursor, Some((record, stored)))?;
+    }
+    next_record(&mut *cursor, None)
+}
+
+/// Compares one step of a walk over records.
+pub fn next_record(cursor: &mut dyn RecordCursor, expected: Option<(u64, Stored)>) -> Outcome {
+    let found = cursor.next()?;
+    let ids = (found.map(|(record, ..)| record.0), expected.map(|(record, _)| record));
+    expect(|| "next record of a walk".to_owned(), &ids.0, &ids.1)?;
+    if let (Some((record, location, bytes)), Some((_, stored))) = (found, expected) {
+        document(record, location, bytes, stored)?;
+    }
+    Ok(())
+}
+
+fn document(record: RecordId, location: Location, bytes: &[u8], stored: Stored) -> Outcome {
+    expect(|| format!("length of {record:?} in its location"), &location.length, &stored.document.length)?;
+    let expected = stored.document.bytes();
+    if bytes == expected {
+        return Ok(());
+    }
+    let at = bytes.iter().zip(&expected).position(|(found, expected)| found != expected);
+    let (found, wanted) = (bytes.len(), expected.len());
+    let what =
+        format!("{record:?} should be {:?}: differs at {at:?}, {found} bytes instead of {wanted}", stored.document);
+    Err(Difference::Wrong(what))
+}
+
+/// Compares a walk over an index.
+pub fn keys(view: &dyn View, collection: &Collection, index: Index, range: &KeyRange, direction: Direction) -> Outcome {
+    let mut cursor = view.keys(collection.index(index).0, range.clone(), direction);
+    for (key, record) in collection.keys_in(index, range, direction) {
+        next_key(&mut *cursor, Some((&key, record)))?;
+    }
+    next_key(&mut *cursor, None)
+}
+
+/// Compares one step of a walk over an index.
+pub fn next_key(cursor: &mut dyn KeyCursor, expected: Option<(&[u8], u64)>) -> Outcome {
+    let found = cursor.next()?.map(|(key, record)| (Short(key), record.0));
+    expect(|| "next key of a walk".to_owned(), &found, &expected.map(|(key, record)| (Short(key), record)))
+}
+
+/// Compares documents and keys that are looked up one by one, such as are there and such as are not.
+pub fn points(view: &dyn View, collection: &Collection) -> Outcome {
+    let mut bytes = vec![0xaa; 3];
+    for (&record, &stored) in collection.documents.iter().take(POINT_READS) {
+        let location = view.record(collection.records, RecordId(record), &mut bytes)?;
+        let location = location.ok_or_else(|| Difference::Wrong(format!("record {record} is not found")))?;
+        document(RecordId(record), location, &bytes, stored)?;
+        let value = view.key(collection.values, &value_key(stored.value, record))?.map(|found| found.0);
+        expect(|| format!("record that the value of record {record} leads to"), &value, &Some(record))?;
+    }
+    for absent in [0, collection.next_record, u64::MAX].into_iter().filter(|id| !collection.documents.contains_key(id))
+    {
+        let found = view.record(collection.records, RecordId(absent), &mut bytes)?.map(|location| location.length);
+        expect(|| format!("record {absent}, which is not there"), &found, &None)?;
+    }
+    for number in 0..KEYS {
+        let key = key(number);
+        let expected = collection.by_id.get(&key).copied();
+        let what = || format!("record that primary key {:?} leads to", Short(&key));
+        expect(what, &view.key(collection.ids, &key)?.map(|record| record.0), &expected)?;
+        expect(what, &view.primary_key(collection.ids, &key)?.map(|record| record.0), &expected)?;
+        let found = view.record_by_primary_key(collection.ids, collection.records, &key, &mut bytes)?;
+        expect(what, &found.map(|(record, _)| record.0), &expected)?;
+        if let Some((record, location)) = found {
+            document(record, location, &bytes, collection.documents[&record.0])?;
+        }
+    }
+    Ok(())
+}
+
+/// A key that is printed as what it is made of: runs of one byte are counted.
+#[derive(PartialEq)]
+pub struct Short<'k>(pub &'k [u8]);
+
+impl Debug for Short<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let runs = self.0.chunk_by(|left, right| left == right).map(|run| {
+            let count = if run.len() > 1 { format!("*{}", run.len()) } else { String::new() };
+            format!("{}{count}", run[0].escape_ascii())
+        });
+        write!(f, "'{}'", runs.collect::<Vec<_>>().join("+"))
+    }
+}
+
+/// A bound of record ids.
+pub fn record_bound(bound: Bound<u64>) -> Bound<RecordId> {
+    bound.map(RecordId)
+}

@@ -1,0 +1,18 @@
+//! What every engine of `bunko_engines::ENGINES` must pass: the tests of this crate walk that table, so that a new
+//! engine is one crate and one line there, and nothing here.
+//!
+//! - `tests/properties.rs`: random operations against a [`model`].
+//! - `tests/scripts.rs`: the scripts in `scripts/`, once with the engine as the store's own and once as a guest.
+//! - `tests/concurrency.rs`: readers beside writers, checkpoints and compactions.
+//! - `tests/limits.rs`: engines that are full.
+//! - `tests/damage.rs`: missing files, files cut short, flipped bytes.
+//!
+//! `BUNKO_CONFORMANCE_ENGINE=lsm` runs one engine alone, `BUNKO_CONFORMANCE_CASES=1000` more random cases of each.
+#![forbid(unsafe_code)]
+
+pub mod comparison;
+pub mod directory;
+pub mod document;
+pub mod model;
+pub mod roster;
+pub mod subject;

@@ -1,0 +1,305 @@
+//! Applying batches, the cap, and giving memory back.
+
+use crate::cost::WAITING_BYTES;
+use crate::document::Document;
+use crate::garbage::{Entry, Garbage, Waiting};
+use crate::index::{Begins, Index, IndexKey, Target};
+use crate::keyspaces::{Keyspaces, Size};
+use crate::records::Records;
+use crate::view::MemoryView;
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_store::{
+    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, Lsn, Presence, Reclaimed, RecordId, Result, Space,
+    StorageError, Survival, View,
+};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// The engine's name in `serverStatus` and `create`.
+pub const NAME: &str = "memory";
+
+/// What entries cost beside their bytes: an index key of a few bytes, the smallest of them, costs some ten times what
+/// it takes in the batch. The more a batch has, the more of it is documents.
+const OVERHEAD_FACTOR: u64 = 10;
+const OVERHEAD_BYTES_MAX: u64 = 8 << 20;
+/// Records and keys that one step of [`Engine::reclaim`] forgets or frees: some tens of milliseconds.
+const RECLAIM_ENTRIES: usize = 1 << 16;
+
+/// How the engine behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryOptions {
+    /// Most memory that documents, keys and what they need may take, in bytes
+    /// (`storage.inMemory.engineConfig.inMemorySizeGB`).
+    pub limit_bytes: u64,
+}
+
+/// Documents and indexes in memory.
+pub struct MemoryEngine {
+    keyspaces: Arc<Keyspaces>,
+    /// Lent to all who read the latest state.
+    latest: MemoryView,
+    limit_bytes: u64,
+    used_bytes: AtomicI64,
+    garbage: Garbage,
+    dropped: Mutex<Dropped>,
+}
+
+/// Dropped keyspaces on their way out.
+#[derive(Default)]
+struct Dropped {
+    /// With the LSN of the drop, which views that are older do not see.
+    seen: Vec<(u64, KeyspaceId)>,
+    /// Out of reach, and freed step by step: a large one takes seconds.
+    unseen: Vec<Unseen>,
+}
+
+enum Unseen {
+    Records(Arc<Records>),
+    Index(Arc<Index>),
+}
+
+/// The engine as a store's table lists it. Directory, log and notes mean nothing to it.
+pub fn kind(options: MemoryOptions) -> EngineKind {
+    EngineKind {
+        name: NAME,
+        survival: Survival::Volatile,
+        open: Arc::new(move |_| Ok(Arc::new(MemoryEngine::new(options)))),
+    }
+}
+
+impl MemoryEngine {
+    /// An engine that holds nothing.
+    pub fn new(options: MemoryOptions) -> Self {
+        let keyspaces = Arc::default();
+        Self {
+            latest: MemoryView::latest(Arc::clone(&keyspaces)),
+            keyspaces,
+            limit_bytes: options.limit_bytes,
+            used_bytes: AtomicI64::new(0),
+            garbage: Garbage::default(),
+            dropped: Mutex::default(),
+        }
+    }
+
+    fn used_bytes(&self) -> u64 {
+        u64::try_from(self.used_bytes.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Puts into the queue what begins to wait, and counts it.
+    fn wait(&self, begins: Begins, waiting: impl FnOnce() -> Waiting) -> i64 {
+        if begins == Begins::Nothing {
+            return 0;
+        }
+        self.garbage.push(waiting());
+        WAITING_BYTES
+    }
+
+    fn put_key(&self, keyspace: KeyspaceId, key: &[u8], lsn: u64, target: Option<Target>, oldest_view: u64) -> i64 {
+        let put = |index: &Index| index.put(IndexKey::from(key), lsn, target, oldest_view);
+        let (growth, begins) = self.keyspaces.indexes.begun(keyspace, put);
+        growth + self.wait(begins, || Waiting { lsn, keyspace, entry: Entry::Key(IndexKey::from(key)) })
+    }
+
+    fn put_record(
+        &self,
+        keyspace: KeyspaceId,
+        record: RecordId,
+        lsn: u64,
+        document: Option<Document>,
+        oldest_view: u64,
+    ) -> i64 {
+        let put = |records: &Records| records.put(record, lsn, document, oldest_view);
+        let (growth, begins) = self.keyspaces.records.begun(keyspace, put);
+        growth + self.wait(begins, || Waiting { lsn, keyspace, entry: Entry::Record(record) })
+    }
+
+    /// Forgets what no view holds any more of that many entries of the queue; how many there were.
+    fn forget(&self, oldest_view: u64, entries: usize) -> usize {
+        let mut growth = 0;
+        let mut forgotten = 0;
+        while forgotten < entries
+            && let Some(waiting) = self.garbage.pop(oldest_view)
+        {
+            forgotten += 1;
+            growth -= WAITING_BYTES;
+            let (keyspaces, keyspace) = (&self.keyspaces, waiting.keyspace);
+            let outcome = match &waiting.entry {
+                Entry::Record(record) => {
+                    keyspaces.records.with(keyspace, |records| records.forget(*record, oldest_view))
+                }
+                Entry::Key(key) => keyspaces.indexes.with(keyspace, |index| index.forget(key, oldest_view)),
+            };
+            let (freed, waits_for) = outcome.unwrap_or((0, None));
+            growth += freed;
+            if let Some(lsn) = waits_for {
+                self.garbage.push(Waiting { lsn, ..waiting });
+                growth += WAITING_BYTES;
+            }
+        }
+        self.used_bytes.fetch_add(growth, Ordering::Relaxed);
+        forgotten
+    }
+
+    /// Takes dropped keyspaces away that no view sees any more.
+    fn unlink(&self, oldest_view: u64) {
+        let mut dropped = self.dropped.lock();
+        let (unseen, seen): (Vec<_>, _) = dropped.seen.drain(..).partition(|(lsn, _)| *lsn < oldest_view);
+        dropped.seen = seen;
+        for (_, keyspace) in unseen {
+            dropped.unseen.extend(self.keyspaces.records.take(keyspace).map(Unseen::Records));
+            dropped.unseen.extend(self.keyspaces.indexes.take(keyspace).map(Unseen::Index));
+        }
+    }
+
+    /// Frees that many records or keys of dropped keyspaces; how many there were.
+    fn free(&self, entries: usize) -> usize {
+        let mut freed = 0;
+        while freed < entries {
+            // Whoever drops the next one does not wait for this one.
+            let Some(keyspace) = self.dropped.lock().unseen.pop() else { break };
+            let removed = keyspace.remove_first(entries - freed);
+            freed += removed.max(1);
+            if removed == 0 {
+                self.used_bytes.fetch_sub(keyspace.size().bytes(), Ordering::Relaxed);
+            } else {
+                self.dropped.lock().unseen.push(keyspace);
+            }
+        }
+        freed
+    }
+}
+
+impl Unseen {
+    fn size(&self) -> &Size {
+        match self {
+            Self::Records(records) => &records.size,
+            Self::Index(index) => &index.size,
+        }
+    }
+
+    fn remove_first(&self, count: usize) -> usize {
+        match self {
+            Self::Records(records) => records.remove_first(count),
+            Self::Index(index) => index.keys.remove_first(count),
+        }
+    }
+}
+
+impl Engine for MemoryEngine {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn check_settings(&self, settings: DocumentRef<'_>) -> Result<(), String> {
+        match settings.iter().next() {
+            Some(field) => Err(format!("the storage engine '{NAME}' has no setting '{}'", field.name)),
+            None => Ok(()),
+        }
+    }
+
+    /// What others are applying at this instant is not counted yet.
+    fn admit(&self, growth_bytes: usize) -> Result<()> {
+        let growth_bytes = growth_bytes as u64;
+        let used_bytes = self.used_bytes();
+        let overhead_bytes = (OVERHEAD_FACTOR * growth_bytes).min(OVERHEAD_BYTES_MAX);
+        if growth_bytes > 0 && used_bytes + growth_bytes + overhead_bytes > self.limit_bytes {
+            return Err(StorageError::OutOfMemory { used_bytes, limit_bytes: self.limit_bytes });
+        }
+        Ok(())
+    }
+
+    fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()> {
+        let (lsn, oldest_view) = (lsn.0, oldest_view.0);
+        let mut growth = 0;
+        let mut superseded = 0;
+        for effect in effects {
+            growth += match effect {
+                Effect::PutRecord { keyspace, record, location, document, replaced } => {
+                    superseded += usize::from(replaced.is_some());
+                    self.put_record(keyspace, record, lsn, Some(Document::new(document, location)), oldest_view)
+                }
+                Effect::DeleteRecord { keyspace, record, .. } => {
+                    superseded += 1;
+                    self.put_record(keyspace, record, lsn, None, oldest_view)
+                }
+                Effect::PutKey { keyspace, key, record }
+                | Effect::PutPrimaryKey { keyspace, key, record, presence: Presence::New, .. } => {
+                    self.put_key(keyspace, key, lsn, Some(Target::from(record)), oldest_view)
+                }
+                Effect::DeleteKey { keyspace, key } => {
+                    superseded += 1;
+                    self.put_key(keyspace, key, lsn, None, oldest_view)
+                }
+                // The key leads to the record already, and the record to its document.
+                Effect::PutPrimaryKey { presence: Presence::Moved, .. } | Effect::CreateKeyspace { .. } => 0,
+                Effect::AdoptFile { .. } | Effect::PlaceRecord { .. } => unreachable!("this engine stages nothing"),
+                Effect::DropKeyspace { keyspace } => {
+                    self.keyspaces.records.drop_at(keyspace, lsn);
+                    self.keyspaces.indexes.drop_at(keyspace, lsn);
+                    self.dropped.lock().seen.push((lsn, keyspace));
+                    0
+                }
+            };
+        }
+        self.used_bytes.fetch_add(growth, Ordering::Relaxed);
+        // Faster than it is made, so that what nobody sees is gone as soon as the next write or two.
+        if superseded > 0 {
+            self.forget(oldest_view, 2 * superseded);
+        }
+        Ok(())
+    }
+
+    fn view(&self, before: Lsn) -> Box<dyn View> {
+        Box::new(MemoryView::before(before.0, Arc::clone(&self.keyspaces)))
+    }
+
+    fn latest(&self) -> &dyn View {
+        &self.latest
+    }
+
+    fn begin_checkpoint(&self, _watermark: Lsn) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish_checkpoint(&self, _oldest_view: Lsn) -> Result<DocumentBuf> {
+        Ok(DocumentBuf::new())
+    }
+
+    fn reclaim(&self, oldest_view: Lsn, _effort: Effort) -> Result<Reclaimed> {
+        self.unlink(oldest_view.0);
+        let done = self.forget(oldest_view.0, RECLAIM_ENTRIES) + self.free(RECLAIM_ENTRIES);
+        Ok(if done == 0 { Reclaimed::Nothing } else { Reclaimed::Some })
+    }
+
+    fn unflushed_bytes(&self) -> u64 {
+        0
+    }
+
+    fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
+        let used_bytes = |keyspace| u64::try_from(self.keyspaces.bytes(keyspace)).unwrap_or(0);
+        keyspaces.iter().map(|keyspace| Space { used_bytes: used_bytes(*keyspace), free_bytes: 0 }).collect()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.used_bytes()
+    }
+
+    fn status(&self) -> DocumentBuf {
+        let (record_stores, documents) = self.keyspaces.records.count(Records::record_count);
+        let (indexes, keys) = self.keyspaces.indexes.count(|index| index.keys.key_count());
+        let dropped = {
+            let dropped = self.dropped.lock();
+            dropped.seen.len() + dropped.unseen.len()
+        };
+        DocumentBuf::new()
+            .with("limitBytes", self.limit_bytes as i64)
+            .with("usedBytes", self.used_bytes() as i64)
+            .with("recordStores", record_stores as i64)
+            .with("documents", documents as i64)
+            .with("indexes", indexes as i64)
+            .with("keys", keys as i64)
+            .with("entriesWithOldVersions", self.garbage.len() as i64)
+            .with("droppedWaiting", dropped as i64)
+    }
+}

@@ -1,0 +1,79 @@
+//! An index: keys in order, each leading to a record.
+
+use crate::cost::Costs;
+use crate::keyspaces::Size;
+use bunko_store::RecordId;
+use bunko_versions::{Before, HeadKey, Known, Put, VersionedMap};
+use byteview::ByteView;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+/// Holds usual keys (up to 20 bytes) without an allocation.
+pub(crate) type IndexKey = HeadKey<ByteView>;
+
+/// A record id in a form that leaves room for none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target(NonZeroU64);
+
+impl Target {
+    pub fn record(self) -> RecordId {
+        RecordId(!self.0.get())
+    }
+}
+
+impl From<RecordId> for Target {
+    fn from(record: RecordId) -> Self {
+        Self(NonZeroU64::new(!record.0).expect("record ids count from 1 and never get to the last number"))
+    }
+}
+
+/// One index.
+#[derive(Default)]
+pub(crate) struct Index {
+    pub keys: Arc<VersionedMap<IndexKey, Target>>,
+    pub size: Size,
+}
+
+impl Index {
+    /// Puts a key or deletes it; by how much that grows the index, and whether the key begins to wait for something to
+    /// be forgotten.
+    pub fn put(&self, key: IndexKey, lsn: u64, target: Option<Target>, oldest_view: u64) -> (i64, Begins) {
+        let costs = Costs::of_key(&key);
+        let put = self.keys.put(key, lsn, target, oldest_view);
+        let growth = costs.added(&put, |_| 0);
+        self.size.add(growth);
+        (growth, Begins::from(&put, target.is_none()))
+    }
+
+    pub fn get(&self, key: &[u8], before: u64) -> Option<RecordId> {
+        match self.keys.get(&IndexKey::from(key), before)? {
+            Known::Value(target) => Some(target.record()),
+            Known::Deleted => None,
+        }
+    }
+
+    /// Forgets of a key what no view from `oldest_view` on can see: by how much that grows the index (never more than
+    /// nothing), and until when there is more to forget.
+    pub fn forget(&self, key: &IndexKey, oldest_view: u64) -> (i64, Option<u64>) {
+        let Some((forgotten, rest)) = self.keys.forget(key, oldest_view) else { return (0, None) };
+        let costs = Costs::of_key(key);
+        self.size.forgot(&costs, forgotten.as_ref(), rest, |_| 0)
+    }
+}
+
+/// Whether a key begins to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begins {
+    ToWait,
+    Nothing,
+}
+
+impl Begins {
+    pub fn from<V>(put: &Put<V>, deletes: bool) -> Self {
+        match put.before {
+            Before::Waiting => Self::Nothing,
+            Before::Nothing if !deletes => Self::Nothing,
+            Before::Nothing | Before::Value => Self::ToWait,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! SIGBUS: a mapped page that cannot be read.
+//!
+//! A read of a map has no return value to say that the disk failed or that the file was cut short; the kernel sends a
+//! signal. Its default is a core dump without a word.
+
+use std::ffi::c_int;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+/// The process's exit code after a SIGBUS in a map.
+const EXIT_CODE: c_int = 14;
+
+/// A mapped data file. Never freed, so that the handler may look at it whenever it runs: some 200 bytes for each time
+/// that an engine is opened.
+struct Mapped {
+    start: usize,
+    end: usize,
+    message: Vec<u8>,
+    is_open: AtomicBool,
+    next: *const Mapped,
+}
+
+/// All of them, the newest first.
+static MAPPED: AtomicPtr<Mapped> = AtomicPtr::new(std::ptr::null_mut());
+/// What the signal did before.
+static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
+static INSTALL: Once = Once::new();
+
+/// Keeps a map known for as long as it is there.
+pub(crate) struct Registration(&'static AtomicBool);
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Makes a SIGBUS in that part of the address space a clean death; the first call installs the handler.
+pub(crate) fn register(start: usize, length_bytes: usize, path: &Path) -> io::Result<Registration> {
+    let mut message = b"bunko: storage engine 'mmap': ".to_vec();
+    message.extend_from_slice(path.as_os_str().as_bytes());
+    message.extend_from_slice(
+        b": a mapped page cannot be read (SIGBUS): the disk failed, or the file was cut short; the process ends\n",
+    );
+    let mapped = Box::into_raw(Box::new(Mapped {
+        start,
+        end: start.saturating_add(length_bytes),
+        message,
+        is_open: AtomicBool::new(true),
+        next: std::ptr::null(),
+    }));
+    let push = |next: *mut Mapped| {
+        // SAFETY: nobody else sees it before it is exchanged for the head of the list below.
+        unsafe { (*mapped).next = next };
+        Some(mapped)
+    };
+    let _ = MAPPED.fetch_update(Ordering::AcqRel, Ordering::Acquire, push);
+    let mut outcome = Ok(());
+    INSTALL.call_once(|| outcome = install());
+    // SAFETY: just made, and never freed.
+    outcome.map(|()| Registration(unsafe { &(*mapped).is_open }))
+}
+
+fn install() -> io::Result<()> {
+    // SAFETY: both structures are plain data for which zeroes are valid; the handler does only what a handler may.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_bus_error as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        let previous = Box::into_raw(Box::new(std::mem::zeroed::<libc::sigaction>()));
+        // Before the handler can run: it looks there.
+        PREVIOUS.store(previous, Ordering::Release);
+        if libc::sigaction(libc::SIGBUS, &raw const action, previous) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+extern "C" fn on_bus_error(_signal: c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the kernel hands over a valid `info`; the list is only ever added to and its members are never freed;
+    // write, _exit and sigaction are async-signal-safe.
+    unsafe {
+        let address = (*info).si_addr() as usize;
+        let mut mapped: *const Mapped = MAPPED.load(Ordering::Acquire);
+        while let Some(map) = mapped.as_ref() {
+            if map.is_open.load(Ordering::Acquire) && (map.start..map.end).contains(&address) {
+                libc::write(libc::STDERR_FILENO, map.message.as_ptr().cast(), map.message.len());
+                libc::_exit(EXIT_CODE);
+            }
+            mapped = map.next;
+        }
+        // Not ours: it comes again on return and finds what there was before.
+        libc::sigaction(libc::SIGBUS, PREVIOUS.load(Ordering::Acquire), std::ptr::null_mut());
+    }
+}

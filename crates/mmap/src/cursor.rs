@@ -1,0 +1,227 @@
+//! Walking record stores and indexes.
+
+use crate::arrangement::Arrangement;
+use crate::committed::Committed;
+use crate::memtable::{IndexKey, Record};
+use crate::merge::{Memory, Tree, Turn, in_memory};
+use crate::stored;
+use crate::tree_walk::{Place, TreeWalk};
+use bunko_store::{Direction, KeyCursor, KeyRange, KeyspaceId, Location, RecordCursor, RecordId, RecordRange, Result};
+use bunko_versions::{HeadKey, Walk};
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Walks a record store. Documents are lent out of the map.
+pub(crate) struct MmapRecordCursor {
+    keyspace: KeyspaceId,
+    committed: Arc<Committed>,
+    /// `None` once its end is reached.
+    tree: Option<TreeWalk>,
+    /// The tree's next entry.
+    head: Option<(RecordId, Place)>,
+    memory: Memory<RecordId, Record>,
+    /// The memtable's record that is lent.
+    lent: Option<Record>,
+}
+
+impl MmapRecordCursor {
+    pub fn new(
+        state: &Arrangement,
+        keyspace: KeyspaceId,
+        range: RecordRange,
+        direction: Direction,
+        before: u64,
+    ) -> Self {
+        let maps = state.memtables().filter_map(|memtable| memtable.records(keyspace));
+        let walks = maps.map(|map| Walk::new(map, (range.start, range.end), in_memory(direction), before));
+        let bound = |bound: Bound<RecordId>| bound.map(|record| record.0.to_be_bytes().to_vec());
+        let tree = state.committed.trees.get(&keyspace);
+        Self {
+            keyspace,
+            committed: Arc::clone(&state.committed),
+            tree: tree.map(|tree| TreeWalk::new(*tree, (bound(range.start), bound(range.end)), direction)),
+            head: None,
+            memory: Memory::new(walks, direction),
+            lent: None,
+        }
+    }
+
+    fn fill_head(&mut self) -> Result<()> {
+        if self.head.is_some() {
+            return Ok(());
+        }
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        let Some(place) = tree.next(&self.committed)? else {
+            self.tree = None;
+            return Ok(());
+        };
+        let entry = self.committed.entry(place)?;
+        let id =
+            stored::record_id(entry.key).map_err(|found| self.committed.file.corrupt(entry.offset_bytes, found))?;
+        self.head = Some((id, place));
+        Ok(())
+    }
+}
+
+impl RecordCursor for MmapRecordCursor {
+    fn next(&mut self) -> Result<Option<(RecordId, Location, &[u8])>> {
+        loop {
+            self.fill_head()?;
+            let head = self.head.map(|(id, _)| id);
+            match self.memory.turn(head.map(|head| move |key: &RecordId| key.cmp(&head))) {
+                Turn::End => return Ok(None),
+                Turn::Tree => break,
+                Turn::Memory(id, value, tree) => {
+                    if tree == Tree::Hidden {
+                        self.head = None;
+                    }
+                    if let Some(record) = value {
+                        let record = self.lent.insert(record);
+                        return Ok(Some((id, record.location, &record.document)));
+                    }
+                }
+            }
+        }
+        let Some((id, place)) = self.head.take() else { return Ok(None) };
+        let entry = self.committed.entry(place)?;
+        let (location, document) = stored::record(self.keyspace, entry.key, entry.value)
+            .map_err(|found| self.committed.file.corrupt(entry.offset_bytes, found))?;
+        Ok(Some((id, location, document)))
+    }
+}
+
+/// Walks an index.
+pub(crate) struct MmapKeyCursor {
+    keyspace: KeyspaceId,
+    committed: Arc<Committed>,
+    range: KeyRange,
+    direction: Direction,
+    /// `None` once its end is reached.
+    tree: Option<TreeWalk>,
+    head: Option<Head>,
+    /// Long keys of the entry that the tree is at, all of one prefix.
+    long_keys: VecDeque<(Vec<u8>, RecordId)>,
+    memory: Memory<IndexKey, RecordId>,
+    lent: Vec<u8>,
+}
+
+/// The tree's next key.
+enum Head {
+    Short(Place, RecordId),
+    Long(Vec<u8>, RecordId),
+}
+
+impl MmapKeyCursor {
+    pub fn new(state: &Arrangement, keyspace: KeyspaceId, range: KeyRange, direction: Direction, before: u64) -> Self {
+        let bounds = (range.start.clone(), range.end.clone());
+        let maps = state.memtables().filter_map(|memtable| memtable.keys(keyspace));
+        let walks = maps.map(|map| Walk::new(map, HeadKey::range(&bounds), in_memory(direction), before));
+        let memory = Memory::new(walks, direction);
+        let tree = state.committed.trees.get(&keyspace);
+        Self {
+            keyspace,
+            committed: Arc::clone(&state.committed),
+            tree: tree.map(|tree| TreeWalk::new(*tree, (in_tree(bounds.0), in_tree(bounds.1)), direction)),
+            range,
+            direction,
+            head: None,
+            long_keys: VecDeque::new(),
+            memory,
+            lent: Vec::new(),
+        }
+    }
+
+    fn fill_head(&mut self) -> Result<()> {
+        while self.head.is_none() {
+            if let Some((key, record)) = self.long_keys.pop_front() {
+                self.head = Some(Head::Long(key, record));
+                return Ok(());
+            }
+            let Some(tree) = &mut self.tree else { return Ok(()) };
+            let Some(place) = tree.next(&self.committed)? else {
+                self.tree = None;
+                return Ok(());
+            };
+            let entry = self.committed.entry(place)?;
+            let damaged = |found| self.committed.file.corrupt(entry.offset_bytes, found);
+            if !stored::is_shared(entry.key) {
+                let record = stored::key(self.keyspace, entry.key, entry.value).map_err(damaged)?;
+                self.head = Some(Head::Short(place, record));
+                return Ok(());
+            }
+            for long in stored::long_keys(self.keyspace, entry.key, entry.value) {
+                let (rest, record) = long.map_err(damaged)?;
+                let key = [entry.key, rest].concat();
+                if is_within(&self.range, &key) {
+                    match self.direction {
+                        Direction::Forward => self.long_keys.push_back((key, record)),
+                        Direction::Backward => self.long_keys.push_front((key, record)),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bounds of a range in the tree, which is ordered by the keys' prefixes. The keys behind a prefix that is a bound
+/// are told apart when they are read.
+fn in_tree(bound: Bound<Vec<u8>>) -> Bound<Vec<u8>> {
+    match bound {
+        Bound::Included(mut key) | Bound::Excluded(mut key) if key.len() >= stored::PREFIX_BYTES => {
+            key.truncate(stored::PREFIX_BYTES);
+            Bound::Included(key)
+        }
+        short => short,
+    }
+}
+
+fn is_within(range: &KeyRange, key: &[u8]) -> bool {
+    let is_after_start = match &range.start {
+        Bound::Included(start) => key >= start.as_slice(),
+        Bound::Excluded(start) => key > start.as_slice(),
+        Bound::Unbounded => true,
+    };
+    is_after_start
+        && match &range.end {
+            Bound::Included(end) => key <= end.as_slice(),
+            Bound::Excluded(end) => key < end.as_slice(),
+            Bound::Unbounded => true,
+        }
+}
+
+impl KeyCursor for MmapKeyCursor {
+    fn next(&mut self) -> Result<Option<(&[u8], RecordId)>> {
+        loop {
+            self.fill_head()?;
+            let head = match &self.head {
+                Some(Head::Short(place, _)) => Some(self.committed.entry(*place)?.key),
+                Some(Head::Long(key, _)) => Some(key.as_slice()),
+                None => None,
+            };
+            match self.memory.turn(head.map(|head| move |key: &IndexKey| (**key).cmp(head))) {
+                Turn::End => return Ok(None),
+                Turn::Tree => break,
+                Turn::Memory(key, value, tree) => {
+                    if tree == Tree::Hidden {
+                        self.head = None;
+                    }
+                    if let Some(record) = value {
+                        self.lent.clear();
+                        self.lent.extend_from_slice(&key);
+                        return Ok(Some((&self.lent, record)));
+                    }
+                }
+            }
+        }
+        match self.head.take() {
+            Some(Head::Short(place, record)) => Ok(Some((self.committed.entry(place)?.key, record))),
+            Some(Head::Long(key, record)) => {
+                self.lent = key;
+                Ok(Some((&self.lent, record)))
+            }
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The data file: opened, mapped, and told apart from what is not ours.
+
+use crate::bus_error::{self, Registration};
+use crate::meta;
+use crate::stored::PREFIX_BYTES;
+use bunko_bson::DocumentRef;
+use bunko_store::{Lsn, Result, StorageError};
+use heed::types::Bytes;
+use heed::{Database, Env, EnvOpenOptions, MdbError, RwTxn, WithoutTls};
+use parking_lot::Mutex;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::ffi::c_void;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Keyspaces that may be written to between the start and the end of a process: LMDB's table of handles has a fixed
+/// size, and opening a handle searches it. Only those that are written to are opened. Measured in a debug build on a
+/// busy machine: the checkpoint that made 10,000 keyspaces took 1.8 s, those that wrote to one of them 24 to 58 ms.
+pub const KEYSPACES_MAX: u32 = 1 << 17;
+
+/// Committed states that open views may pin at a time, one for each checkpoint: LMDB's table of readers.
+const READERS_MAX: u32 = 8192;
+/// A map smaller than that is not worth starting with.
+const MAP_BYTES_MIN: u64 = 1 << 30;
+
+const DIRECTORY: &str = "mmap";
+const NEW_DIRECTORY: &str = "mmap.new";
+const FILE_NAME: &str = "data.mdb";
+
+/// Name of the entry beside the trees, in LMDB's main database.
+pub(crate) const STATE_NAME: &[u8] = b"state";
+
+/// LMDB's main database, or a keyspace's.
+pub(crate) type Entries = Database<Bytes, Bytes>;
+
+/// An open data file.
+pub(crate) struct DataFile {
+    pub env: Env<WithoutTls>,
+    pub path: PathBuf,
+    pub file: File,
+    pub page_bytes: usize,
+    pub map_bytes: u64,
+    /// Before the map: it is told first that the map goes.
+    bus_errors: Mutex<Vec<Registration>>,
+    map: Map,
+}
+
+/// The file in the address space. LMDB has a map of its own besides and does not tell where; the pages behind both are
+/// the same.
+struct Map {
+    start: *mut c_void,
+    length_bytes: usize,
+}
+
+// SAFETY: the map is there until it is dropped, whichever thread looks.
+unsafe impl Send for Map {}
+// SAFETY: as above; all access is by reading.
+unsafe impl Sync for Map {}
+
+impl Map {
+    fn new(file: &File, length_bytes: usize) -> io::Result<Self> {
+        let (access, flags) = (ProtFlags::READ, MapFlags::SHARED);
+        // SAFETY: a new map at a place that the kernel chooses.
+        let start = unsafe { mmap(std::ptr::null_mut(), length_bytes, access, flags, file, 0)? };
+        Ok(Self { start, length_bytes })
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: nothing is lent for longer than the data file lives, and that is being dropped.
+        let _ = unsafe { munmap(self.start, self.length_bytes) };
+    }
+}
+
+impl DataFile {
+    /// Opens the data file; makes an empty one where there is none and none was noted.
+    pub fn open(data_directory: &Path, note: Option<DocumentRef<'_>>, map_bytes: u64) -> Result<Self> {
+        let directory = data_directory.join(DIRECTORY);
+        let path = directory.join(FILE_NAME);
+        if !path.exists() {
+            if note.is_some() {
+                return Err(corrupt(&path, 0, "is missing, though the manifest names it"));
+            }
+            create(data_directory)?;
+        }
+        meta::check(&path, note)?;
+        let (env, file, map) = open_environment(&directory, &path, map_bytes)?;
+        let map_bytes = map.length_bytes as u64;
+        let registration = bus_error::register(map.start as usize, map.length_bytes, &path)
+            .map_err(|source| StorageError::io(&path, source))?;
+        let page_bytes = env.stat().page_size as usize;
+        Ok(Self { env, path, file, page_bytes, map_bytes, map, bus_errors: Mutex::new(vec![registration]) })
+    }
+
+    /// Makes a SIGBUS in LMDB's own map a clean death too. LMDB does not tell where its map is, but it lends the state
+    /// out of it, and that stands in the page `page`, which was found to be whole.
+    pub fn register_lmdb_map(&self, page: u64) -> Result<()> {
+        let reading = self.env.read_txn().map_err(|error| self.error(error))?;
+        let main: Option<Entries> = self.env.open_database(&reading, None).map_err(|error| self.error(error))?;
+        let state = main.map(|main| main.get(&reading, STATE_NAME)).transpose().map_err(|error| self.error(error))?;
+        let Some(state) = state.flatten() else { return Ok(()) };
+        let start = state.as_ptr() as usize / self.page_bytes - page as usize;
+        let registration = bus_error::register(start * self.page_bytes, self.map.length_bytes, &self.path);
+        self.bus_errors.lock().push(registration.map_err(|source| StorageError::io(&self.path, source))?);
+        Ok(())
+    }
+
+    /// The bytes of a part of the file; `None` where it does not lie within its first `end_bytes`, which are no more
+    /// than the file has.
+    pub fn bytes(&self, offset_bytes: u64, length_bytes: usize, end_bytes: u64) -> Option<&[u8]> {
+        let end = offset_bytes.checked_add(length_bytes as u64)?;
+        if end > end_bytes.min(self.map_bytes) {
+            return None;
+        }
+        // SAFETY: the range lies within the map, which is there for as long as `self`, and within the file; should that be cut short, the handler for SIGBUS ends the process. Callers read pages that a committed
+        // state leads to, which LMDB does not write to while a read transaction pins that state. (A damaged page may
+        // lead to any other, which LMDB may be writing at that moment: the checksums tell.)
+        Some(unsafe {
+            std::slice::from_raw_parts(self.map.start.cast::<u8>().add(offset_bytes as usize), length_bytes)
+        })
+    }
+
+    /// Bytes of the file.
+    pub fn length_bytes(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(|source| StorageError::io(&self.path, source))?.len())
+    }
+
+    /// An error about a place in the file.
+    pub fn corrupt(&self, offset_bytes: u64, found: impl Into<String>) -> StorageError {
+        corrupt(&self.path, offset_bytes, found)
+    }
+
+    /// LMDB's error in the store's terms.
+    pub fn error(&self, error: heed::Error) -> StorageError {
+        lmdb_error(&self.path, error)
+    }
+}
+
+pub(crate) fn corrupt(path: &Path, offset_bytes: u64, found: impl Into<String>) -> StorageError {
+    StorageError::Corrupt { file: path.to_owned(), offset_bytes, found: found.into() }
+}
+
+/// Makes an empty data file under another name first: what stands under its own name is always complete.
+fn create(data_directory: &Path) -> Result<()> {
+    let directory = data_directory.join(NEW_DIRECTORY);
+    let io = |source| StorageError::io(&directory, source);
+    if directory.exists() {
+        std::fs::remove_dir_all(&directory).map_err(io)?;
+    }
+    std::fs::create_dir(&directory).map_err(io)?;
+    let path = directory.join(FILE_NAME);
+    let (env, _, _) = open_environment(&directory, &path, MAP_BYTES_MIN)?;
+    let written = env.write_txn().and_then(|mut writing| {
+        let main = env.create_database(&mut writing, None)?;
+        put_state(main, &mut writing, Lsn(0))?;
+        writing.commit()
+    });
+    written.and_then(|()| env.force_sync()).map_err(|error| lmdb_error(&path, error))?;
+    env.prepare_for_closing().wait();
+    // A crash can lose a new file's name unless its directory is synced too.
+    File::open(&directory).and_then(|directory| directory.sync_all()).map_err(io)?;
+    std::fs::rename(&directory, data_directory.join(DIRECTORY)).map_err(io)?;
+    File::open(data_directory).and_then(|directory| directory.sync_all()).map_err(io)
+}
+
+/// Opens LMDB's environment and maps its file, with smaller maps where the system refuses large ones.
+fn open_environment(directory: &Path, path: &Path, map_bytes: u64) -> Result<(Env<WithoutTls>, File, Map)> {
+    let mut map_bytes = map_bytes.max(MAP_BYTES_MIN);
+    let open = |map_bytes| {
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        options.map_size(map_bytes as usize).max_dbs(KEYSPACES_MAX).max_readers(READERS_MAX);
+        // SAFETY: nobody else changes the file while it is mapped: the store holds the data directory's lock.
+        let env = unsafe { options.open(directory) }?;
+        debug_assert_eq!(env.max_key_size(), PREFIX_BYTES);
+        let file = env.try_clone_inner_file()?;
+        let map = Map::new(&file, env.info().map_size)?;
+        Ok((env, file, map))
+    };
+    loop {
+        match open(map_bytes) {
+            Err(heed::Error::Io(error)) if error.kind() == io::ErrorKind::OutOfMemory && map_bytes > MAP_BYTES_MIN => {
+                map_bytes = (map_bytes / 2).max(MAP_BYTES_MIN);
+            }
+            outcome => return outcome.map_err(|error| lmdb_error(path, error)),
+        }
+    }
+}
+
+/// Notes up to where the log has been applied.
+pub(crate) fn put_state(main: Entries, writing: &mut RwTxn<'_>, watermark: Lsn) -> heed::Result<()> {
+    let watermark = watermark.0.to_le_bytes();
+    let checksum = crc32c::crc32c(&watermark).to_le_bytes();
+    main.put(writing, STATE_NAME, &[&watermark[..], &checksum].concat())
+}
+
+/// Reads what [`put_state`] wrote.
+pub(crate) fn parse_state(value: &[u8]) -> Option<Lsn> {
+    let (watermark, checksum) = value.split_first_chunk::<8>()?;
+    let is_intact = crc32c::crc32c(watermark).to_le_bytes() == checksum;
+    is_intact.then_some(Lsn(u64::from_le_bytes(*watermark)))
+}
+
+fn lmdb_error(path: &Path, error: heed::Error) -> StorageError {
+    match error {
+        heed::Error::Io(source) => StorageError::io(path, source),
+        heed::Error::Mdb(
+            found @ (MdbError::Corrupted
+            | MdbError::PageNotFound
+            | MdbError::Invalid
+            | MdbError::VersionMismatch
+            | MdbError::Incompatible
+            | MdbError::BadTxn
+            | MdbError::CursorFull
+            | MdbError::PageFull
+            | MdbError::Problem),
+        ) => corrupt(path, 0, found.to_string()),
+        other => StorageError::Io { path: path.to_owned(), source: io::Error::other(other.to_string()) },
+    }
+}

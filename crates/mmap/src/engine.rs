@@ -1,0 +1,310 @@
+//! Applying batches and checkpointing.
+
+use crate::arrangement::Arrangement;
+use crate::committed::Committed;
+use crate::data_file::{DataFile, KEYSPACES_MAX};
+use crate::free_pages;
+use crate::growth::Growth;
+use crate::memtable::Memtable;
+use crate::view::MmapView;
+use crate::writer::{Writer, Written};
+use arc_swap::ArcSwap;
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_store::{
+    Effects, Effort, Engine, EngineKind, KeyspaceId, Lsn, Opening, Reclaimed, Result, Space, StorageError, Survival,
+    View,
+};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+/// The engine's name in `serverStatus` and the manifest.
+pub const NAME: &str = "mmap";
+
+/// Free bytes below which nobody punches holes without being asked.
+const FREE_BYTES_MIN: u64 = 64 << 20;
+/// Shorter runs of free pages are given back only by `compact`: LMDB uses them again soon, and each hole is an extent
+/// more in the filesystem.
+const RUN_PAGES_MIN: u64 = 16;
+
+/// What the last commit freed is worth a commit more from here on, in bytes.
+const FREED_LAST_BYTES_MIN: u64 = 1 << 20;
+/// Keyspaces that may come between two checkpoints.
+const HANDLES_SPARE: usize = 1 << 14;
+
+/// How the engine behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct MmapOptions {
+    /// Address space for the map in bytes, which is the most that the data file may grow to; half of it, and so on, is
+    /// tried where the system refuses.
+    pub map_bytes: u64,
+}
+
+impl Default for MmapOptions {
+    fn default() -> Self {
+        Self { map_bytes: 1 << 40 }
+    }
+}
+
+/// One data file for all keyspaces.
+pub struct MmapEngine {
+    file: Arc<DataFile>,
+    state: Arc<ArcSwap<Arrangement>>,
+    /// Lent to all who read the latest state.
+    latest: MmapView,
+    /// Held by whoever writes to the data file, or to its free pages.
+    writer: Mutex<Writer>,
+    growth: Growth,
+    /// All that the sealed memtables hold is below.
+    marked: AtomicU64,
+    /// Bytes of all memtables.
+    unflushed_bytes: AtomicU64,
+    /// LMDB's handles that are in use.
+    handles: AtomicUsize,
+    /// Committed states that may still have views.
+    pinned: Mutex<Vec<Weak<Committed>>>,
+    /// Written memtables that a reader may still hold. Freeing one takes tens of milliseconds: not on a reader's time.
+    written: Mutex<Vec<Arc<Memtable>>>,
+    counters: Mutex<Counters>,
+}
+
+/// Counters since the start.
+#[derive(Clone, Copy, Default)]
+struct Counters {
+    checkpoints: u64,
+    last_checkpoint_micros: u64,
+    longest_checkpoint_micros: u64,
+    written: Written,
+    punched_bytes: u64,
+}
+
+/// The engine as a store's table lists it.
+pub fn kind(options: MmapOptions) -> EngineKind {
+    EngineKind {
+        name: NAME,
+        survival: Survival::Durable,
+        open: Arc::new(move |opening| Ok(MmapEngine::open(&opening, options)?)),
+    }
+}
+
+impl MmapEngine {
+    /// Opens the data file, or makes one where the engine is new.
+    pub fn open(opening: &Opening<'_>, options: MmapOptions) -> Result<Arc<Self>> {
+        let file = Arc::new(DataFile::open(opening.directory, opening.note, options.map_bytes)?);
+        let committed = Arc::new(Committed::last(&file)?);
+        if let Some(note) = opening.note {
+            committed.check_note(note)?;
+        }
+        file.register_lmdb_map(committed.state_page)?;
+        let state = Arrangement { active: Arc::default(), sealed: Vec::new(), committed: Arc::clone(&committed) };
+        let state = Arc::new(ArcSwap::from_pointee(state));
+        Ok(Arc::new(Self {
+            latest: MmapView::Latest(Arc::clone(&state)),
+            state,
+            writer: Mutex::default(),
+            file,
+            growth: Growth::default(),
+            marked: AtomicU64::new(0),
+            unflushed_bytes: AtomicU64::new(0),
+            handles: AtomicUsize::new(0),
+            pinned: Mutex::new(vec![Arc::downgrade(&committed)]),
+            written: Mutex::default(),
+            counters: Mutex::default(),
+        }))
+    }
+
+    /// Writes memtables, the oldest first, and lets readers see that they are written.
+    fn write(&self, writer: &mut Writer, memtables: &[Arc<Memtable>], watermark: Lsn) -> Result<()> {
+        let written = writer.write(&self.state.load().committed, memtables, watermark)?;
+        self.handles.store(writer.handles(), Ordering::Relaxed);
+        let committed = Arc::new(Committed::last(&self.file)?);
+        let mut pinned = self.pinned.lock();
+        pinned.retain(|committed| committed.strong_count() > 0);
+        pinned.push(Arc::downgrade(&committed));
+        self.state.rcu(|state| state.written(memtables, &committed));
+        let total = &mut self.counters.lock().written;
+        total.entries += written.entries;
+        total.bytes += written.bytes;
+        total.transactions += written.transactions;
+        Ok(())
+    }
+
+    /// The oldest committed state that anybody may read: its commit's number.
+    fn oldest_pinned(&self, last: u64) -> u64 {
+        let pinned = self.pinned.lock();
+        pinned.iter().filter_map(Weak::upgrade).map(|committed| committed.meta.transaction).fold(last, u64::min)
+    }
+
+    /// Gives free pages back to the filesystem.
+    fn punch(&self, writer: &mut Writer, effort: Effort) -> Result<Reclaimed> {
+        let committed = Arc::clone(&self.state.load().committed);
+        let page_bytes = self.file.page_bytes as u64;
+        let free_bytes = free_pages::count(&committed)? * page_bytes;
+        let held_bytes = (committed.meta.pages * page_bytes).saturating_sub(free_bytes);
+        let allocated_bytes = free_pages::allocated_bytes(&self.file)?;
+        let is_worth_while =
+            free_bytes >= FREE_BYTES_MIN && allocated_bytes > 2 * held_bytes + self.ahead_bytes(&committed);
+        if effort == Effort::Usual && !is_worth_while {
+            return Ok(Reclaimed::Nothing);
+        }
+        let run_pages_min = if effort == Effort::All { 1 } else { RUN_PAGES_MIN };
+        let oldest = self.oldest_pinned(committed.meta.transaction);
+        let mut punched_bytes = free_pages::punch(&committed, oldest, run_pages_min)?;
+        let oldest_is_last = oldest == committed.meta.transaction;
+        if oldest_is_last && free_pages::count_since(&committed, oldest)? * page_bytes >= FREED_LAST_BYTES_MIN {
+            // What the last commit freed was read by the one before, to which a torn meta page would lead back. One
+            // commit more and it is out of reach.
+            drop(committed);
+            let watermark = self.state.load().committed.watermark;
+            self.write(writer, &[], watermark)?;
+            let committed = Arc::clone(&self.state.load().committed);
+            let oldest = self.oldest_pinned(committed.meta.transaction);
+            punched_bytes += free_pages::punch(&committed, oldest, run_pages_min)?;
+        }
+        self.counters.lock().punched_bytes += punched_bytes;
+        Ok(if punched_bytes > 0 { Reclaimed::Some } else { Reclaimed::Nothing })
+    }
+
+    /// Bytes of the file that no page was ever handed out from.
+    fn ahead_bytes(&self, committed: &Committed) -> u64 {
+        let used_bytes = committed.meta.pages * self.file.page_bytes as u64;
+        self.file.length_bytes().unwrap_or(0).saturating_sub(used_bytes)
+    }
+}
+
+impl Engine for MmapEngine {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn check_settings(&self, settings: DocumentRef<'_>) -> Result<(), String> {
+        match settings.iter().next() {
+            Some(setting) => {
+                Err(format!("'{}' is no setting of storage engine '{NAME}', which has none", setting.name))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// [`StorageError::Io`] once [`KEYSPACES_MAX`] is near: what a checkpoint could not write is refused before it is
+    /// kept.
+    fn admit(&self, _growth_bytes: usize) -> Result<()> {
+        let handles = self.handles.load(Ordering::Relaxed);
+        if handles < KEYSPACES_MAX as usize - HANDLES_SPARE {
+            return Ok(());
+        }
+        let source = std::io::Error::other(format!(
+            "{handles} collections and indexes were written to since the start, and {KEYSPACES_MAX} is the most that the \
+             storage engine '{NAME}' can hold open; restart"
+        ));
+        Err(StorageError::Io { path: self.file.path.clone(), source })
+    }
+
+    fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()> {
+        let growth = self.state.load().active.apply(lsn, effects, oldest_view);
+        self.unflushed_bytes.fetch_add(growth as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn view(&self, before: Lsn) -> Box<dyn View> {
+        Box::new(MmapView::before(before, &self.state))
+    }
+
+    fn latest(&self) -> &dyn View {
+        &self.latest
+    }
+
+    fn begin_checkpoint(&self, watermark: Lsn) -> Result<()> {
+        self.marked.store(watermark.0, Ordering::Relaxed);
+        if !self.state.load().active.is_empty() {
+            self.state.rcu(|state| state.sealed());
+        }
+        Ok(())
+    }
+
+    fn finish_checkpoint(&self, _oldest_view: Lsn) -> Result<DocumentBuf> {
+        let started = Instant::now();
+        let mut writer = self.writer.lock();
+        let state = self.state.load_full();
+        // More than one where an earlier checkpoint failed.
+        let memtables: Vec<_> = state.sealed.iter().rev().cloned().collect();
+        if !memtables.is_empty() {
+            let bytes = memtables.iter().map(|memtable| memtable.bytes()).sum::<u64>();
+            // Leaves are half full at worst.
+            let needed_bytes = state.committed.meta.pages * self.file.page_bytes as u64 + 2 * bytes;
+            self.growth.reserve(&self.file, needed_bytes)?;
+            self.write(&mut writer, &memtables, Lsn(self.marked.load(Ordering::Relaxed)))?;
+            self.unflushed_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.written.lock().extend(memtables);
+            let micros = started.elapsed().as_micros() as u64;
+            let counters = &mut *self.counters.lock();
+            counters.checkpoints += 1;
+            counters.last_checkpoint_micros = micros;
+            counters.longest_checkpoint_micros = counters.longest_checkpoint_micros.max(micros);
+        }
+        self.state.load().committed.note()
+    }
+
+    fn maintain(&self, _oldest_view: Lsn) -> Result<()> {
+        self.written.lock().retain(|memtable| Arc::strong_count(memtable) > 1);
+        Ok(())
+    }
+
+    fn reclaim(&self, _oldest_view: Lsn, effort: Effort) -> Result<Reclaimed> {
+        match effort {
+            Effort::All => self.punch(&mut self.writer.lock(), effort),
+            // A checkpoint writes; the next time will do.
+            Effort::Usual => match self.writer.try_lock() {
+                Some(mut writer) => self.punch(&mut writer, effort),
+                None => Ok(Reclaimed::Nothing),
+            },
+        }
+    }
+
+    fn unflushed_bytes(&self) -> u64 {
+        self.unflushed_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Pages of the keyspaces' trees. Free pages belong to no keyspace: `serverStatus` shows them.
+    fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
+        let state = self.state.load();
+        let pages = |keyspace| state.committed.trees.get(keyspace).map_or(0, crate::tree::Tree::pages);
+        let page_bytes = self.file.page_bytes as u64;
+        keyspaces.iter().map(|keyspace| Space { used_bytes: pages(keyspace) * page_bytes, free_bytes: 0 }).collect()
+    }
+
+    /// What the file takes on disk: its length, but for the holes in it.
+    fn size_bytes(&self) -> u64 {
+        free_pages::allocated_bytes(&self.file).unwrap_or(0)
+    }
+
+    fn status(&self) -> DocumentBuf {
+        let committed = Arc::clone(&self.state.load().committed);
+        let page_bytes = self.file.page_bytes as u64;
+        let free_bytes = free_pages::count(&committed).unwrap_or(0) * page_bytes;
+        let counters = *self.counters.lock();
+        let gauge = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as i64;
+        DocumentBuf::new()
+            .with("fileBytes", self.file.length_bytes().unwrap_or(0) as i64)
+            .with("allocatedBytes", self.size_bytes() as i64)
+            .with("usedBytes", (committed.meta.pages * page_bytes).saturating_sub(free_bytes) as i64)
+            .with("freePagesBytes", free_bytes as i64)
+            .with("punchedBytes", counters.punched_bytes as i64)
+            .with("pageBytes", page_bytes as i64)
+            .with("mapBytes", self.file.map_bytes as i64)
+            .with("keyspaces", committed.trees.len() as i64)
+            .with("growthSteps", gauge(&self.growth.steps))
+            .with("lastGrowthMicros", gauge(&self.growth.last_micros))
+            .with("longestGrowthMicros", gauge(&self.growth.longest_micros))
+            .with("checkpoints", counters.checkpoints as i64)
+            .with("lastCheckpointMicros", counters.last_checkpoint_micros as i64)
+            .with("longestCheckpointMicros", counters.longest_checkpoint_micros as i64)
+            .with("entriesWritten", counters.written.entries as i64)
+            .with("bytesWritten", counters.written.bytes as i64)
+            .with("transactions", counters.written.transactions as i64)
+            .with("unflushedBytes", self.unflushed_bytes() as i64)
+            .with("readers", self.pinned.lock().iter().filter(|committed| committed.strong_count() > 0).count() as i64)
+    }
+}

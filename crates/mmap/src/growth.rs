@@ -1,0 +1,63 @@
+//! The file grows ahead of what is written to it, in steps as MMAPv1's files did: 64 MB, doubled up to 2 GB, then 2 GB
+//! at a time. A write then never waits for the filesystem to find room, and what is read in order lies in order.
+
+use crate::data_file::DataFile;
+use bunko_store::Result;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+const STEP_BYTES_MIN: u64 = 64 << 20;
+const STEP_BYTES_MAX: u64 = 2 << 30;
+
+/// Counters since the start.
+#[derive(Default)]
+pub(crate) struct Growth {
+    pub steps: AtomicU64,
+    pub last_micros: AtomicU64,
+    pub longest_micros: AtomicU64,
+}
+
+/// The length that a file of `length_bytes` grows to.
+fn next_length(length_bytes: u64) -> u64 {
+    if length_bytes < STEP_BYTES_MIN {
+        return STEP_BYTES_MIN;
+    }
+    length_bytes.saturating_add(length_bytes.min(STEP_BYTES_MAX))
+}
+
+impl Growth {
+    /// Lets the file be at least that long, in whole steps. A filesystem without preallocation, or without room for a
+    /// whole step, is left to grow with the writes: they say when there is no room at all.
+    pub fn reserve(&self, file: &DataFile, needed_bytes: u64) -> Result<()> {
+        let mut length_bytes = file.length_bytes()?;
+        while length_bytes < needed_bytes {
+            let next = next_length(length_bytes);
+            let started = Instant::now();
+            match fallocate(&file.file, FallocateFlags::empty(), length_bytes, next - length_bytes) {
+                Ok(()) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => return Ok(()),
+                Err(error) => return Err(bunko_store::StorageError::io(&file.path, error.into())),
+            }
+            let micros = started.elapsed().as_micros() as u64;
+            self.steps.fetch_add(1, Ordering::Relaxed);
+            self.last_micros.store(micros, Ordering::Relaxed);
+            self.longest_micros.fetch_max(micros, Ordering::Relaxed);
+            length_bytes = next;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_length;
+
+    #[test]
+    fn steps_double_up_to_two_gigabytes() {
+        let lengths = std::iter::successors(Some(8192), |length| Some(next_length(*length)));
+        let megabytes: Vec<u64> = lengths.skip(1).take(8).map(|length| length >> 20).collect();
+        assert_eq!(megabytes, [64, 128, 256, 512, 1024, 2048, 4096, 6144]);
+    }
+}

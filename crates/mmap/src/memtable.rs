@@ -1,0 +1,207 @@
+//! What has been applied since the last checkpoint, in memory.
+
+use bunko_store::{Effect, Effects, KeyspaceId, Location, Lsn, Presence, RecordId};
+use bunko_versions::{Before, Forgotten, HeadKey, Known, Put, Version, VersionedMap};
+use byteview::ByteView;
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An index key; usual ones take no allocation.
+pub(crate) type IndexKey = HeadKey<ByteView>;
+
+/// A record as it was written.
+#[derive(Clone)]
+pub(crate) struct Record {
+    pub location: Location,
+    pub document: Arc<[u8]>,
+}
+
+pub(crate) type Records = VersionedMap<RecordId, Record>;
+pub(crate) type Keys = VersionedMap<IndexKey, RecordId>;
+
+/// What an entry costs beside its bytes: key, version and its share of a node.
+const RECORD_BYTES: u64 = (size_of::<RecordId>() + size_of::<Version<Record>>()) as u64 * 3 / 2;
+const KEY_BYTES: u64 = (size_of::<IndexKey>() + size_of::<Version<RecordId>>()) as u64 * 3 / 2;
+/// What a document costs beside its bytes: its counts and the allocator's share.
+const DOCUMENT_BYTES: u64 = 32;
+
+/// All keyspaces' recent entries.
+#[derive(Default)]
+pub(crate) struct Memtable {
+    records: Shelves<Records>,
+    keys: Shelves<Keys>,
+    dropped: Mutex<Vec<KeyspaceId>>,
+    bytes: AtomicU64,
+}
+
+/// Maps by keyspace.
+struct Shelves<M>(RwLock<FxHashMap<KeyspaceId, Arc<M>>>);
+
+impl<M> Default for Shelves<M> {
+    fn default() -> Self {
+        Self(RwLock::default())
+    }
+}
+
+impl<M: Default> Shelves<M> {
+    fn with<R>(&self, keyspace: KeyspaceId, run: impl FnOnce(&M) -> R) -> Option<R> {
+        self.0.read().get(&keyspace).map(|map| run(map))
+    }
+
+    fn get(&self, keyspace: KeyspaceId) -> Option<Arc<M>> {
+        self.0.read().get(&keyspace).cloned()
+    }
+
+    fn get_or_make(&self, keyspace: KeyspaceId) -> Arc<M> {
+        self.get(keyspace).unwrap_or_else(|| Arc::clone(self.0.write().entry(keyspace).or_default()))
+    }
+
+    /// All of them in order of keyspaces.
+    fn in_order(&self) -> Vec<(KeyspaceId, Arc<M>)> {
+        let mut maps: Vec<_> = self.0.read().iter().map(|(keyspace, map)| (*keyspace, Arc::clone(map))).collect();
+        maps.sort_by_key(|(keyspace, _)| *keyspace);
+        maps
+    }
+}
+
+impl Memtable {
+    /// Applies a record's effects and forgets what no view from `oldest_view` on can see; by how many bytes the
+    /// memtable grew, which may be less than nothing.
+    pub fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> i64 {
+        let growth = effects.map(|effect| self.apply_one(lsn, effect, oldest_view)).sum();
+        self.bytes.fetch_add(growth as u64, Ordering::Relaxed);
+        growth
+    }
+
+    fn apply_one(&self, lsn: Lsn, effect: Effect<'_>, oldest_view: Lsn) -> i64 {
+        match effect {
+            Effect::PutRecord { keyspace, record, location, document, .. } => {
+                let document = Arc::from(document);
+                self.put_record(keyspace, record, lsn, Some(Record { location, document }), oldest_view)
+            }
+            Effect::DeleteRecord { keyspace, record, .. } => self.put_record(keyspace, record, lsn, None, oldest_view),
+            // It leads to the same record as before, and the record knows its location.
+            Effect::PutPrimaryKey { presence: Presence::Moved, .. } | Effect::CreateKeyspace { .. } => 0,
+            Effect::PutKey { keyspace, key, record } | Effect::PutPrimaryKey { keyspace, key, record, .. } => {
+                self.put_key(keyspace, key, lsn, Some(record), oldest_view)
+            }
+            Effect::DeleteKey { keyspace, key } => self.put_key(keyspace, key, lsn, None, oldest_view),
+            Effect::AdoptFile { .. } | Effect::PlaceRecord { .. } => unreachable!("this engine stages nothing"),
+            Effect::DropKeyspace { keyspace } => {
+                self.dropped.lock().push(keyspace);
+                0
+            }
+        }
+    }
+
+    fn put_record(
+        &self,
+        keyspace: KeyspaceId,
+        record: RecordId,
+        lsn: Lsn,
+        value: Option<Record>,
+        oldest_view: Lsn,
+    ) -> i64 {
+        let bytes_of = |value: Option<&Record>| value.map_or(0, |value| value.document.len() as u64 + DOCUMENT_BYTES);
+        let added = bytes_of(value.as_ref());
+        let put = self.records.get_or_make(keyspace).put(record, lsn.0, value, oldest_view.0);
+        growth(&put, RECORD_BYTES, size_of::<Version<Record>>() as u64, added, bytes_of)
+    }
+
+    fn put_key(&self, keyspace: KeyspaceId, key: &[u8], lsn: Lsn, value: Option<RecordId>, oldest_view: Lsn) -> i64 {
+        debug_assert!(!key.is_empty(), "LMDB has no place for an empty key, and no key string is empty");
+        let put = self.keys.get_or_make(keyspace).put(IndexKey::from(key), lsn.0, value, oldest_view.0);
+        growth(&put, KEY_BYTES + key.len() as u64, size_of::<Version<RecordId>>() as u64, 0, |_| 0)
+    }
+
+    /// What is known of a record below `before`; nothing where this memtable does not know it.
+    pub fn record(&self, keyspace: KeyspaceId, record: RecordId, before: u64) -> Option<Known<Record>> {
+        self.records.with(keyspace, |records| records.get(&record, before))?
+    }
+
+    /// What is known of an index key below `before`.
+    pub fn key(&self, keyspace: KeyspaceId, key: &[u8], before: u64) -> Option<Known<RecordId>> {
+        self.keys.with(keyspace, |keys| keys.get(&IndexKey::from(key), before))?
+    }
+
+    /// A keyspace's records, to be walked over.
+    pub fn records(&self, keyspace: KeyspaceId) -> Option<Arc<Records>> {
+        self.records.get(keyspace)
+    }
+
+    /// An index's keys, to be walked over.
+    pub fn keys(&self, keyspace: KeyspaceId) -> Option<Arc<Keys>> {
+        self.keys.get(keyspace)
+    }
+
+    /// All record stores in order of keyspaces.
+    pub fn all_records(&self) -> Vec<(KeyspaceId, Arc<Records>)> {
+        self.records.in_order()
+    }
+
+    /// All indexes in order of keyspaces.
+    pub fn all_keys(&self) -> Vec<(KeyspaceId, Arc<Keys>)> {
+        self.keys.in_order()
+    }
+
+    /// Keyspaces that are gone.
+    pub fn dropped(&self) -> Vec<KeyspaceId> {
+        self.dropped.lock().clone()
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.records.0.read().is_empty() && self.keys.0.read().is_empty() && self.dropped.lock().is_empty()
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes that a put took beyond what was there.
+fn growth<V>(
+    put: &Put<V>,
+    entry_bytes: u64,
+    version_bytes: u64,
+    added: u64,
+    bytes_of: impl Fn(Option<&V>) -> u64,
+) -> i64 {
+    let forgotten = put.forgotten.as_ref();
+    let of_version = |value| version_bytes + bytes_of(value);
+    let forgotten: u64 = forgotten.into_iter().flat_map(Forgotten::values).map(of_version).sum();
+    let new = if put.before == Before::Nothing { entry_bytes } else { version_bytes };
+    (new + added) as i64 - forgotten as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_store::KeyspaceId;
+
+    const KEYSPACE: KeyspaceId = KeyspaceId(3);
+
+    fn record(length: usize) -> Record {
+        let location = Location { position: 0, length: length as u32, checksum: 0 };
+        Record { location, document: vec![0; length].into() }
+    }
+
+    #[test]
+    fn bytes_follow_what_is_kept() {
+        let memtable = Memtable::default();
+        let put = |lsn, length, oldest| {
+            memtable.put_record(KEYSPACE, RecordId(1), Lsn(lsn), Some(record(length)), Lsn(oldest))
+        };
+        let version = size_of::<Version<Record>>() as i64 + DOCUMENT_BYTES as i64;
+        assert_eq!(put(1, 100, 1), RECORD_BYTES as i64 + DOCUMENT_BYTES as i64 + 100);
+        assert_eq!(put(2, 50, 2), version + 50);
+        // The first of the three goes.
+        assert_eq!(put(3, 70, 3), 70 - 100);
+        assert!(
+            matches!(memtable.record(KEYSPACE, RecordId(1), 3), Some(Known::Value(found)) if found.document.len() == 50)
+        );
+    }
+}
