@@ -3,7 +3,7 @@
 use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
-use crate::{Index, IndexState, Namespace, from_storage, persistence};
+use crate::{EngineChoice, Index, IndexState, Namespace, from_storage, persistence};
 use bunko_bson::DocumentBuf;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
@@ -39,6 +39,10 @@ impl Allocation {
 pub struct CreateOptions {
     /// As `listCollections` shows them.
     pub options: DocumentBuf,
+    /// Where the collection is to be; in the store's own engine where nothing is said.
+    pub engine: Option<EngineChoice>,
+    /// The identity that the collection had elsewhere; a new one where nothing is said.
+    pub uuid: Option<[u8; 16]>,
 }
 
 /// What was dropped.
@@ -77,6 +81,11 @@ impl Catalog {
         self.collections.read().get(namespace.as_str()).cloned()
     }
 
+    /// The collection with that identity, whatever its name, if it exists. Looks at all collections.
+    pub fn collection_by_uuid(&self, uuid: [u8; 16]) -> Option<Arc<Collection>> {
+        self.collections.read().values().find(|collection| collection.uuid == uuid).cloned()
+    }
+
     /// All collections of a database by name.
     pub fn collections(&self, database: &str) -> Vec<Arc<Collection>> {
         let mut found: Vec<_> = self
@@ -99,13 +108,19 @@ impl Catalog {
 
     /// Creates a collection.
     /// # Errors
-    /// `NamespaceExists`; a database whose name differs only in case.
+    /// `NamespaceExists`, also where another collection has the UUID; a database whose name differs only in case.
     pub fn create(&self, namespace: &Namespace, create: CreateOptions) -> Result<(Arc<Collection>, Lsn)> {
         let mut changes = self.changes.lock();
         if self.collection(namespace).is_some() {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_EXISTS,
                 format!("Collection already exists. NS: {namespace}"),
+            ));
+        }
+        if let Some(other) = create.uuid.and_then(|uuid| self.collection_by_uuid(uuid)) {
+            return Err(Failure::new(
+                ErrorCode::NAMESPACE_EXISTS,
+                format!("Collection with the UUID asked for {namespace} already exists. NS: {}", other.namespace()),
             ));
         }
         self.refuse_other_case(namespace.database())?;
@@ -117,8 +132,9 @@ impl Catalog {
         changes.next_record = RecordId(catalog_record.0 + 1);
         let parts = Parts {
             namespace: namespace.clone(),
-            uuid: (self.new_uuid)(),
+            uuid: create.uuid.unwrap_or_else(|| (self.new_uuid)()),
             options: create.options,
+            engine: create.engine.unwrap_or_else(|| EngineChoice::own(&self.store)),
             records,
             catalog_record,
             indexes: vec![Arc::new(id_index)],
@@ -129,6 +145,9 @@ impl Catalog {
         persistence::put_counter(&self.store, &mut batch, changes.next_keyspace)?;
         let record = persistence::encode(&collection, namespace, &collection.indexes());
         persistence::put(&self.store, &mut batch, catalog_record, record)?;
+        for keyspace in [records, keys] {
+            collection.engine.create_keyspace(&mut batch, keyspace);
+        }
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         self.collections.write().insert(namespace.as_str().to_owned(), Arc::clone(&collection));
         Ok((collection, lsn))
@@ -238,7 +257,7 @@ impl Catalog {
         &self,
         collection: &Collection,
         indexes: Vec<Arc<Index>>,
-        dropped: &[Arc<Index>],
+        difference: Difference<'_>,
     ) -> Result<Lsn> {
         let _no_writer = collection.structure.write();
         if collection.is_dropped() {
@@ -250,8 +269,18 @@ impl Catalog {
         let mut batch = Batch::new();
         let record = persistence::encode(collection, &collection.namespace(), &indexes);
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
-        for index in dropped {
-            batch.drop_keyspace(index.keyspace);
+        match difference {
+            Difference::None => {}
+            Difference::Created(created) => {
+                for index in created {
+                    collection.engine.create_keyspace(&mut batch, index.keyspace);
+                }
+            }
+            Difference::Dropped(dropped) => {
+                for index in dropped {
+                    batch.drop_keyspace(index.keyspace);
+                }
+            }
         }
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         collection.set_indexes(indexes);
@@ -266,6 +295,14 @@ impl Catalog {
         self.store.commit(&batch).map_err(from_storage)?;
         Ok(keyspace)
     }
+}
+
+/// The indexes that a new set has more or less than the one before.
+#[derive(Clone, Copy)]
+pub(crate) enum Difference<'a> {
+    None,
+    Created(&'a [Arc<Index>]),
+    Dropped(&'a [Arc<Index>]),
 }
 
 /// What becomes of a collection that has the new name already.

@@ -1,11 +1,11 @@
 //! One collection as writers and readers see it.
 
 use crate::write::KEY_BYTES_USUAL;
-use crate::{Index, IndexState, Namespace, from_storage};
+use crate::{EngineChoice, Index, IndexState, Namespace, from_storage};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, key_string};
 use bunko_errors::Result;
-use bunko_store::{KeyspaceId, RecordId, Snapshot, Store};
+use bunko_store::{KeyspaceId, KeyspaceStatistics, RecordId, Snapshot, Store};
 use parking_lot::{Mutex, RwLock};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct Collection {
     pub uuid: [u8; 16],
     /// What `create` was given.
     pub options: DocumentBuf,
+    /// The engine that holds it and its indexes.
+    pub engine: EngineChoice,
     pub(crate) records: KeyspaceId,
     pub(crate) catalog_record: RecordId,
     indexes: ArcSwap<Vec<Arc<Index>>>,
@@ -36,6 +38,7 @@ pub(crate) struct Parts {
     pub namespace: Namespace,
     pub uuid: [u8; 16],
     pub options: DocumentBuf,
+    pub engine: EngineChoice,
     pub records: KeyspaceId,
     pub catalog_record: RecordId,
     pub indexes: Vec<Arc<Index>>,
@@ -49,6 +52,7 @@ impl Collection {
             namespace: ArcSwap::from_pointee(parts.namespace),
             uuid: parts.uuid,
             options: parts.options,
+            engine: parts.engine,
             records: parts.records,
             catalog_record: parts.catalog_record,
             indexes: ArcSwap::from_pointee(parts.indexes),
@@ -112,9 +116,14 @@ impl Collection {
         self.store.keyspace_statistics(self.records).bytes
     }
 
-    /// Bytes of an index's keys.
-    pub fn index_bytes(&self, index: &Index) -> u64 {
-        self.store.keyspace_statistics(index.keyspace).bytes
+    /// Keys of an index and their bytes, exact.
+    pub fn index_statistics(&self, index: &Index) -> KeyspaceStatistics {
+        self.store.keyspace_statistics(index.keyspace)
+    }
+
+    /// Its record store and, behind that, where each of `indexes` is: what the store is asked about.
+    pub fn keyspaces(&self, indexes: &[Arc<Index>]) -> Vec<KeyspaceId> {
+        std::iter::once(self.records).chain(indexes.iter().map(|index| index.keyspace)).collect()
     }
 
     /// The present state of the whole store.

@@ -9,11 +9,14 @@ pub fn from_storage(error: StorageError) -> Failure {
     let code = match &error {
         StorageError::OutOfDiskSpace { .. } => ErrorCode::OUT_OF_DISK_SPACE,
         StorageError::RecordTooLarge { .. } => ErrorCode::BSON_OBJECT_TOO_LARGE,
+        StorageError::OutOfMemory { .. } => ErrorCode::EXCEEDED_MEMORY_LIMIT,
+        StorageError::UnknownEngine { .. } => ErrorCode::INVALID_OPTIONS,
         StorageError::LogFailed => ErrorCode::INTERRUPTED_AT_SHUTDOWN,
         StorageError::Io { .. }
         | StorageError::Corrupt { .. }
         | StorageError::Locked { .. }
-        | StorageError::NewerFormat { .. } => ErrorCode::INTERNAL_ERROR,
+        | StorageError::OtherFormat { .. }
+        | StorageError::OtherEngine { .. } => ErrorCode::INTERNAL_ERROR,
     };
     Failure::new(code, error.to_string())
 }

@@ -67,7 +67,7 @@ impl Index {
 
     pub(crate) fn with_state(self, state: IndexState, multikey: u64) -> Self {
         self.set_state(state);
-        self.multikey.store(multikey, Ordering::Release);
+        self.set_multikey(multikey);
         self
     }
 
@@ -92,6 +92,10 @@ impl Index {
 
     pub(crate) fn multikey(&self) -> u64 {
         self.multikey.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_multikey(&self, bits: u64) {
+        self.multikey.store(bits, Ordering::Release);
     }
 
     /// Adds bits; whether any of them is new.

@@ -3,6 +3,7 @@
 //! A new index is shown to writers first, who maintain it from then on; then all records are gone over, each under its
 //! lock and at its newest version. So nothing is missed, and writers wait for a few hundred records at most.
 
+use crate::catalog::Difference;
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, stored_key};
 use crate::write::{key_stripe, record_stripe};
@@ -77,7 +78,7 @@ impl Catalog {
             if built.is_empty() {
                 return Ok(IndexesCreated { before: existing.len(), after: existing.len(), lsn: None });
             }
-            self.save_indexes(collection, indexes, &[])?;
+            self.save_indexes(collection, indexes, Difference::Created(&built))?;
             (existing.len(), built)
         };
         if let Err(failure) = self.build(collection, &built) {
@@ -112,7 +113,7 @@ impl Catalog {
         for index in built {
             index.set_state(IndexState::Ready);
         }
-        self.save_indexes(collection, collection.indexes().as_ref().clone(), &[])
+        self.save_indexes(collection, collection.indexes().as_ref().clone(), Difference::None)
     }
 
     fn build(&self, collection: &Collection, built: &[Arc<Index>]) -> Result<()> {
@@ -277,7 +278,7 @@ impl Catalog {
             .filter(|index| !dropped.iter().any(|dropped| Arc::ptr_eq(dropped, index)))
             .cloned()
             .collect();
-        self.save_indexes(collection, left, dropped)
+        self.save_indexes(collection, left, Difference::Dropped(dropped))
     }
 }
 

@@ -5,9 +5,11 @@
 //! **Invariant:** storage errors become [`bunko_errors::Failure`]s here and nowhere else.
 #![forbid(unsafe_code)]
 
+mod bulk_insert;
 mod catalog;
 mod collection;
 mod duplicate_key;
+mod engine_choice;
 mod failure;
 mod index;
 mod index_build;
@@ -21,6 +23,7 @@ mod write;
 
 pub use catalog::{Catalog, CreateOptions, DropOutcome, RenameTarget};
 pub use collection::Collection;
+pub use engine_choice::EngineChoice;
 pub use failure::from_storage;
 pub use index::{ID_INDEX, Index, IndexField, IndexState};
 pub use index_build::{IndexesCreated, IndexesDropped};

@@ -2,7 +2,7 @@
 
 use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
-use crate::{Index, IndexState, Namespace, from_storage};
+use crate::{EngineChoice, Index, IndexState, Namespace, from_storage};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Batch, Direction, KeyspaceId, RecordId, RecordRange, Store, View};
@@ -68,12 +68,20 @@ fn read_collection(store: &Arc<Store>, record: RecordId, document: DocumentRef<'
         namespace: Namespace::parse(namespace)?,
         uuid,
         options: document.get("options").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY).to_owned(),
+        engine: read_engine(document)?,
         records,
         catalog_record: record,
         indexes,
         next_record: RecordId(last + 1),
     };
     Ok(Collection::new(Arc::clone(store), parts))
+}
+
+fn read_engine(document: DocumentRef<'_>) -> Result<EngineChoice> {
+    let name = document.get("engine").and_then(ValueRef::as_str).ok_or_else(|| malformed("engine"))?;
+    let settings = document.get("engineSettings").and_then(ValueRef::as_document);
+    let settings = settings.ok_or_else(|| malformed("engineSettings"))?;
+    Ok(EngineChoice { name: name.to_owned(), settings: settings.to_owned() })
 }
 
 fn read_index(document: DocumentRef<'_>) -> Result<Index> {
@@ -104,6 +112,8 @@ pub(crate) fn encode(collection: &Collection, namespace: &Namespace, indexes: &[
         .with("ns", namespace.as_str())
         .with("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid })
         .with("options", &collection.options)
+        .with("engine", collection.engine.name.as_str())
+        .with("engineSettings", &collection.engine.settings)
         .with("records", i64::from(collection.records.0))
         .with("indexes", &encoded_indexes)
 }

@@ -52,6 +52,27 @@ pub fn for_insert<'d>(document: DocumentRef<'d>, stamps: &dyn Stamps) -> Result<
     Ok(Cow::Owned(stored))
 }
 
+/// The bytes to store for a document that another server stored before: checked as an inserted one, but nothing in it
+/// is filled in, so that storing it twice is storing it once.
+/// # Errors
+/// `NoSuchKey` without `_id`; else as [`for_insert`].
+pub fn as_stored_elsewhere(document: DocumentRef<'_>) -> Result<Cow<'_, [u8]>> {
+    check_size(document)?;
+    let id = document.get("_id").ok_or_else(|| Failure::new(ErrorCode::NO_SUCH_KEY, "the document has no '_id'"))?;
+    check_id(id)?;
+    if document.first().is_some_and(|first| first.name == "_id") {
+        return Ok(Cow::Borrowed(document.as_bytes()));
+    }
+    let mut stored = Vec::with_capacity(document.len_bytes());
+    let mut writer = Writer::new(&mut stored);
+    writer.append("_id", id);
+    for element in document.iter().filter(|element| element.name != "_id") {
+        writer.append(element.name, element.value);
+    }
+    writer.end();
+    Ok(Cow::Owned(stored))
+}
+
 fn is_zero_timestamp(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Timestamp(Timestamp { seconds: 0, increment: 0 }))
 }
@@ -137,6 +158,16 @@ mod tests {
         ));
         let whole = DocumentBuf::new().with("_id", 1_i32);
         assert!(matches!(for_insert(whole.as_ref(), &Fixed), Ok(Cow::Borrowed(_))));
+    }
+
+    #[test]
+    fn what_was_stored_elsewhere_is_not_filled_in() {
+        let zero = Timestamp { seconds: 0, increment: 0 };
+        let document = DocumentBuf::new().with("t", zero).with("_id", 1_i32);
+        let stored = as_stored_elsewhere(document.as_ref()).expect("storable");
+        assert_eq!(DocumentRef::trusted(&stored), DocumentBuf::new().with("_id", 1_i32).with("t", zero).as_ref());
+        let failure = as_stored_elsewhere(DocumentRef::EMPTY).expect_err("no id");
+        assert_eq!(failure.code(), ErrorCode::NO_SUCH_KEY);
     }
 
     #[test]

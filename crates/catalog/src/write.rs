@@ -5,14 +5,14 @@ use crate::index_keys::{index_keys, scalar_key, stored_key};
 use crate::{Catalog, Collection, Index, Namespace, from_storage, persistence};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_store::{Batch, KeyspaceId, LockTable, Lsn, Presence, RecordId};
+use bunko_store::{Batch, KeyspaceId, Location, LockTable, Lsn, Presence, RecordId};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Documents that share one log record at most.
-const DOCUMENTS_PER_BATCH_MAX: usize = 1024;
+pub(crate) const BATCH_COUNT_MAX: usize = 1024;
 /// What keys are given room for, in bytes: an object id and its type.
 pub(crate) const KEY_BYTES_USUAL: usize = 24;
 /// Bytes that a log record holds before the next is begun.
@@ -38,6 +38,15 @@ pub struct Inserted {
     pub failures: Vec<(usize, Failure)>,
 }
 
+impl Inserted {
+    /// Adds what became of later documents.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.count += later.count;
+        self.lsn = later.lsn.or(self.lsn);
+        self.failures.extend(later.failures);
+    }
+}
+
 /// What to do with a record, decided while it is locked.
 pub enum Verdict {
     /// Leave it.
@@ -55,6 +64,20 @@ pub enum Target<'t> {
     Record(RecordId),
     /// By its id and its document's `_id`.
     Id(RecordId, ValueRef<'t>),
+}
+
+/// Where the documents of an insert stand.
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'l> {
+    /// They will stand in the log.
+    Log,
+    /// The engine has them already.
+    Staged {
+        /// The record of the first one; the others follow.
+        first_record: RecordId,
+        /// Where each is.
+        locations: &'l [Location],
+    },
 }
 
 /// A key and the position of its index.
@@ -143,6 +166,17 @@ pub(crate) fn record_stripe(keyspace: KeyspaceId, record: RecordId) -> usize {
     LockTable::stripe((keyspace, record))
 }
 
+/// How many of the documents, at most `count_max`, one log record holds.
+fn batch_length(documents: &[Cow<'_, [u8]>], count_max: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |document: &&Cow<'_, [u8]>| {
+        let fits = bytes == 0 || bytes + document.len() <= BATCH_BYTES_MAX;
+        bytes += document.len();
+        fits
+    };
+    documents.iter().take(count_max).take_while(fits).count()
+}
+
 impl Catalog {
     /// Inserts documents that [`crate::stored_document::for_insert`] made fit, creating the collection if need be.
     /// # Errors
@@ -150,25 +184,28 @@ impl Catalog {
     pub fn insert(&self, namespace: &Namespace, documents: &[Cow<'_, [u8]>], order: Order) -> Result<Inserted> {
         let mut inserted = Inserted::default();
         let mut first = 0;
+        let mut count_max = BATCH_COUNT_MAX;
         while first < documents.len() {
-            let mut bytes = 0;
-            let count = documents[first..]
-                .iter()
-                .take(DOCUMENTS_PER_BATCH_MAX)
-                .take_while(|document| {
-                    let fits = bytes == 0 || bytes + document.len() <= BATCH_BYTES_MAX;
-                    bytes += document.len();
-                    fits
-                })
-                .count();
+            let count = batch_length(&documents[first..], count_max);
             let collection = self.collection_or_create(namespace)?;
-            let Some(stopped) =
-                self.insert_batch(&collection, &documents[first..first + count], first, order, &mut inserted)?
-            else {
+            let part = match self.insert_batch(&collection, &documents[first..first + count], first, order, Place::Log)
+            {
+                Ok(Some(part)) => part,
                 // Dropped since it was looked up: the next round creates it anew.
-                continue;
+                Ok(None) => continue,
+                Err(failure) if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT => {
+                    if count > 1 {
+                        // There may be room for some of them.
+                        count_max = count / 2;
+                        continue;
+                    }
+                    Inserted { failures: vec![(first, failure)], ..Inserted::default() }
+                }
+                Err(failure) => return Err(failure),
             };
-            if stopped == Stopped::AtFailure {
+            let is_stopped = order == Order::Ordered && !part.failures.is_empty();
+            inserted.add(part);
+            if is_stopped {
                 break;
             }
             first += count;
@@ -176,21 +213,24 @@ impl Catalog {
         Ok(inserted)
     }
 
-    /// One log record's worth; `None` where the collection is gone.
-    fn insert_batch(
+    /// One log record's worth, which an ordered insert ends at its first failure; `None` where the collection is gone.
+    pub(crate) fn insert_batch(
         &self,
         collection: &Collection,
         documents: &[Cow<'_, [u8]>],
         offset: usize,
         order: Order,
-        inserted: &mut Inserted,
-    ) -> Result<Option<Stopped>> {
+        place: Place<'_>,
+    ) -> Result<Option<Inserted>> {
         let _structure = collection.structure.read();
         if collection.is_dropped() {
             return Ok(None);
         }
         let indexes = collection.indexes_lent();
-        let first_record = collection.take_record_ids(documents.len() as u64);
+        let first_record = match place {
+            Place::Log => collection.take_record_ids(documents.len() as u64),
+            Place::Staged { first_record, .. } => first_record,
+        };
         let record = |position: usize| RecordId(first_record.0 + position as u64);
         let mut keys = Keys::with_capacity(documents.len() * indexes.len());
         let mut refused: Vec<(usize, Failure)> = Vec::new();
@@ -202,17 +242,16 @@ impl Catalog {
             }
         }
         self.grow_multikey(collection, &indexes, &grown)?;
-        let mut stripes: Vec<usize> = keys
-            .entries
-            .iter()
-            .filter(|entry| indexes[entry.index].is_unique)
-            .map(|entry| key_stripe(indexes[entry.index].keyspace, keys.of(entry)))
-            .collect();
+        let unique = keys.entries.iter().filter(|entry| indexes[entry.index].is_unique);
+        let mut stripes: Vec<usize> =
+            unique.map(|entry| key_stripe(indexes[entry.index].keyspace, keys.of(entry))).collect();
+        // Somebody may find a record by its `_id` before the last of its keys is applied, and must wait for that.
+        stripes.extend((0..documents.len()).map(|position| record_stripe(collection.records, record(position))));
         let _locked = self.store.locks().lock_all(&mut stripes);
         let latest = self.store.latest();
         let mut batch = Batch::new();
         let mut added: FxHashSet<(usize, &[u8])> = FxHashSet::default();
-        let mut stopped = Stopped::AtEnd;
+        let mut inserted = Inserted::default();
         let mut entries = keys.entries.as_slice();
         let mut refused = refused.into_iter().peekable();
         for (position, document) in documents.iter().enumerate() {
@@ -232,12 +271,16 @@ impl Catalog {
             if let Some(failure) = failure {
                 inserted.failures.push((offset + position, failure));
                 if order == Order::Ordered {
-                    stopped = Stopped::AtFailure;
                     break;
                 }
                 continue;
             }
-            batch.insert_record(collection.records, record(position), document.as_ref());
+            match place {
+                Place::Log => batch.insert_record(collection.records, record(position), document.as_ref()),
+                Place::Staged { locations, .. } => {
+                    batch.place_record(collection.records, record(position), locations[position]);
+                }
+            }
             for entry in own {
                 let (index, key) = (&indexes[entry.index], keys.of(entry));
                 put_key(&mut batch, index, key, record(position), Presence::New);
@@ -250,7 +293,7 @@ impl Catalog {
         if !batch.is_empty() {
             inserted.lsn = Some(self.store.commit(&batch).map_err(from_storage)?);
         }
-        Ok(Some(stopped))
+        Ok(Some(inserted))
     }
 
     /// Saves that an index became multikey, before any key that makes it so is written. The caller holds the
@@ -266,6 +309,7 @@ impl Catalog {
         }
         // Not the catalog's own lock: whoever changes the set of indexes holds that while waiting for writers.
         let _record = collection.catalog_record_lock.lock();
+        let before: Vec<_> = indexes.iter().map(|index| index.multikey()).collect();
         let mut is_new = false;
         for (position, bits) in grown {
             is_new |= indexes[*position].add_multikey(*bits);
@@ -273,8 +317,13 @@ impl Catalog {
         if is_new {
             let mut batch = Batch::new();
             let record = persistence::encode(collection, &collection.namespace(), &collection.indexes());
-            persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
-            self.store.commit(&batch).map_err(from_storage)?;
+            let saved = persistence::put(&self.store, &mut batch, collection.catalog_record, record)
+                .and_then(|()| self.store.commit(&batch).map_err(from_storage));
+            if let Err(failure) = saved {
+                // Whoever comes next must not believe that it is saved.
+                indexes.iter().zip(before).for_each(|(index, bits)| index.set_multikey(bits));
+                return Err(failure);
+            }
         }
         Ok(())
     }
@@ -410,12 +459,6 @@ fn all_keys(
             key
         })
         .collect())
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stopped {
-    AtEnd,
-    AtFailure,
 }
 
 /// What a cursor over a dropped collection gets.

@@ -1,45 +1,31 @@
 //! Changes of collections and indexes, and what a later start finds of them.
 
+mod opened;
+
 use bunko_bson::DocumentBuf;
-use bunko_catalog::{Catalog, CreateOptions, IndexSpec, Namespace, Order, RenameTarget};
+use bunko_catalog::{Catalog, CreateOptions, Order, RenameTarget};
+use bunko_engines::{ENGINES, Entry};
 use bunko_errors::ErrorCode;
-use bunko_lsm::{LsmEngine, LsmOptions};
-use bunko_store::{LogOptions, Store, StoreOptions};
+use bunko_store::Survival;
+use opened::{namespace, open, spec, survival};
 use std::borrow::Cow;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
-
-fn open(path: &Path) -> Arc<Catalog> {
-    let options = StoreOptions {
-        log: LogOptions::default(),
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
-        clock: Arc::new(|| 1),
-        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-    };
-    let engine = LsmOptions { cache_bytes: 1 << 20 };
-    let store = Store::open(path, options, Box::new(move |path, log| Ok(LsmEngine::open(path, log, engine)?)));
-    Catalog::open(store.expect("the store opens"), Box::new(|| [7; 16])).expect("the catalog opens")
-}
-
-fn namespace(name: &str) -> Namespace {
-    Namespace::new("db", name).expect("valid")
-}
-
-fn spec(field: &str) -> IndexSpec {
-    let key = DocumentBuf::new().with(field, 1_i32);
-    IndexSpec::parse(DocumentBuf::new().with("key", &key).with("name", field).as_ref()).expect("valid")
-}
 
 fn names(catalog: &Catalog) -> Vec<String> {
     catalog.collections("db").iter().map(|collection| collection.namespace().collection().to_owned()).collect()
 }
 
+fn durable_engines() -> impl Iterator<Item = &'static Entry> {
+    ENGINES.iter().filter(|engine| survival(engine.name) == Survival::Durable)
+}
+
 #[test]
 fn a_dropped_collection_does_not_come_back_with_an_index() {
+    durable_engines().for_each(drop_beside_an_index_build);
+}
+
+fn drop_beside_an_index_build(engine: &Entry) {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let catalog = open(directory.path());
+    let catalog = open(directory.path(), engine);
     let (collection, _) = catalog.create(&namespace("a"), CreateOptions::default()).expect("created");
     catalog.create_indexes(&collection, &[spec("x")]).expect("built");
     catalog.drop_collection(&namespace("a")).expect("dropped");
@@ -50,13 +36,17 @@ fn a_dropped_collection_does_not_come_back_with_an_index() {
     assert_eq!(failure.code(), ErrorCode::NAMESPACE_NOT_FOUND);
     catalog.store().close().expect("closed");
     drop((collection, catalog));
-    assert_eq!(names(&open(directory.path())), [] as [&str; 0]);
+    assert_eq!(names(&open(directory.path(), engine)), [] as [&str; 0]);
 }
 
 #[test]
 fn names_and_indexes_survive_a_restart() {
+    durable_engines().for_each(restart);
+}
+
+fn restart(engine: &Entry) {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let catalog = open(directory.path());
+    let catalog = open(directory.path(), engine);
     let odd = ["odd%name", "with space", "with.dots.in", "日本語"];
     for name in odd {
         catalog.create(&namespace(name), CreateOptions::default()).expect("created");
@@ -73,7 +63,7 @@ fn names_and_indexes_survive_a_restart() {
     catalog.store().close().expect("closed");
     drop((collection, catalog));
 
-    let catalog = open(directory.path());
+    let catalog = open(directory.path(), engine);
     assert_eq!(names(&catalog), ["b", odd[0], odd[1], odd[2], odd[3]]);
     let collection = catalog.collection(&namespace("b")).expect("renamed");
     let indexes: Vec<_> = collection.indexes().iter().map(|index| index.name.clone()).collect();
@@ -85,11 +75,13 @@ fn names_and_indexes_survive_a_restart() {
 
 #[test]
 fn a_collection_is_not_renamed_to_itself() {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let catalog = open(directory.path());
-    catalog.create(&namespace("a"), CreateOptions::default()).expect("created");
-    for replace in [RenameTarget::Keep, RenameTarget::Drop] {
-        let failure = catalog.rename(&namespace("a"), &namespace("a"), replace).expect_err("the same");
-        assert_eq!(failure.code(), ErrorCode::ILLEGAL_OPERATION);
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let catalog = open(directory.path(), engine);
+        catalog.create(&namespace("a"), CreateOptions::default()).expect("created");
+        for replace in [RenameTarget::Keep, RenameTarget::Drop] {
+            let failure = catalog.rename(&namespace("a"), &namespace("a"), replace).expect_err("the same");
+            assert_eq!(failure.code(), ErrorCode::ILLEGAL_OPERATION);
+        }
     }
 }

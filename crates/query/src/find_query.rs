@@ -46,6 +46,15 @@ fn natural_direction(value: ValueRef<'_>) -> Result<Direction> {
     }
 }
 
+/// Which part of the hinted index to read.
+#[derive(Clone, Debug, Default)]
+pub struct KeyBounds {
+    /// Keys from this one on; empty for all.
+    pub min: DocumentBuf,
+    /// Keys before this one; empty for all.
+    pub max: DocumentBuf,
+}
+
 /// A find, parsed. Whoever parses the command fills it in; the planner only reads it.
 pub struct FindQuery {
     /// Which documents.
@@ -64,6 +73,8 @@ pub struct FindQuery {
     pub limit: Option<u64>,
     /// What to use.
     pub hint: Option<Hint>,
+    /// `min` and `max`; none where neither is given.
+    pub key_bounds: Option<KeyBounds>,
     /// What expressions in filter and projection see.
     pub scope: Arc<QueryScope>,
 }
@@ -82,6 +93,7 @@ impl FindQuery {
             skip: 0,
             limit: None,
             hint: None,
+            key_bounds: None,
             scope,
         })
     }
@@ -110,6 +122,12 @@ impl FindQuery {
         }
         self.hint = Some(Hint::Natural(direction));
         Ok(())
+    }
+
+    /// Takes `min` and `max`; empty ones are none.
+    pub fn set_key_bounds(&mut self, min: DocumentRef<'_>, max: DocumentRef<'_>) {
+        let is_given = !min.is_empty() || !max.is_empty();
+        self.key_bounds = is_given.then(|| KeyBounds { min: min.to_owned(), max: max.to_owned() });
     }
 
     /// Takes `projection`; an empty one is none.

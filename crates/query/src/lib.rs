@@ -25,7 +25,7 @@ pub use distinct::distinct;
 pub use execution::{Execution, ExecutionStatistics, Interrupt};
 pub use explain::{Explained, Verbosity, explain_count, explain_plan};
 pub use expr_filter::{ExprInFilter, QueryScope, parse_filter};
-pub use find_query::{FindQuery, Hint, parse_count, parse_limit};
+pub use find_query::{FindQuery, Hint, KeyBounds, parse_count, parse_limit};
 pub use id_lookup::{fetch_by_id, id_lookup};
 pub use plan::Plan;
 pub use planner::plan;

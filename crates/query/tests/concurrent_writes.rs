@@ -3,8 +3,8 @@
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef, number};
 use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Catalog, Collection, IndexSpec, Namespace, Order};
+use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_errors::{ErrorCode, Result};
-use bunko_lsm::{LsmEngine, LsmOptions};
 use bunko_query::QueryScope;
 use bunko_query::write::{
     Action, DeleteStatement, FindAndModify, Modification, Returning, UpdateOutcome, UpdateStatement, Upsert, Writes,
@@ -44,7 +44,12 @@ fn document(text: &str) -> DocumentBuf {
 }
 
 impl Database {
-    fn open() -> Self {
+    /// One on each engine.
+    fn on_each_engine() -> impl Iterator<Item = Self> {
+        ENGINES.iter().map(Self::open)
+    }
+
+    fn open(engine: &Entry) -> Self {
         let directory = tempfile::tempdir().expect("temporary directory");
         let options = StoreOptions {
             log: LogOptions::default(),
@@ -53,10 +58,8 @@ impl Database {
             clock: Arc::new(|| 1),
             on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
         };
-        let engine = LsmOptions { cache_bytes: 1 << 20 };
-        let store =
-            Store::open(directory.path(), options, Box::new(move |path, log| Ok(LsmEngine::open(path, log, engine)?)))
-                .expect("opens");
+        let engines = bunko_engines::table(engine, &EngineOptions::default());
+        let store = Store::open(directory.path(), options, engines).expect("opens");
         let uuids = AtomicU64::new(0);
         let new_uuid = move || u128::from(uuids.fetch_add(1, Ordering::Relaxed)).to_le_bytes();
         let catalog = Catalog::open(store, Box::new(new_uuid)).expect("an empty catalog");
@@ -134,7 +137,8 @@ impl Database {
 
     fn assert_valid(&self) {
         let validation = self.collection().validate().expect("readable");
-        assert!(validation.is_valid(), "{:?}", validation.errors);
+        let engine = self.catalog.store().engine_name();
+        assert!(validation.is_valid(), "{engine}: {:?}", validation.errors);
         assert_eq!(validation.records, self.collection().count());
     }
 }
@@ -159,154 +163,167 @@ fn integer(document: DocumentRef<'_>, field: &str) -> i64 {
 
 #[test]
 fn no_increment_is_lost() {
-    let database = Database::open();
-    database.insert("{_id: 1, n: 0, k: 'x'}").expect("inserted");
-    in_threads(|thread| {
-        for _ in 0..200 {
-            // By `_id`, by `_id` and more, and by a scan: all of them lock and look again.
-            let filter = ["{_id: 1}", "{_id: 1, k: 'x'}", "{k: 'x'}"][thread as usize % 3];
-            let outcome = database.update(filter, "{$inc: {n: 1}}", Targets::One, Upsert::No).expect("updates");
-            assert_eq!((outcome.matched, outcome.modified), (1, 1));
-        }
-    });
-    assert_eq!(integer(database.documents()[0].as_ref(), "n"), 200 * THREADS as i64);
+    for database in Database::on_each_engine() {
+        database.insert("{_id: 1, n: 0, k: 'x'}").expect("inserted");
+        in_threads(|thread| {
+            for _ in 0..200 {
+                // By `_id`, by `_id` and more, and by a scan: all of them lock and look again.
+                let filter = ["{_id: 1}", "{_id: 1, k: 'x'}", "{k: 'x'}"][thread as usize % 3];
+                let outcome = database.update(filter, "{$inc: {n: 1}}", Targets::One, Upsert::No).expect("updates");
+                assert_eq!((outcome.matched, outcome.modified), (1, 1));
+            }
+        });
+        assert_eq!(integer(database.documents()[0].as_ref(), "n"), 200 * THREADS as i64);
+    }
 }
 
 #[test]
 fn a_compare_and_set_succeeds_once() {
-    let database = Database::open();
-    database.insert("{_id: 1, version: 0}").expect("inserted");
-    let successes = AtomicU64::new(0);
-    in_threads(|_| {
-        for version in 0..100 {
-            let filter = format!("{{_id: 1, version: {version}}}");
-            let outcome = database.update(&filter, "{$inc: {version: 1}}", Targets::One, Upsert::No).expect("updates");
-            successes.fetch_add(outcome.modified, Ordering::Relaxed);
-        }
-    });
-    let version = integer(database.documents()[0].as_ref(), "version");
-    assert_eq!(version as u64, successes.into_inner());
-    // Each version is superseded once, whoever is first.
-    assert!((1..=100).contains(&version), "version {version}");
+    for database in Database::on_each_engine() {
+        database.insert("{_id: 1, version: 0}").expect("inserted");
+        let successes = AtomicU64::new(0);
+        in_threads(|_| {
+            for version in 0..100 {
+                let filter = format!("{{_id: 1, version: {version}}}");
+                let outcome =
+                    database.update(&filter, "{$inc: {version: 1}}", Targets::One, Upsert::No).expect("updates");
+                successes.fetch_add(outcome.modified, Ordering::Relaxed);
+            }
+        });
+        let version = integer(database.documents()[0].as_ref(), "version");
+        assert_eq!(version as u64, successes.into_inner());
+        // Each version is superseded once, whoever is first.
+        assert!((1..=100).contains(&version), "version {version}");
+    }
 }
 
 #[test]
 fn upserts_of_one_key_make_one_document() {
     const ROUNDS: usize = 100;
-    let database = Database::open();
-    let collection = database.collection();
-    let spec = document("{key: {k: 1}, name: 'k_1', unique: true}");
-    let spec = IndexSpec::parse(spec.as_ref()).expect("a specification");
-    database.catalog.create_indexes(&collection, &[spec]).expect("created");
-    for round in 0..ROUNDS {
-        let upserted = AtomicU64::new(0);
-        in_threads(|thread| {
-            let filter = if round % 2 == 0 { format!("{{_id: {round}}}") } else { format!("{{k: {round}}}") };
-            let update = if round % 2 == 0 {
-                format!("{{$inc: {{n: 1}}, $set: {{k: {round}}}}}")
-            } else {
-                "{$inc: {n: 1}}".into()
-            };
-            let outcome = database
-                .update(&filter, &update, Targets::One, Upsert::Yes)
-                .unwrap_or_else(|failure| panic!("thread {thread}: {failure}"));
-            upserted.fetch_add(u64::from(outcome.upserted.is_some()), Ordering::Relaxed);
-        });
-        assert_eq!(upserted.into_inner(), 1);
+    for database in Database::on_each_engine() {
+        let collection = database.collection();
+        let spec = document("{key: {k: 1}, name: 'k_1', unique: true}");
+        let spec = IndexSpec::parse(spec.as_ref()).expect("a specification");
+        database.catalog.create_indexes(&collection, &[spec]).expect("created");
+        for round in 0..ROUNDS {
+            let upserted = AtomicU64::new(0);
+            in_threads(|thread| {
+                let filter = if round % 2 == 0 { format!("{{_id: {round}}}") } else { format!("{{k: {round}}}") };
+                let update = if round % 2 == 0 {
+                    format!("{{$inc: {{n: 1}}, $set: {{k: {round}}}}}")
+                } else {
+                    "{$inc: {n: 1}}".into()
+                };
+                let outcome = database
+                    .update(&filter, &update, Targets::One, Upsert::Yes)
+                    .unwrap_or_else(|failure| panic!("thread {thread}: {failure}"));
+                upserted.fetch_add(u64::from(outcome.upserted.is_some()), Ordering::Relaxed);
+            });
+            assert_eq!(upserted.into_inner(), 1);
+        }
+        let documents = database.documents();
+        assert_eq!(documents.len(), ROUNDS);
+        assert!(documents.iter().all(|document| integer(document.as_ref(), "n") == THREADS as i64), "{documents:?}");
+        database.assert_valid();
     }
-    let documents = database.documents();
-    assert_eq!(documents.len(), ROUNDS);
-    assert!(documents.iter().all(|document| integer(document.as_ref(), "n") == THREADS as i64), "{documents:?}");
-    database.assert_valid();
 }
 
 #[test]
 fn every_job_is_taken_once_and_first_things_come_first() {
-    let database = Database::open();
-    for job in 0..100 {
-        database.insert(&format!("{{_id: {job}, n: {job}, state: 'ready'}}")).expect("inserted");
-    }
-    let taken = std::sync::Mutex::new(Vec::new());
-    in_threads(|_| {
-        let mut last = -1;
-        while let Some(job) = database.take_first() {
-            assert!(job > last, "job {job} after job {last}");
-            last = job;
-            taken.lock().expect("no panic").push(job);
+    for database in Database::on_each_engine() {
+        for job in 0..100 {
+            database.insert(&format!("{{_id: {job}, n: {job}, state: 'ready'}}")).expect("inserted");
         }
-    });
-    let mut taken = taken.into_inner().expect("no panic");
-    taken.sort_unstable();
-    assert_eq!(taken, (0..100).collect::<Vec<_>>());
+        let taken = std::sync::Mutex::new(Vec::new());
+        in_threads(|_| {
+            let mut last = -1;
+            while let Some(job) = database.take_first() {
+                assert!(job > last, "job {job} after job {last}");
+                last = job;
+                taken.lock().expect("no panic").push(job);
+            }
+        });
+        let mut taken = taken.into_inner().expect("no panic");
+        taken.sort_unstable();
+        assert_eq!(taken, (0..100).collect::<Vec<_>>());
+    }
 }
 
 #[test]
 fn an_update_of_many_meets_no_document_twice() {
-    let database = Database::open();
-    let collection = database.collection();
-    let spec = IndexSpec::parse(document("{key: {n: 1}, name: 'n_1'}").as_ref()).expect("a specification");
-    database.catalog.create_indexes(&collection, &[spec]).expect("created");
-    for id in 0..300 {
-        database.insert(&format!("{{_id: {id}, n: {id}}}")).expect("inserted");
+    for database in Database::on_each_engine() {
+        let collection = database.collection();
+        let spec = IndexSpec::parse(document("{key: {n: 1}, name: 'n_1'}").as_ref()).expect("a specification");
+        database.catalog.create_indexes(&collection, &[spec]).expect("created");
+        for id in 0..300 {
+            database.insert(&format!("{{_id: {id}, n: {id}}}")).expect("inserted");
+        }
+        // Each change moves its document forward along the index that the search walks.
+        let outcome =
+            database.update("{n: {$gte: 0}}", "{$inc: {n: 1000}}", Targets::Many, Upsert::No).expect("updates");
+        assert_eq!((outcome.matched, outcome.modified), (300, 300));
+        let sum: i64 = database.documents().iter().map(|document| integer(document.as_ref(), "n")).sum();
+        assert_eq!(sum, (0..300).sum::<i64>() + 300 * 1000);
     }
-    // Each change moves its document forward along the index that the search walks.
-    let outcome = database.update("{n: {$gte: 0}}", "{$inc: {n: 1000}}", Targets::Many, Upsert::No).expect("updates");
-    assert_eq!((outcome.matched, outcome.modified), (300, 300));
-    let sum: i64 = database.documents().iter().map(|document| integer(document.as_ref(), "n")).sum();
-    assert_eq!(sum, (0..300).sum::<i64>() + 300 * 1000);
 }
 
 #[test]
 fn indexes_agree_with_records_after_a_brawl() {
-    let database = Database::open();
-    let collection = database.collection();
-    let specs = ["{key: {u: 1}, name: 'u_1', unique: true}", "{key: {tags: 1, n: -1}, name: 'tags_1_n_-1'}"];
-    let specs = specs.map(|spec| IndexSpec::parse(document(spec).as_ref()).expect("a specification"));
-    database.catalog.create_indexes(&collection, &specs).expect("created");
-    let expected = |outcome: Result<()>| {
-        if let Err(failure) = outcome {
-            assert_eq!(failure.code(), ErrorCode::DUPLICATE_KEY, "{failure}");
-        }
-    };
-    in_threads(|thread| {
-        for round in 0..150_u64 {
-            let chance = (thread * 7919 + round) * 2_654_435_761 % 1000;
-            let (id, other, tag) = (chance % 40, (chance / 7) % 40, chance % 5);
-            match chance % 6 {
-                0 | 1 => expected(
-                    database.insert(&format!("{{_id: {id}, u: {other}, n: {chance}, tags: [{tag}, {}]}}", tag + 1)),
-                ),
-                2 => {
-                    database.delete(&format!("{{_id: {id}}}"));
-                }
-                3 => expected(
-                    database
-                        .update(&format!("{{u: {id}}}"), &format!("{{$set: {{u: {other}}}}}"), Targets::One, Upsert::No)
-                        .map(drop),
-                ),
-                4 => expected(
-                    database
-                        .update(
-                            &format!("{{tags: {tag}}}"),
-                            &format!("{{$push: {{tags: {other}}}, $inc: {{n: 1}}}}"),
-                            Targets::Many,
-                            Upsert::No,
-                        )
-                        .map(drop),
-                ),
-                _ => {
-                    database.delete(&format!("{{tags: {tag}, n: {{$gt: {chance}}}}}"));
+    for database in Database::on_each_engine() {
+        let collection = database.collection();
+        let specs = ["{key: {u: 1}, name: 'u_1', unique: true}", "{key: {tags: 1, n: -1}, name: 'tags_1_n_-1'}"];
+        let specs = specs.map(|spec| IndexSpec::parse(document(spec).as_ref()).expect("a specification"));
+        database.catalog.create_indexes(&collection, &specs).expect("created");
+        let expected = |outcome: Result<()>| {
+            if let Err(failure) = outcome {
+                assert_eq!(failure.code(), ErrorCode::DUPLICATE_KEY, "{failure}");
+            }
+        };
+        in_threads(|thread| {
+            for round in 0..150_u64 {
+                let chance = (thread * 7919 + round) * 2_654_435_761 % 1000;
+                let (id, other, tag) = (chance % 40, (chance / 7) % 40, chance % 5);
+                match chance % 6 {
+                    0 | 1 => expected(
+                        database.insert(&format!("{{_id: {id}, u: {other}, n: {chance}, tags: [{tag}, {}]}}", tag + 1)),
+                    ),
+                    2 => {
+                        database.delete(&format!("{{_id: {id}}}"));
+                    }
+                    3 => expected(
+                        database
+                            .update(
+                                &format!("{{u: {id}}}"),
+                                &format!("{{$set: {{u: {other}}}}}"),
+                                Targets::One,
+                                Upsert::No,
+                            )
+                            .map(drop),
+                    ),
+                    4 => expected(
+                        database
+                            .update(
+                                &format!("{{tags: {tag}}}"),
+                                &format!("{{$push: {{tags: {other}}}, $inc: {{n: 1}}}}"),
+                                Targets::Many,
+                                Upsert::No,
+                            )
+                            .map(drop),
+                    ),
+                    _ => {
+                        database.delete(&format!("{{tags: {tag}, n: {{$gt: {chance}}}}}"));
+                    }
                 }
             }
-        }
-    });
-    database.assert_valid();
-    let mut seen = ArrayBuf::new();
-    database.documents().iter().for_each(|document| {
-        seen.push(document.as_ref().get("u").unwrap_or(ValueRef::Null));
-    });
-    let mut unique: Vec<_> = seen.as_ref().iter().map(|value| format!("{value:?}")).collect();
-    unique.sort();
-    unique.dedup();
-    assert_eq!(unique.len(), seen.count());
+        });
+        database.assert_valid();
+        let mut seen = ArrayBuf::new();
+        database.documents().iter().for_each(|document| {
+            seen.push(document.as_ref().get("u").unwrap_or(ValueRef::Null));
+        });
+        let mut unique: Vec<_> = seen.as_ref().iter().map(|value| format!("{value:?}")).collect();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(unique.len(), seen.count());
+    }
 }

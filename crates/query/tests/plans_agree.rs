@@ -1,9 +1,11 @@
-//! Whatever the plan, the answer is that of a scan of the collection: random documents, indexes, filters and sorts.
+//! Whatever the plan, the answer is that of a scan of the collection: random documents, indexes, filters and sorts, on
+//! each engine in turn.
 
 mod temporary;
 
 use bunko_bson::{DocumentBuf, ValueRef};
-use bunko_catalog::Collection;
+use bunko_catalog::{Collection, Index};
+use bunko_engines::ENGINES;
 use bunko_errors::Result;
 use bunko_query::{FindQuery, count, plan};
 use bunko_testkit::shell;
@@ -258,6 +260,18 @@ fn populate(database: &Database, name: &str, scene: &Scene) {
     scene.documents[early..].iter().enumerate().for_each(|(position, text)| insert(early + position, text));
 }
 
+/// The records before and from a key on; those with keys on both sides count once.
+fn in_two_windows(collection: &Arc<Collection>, filter: &str, index: &Index) -> Vec<u64> {
+    let key = braced(index.fields.iter().map(|field| format!("'{}': 3", field.path)));
+    let sides = ["min", "max"].map(|side| {
+        let find = format!("{{filter: {filter}, hint: '{}', {side}: {key}}}", index.name);
+        answer(collection, &find).expect("a window")
+    });
+    let mut found = records(&sides.concat());
+    found.dedup();
+    found
+}
+
 fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
     let Find { filter, skip, limit, .. } = find;
     let expected = answer(collection, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}")).expect("a scan");
@@ -269,6 +283,7 @@ fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
     for index in collection.ready_indexes() {
         let hinted = answer(collection, &format!("{{filter: {filter}, hint: '{}'}}", index.name)).expect("a hint");
         assert_eq!(records(&hinted), wanted, "{filter} with {}", index.name);
+        assert_eq!(in_two_windows(collection, filter, &index), wanted, "{filter} in two windows of {}", index.name);
     }
     let Some(sort) = sort else { return };
     let window = format!("skip: {skip}, limit: {}", limit.unwrap_or(0));
@@ -294,17 +309,17 @@ fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
 fn indexed_plans_answer_as_collection_scans_do() {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
-    let database = Database::open();
+    let databases: Vec<_> = ENGINES.iter().map(Database::open).collect();
     let mut collections = 0;
     let numbers = std::cell::RefCell::new(&mut collections);
     runner
         .run(&scene(), |scene| {
-            let name = {
+            let (name, database) = {
                 let mut number = numbers.borrow_mut();
                 **number += 1;
-                format!("c{number}")
+                (format!("c{number}"), &databases[**number % databases.len()])
             };
-            populate(&database, &name, &scene);
+            populate(database, &name, &scene);
             let collection = database.collection(&name);
             for find in &scene.finds {
                 check(&collection, find, find.sort.pattern(&scene.indexes));

@@ -1,6 +1,6 @@
 //! What explain says of an index and of the bounds in it.
 
-use crate::planner::{Edge, IndexBounds, Interval, Intervals};
+use crate::planner::{Edge, IndexBounds, Interval, Intervals, KeyWindow};
 use bunko_bson::key_string;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_store::Direction;
@@ -13,6 +13,10 @@ pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: 
         Direction::Backward => "backward",
     };
     facts.append("direction", direction_name);
+    if let Some(window) = &bounds.window {
+        facts.append("indexBounds", &printed_window(window));
+        return;
+    }
     let mut printed = DocumentBuf::new();
     for (field, intervals) in bounds.index.fields.iter().zip(&bounds.fields) {
         let is_reversed = (field.direction == key_string::Direction::Descending) != (direction == Direction::Backward);
@@ -53,6 +57,18 @@ fn printed_intervals(intervals: &Intervals, is_reversed: bool) -> ArrayBuf {
         intervals.as_slice().iter().rev().map(reversed).for_each(|interval| push(&interval));
     } else {
         intervals.as_slice().iter().for_each(push);
+    }
+    printed
+}
+
+/// A window has no intervals of its fields: it cuts through the index as a whole.
+fn printed_window(window: &KeyWindow) -> DocumentBuf {
+    let mut printed = DocumentBuf::new();
+    if !window.min.as_ref().is_empty() {
+        printed.append("startKey", &window.min).append("startKeyInclusive", true);
+    }
+    if !window.max.as_ref().is_empty() {
+        printed.append("endKey", &window.max).append("endKeyInclusive", false);
     }
     printed
 }

@@ -23,7 +23,11 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     pub fn new(index: &Arc<Index>, predicates: &[Expression], sort: Option<&SortPattern>) -> Self {
-        let bounds = IndexBounds::derive(index, predicates);
+        Self::of_bounds(IndexBounds::derive(index, predicates), sort)
+    }
+
+    /// A way to use an index within bounds that are known.
+    pub fn of_bounds(bounds: IndexBounds, sort: Option<&SortPattern>) -> Self {
         let sorted = sort.and_then(|sort| scan_direction(&bounds, sort));
         Self { bounds, sorted }
     }

@@ -1,6 +1,7 @@
 //! The part of one index that a filter needs: intervals for each field, and the ranges of keys that hold them.
 
 use super::intervals::{Edge, Interval, Intervals};
+use super::key_window::KeyWindow;
 use super::predicates::{Bounds, Exactness, Keys, bounds};
 use bunko_bson::Value;
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
@@ -21,6 +22,8 @@ pub(crate) struct IndexBounds {
     pub multikey: u64,
     /// Positions of the predicates that hold for every key within the bounds.
     pub decided: Vec<usize>,
+    /// The stretch to read, where it was told by its keys; the fields are unbounded then.
+    pub window: Option<KeyWindow>,
 }
 
 /// Keys to read, and what to check of each.
@@ -59,7 +62,13 @@ impl IndexBounds {
             fields: index.fields.iter().map(|_| Intervals::full()).collect(),
             multikey: multikey_bits(index),
             decided: Vec::new(),
+            window: None,
         }
+    }
+
+    /// The stretch of an index between two keys.
+    pub fn within(index: &Arc<Index>, window: KeyWindow) -> Self {
+        Self { window: Some(window), ..Self::full(index) }
     }
 
     /// What documents that satisfy all of `predicates` have in the index.
@@ -144,6 +153,9 @@ impl IndexBounds {
 
     /// The ranges of keys that hold the bounds.
     pub fn key_ranges(&self) -> KeyRanges {
+        if let Some(window) = &self.window {
+            return KeyRanges { ranges: vec![window.range()], checked: Vec::new() };
+        }
         let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
         for (position, intervals) in self.fields.iter().enumerate() {
             let direction = self.index.fields[position].direction;

@@ -2,8 +2,8 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, Collection, IndexSpec, Namespace, Order};
+use bunko_engines::{EngineOptions, Entry};
 use bunko_errors::Result;
-use bunko_lsm::{LsmEngine, LsmOptions};
 use bunko_query::{FindQuery, Hint, QueryScope, parse_count, parse_limit};
 use bunko_store::{LogOptions, Store, StoreOptions};
 use bunko_testkit::shell;
@@ -23,7 +23,7 @@ pub fn document(text: &str) -> DocumentBuf {
 }
 
 impl Database {
-    pub fn open() -> Self {
+    pub fn open(engine: &Entry) -> Self {
         let directory = tempfile::tempdir().expect("temporary directory");
         let options = StoreOptions {
             log: LogOptions::default(),
@@ -32,10 +32,8 @@ impl Database {
             clock: Arc::new(|| 1),
             on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
         };
-        let engine = LsmOptions { cache_bytes: 1 << 20 };
-        let store =
-            Store::open(directory.path(), options, Box::new(move |path, log| Ok(LsmEngine::open(path, log, engine)?)))
-                .expect("opens");
+        let engines = bunko_engines::table(engine, &EngineOptions::default());
+        let store = Store::open(directory.path(), options, engines).expect("opens");
         let uuids = AtomicU64::new(0);
         let new_uuid = move || u128::from(uuids.fetch_add(1, Ordering::Relaxed)).to_le_bytes();
         let catalog = Catalog::open(store, Box::new(new_uuid)).expect("an empty catalog");
@@ -75,6 +73,7 @@ pub fn find_query(find: DocumentRef<'_>) -> Result<FindQuery> {
         query.hint = Hint::parse(hint)?;
     }
     query.set_sort(part("sort"))?;
+    query.set_key_bounds(part("min"), part("max"));
     query.set_projection(part("projection"))?;
     query.skip = find.get("skip").map_or(Ok(0), |skip| parse_count("skip", skip))?;
     query.limit = find.get("limit").map_or(Ok(None), parse_limit)?;

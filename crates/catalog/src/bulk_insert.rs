@@ -1,0 +1,84 @@
+//! Inserting many documents past the log: their bytes are written once, where they will stay.
+
+use crate::write::{BATCH_COUNT_MAX, Inserted, Order, Place};
+use crate::{Catalog, Collection, Namespace, from_storage};
+use bunko_errors::Result;
+use bunko_store::{Batch, RecordId, StorageError};
+use std::borrow::Cow;
+
+/// Less than that is not worth a file and the sync that it takes, in bytes.
+const BULK_BYTES_MIN: usize = 1 << 20;
+
+impl Catalog {
+    /// [`Catalog::insert`] for a bulk load. Where the collection's engine can, it writes the documents into its own
+    /// files, durably, before the log names them; else, and for few documents, this is the same as an insert. What a
+    /// request acknowledges holds as after an insert: a crash leaves a document whole, with all its keys, or not at all.
+    ///
+    /// # Errors
+    /// As [`Catalog::insert`].
+    pub fn insert_bulk(&self, namespace: &Namespace, documents: &[Cow<'_, [u8]>], order: Order) -> Result<Inserted> {
+        let bytes: usize = documents.iter().map(|document| document.len()).sum();
+        if bytes < BULK_BYTES_MIN {
+            return self.insert(namespace, documents, order);
+        }
+        let collection = self.collection_or_create(namespace)?;
+        let Some(mut inserted) = self.insert_staged(&collection, documents, order)? else {
+            return self.insert(namespace, documents, order);
+        };
+        let done = inserted.tried;
+        if done < documents.len() && !inserted.is_stopped {
+            // The collection was dropped on the way: the rest goes into a new one of its name.
+            let mut rest = self.insert(namespace, &documents[done..], order)?;
+            rest.failures.iter_mut().for_each(|(position, _)| *position += done);
+            inserted.inserted.add(rest);
+        }
+        Ok(inserted.inserted)
+    }
+
+    /// `None` where the engine keeps no files of that kind, or the collection is gone: nothing has been done then.
+    fn insert_staged(
+        &self,
+        collection: &Collection,
+        documents: &[Cow<'_, [u8]>],
+        order: Order,
+    ) -> Result<Option<Staging>> {
+        let first_record = collection.take_record_ids(documents.len() as u64);
+        let record = |position: usize| RecordId(first_record.0 + position as u64);
+        let mut numbered = documents.iter().enumerate().map(|(position, document)| (record(position), &**document));
+        let staged = match self.store.stage(collection.records, &mut numbered) {
+            Ok(Some(staged)) => staged,
+            Ok(None) | Err(StorageError::RecordTooLarge { .. }) => return Ok(None),
+            Err(error) => return Err(from_storage(error)),
+        };
+        {
+            let _structure = collection.structure.read();
+            if collection.is_dropped() {
+                return Ok(None);
+            }
+            let mut batch = Batch::new();
+            staged.adopt(&mut batch);
+            self.store.commit(&batch).map_err(from_storage)?;
+        }
+        let mut staging = Staging::default();
+        while staging.tried < documents.len() && !staging.is_stopped {
+            let first = staging.tried;
+            let end = documents.len().min(first + BATCH_COUNT_MAX);
+            let place = Place::Staged { first_record: record(first), locations: &staged.locations()[first..end] };
+            let Some(part) = self.insert_batch(collection, &documents[first..end], first, order, place)? else { break };
+            staging.is_stopped = order == Order::Ordered && !part.failures.is_empty();
+            staging.inserted.add(part);
+            staging.tried = end;
+        }
+        Ok(Some(staging))
+    }
+}
+
+/// How far an insert of staged documents came.
+#[derive(Default)]
+struct Staging {
+    inserted: Inserted,
+    /// Documents from the beginning that were placed or refused.
+    tried: usize,
+    /// Whether an ordered insert met a failure.
+    is_stopped: bool,
+}

@@ -1,0 +1,249 @@
+//! Collections in engines of their choice: what a restart and a kill leave of them, and what they hold at most.
+
+mod opened;
+
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::{
+    Catalog, Collection, CreateOptions, EngineChoice, IndexSpec, Order, RenameTarget, Target, Verdict,
+};
+use bunko_engines::{ENGINES, EngineOptions, Entry};
+use bunko_errors::ErrorCode;
+use bunko_store::{KeyspaceStatistics, Survival};
+use opened::{namespace, open, open_with, spec, survival};
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What an engine in memory may hold: some hundred documents.
+const MEMORY_BYTES: u64 = 256 << 10;
+
+fn document(id: i32) -> DocumentBuf {
+    let mut tags = ArrayBuf::new();
+    tags.push(id % 7).push(id % 5 + 100);
+    DocumentBuf::new()
+        .with("_id", id)
+        .with("x", id)
+        .with("tags", &tags)
+        .with("pad", "p".repeat(id as usize % 1000).as_str())
+}
+
+/// Inserts those documents, as far down as a reply at `w: 1` promises; how many went in.
+fn insert(catalog: &Catalog, name: &str, ids: std::ops::Range<i32>) -> usize {
+    insert_all(catalog, name, &ids.map(document).collect::<Vec<_>>())
+}
+
+fn insert_all(catalog: &Catalog, name: &str, documents: &[DocumentBuf]) -> usize {
+    let bytes: Vec<_> = documents.iter().map(|document| Cow::Borrowed(document.as_ref().as_bytes())).collect();
+    let inserted = catalog.insert(&namespace(name), &bytes, Order::Ordered).expect("runs");
+    for (_, failure) in &inserted.failures {
+        assert_eq!(failure.code(), ErrorCode::EXCEEDED_MEMORY_LIMIT, "{failure}");
+    }
+    if let Some(lsn) = inserted.lsn {
+        catalog.store().write(lsn).expect("written");
+    }
+    inserted.count
+}
+
+/// A collection in that engine with three indexes, one of them multikey.
+fn create(catalog: &Catalog, engine: &str) -> Arc<Collection> {
+    let choice = EngineChoice::checked(catalog.store(), engine, DocumentRef::EMPTY).expect("a choice");
+    let create = CreateOptions { engine: Some(choice), ..CreateOptions::default() };
+    let (collection, _) = catalog.create(&namespace(engine), create).expect("created");
+    let unique =
+        DocumentBuf::new().with("key", &DocumentBuf::new().with("x", 1)).with("name", "x").with("unique", true);
+    let unique = IndexSpec::parse(unique.as_ref()).expect("valid");
+    catalog.create_indexes(&collection, &[unique, spec("tags")]).expect("built");
+    collection
+}
+
+fn change(catalog: &Catalog, collection: &Collection, id: i32, verdict: impl Fn() -> Verdict) {
+    let id = ValueRef::Int32(id);
+    let record = collection.record_of_id(id).expect("read").expect("present");
+    let changed = catalog.change(collection, Target::Id(record, id), &mut |_| Ok(verdict())).expect("changed");
+    catalog.store().write(changed.expect("present")).expect("written");
+}
+
+fn assert_valid(collection: &Collection, records: u64) {
+    let validation = collection.validate().expect("validated");
+    assert!(validation.is_valid(), "{:?}", validation.errors);
+    assert_eq!((validation.records, collection.count()), (records, records));
+}
+
+fn durable_engines() -> impl Iterator<Item = &'static Entry> {
+    ENGINES.iter().filter(|engine| survival(engine.name) == Survival::Durable)
+}
+
+#[test]
+fn a_collection_stays_in_its_engine() {
+    for own in durable_engines() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let catalog = open(directory.path(), own);
+        for engine in catalog.store().engine_names() {
+            create(&catalog, engine);
+            assert_eq!(insert(&catalog, engine, 0..300), 300);
+            let renamed = format!("renamed {engine}");
+            catalog.rename(&namespace(engine), &namespace(&renamed), RenameTarget::Keep).expect("renamed");
+        }
+        catalog.store().close().expect("closed");
+        drop(catalog);
+
+        let catalog = open(directory.path(), own);
+        for engine in catalog.store().engine_names() {
+            let name = format!("renamed {engine}");
+            let collection = catalog.collection(&namespace(&name)).expect("it is there whatever its engine forgets");
+            let indexes = collection.indexes();
+            let names: Vec<_> = indexes.iter().map(|index| index.name.as_str()).collect();
+            assert_eq!(names, ["_id_", "x", "tags"]);
+            assert!(indexes[2].is_multikey_at(0));
+            assert_eq!(catalog.store().engine_name_of(collection.records()), engine);
+            let left = if survival(engine) == Survival::Durable { 300 } else { 0 };
+            assert_valid(&collection, left);
+            // What is left takes writes, and an index that comes later is where its collection is.
+            assert_eq!(insert(&catalog, &name, 300..310), 10);
+            catalog.create_indexes(&collection, &[spec("pad")]).expect("built");
+            let later = collection.index("pad").expect("built").keyspace;
+            assert_eq!(catalog.store().engine_name_of(later), engine);
+            assert_valid(&collection, left + 10);
+        }
+        assert_eq!(catalog.databases(), ["db"]);
+    }
+}
+
+/// Everything that statistics count of a collection, by index name.
+fn counted(collection: &Collection) -> (u64, u64, Vec<(String, KeyspaceStatistics)>) {
+    let indexes = collection.indexes();
+    let indexes = indexes.iter().map(|index| (index.name.clone(), collection.index_statistics(index)));
+    (collection.count(), collection.data_bytes(), indexes.collect())
+}
+
+/// The state in which a kill of the process leaves the files.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory");
+    for entry in std::fs::read_dir(from).expect("readable") {
+        let entry = entry.expect("readable");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("known").is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("copied");
+        }
+    }
+}
+
+#[test]
+fn statistics_are_exact_right_after_a_kill() {
+    for own in durable_engines() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let catalog = open(directory.path(), own);
+        let durable: Vec<_> =
+            catalog.store().engine_names().into_iter().filter(|engine| survival(engine) == Survival::Durable).collect();
+        for round in 0..3 {
+            for engine in &durable {
+                let collection = catalog.collection(&namespace(engine)).unwrap_or_else(|| create(&catalog, engine));
+                assert_eq!(insert(&catalog, engine, round * 100..(round + 1) * 100), 100);
+                for id in round * 100..round * 100 + 30 {
+                    change(&catalog, &collection, id, || Verdict::Replace(document(id).with("more", true)));
+                }
+                for id in round * 100 + 20..round * 100 + 40 {
+                    change(&catalog, &collection, id, || Verdict::Delete);
+                }
+            }
+            if round == 1 {
+                catalog.store().checkpoint().expect("a checkpoint");
+            }
+            let killed = tempfile::tempdir().expect("temporary directory");
+            copy(directory.path(), killed.path());
+            let after = open(killed.path(), own);
+            for engine in &durable {
+                let [before, after] =
+                    [&catalog, &after].map(|catalog| catalog.collection(&namespace(engine)).expect("present"));
+                assert_eq!(counted(&before), counted(&after), "{engine} on {} in round {round}", own.name);
+                assert_valid(&after, (round as u64 + 1) * 80);
+            }
+        }
+    }
+}
+
+/// Puts in what fits, from `first` on, and then the smallest things until not even they do.
+fn fill(catalog: &Catalog, name: &str, first: i32) {
+    let mut next = first;
+    while insert(catalog, name, next..next + 100) == 100 {
+        next += 100;
+        assert!(next < first + 10_000, "no end");
+    }
+    for id in next + 100.. {
+        if insert_all(catalog, name, &[DocumentBuf::new().with("_id", id).with("x", id)]) == 0 {
+            break;
+        }
+    }
+}
+
+/// What was dropped is given back in the background.
+fn wait_for_room(catalog: &Catalog, engine: &str) {
+    let engine = catalog.store().engine(engine).expect("an engine");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while engine.size_bytes() > MEMORY_BYTES / 2 {
+        assert!(Instant::now() < deadline, "{} bytes are still held", engine.size_bytes());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Runs `test` on a collection in memory that has taken all room, beside every engine: the catalog, the name of the
+/// collection and its engine, the collection.
+fn on_full_memory(test: impl Fn(&Catalog, &str, &Arc<Collection>)) {
+    let memory = bunko_engines::find("memory").expect("an engine").name;
+    let limit = EngineOptions { memory_limit_bytes: MEMORY_BYTES, ..EngineOptions::default() };
+    for own in ENGINES {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let catalog = open_with(directory.path(), own, &limit);
+        let collection = create(&catalog, memory);
+        fill(&catalog, memory, 0);
+        test(&catalog, memory, &collection);
+    }
+}
+
+#[test]
+fn an_engine_in_memory_takes_no_more_than_it_may() {
+    on_full_memory(|catalog, memory, collection| {
+        // The last batch was cut where the room ended, and nothing of it is half there.
+        let stored = collection.count();
+        assert!(stored > 100);
+        assert_valid(collection, stored);
+        let id = ValueRef::Int32(1);
+        let record = collection.record_of_id(id).expect("read").expect("present");
+        let mut bigger = |_: DocumentRef<'_>| Ok(Verdict::Replace(document(1).with("more", "m".repeat(1000).as_str())));
+        let failure = catalog.change(collection, Target::Id(record, id), &mut bigger).expect_err("no room");
+        assert_eq!(failure.code(), ErrorCode::EXCEEDED_MEMORY_LIMIT);
+        assert_valid(collection, stored);
+        // What goes makes room.
+        for id in 0..50 {
+            change(catalog, collection, id, || Verdict::Delete);
+        }
+        assert_eq!(insert(catalog, memory, 0..10), 10);
+        assert_valid(collection, stored - 40);
+        // So does a whole collection, even where there is none left.
+        fill(catalog, memory, 100_000);
+        catalog.drop_collection(&namespace(memory)).expect("dropped");
+        wait_for_room(catalog, memory);
+        create(catalog, memory);
+        assert_eq!(insert(catalog, memory, 0..100), 100);
+    });
+}
+
+#[test]
+fn an_index_that_finds_no_room_is_not_left_behind() {
+    on_full_memory(|catalog, _, collection| {
+        // Room for the index to begin, and not for all of its keys.
+        for id in 0..10 {
+            change(catalog, collection, id, || Verdict::Delete);
+        }
+        let stored = collection.count();
+        let failure = catalog.create_indexes(collection, &[spec("pad")]).expect_err("no room");
+        assert_eq!(failure.code(), ErrorCode::EXCEEDED_MEMORY_LIMIT);
+        let names: Vec<_> = collection.indexes().iter().map(|index| index.name.clone()).collect();
+        assert_eq!(names, ["_id_", "x", "tags"]);
+        assert_valid(collection, stored);
+        catalog.drop_indexes(collection, &["tags"]).expect("no build is going on");
+    });
+}
