@@ -23,7 +23,6 @@ fn asks_for_nothing(invocation: &Invocation<'_>, option: &str, value: ValueRef<'
         "capped" | "dryRun" => !invocation.boolean(option, false)?,
         "clusteredIndex" => matches!(value, ValueRef::Boolean(false)),
         "validator" | "indexOptionDefaults" => invocation.document(option)?.is_none_or(DocumentRef::is_empty),
-        "storageEngine" => is_own_engine(invocation, invocation.document(option)?.unwrap_or(DocumentRef::EMPTY)),
         "validationLevel" => choice(invocation, option, &["off", "strict", "moderate"])? == Some("strict"),
         "validationAction" => choice(invocation, option, &["error", "warn", "errorAndLog"])? == Some("error"),
         "collation" => is_simple(invocation.document(option)?.unwrap_or(DocumentRef::EMPTY))?,
@@ -62,10 +61,4 @@ fn is_simple(collation: DocumentRef<'_>) -> Result<bool> {
             "BSON field 'collation.locale' is missing but a required field",
         )),
     }
-}
-
-/// Whether only this engine is named, and nothing is asked of it.
-fn is_own_engine(invocation: &Invocation<'_>, engines: DocumentRef<'_>) -> bool {
-    let own = invocation.service.catalog.store().engine_name();
-    engines.iter().all(|engine| engine.name == own && engine.value.as_document().is_some_and(DocumentRef::is_empty))
 }

@@ -1,48 +1,115 @@
-//! Sizes and counts of one collection, for `collStats` and `$collStats`.
+//! Sizes and counts of one collection, for `collStats`, `$collStats`, `dbStats` and `listDatabases`.
 //!
-//! All of them are exact and cost no scan. The sizes are those of what is alive: `size` and `storageSize` both are the
-//! bytes that the documents take in the log, since the default engine leaves them there as they came, and an index's
-//! size is that of its keys. So nothing is ever free for reuse, and the free sizes are 0.
+//! Counts, and the bytes of documents and index keys, are exact at every moment: they change in the same step as what
+//! they count, and are there again after a crash. What is stored takes what the engine that holds it says: `storageSize`
+//! and `indexSizes` are what is alive as it is stored, compressed where it is, and what is free for reuse.
 
-use bunko_bson::{DocumentRef, ValueRef, Writer};
-use bunko_catalog::Collection;
+use crate::storage_engine_option::MMAP;
+use bunko_bson::{DocumentBuf, ValueRef, Writer};
+use bunko_catalog::{Collection, Index, IndexState};
+use bunko_store::{KeyspaceStatistics, Space, Store};
+use std::sync::Arc;
 
 /// What a collection holds; sizes in bytes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct CollectionStatistics {
     /// Documents.
     pub count: u64,
     /// Bytes of the documents.
     pub data_bytes: u64,
-    /// Bytes that the documents take where they are stored.
-    pub storage_bytes: u64,
-    /// Names and sizes of the indexes.
-    pub indexes: Vec<(String, u64)>,
-    /// Names of the indexes that are being built.
-    pub index_builds: Vec<String>,
+    /// What the documents take where they are stored.
+    pub storage: Space,
+    /// The indexes, that on `_id` first.
+    pub indexes: Vec<IndexStatistics>,
+    /// The engine's name.
+    pub engine: &'static str,
+    /// What the engine was told when the collection was made.
+    pub settings: DocumentBuf,
+}
+
+/// What an index holds.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexStatistics {
+    pub name: String,
+    pub state: IndexState,
+    pub keys: KeyspaceStatistics,
+    /// What it takes where it is stored.
+    pub storage: Space,
+}
+
+/// Bytes that are somebody's, whether they hold something or not.
+fn total(space: Space) -> u64 {
+    space.used_bytes + space.free_bytes
 }
 
 impl CollectionStatistics {
     /// What a collection holds now.
     pub(crate) fn of(collection: &Collection) -> Self {
-        let data_bytes = collection.data_bytes();
         let indexes = collection.indexes();
+        let spaces = collection.store().space(&collection.keyspaces(&indexes));
+        Self::new(collection, &indexes, &mut spaces.into_iter())
+    }
+
+    /// What each of some collections holds now.
+    pub(crate) fn of_all(store: &Store, collections: &[Arc<Collection>]) -> Vec<Self> {
+        let indexes: Vec<_> = collections.iter().map(|collection| collection.indexes()).collect();
+        let with_indexes = || collections.iter().zip(&indexes);
+        let keyspaces: Vec<_> =
+            with_indexes().flat_map(|(collection, indexes)| collection.keyspaces(indexes)).collect();
+        let mut spaces = store.space(&keyspaces).into_iter();
+        with_indexes().map(|(collection, indexes)| Self::new(collection, indexes, &mut spaces)).collect()
+    }
+
+    /// Takes from `spaces` what it asked for with its keyspaces.
+    fn new(collection: &Collection, indexes: &[Arc<Index>], spaces: &mut impl Iterator<Item = Space>) -> Self {
+        let storage = spaces.next().unwrap_or_default();
         Self {
             count: collection.count(),
-            data_bytes,
-            storage_bytes: data_bytes,
-            indexes: indexes.iter().map(|index| (index.name.clone(), collection.index_bytes(index))).collect(),
-            index_builds: indexes
+            data_bytes: collection.data_bytes(),
+            storage,
+            indexes: indexes
                 .iter()
-                .filter(|index| index.state() == bunko_catalog::IndexState::Building)
-                .map(|index| index.name.clone())
+                .zip(spaces)
+                .map(|(index, storage)| IndexStatistics {
+                    name: index.name.clone(),
+                    state: index.state(),
+                    keys: collection.index_statistics(index),
+                    storage,
+                })
                 .collect(),
+            engine: collection.store().engine_name_of(collection.records()),
+            settings: collection.engine.settings.clone(),
         }
     }
 
-    /// Bytes of all indexes.
+    /// Bytes that the documents take, those included that are free for reuse.
+    pub(crate) fn storage_bytes(&self) -> u64 {
+        total(self.storage)
+    }
+
+    /// The same of all indexes.
     pub(crate) fn index_bytes(&self) -> u64 {
-        self.indexes.iter().map(|(_, bytes)| bytes).sum()
+        self.indexes.iter().map(|index| total(index.storage)).sum()
+    }
+
+    /// Bytes of all indexes that are free for reuse.
+    pub(crate) fn index_free_bytes(&self) -> u64 {
+        self.indexes.iter().map(|index| index.storage.free_bytes).sum()
+    }
+
+    /// Bytes of documents and indexes.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.storage_bytes() + self.index_bytes()
+    }
+
+    /// Bytes that compacting may give back.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.storage.free_bytes + self.index_free_bytes()
+    }
+
+    /// Whether it is in the engine whose file all databases share.
+    pub(crate) fn is_in_shared_file(&self) -> bool {
+        self.engine == MMAP
     }
 
     /// Appends the fields from `size` to `scaleFactor`; sizes are divided by `scale` and lose their fractions.
@@ -53,27 +120,41 @@ impl CollectionStatistics {
         }
         reply
             .append("numOrphanDocs", 0)
-            .append("storageSize", smallest_integer(self.storage_bytes / scale))
-            .append("freeStorageSize", 0)
-            .append("capped", false)
-            .append("nindexes", self.indexes.len() as i32)
-            .begin_document("indexDetails");
-        for (name, _) in &self.indexes {
-            reply.append(name, DocumentRef::EMPTY);
+            .append("storageSize", smallest_integer(self.storage_bytes() / scale))
+            .append("freeStorageSize", smallest_integer(self.storage.free_bytes / scale))
+            .append("capped", false);
+        // Where MongoDB shows `wiredTiger`, what is known of the engine that holds the collection.
+        reply.begin_document(self.engine).append("settings", &self.settings).end();
+        reply.append("nindexes", self.indexes.len() as i32).begin_document("indexDetails");
+        for index in &self.indexes {
+            index.write(reply, scale);
         }
         reply.end().begin_array("indexBuilds");
-        for (position, name) in self.index_builds.iter().enumerate() {
-            reply.push(position, name.as_str());
+        let builds = self.indexes.iter().filter(|index| index.state == IndexState::Building);
+        for (position, index) in builds.enumerate() {
+            reply.push(position, index.name.as_str());
         }
         reply
             .end()
             .append("totalIndexSize", smallest_integer(self.index_bytes() / scale))
-            .append("totalSize", smallest_integer((self.storage_bytes + self.index_bytes()) / scale))
+            .append("totalSize", smallest_integer(self.total_bytes() / scale))
             .begin_document("indexSizes");
-        for (name, bytes) in &self.indexes {
-            reply.append(name, smallest_integer(bytes / scale));
+        for index in &self.indexes {
+            reply.append(&index.name, smallest_integer(total(index.storage) / scale));
         }
         reply.end().append("scaleFactor", smallest_integer(scale));
+    }
+}
+
+impl IndexStatistics {
+    /// Appends what `indexDetails` shows.
+    fn write(&self, reply: &mut Writer<'_>, scale: u64) {
+        reply
+            .begin_document(&self.name)
+            .append("entries", smallest_integer(self.keys.entries))
+            .append("keySize", smallest_integer(self.keys.bytes / scale))
+            .append("freeStorageSize", smallest_integer(self.storage.free_bytes / scale))
+            .end();
     }
 }
 
@@ -82,10 +163,10 @@ pub(crate) fn write_missing(reply: &mut Writer<'_>, scale: u64) {
     for name in ["size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
         reply.append(name, 0);
     }
-    reply
-        .append("indexDetails", DocumentRef::EMPTY)
-        .append("indexSizes", DocumentRef::EMPTY)
-        .append("scaleFactor", smallest_integer(scale));
+    for name in ["indexDetails", "indexSizes"] {
+        reply.begin_document(name).end();
+    }
+    reply.append("scaleFactor", smallest_integer(scale));
 }
 
 /// An int where the number fits, else a long, as the server's statistics have it.

@@ -3,15 +3,26 @@
 use crate::operations::{Beginning, Operations, Registration, RunningOperation};
 use bunko_bson::DocumentBuf;
 use bunko_wire::Compressor;
+use std::fmt;
 use std::net::SocketAddr;
 
 /// Who is at the other end.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    /// The client's address.
-    pub address: SocketAddr,
-    /// The server's address that the client connected to.
-    pub local: SocketAddr,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A client with an address.
+    Tcp(SocketAddr),
+    /// A client on a Unix domain socket: its end has no name.
+    Unix,
+}
+
+impl fmt::Display for Peer {
+    /// As mongod prints it in its log, in `currentOp` and in `whatsmyuri`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix => f.write_str("anonymous unix socket"),
+        }
+    }
 }
 
 /// State of one connection, changed by its commands.
@@ -37,7 +48,7 @@ impl ClientConnection {
 
     /// Notes that a command begins.
     pub(crate) fn begin_operation(&mut self, operations: &Operations, beginning: &Beginning<'_>) -> RunningOperation {
-        let (id, client) = (self.id, self.peer.address);
+        let (id, client) = (self.id, self.peer);
         let registration = self.registration.get_or_insert_with(|| operations.register(id, client));
         registration.begin(beginning, self.metadata.as_ref())
     }

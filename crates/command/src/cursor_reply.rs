@@ -57,6 +57,7 @@ pub fn write_first_batch(
             session: invocation.options.session,
             is_long: batch.is_long,
             has_no_timeout: batch.has_no_timeout,
+            batch_bytes: 0,
             last_use: Instant::now(),
             interruption: invocation.interruption(),
             originating_command: originating_command(invocation),
@@ -88,7 +89,10 @@ pub fn write_next_batch(
     if let Some(interruption) = &cursor.interruption {
         invocation.take_over(interruption);
     }
+    // Most batches are about as long as the one before; a buffer that grew under them would be copied several times.
+    reply.reserve(cursor.batch_bytes + cursor.batch_bytes / 16);
     reply.begin_document("cursor").begin_array("nextBatch");
+    let before = reply.len_bytes();
     let OpenCursor { source, pending, .. } = cursor.as_mut();
     let end = match fill(reply, source.as_mut(), pending, documents, &invocation.service.counters) {
         Ok(end) => end,
@@ -98,6 +102,7 @@ pub fn write_next_batch(
         }
     };
     reply.end();
+    cursor.batch_bytes = reply.len_bytes() - before;
     let is_open = end == End::NotYet && cursors.put_back(id, cursor, Instant::now());
     if end == End::Reached {
         cursors.finish(id);

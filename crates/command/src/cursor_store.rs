@@ -44,6 +44,8 @@ pub struct OpenCursor {
     pub is_long: bool,
     /// Whether the idle timeout spares it.
     pub has_no_timeout: bool,
+    /// How long the last `nextBatch` was.
+    pub batch_bytes: usize,
     /// When it was used last.
     pub last_use: Instant,
     /// Stops its source with the command that reads it; `None` where the source never asks.

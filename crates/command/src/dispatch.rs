@@ -141,7 +141,7 @@ impl Service {
             session: options.session,
         };
         let operation = connection.begin_operation(&self.operations, &beginning);
-        let mut invocation = Invocation::new(self, connection, request, command, options, pace, operation);
+        let mut invocation = Invocation::new(self, connection, request, command, options, pace, &operation);
         let mut reply = Writer::new(out);
         let outcome = (command.run)(&mut invocation, &mut reply);
         let written = invocation.written();

@@ -33,7 +33,7 @@ pub struct Invocation<'a> {
     /// Answer again after that long, where the client listens for it; only `hello` does.
     pub repeat_after: Option<Duration>,
     pace: Pace,
-    operation: RunningOperation,
+    operation: &'a RunningOperation,
     interruption: OnceCell<Arc<Interruption>>,
     written: Option<Lsn>,
     collection: Option<&'a str>,
@@ -47,7 +47,7 @@ impl<'a> Invocation<'a> {
         command: &'static Command,
         options: GenericOptions,
         pace: Pace,
-        operation: RunningOperation,
+        operation: &'a RunningOperation,
     ) -> Self {
         Self {
             service,
@@ -64,6 +64,19 @@ impl<'a> Invocation<'a> {
             written: None,
             collection: None,
         }
+    }
+
+    /// A command that is part of this one: for the same client, stopped by what stops this one. What it has written
+    /// is its caller's to note.
+    /// # Errors
+    /// As [`GenericOptions::parse`]: unknown fields are refused inside as they are outside.
+    pub(crate) fn inner<'b>(&'b mut self, command: &'static Command, request: Request<'b>) -> Result<Invocation<'b>> {
+        let options = GenericOptions::parse(command, &request)?;
+        self.interrupt();
+        let interruption = self.interruption.clone();
+        let inner =
+            Invocation::new(self.service, self.connection, request, command, options, self.pace, self.operation);
+        Ok(Invocation { interruption, ..inner })
     }
 
     /// The command's first value.
@@ -156,7 +169,7 @@ impl<'a> Invocation<'a> {
     /// What whatever runs long must ask every few milliseconds: it says `Interrupted` after `killOp` and
     /// `MaxTimeMSExpired` after [`Self::deadline`]. A cursor may keep it: `getMore` makes it speak for itself.
     pub fn interrupt(&self) -> Interrupt {
-        self.interruption.get_or_init(|| Interruption::of(&self.operation, self.deadline())).interrupt()
+        self.interruption.get_or_init(|| Interruption::of(self.operation, self.deadline())).interrupt()
     }
 
     /// What stands behind [`Self::interrupt`], for the cursor that keeps it.
@@ -166,7 +179,7 @@ impl<'a> Invocation<'a> {
 
     /// Makes a cursor's interruption this command's.
     pub(crate) fn take_over(&self, interruption: &Interruption) {
-        interruption.follow(&self.operation, self.deadline());
+        interruption.follow(self.operation, self.deadline());
     }
 }
 

@@ -26,6 +26,7 @@ mod parameters;
 mod service;
 mod source_stages;
 mod statistics_scale;
+mod storage_engine_option;
 mod system_namespace;
 mod write_concern;
 mod write_statement;

@@ -4,12 +4,12 @@
 //! begins costs one uncontended lock and one small copy. A map with an entry for each running operation would be
 //! locked by all connections, twice for each operation.
 
+use crate::connection::Peer;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub type Interrupt = Arc<dyn Fn() -> Option<Failure> + Send + Sync>;
 /// What one connection is doing.
 pub(crate) struct OperationSlot {
     connection: i32,
-    client: SocketAddr,
+    client: Peer,
     /// The running operation's id; 0 when idle.
     running: AtomicU32,
     /// The id of the operation that is to stop: an id, not a flag, so that a late kill never hits the next operation.
@@ -55,7 +55,7 @@ pub(crate) struct Observed {
     pub opid: u32,
     pub is_killed: bool,
     pub connection: i32,
-    pub client: SocketAddr,
+    pub client: Peer,
     pub command_name: &'static str,
     pub database: String,
     pub command: DocumentBuf,
@@ -111,7 +111,7 @@ impl Drop for RunningOperation {
 
 impl Operations {
     /// Gives a connection its slot.
-    pub(crate) fn register(&self, connection: i32, client: SocketAddr) -> Registration {
+    pub(crate) fn register(&self, connection: i32, client: Peer) -> Registration {
         let slot = Arc::new(OperationSlot {
             connection,
             client,
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_kill_hits_its_operation_and_no_later_one() {
         let operations = Operations::default();
-        let connection = operations.register(1, ([127, 0, 0, 1], 5).into());
+        let connection = operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into()));
         let command = DocumentBuf::new().with("find", "c");
         let first = connection.begin(&beginning(&command), None);
         let interrupt = Interruption::of(&first, None);
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn time_runs_out() {
         let operations = Operations::default();
-        let connection = operations.register(1, ([127, 0, 0, 1], 5).into());
+        let connection = operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into()));
         let command = DocumentBuf::new().with("find", "c");
         let operation = connection.begin(&beginning(&command), None);
         assert_eq!(code(&Interruption::of(&operation, Some(Instant::now()))), Some(ErrorCode::MAX_TIME_MS_EXPIRED));
@@ -336,8 +336,10 @@ mod tests {
     #[test]
     fn a_cursor_follows_the_command_that_reads_it() {
         let operations = Operations::default();
-        let (opener, reader) =
-            (operations.register(1, ([127, 0, 0, 1], 5).into()), operations.register(2, ([127, 0, 0, 1], 6).into()));
+        let (opener, reader) = (
+            operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into())),
+            operations.register(2, Peer::Tcp(([127, 0, 0, 1], 6).into())),
+        );
         let command = DocumentBuf::new().with("find", "c");
         let find = opener.begin(&beginning(&command), None);
         let interruption = Interruption::of(&find, Some(Instant::now()));
@@ -352,7 +354,7 @@ mod tests {
     #[test]
     fn connections_are_seen_while_they_live() {
         let operations = Operations::default();
-        let connection = operations.register(3, ([127, 0, 0, 1], 5).into());
+        let connection = operations.register(3, Peer::Tcp(([127, 0, 0, 1], 5).into()));
         let mut many = ArrayBuf::new();
         (0..1000).for_each(|number| {
             many.push(number);

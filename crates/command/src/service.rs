@@ -64,7 +64,7 @@ pub struct Facts {
     pub host: String,
     /// The command line.
     pub arguments: Vec<String>,
-    /// The configuration in force, as `getCmdLineOpts` shows it under `parsed`.
+    /// What flags and the configuration file say, as `getCmdLineOpts` shows it under `parsed`.
     pub parsed_options: DocumentBuf,
     /// Most connections at once.
     pub connections_max: u32,

@@ -37,11 +37,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         .append("bits", usize::BITS as i32)
         .append("debug", cfg!(debug_assertions))
         .append("maxBsonObjectSize", MAX_USER_DOCUMENT_BYTES as i32)
-        .begin_array("storageEngines")
-        .push(0, invocation.service.catalog.store().engine_name())
-        .end()
-        .begin_document("bunko")
-        .append("version", env!("CARGO_PKG_VERSION"))
-        .end();
+        .begin_array("storageEngines");
+    for (position, name) in invocation.service.catalog.store().engine_names().into_iter().enumerate() {
+        reply.push(position, name);
+    }
+    reply.end().begin_document("bunko").append("version", env!("CARGO_PKG_VERSION")).end();
     Ok(())
 }

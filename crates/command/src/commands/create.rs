@@ -3,6 +3,7 @@
 use crate::collection_options::refuse_unsupported;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ValueRef, Writer, number, order};
@@ -39,7 +40,6 @@ pub(super) const COMMAND: Command = Command {
 /// Options that nothing stands behind yet.
 const UNSUPPORTED: &[&str] = &[
     "capped",
-    "storageEngine",
     "validator",
     "validationLevel",
     "validationAction",
@@ -53,12 +53,24 @@ const UNSUPPORTED: &[&str] = &[
 ];
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    Ok(create(invocation, None)?)
+}
+
+/// Creates the collection, with the identity given or a new one.
+pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) -> Result<(), Failure> {
     let namespace = invocation.namespace()?;
     check_creatable(&namespace)?;
     check_dependent_options(invocation)?;
     check_id_index(invocation)?;
     refuse_unsupported(invocation, UNSUPPORTED)?;
-    let (_, lsn) = invocation.service.catalog.create(&namespace, CreateOptions::default())?;
+    let mut create =
+        CreateOptions { engine: storage_engine_option::parse(invocation)?, uuid, ..CreateOptions::default() };
+    if create.engine.is_some()
+        && let Some(given) = invocation.field("storageEngine")
+    {
+        create.options.append("storageEngine", given);
+    }
+    let (_, lsn) = invocation.service.catalog.create(&namespace, create)?;
     invocation.note_written(Some(lsn));
     Ok(())
 }

@@ -1,10 +1,12 @@
-//! `dbStats`: sizes and counts of one database, and how full its file system is.
+//! `dbStats`: sizes and counts of one database, and how full its file system is; see `collection_statistics`.
 
 use crate::collection_statistics::CollectionStatistics;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::statistics_scale::scale;
+use crate::storage_engine_option::MMAP;
 use bunko_bson::Writer;
+use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure};
 use std::path::Path;
 
@@ -22,8 +24,12 @@ struct DatabaseStatistics {
     objects: u64,
     data_bytes: u64,
     storage_bytes: u64,
+    free_bytes: u64,
     indexes: u64,
     index_bytes: u64,
+    index_free_bytes: u64,
+    /// Whether a collection is in the engine whose file all databases share.
+    uses_shared_file: bool,
 }
 
 struct FileSystem {
@@ -33,10 +39,9 @@ struct FileSystem {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let scale = scale(invocation)?;
-    // Sizes count what is alive, so nothing is free for reuse; see `collection_statistics`.
     let shows_free = invocation.integer("freeStorage")?.unwrap_or(0) != 0;
     let statistics = sum(invocation);
-    let file_system = file_system(invocation.service.catalog.store().path())?;
+    let store = invocation.service.catalog.store();
     let scaled = |bytes: u64| bytes as f64 / scale as f64;
     let average = if statistics.objects == 0 { 0.0 } else { statistics.data_bytes as f64 / statistics.objects as f64 };
     reply
@@ -48,33 +53,45 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         .append("dataSize", scaled(statistics.data_bytes))
         .append("storageSize", scaled(statistics.storage_bytes));
     if shows_free {
-        reply.append("freeStorageSize", 0.0);
+        reply.append("freeStorageSize", scaled(statistics.free_bytes));
     }
     reply.append("indexes", statistics.indexes as i64).append("indexSize", scaled(statistics.index_bytes));
     if shows_free {
-        reply.append("indexFreeStorageSize", 0.0);
+        reply.append("indexFreeStorageSize", scaled(statistics.index_free_bytes));
     }
     reply.append("totalSize", scaled(statistics.storage_bytes + statistics.index_bytes));
     if shows_free {
-        reply.append("totalFreeStorageSize", 0.0);
+        reply.append("totalFreeStorageSize", scaled(statistics.free_bytes + statistics.index_free_bytes));
     }
-    reply
-        .append("scaleFactor", scale as i64)
-        .append("fsUsedSize", scaled(file_system.used_bytes))
-        .append("fsTotalSize", scaled(file_system.total_bytes));
+    if statistics.uses_shared_file {
+        // As MMAPv1 showed what it had allocated; that engine had files for each database, this one has one for all.
+        reply.append("fileSize", scaled(store.engine(MMAP).map_err(from_storage)?.size_bytes()));
+    }
+    reply.append("scaleFactor", scale as i64);
+    // A server without a directory shows none, as MongoDB's In-Memory engine.
+    if let Some(directory) = store.path() {
+        let file_system = file_system(directory)?;
+        reply
+            .append("fsUsedSize", scaled(file_system.used_bytes))
+            .append("fsTotalSize", scaled(file_system.total_bytes));
+    }
     Ok(())
 }
 
 fn sum(invocation: &Invocation<'_>) -> DatabaseStatistics {
     let mut sum = DatabaseStatistics::default();
-    for collection in invocation.service.catalog.collections(invocation.request.database) {
-        let statistics = CollectionStatistics::of(&collection);
+    let catalog = &invocation.service.catalog;
+    let collections = catalog.collections(invocation.request.database);
+    for statistics in CollectionStatistics::of_all(catalog.store(), &collections) {
         sum.collections += 1;
         sum.objects += statistics.count;
         sum.data_bytes += statistics.data_bytes;
-        sum.storage_bytes += statistics.storage_bytes;
+        sum.storage_bytes += statistics.storage_bytes();
+        sum.free_bytes += statistics.storage.free_bytes;
         sum.indexes += statistics.indexes.len() as u64;
         sum.index_bytes += statistics.index_bytes();
+        sum.index_free_bytes += statistics.index_free_bytes();
+        sum.uses_shared_file |= statistics.is_in_shared_file();
     }
     sum
 }

@@ -124,6 +124,8 @@ pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<FindQuery, Failu
     if let Some(projection) = fields.document("projection")? {
         query.set_projection(projection)?;
     }
+    let key_bound = |name| Ok::<_, Failure>(fields.document(name)?.unwrap_or(DocumentRef::EMPTY));
+    query.set_key_bounds(key_bound("min")?, key_bound("max")?);
     query.skip = fields.size("skip")?.unwrap_or(0);
     query.limit = fields.field("limit").map(parse_limit).transpose()?.flatten();
     Ok(query)
@@ -136,10 +138,8 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
             return Err(fields.unsupported(name));
         }
     }
-    for name in ["min", "max", "let"] {
-        if fields.document(name)?.is_some_and(|document| !document.is_empty()) {
-            return Err(fields.unsupported(name));
-        }
+    if fields.document("let")?.is_some_and(|variables| !variables.is_empty()) {
+        return Err(fields.unsupported("let"));
     }
     if fields.field("ntoreturn").is_some() {
         return Err(fields.unsupported("ntoreturn"));

@@ -4,19 +4,24 @@ use super::hello::WRITE_BATCH_MAX;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer};
-use bunko_catalog::{Order, stored_document};
+use bunko_catalog::{Catalog, Inserted, Namespace, Order, stored_document};
 use bunko_errors::{ErrorCode, Failure};
 use std::borrow::Cow;
 
-pub(super) const COMMAND: Command = Command {
-    name: "insert",
-    aliases: &[],
-    fields: &["documents", "ordered", "bypassDocumentValidation", "bypassEmptyTsReplacement"],
-    databases: Databases::Any,
-    run,
-};
+pub(super) const FIELDS: &[&str] = &["documents", "ordered", "bypassDocumentValidation", "bypassEmptyTsReplacement"];
+
+pub(super) const COMMAND: Command =
+    Command { name: "insert", aliases: &[], fields: FIELDS, databases: Databases::Any, run };
+
+/// How documents get into the catalog.
+pub(super) type Insert = fn(&Catalog, &Namespace, &[Cow<'_, [u8]>], Order) -> Result<Inserted, Failure>;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    run_with(invocation, reply, Catalog::insert)
+}
+
+/// `insert` by one way or another.
+pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, insert: Insert) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let order = if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
     let documents = invocation.documents("documents")?;
@@ -45,7 +50,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             }
         }
     }
-    let inserted = service.catalog.insert(&namespace, &storable, order)?;
+    let inserted = insert(&service.catalog, &namespace, &storable, order)?;
     invocation.note_written(inserted.lsn);
     service.counters.note_inserts(documents.len() as u64, inserted.count as u64);
     let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();

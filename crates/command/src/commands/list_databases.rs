@@ -26,11 +26,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let mut total_bytes = 0;
     let mut position = 0;
     reply.begin_array("databases");
-    for name in catalog.databases() {
+    let names = catalog.databases();
+    let sizes = if is_name_only { vec![0; names.len()] } else { sizes(catalog, &names) };
+    for (name, bytes) in names.iter().zip(sizes) {
         let mut item = DocumentBuf::new().with("name", name.as_str());
-        let mut bytes = 0;
         if !is_name_only {
-            bytes = database_bytes(catalog, &name);
             // A database is there while it has a collection, so it is never empty.
             item.append("sizeOnDisk", bytes as i64).append("empty", false);
         }
@@ -50,12 +50,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Bytes of documents and index keys.
-fn database_bytes(catalog: &Catalog, database: &str) -> u64 {
-    catalog
-        .collections(database)
-        .iter()
-        .map(|collection| CollectionStatistics::of(collection))
-        .map(|statistics| statistics.storage_bytes + statistics.index_bytes())
-        .sum()
+/// What documents and indexes of each database take.
+fn sizes(catalog: &Catalog, names: &[String]) -> Vec<u64> {
+    let collections: Vec<_> = names.iter().map(|name| catalog.collections(name)).collect();
+    let statistics = CollectionStatistics::of_all(catalog.store(), &collections.concat());
+    let mut totals = statistics.iter().map(CollectionStatistics::total_bytes);
+    collections.iter().map(|of_database| totals.by_ref().take(of_database.len()).sum()).collect()
 }

@@ -7,9 +7,12 @@ use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
 mod aggregate;
+mod apply_ops;
 mod build_info;
+mod bulk_insert;
 mod coll_mod;
 mod coll_stats;
+mod compact;
 mod connection_status;
 mod count;
 mod create;
@@ -49,6 +52,7 @@ mod ping;
 mod refresh_sessions;
 mod rename_collection;
 mod repl_set_get_status;
+mod roles_info;
 mod sasl_start;
 mod server_status;
 mod set_parameter;
@@ -56,15 +60,19 @@ mod shutdown;
 mod start_session;
 mod top;
 mod update;
+mod users_info;
 mod validate;
 mod whatsmyuri;
 
 /// Every command that the server knows.
 pub const COMMANDS: &[Command] = &[
     aggregate::COMMAND,
+    apply_ops::COMMAND,
     build_info::COMMAND,
+    bulk_insert::COMMAND,
     coll_mod::COMMAND,
     coll_stats::COMMAND,
+    compact::COMMAND,
     connection_status::COMMAND,
     count::COMMAND,
     create::COMMAND,
@@ -106,6 +114,7 @@ pub const COMMANDS: &[Command] = &[
     rename_collection::COMMAND,
     repl_set_get_status::COMMAND,
     repl_set_get_status::GET_CONFIG,
+    roles_info::COMMAND,
     sasl_start::AUTHENTICATE,
     sasl_start::COMMAND,
     sasl_start::CONTINUE,
@@ -115,6 +124,7 @@ pub const COMMANDS: &[Command] = &[
     start_session::COMMAND,
     top::COMMAND,
     update::COMMAND,
+    users_info::COMMAND,
     validate::COMMAND,
     whatsmyuri::COMMAND,
 ];

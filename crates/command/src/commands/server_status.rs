@@ -9,6 +9,7 @@ use crate::machine;
 use crate::operation_class::OperationClass;
 use crate::service::Service;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
+use bunko_store::LatencyCounts;
 use std::collections::BTreeMap;
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -55,6 +56,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         (section.write)(service, &totals, reply);
         reply.end();
     }
+    // Each engine that is open has a section of its own name, as MongoDB's WiredTiger has.
+    for (name, status) in service.catalog.store().engine_status() {
+        if is_wanted(invocation.request.body, name) {
+            reply.append(name, &status);
+        }
+    }
     Ok(())
 }
 
@@ -77,22 +84,42 @@ fn write_asserts(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
     out.append("regular", 0).append("warning", 0).append("msg", 0).append("user", user).append("rollovers", 0);
 }
 
+/// What no server but this one has: the log, the checkpoints, and how writers fared with them.
 fn write_bunko(service: &Service, _: &Tally, out: &mut Writer<'_>) {
     let statistics = service.catalog.store().statistics();
+    let log = &statistics.log;
     out.append("version", env!("CARGO_PKG_VERSION"))
         .begin_document("log")
-        .append("nextLsn", statistics.log.next_lsn as i64)
-        .append("syncedLsn", statistics.log.synced_lsn as i64)
-        .append("appendedRecords", statistics.log.appended_records as i64)
-        .append("writtenGroups", statistics.log.written_groups as i64)
-        .append("syncedGroups", statistics.log.synced_groups as i64)
-        .append("segments", statistics.log.segments as i64)
-        .append("segmentWaits", statistics.log.segment_waits as i64)
+        .append("nextLsn", log.next_lsn as i64)
+        .append("syncedLsn", log.synced_lsn as i64)
+        .append("appendedRecords", log.appended_records as i64)
+        .append("writtenGroups", log.written_groups as i64)
+        .append("syncedGroups", log.synced_groups as i64)
+        .append("segments", log.segments as i64)
+        .append("segmentWaits", log.segment_waits as i64);
+    write_sync_latencies(&log.sync_latencies, out);
+    out.end()
+        .begin_document("checkpoints")
+        .append("count", statistics.checkpoints as i64)
+        .append("lastMillis", statistics.last_checkpoint_ms as i64)
+        .append("longestMillis", statistics.longest_checkpoint_ms as i64)
         .end()
-        .append("checkpoints", statistics.checkpoints as i64)
-        .append("lastCheckpointMillis", statistics.last_checkpoint_ms as i64)
+        .append("stalledWrites", statistics.stalled_writes as i64)
         .append("unflushedBytes", statistics.unflushed_bytes as i64)
-        .append("engineDiskBytes", statistics.engine_disk_bytes as i64);
+        .append("engineBytes", statistics.engines_bytes as i64);
+}
+
+/// In the form of `opLatencies`: each entry of the histogram begins at so many microseconds.
+fn write_sync_latencies(latencies: &LatencyCounts, out: &mut Writer<'_>) {
+    out.begin_document("syncLatencies")
+        .append("latency", latencies.total_micros as i64)
+        .append("ops", latencies.count() as i64)
+        .append("longestMicros", latencies.max_micros as i64)
+        .begin_array("histogram");
+    for (position, (micros, count)) in latencies.buckets.iter().enumerate() {
+        out.begin_document(&position.to_string()).append("micros", *micros as i64).append("count", *count as i64).end();
+    }
+    out.end().end();
 }
 
 fn write_connections(service: &Service, _: &Tally, out: &mut Writer<'_>) {
@@ -182,10 +209,11 @@ fn write_operation_counters(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
 }
 
 fn write_storage_engine(service: &Service, _: &Tally, out: &mut Writer<'_>) {
-    out.append("name", service.catalog.store().engine_name())
+    let store = service.catalog.store();
+    out.append("name", store.engine_name())
         .append("supportsCommittedReads", true)
         .append("supportsSnapshotReadConcern", false)
         .append("readOnly", false)
-        .append("persistent", true)
+        .append("persistent", store.path().is_some())
         .append("backupCursorOpen", false);
 }

@@ -8,6 +8,6 @@ pub(super) const COMMAND: Command =
     Command { name: "whatsmyuri", aliases: &[], fields: &[], databases: Databases::Any, run };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    reply.append("you", &invocation.connection.peer.address.to_string());
+    reply.append("you", &invocation.connection.peer.to_string());
     Ok(())
 }

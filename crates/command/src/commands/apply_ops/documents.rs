@@ -1,0 +1,211 @@
+//! Changing documents as oplog entries say, each by its `_id`.
+
+use super::change::Change;
+use super::entry::Place;
+use crate::counters::Counters;
+use crate::system_namespace::check_creatable;
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, text::ValueText};
+use bunko_catalog::{Catalog, Collection, Namespace, Order, Target, Verdict, stored_document};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::write::Upsert;
+use bunko_store::{Lsn, RecordId};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// How often an operation begins anew because others inserted or deleted its document meanwhile.
+const ATTEMPTS_MAX: usize = 100;
+
+/// Where the documents are, and what was written.
+pub(super) struct Documents<'s> {
+    catalog: &'s Catalog,
+    counters: &'s Counters,
+    /// The last record written.
+    pub written: Option<Lsn>,
+}
+
+/// What became of a record that was there a moment ago.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sighting {
+    Gone,
+    Kept,
+    Changed,
+}
+
+impl<'s> Documents<'s> {
+    pub fn new(catalog: &'s Catalog, counters: &'s Counters) -> Self {
+        Self { catalog, counters, written: None }
+    }
+
+    /// Makes each document be there, in place of one with the same `_id` if there is one. Returns how many are, and
+    /// the failure of the next one.
+    pub fn insert(&mut self, place: &Place, documents: &[DocumentRef<'_>]) -> (usize, Option<Failure>) {
+        let mut stored = Vec::with_capacity(documents.len());
+        let mut unfit = None;
+        for document in documents {
+            match stored_document::as_stored_elsewhere(*document) {
+                Ok(document) => stored.push(document),
+                Err(failure) => {
+                    unfit = Some(failure);
+                    break;
+                }
+            }
+        }
+        let mut done = 0;
+        let outcome = self.insert_stored(place, &stored, &mut done);
+        self.counters.note_inserts(done as u64, done as u64);
+        (done, outcome.err().or(unfit))
+    }
+
+    fn insert_stored(&mut self, place: &Place, documents: &[Cow<'_, [u8]>], done: &mut usize) -> Result<()> {
+        let namespace = self.target(place)?.ok_or_else(|| missing_collection(place))?;
+        // Most are new, and go in together.
+        let inserted = self.catalog.insert(&namespace, documents, Order::Ordered)?;
+        self.written = self.written.max(inserted.lsn);
+        *done = inserted.count;
+        for document in &documents[inserted.count..] {
+            self.put(&namespace, document)?;
+            *done += 1;
+        }
+        Ok(())
+    }
+
+    /// Makes one document be there.
+    fn put(&mut self, namespace: &Namespace, document: &[u8]) -> Result<()> {
+        let id = DocumentRef::trusted(document).get("_id").unwrap_or(ValueRef::Null);
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some((collection, record)) = self.find(namespace, id)? {
+                let put = |old: DocumentRef<'_>| Ok(replaced(old, Cow::Borrowed(document)));
+                if self.change(&collection, record, id, put)? != Sighting::Gone {
+                    return Ok(());
+                }
+                continue;
+            }
+            let mut inserted = self.catalog.insert(namespace, &[Cow::Borrowed(document)], Order::Ordered)?;
+            self.written = self.written.max(inserted.lsn);
+            match inserted.failures.pop() {
+                None => return Ok(()),
+                Some((_, failure)) if is_duplicate_id(&failure) => {}
+                Some((_, failure)) => return Err(failure),
+            }
+        }
+        Err(overtaken(namespace, id))
+    }
+
+    /// Changes the document with that `_id`. That there is none is no failure: a later entry has deleted it.
+    pub fn update(&mut self, place: &Place, id: ValueRef<'_>, change: &Change<'_>, upsert: Upsert) -> Result<()> {
+        self.counters.note_updates(1, 0);
+        for _ in 0..ATTEMPTS_MAX {
+            let found = match self.collection(place) {
+                Some(collection) => collection.record_of_id(id)?.map(|record| (collection, record)),
+                None => None,
+            };
+            let Some((collection, record)) = found else {
+                return if upsert == Upsert::Yes { self.upsert(place, id, change) } else { Ok(()) };
+            };
+            let sighting = self.change(&collection, record, id, |old| Ok(replaced(old, change.apply(old)?)))?;
+            if sighting != Sighting::Gone {
+                self.counters.note_updates(0, u64::from(sighting == Sighting::Changed));
+                return Ok(());
+            }
+        }
+        Err(overtaken(&place.namespace, id))
+    }
+
+    fn upsert(&mut self, place: &Place, id: ValueRef<'_>, change: &Change<'_>) -> Result<()> {
+        let Some(document) = change.inserted(id)? else { return Ok(()) };
+        let Some(namespace) = self.target(place)? else { return Ok(()) };
+        self.put(&namespace, &document)
+    }
+
+    /// Deletes the document with that `_id`, if there is one.
+    pub fn delete(&mut self, place: &Place, id: ValueRef<'_>) -> Result<()> {
+        let mut deleted = false;
+        if let Some(collection) = self.collection(place)
+            && let Some(record) = collection.record_of_id(id)?
+        {
+            deleted = self.change(&collection, record, id, |_| Ok(Verdict::Delete))? == Sighting::Changed;
+        }
+        self.counters.note_deletes(1, u64::from(deleted));
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        collection: &Collection,
+        record: RecordId,
+        id: ValueRef<'_>,
+        decide: impl Fn(DocumentRef<'_>) -> Result<Verdict>,
+    ) -> Result<Sighting> {
+        let mut sighting = Sighting::Gone;
+        let lsn = self.catalog.change(collection, Target::Id(record, id), &mut |old| {
+            let verdict = decide(old)?;
+            sighting = if matches!(verdict, Verdict::Keep) { Sighting::Kept } else { Sighting::Changed };
+            Ok(verdict)
+        })?;
+        self.written = self.written.max(lsn);
+        // Decided, unlocked to take more locks, and deleted before they were there.
+        Ok(if sighting == Sighting::Changed && lsn.is_none() { Sighting::Gone } else { sighting })
+    }
+
+    fn find(&self, namespace: &Namespace, id: ValueRef<'_>) -> Result<Option<(Arc<Collection>, RecordId)>> {
+        let Some(collection) = self.catalog.collection(namespace) else { return Ok(None) };
+        Ok(collection.record_of_id(id)?.map(|record| (collection, record)))
+    }
+
+    fn collection(&self, place: &Place) -> Option<Arc<Collection>> {
+        find_collection(self.catalog, &place.namespace, place.uuid)
+    }
+
+    /// Where a new document goes: a collection that only a name is known of is created. `None` where one of that
+    /// identity is asked for and not there.
+    fn target(&self, place: &Place) -> Result<Option<Namespace>> {
+        match self.collection(place) {
+            Some(collection) => Ok(Some(collection.namespace().as_ref().clone())),
+            None if place.uuid.is_some() => Ok(None),
+            None => {
+                check_creatable(&place.namespace)?;
+                Ok(Some(place.namespace.clone()))
+            }
+        }
+    }
+}
+
+/// The collection of that name; where an identity is known, the one that has it, whatever it is called by now.
+pub(super) fn find_collection(
+    catalog: &Catalog,
+    namespace: &Namespace,
+    uuid: Option<[u8; 16]>,
+) -> Option<Arc<Collection>> {
+    let named = catalog.collection(namespace);
+    match uuid {
+        Some(uuid) if named.as_ref().is_none_or(|named| named.uuid != uuid) => catalog.collection_by_uuid(uuid),
+        _ => named,
+    }
+}
+
+fn replaced(old: DocumentRef<'_>, new: Cow<'_, [u8]>) -> Verdict {
+    if old.as_bytes() == new.as_ref() {
+        return Verdict::Keep;
+    }
+    Verdict::Replace(DocumentBuf::from_trusted(new.into_owned()))
+}
+
+fn is_duplicate_id(failure: &Failure) -> bool {
+    let pattern = failure.details().get("keyPattern").and_then(ValueRef::as_document);
+    failure.code() == ErrorCode::DUPLICATE_KEY
+        && pattern.and_then(DocumentRef::first).is_some_and(|first| first.name == "_id")
+        && pattern.is_some_and(|pattern| pattern.count() == 1)
+}
+
+fn missing_collection(place: &Place) -> Failure {
+    let uuid = place.uuid.unwrap_or_default();
+    let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &uuid };
+    let message =
+        format!("Failed to apply operation due to missing collection ({}): {}", ValueText(uuid), place.namespace);
+    Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message)
+}
+
+fn overtaken(namespace: &Namespace, id: ValueRef<'_>) -> Failure {
+    let message = format!("{namespace}: others changed the document with the _id {} at the same time", ValueText(id));
+    Failure::new(ErrorCode::WRITE_CONFLICT, message)
+}

@@ -1,0 +1,117 @@
+//! Oplog entries, read: what each does, and to which document of which collection.
+
+use super::change::Change;
+use bunko_bson::text::ValueText;
+use bunko_bson::{BinarySubtype, DocumentRef, ValueRef};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::write::Upsert;
+
+/// Most characters of a document in a message.
+const EXCERPT_CHARACTERS_MAX: usize = 500;
+
+/// One operation. Fields that say when it happened and on whose behalf (`ts`, `t`, `wall`, `lsid`, ...) mean nothing here.
+#[derive(Debug)]
+pub(super) enum Entry<'a> {
+    /// `i`: the document is there, whether it was or not.
+    Insert { place: Place, document: DocumentRef<'a> },
+    /// `u`: the document with that `_id` is changed.
+    Update { place: Place, id: ValueRef<'a>, change: Box<Change<'a>>, upsert: Upsert },
+    /// `d`: the document with that `_id` is gone.
+    Delete { place: Place, id: ValueRef<'a> },
+    /// `c`: collections and indexes change.
+    Command { database: &'a str, command: DocumentRef<'a>, uuid: Option<[u8; 16]> },
+    /// `n`.
+    Nothing,
+}
+
+/// A collection by the name that it had, and by the identity that it has, if that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub namespace: Namespace,
+    pub uuid: Option<[u8; 16]>,
+}
+
+impl<'a> Entry<'a> {
+    /// Reads one element of `applyOps`.
+    /// # Errors
+    /// `BadValue` and `FailedToParse` name the field; `InvalidNamespace`; `NoSuchKey` where `_id` is missing.
+    pub fn parse(entry: DocumentRef<'a>) -> Result<Self> {
+        let op = string(entry, "op")?;
+        if op == "n" {
+            return Ok(Self::Nothing);
+        }
+        let name = string(entry, "ns")?;
+        let object = document(entry, "o")?;
+        let uuid = entry.get("ui").map(|value| parse_uuid(entry, value)).transpose()?;
+        let place = || Namespace::parse(name).map(|namespace| Place { namespace, uuid });
+        match op {
+            "i" => {
+                id(object, "insert")?;
+                Ok(Self::Insert { place: place()?, document: object })
+            }
+            "u" => {
+                let id = id(document(entry, "o2")?, "update")?;
+                let change = Box::new(Change::parse(object, id)?);
+                Ok(Self::Update { place: place()?, id, change, upsert: upsert(entry)? })
+            }
+            "d" => Ok(Self::Delete { place: place()?, id: id(object, "delete")? }),
+            "c" => match name.split_once('.') {
+                Some((database, "$cmd")) => Ok(Self::Command { database, command: object, uuid }),
+                _ => Err(bad(entry, "the \"ns\" of a command does not end in '.$cmd'")),
+            },
+            _ => Err(Failure::bad_value(format!(
+                "Enumeration value '{op}' for field 'applyOps.op' is not a valid value."
+            ))),
+        }
+    }
+}
+
+/// The beginning of a document, for messages: entries may have megabytes.
+pub(super) fn excerpt(document: DocumentRef<'_>) -> String {
+    ValueText(document.into()).to_string().chars().take(EXCERPT_CHARACTERS_MAX).collect()
+}
+
+fn bad(entry: DocumentRef<'_>, what: &str) -> Failure {
+    Failure::bad_value(format!("{what}: {}", excerpt(entry)))
+}
+
+fn string<'a>(entry: DocumentRef<'a>, name: &str) -> Result<&'a str> {
+    match entry.get(name) {
+        Some(ValueRef::String("")) => Err(bad(entry, &format!("\"{name}\" field value cannot be empty"))),
+        Some(ValueRef::String(text)) => Ok(text),
+        Some(_) => Err(bad(entry, &format!("\"{name}\" field is not a string"))),
+        None => Err(bad(entry, &format!("op does not contain required \"{name}\" field"))),
+    }
+}
+
+fn document<'a>(entry: DocumentRef<'a>, name: &str) -> Result<DocumentRef<'a>> {
+    match entry.get(name) {
+        Some(ValueRef::Document(document)) => Ok(document),
+        Some(_) => Err(bad(entry, &format!("\"{name}\" field is not an object"))),
+        None => Err(bad(entry, &format!("op does not contain required \"{name}\" field"))),
+    }
+}
+
+fn id<'a>(document: DocumentRef<'a>, operation: &str) -> Result<ValueRef<'a>> {
+    document.get("_id").ok_or_else(|| {
+        let text = excerpt(document);
+        Failure::new(ErrorCode::NO_SUCH_KEY, format!("Failed to apply {operation} due to missing _id: {text}"))
+    })
+}
+
+fn upsert(entry: DocumentRef<'_>) -> Result<Upsert> {
+    match entry.get("b") {
+        None | Some(ValueRef::Boolean(false)) => Ok(Upsert::No),
+        Some(ValueRef::Boolean(true)) => Ok(Upsert::Yes),
+        Some(_) => Err(bad(entry, "\"b\" field is not a boolean")),
+    }
+}
+
+fn parse_uuid(entry: DocumentRef<'_>, value: ValueRef<'_>) -> Result<[u8; 16]> {
+    match value {
+        ValueRef::Binary { subtype: BinarySubtype::UUID, bytes } => bytes.try_into().ok(),
+        _ => None,
+    }
+    .ok_or_else(|| Failure::new(ErrorCode::INVALID_UUID, format!("\"ui\" field is not a UUID: {}", excerpt(entry))))
+}

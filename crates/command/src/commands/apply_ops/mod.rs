@@ -1,0 +1,134 @@
+//! `applyOps`: applies entries of an oplog, one after the other, up to the first that fails.
+//!
+//! **Invariant:** entries applied twice in their order end as if they had been applied once: inserts replace, a missing
+//! document is neither updated nor deleted, and what says that a collection or an index is made or gone already is
+//! no failure.
+//! Source: MongoDB manual, "applyOps"; the fields of oplog entries as `local.oplog.rs` shows them.
+
+mod change;
+mod definition;
+mod delta;
+mod documents;
+mod entry;
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_errors::{ErrorCode, Failure, Result};
+use documents::Documents;
+use entry::{Entry, Place};
+
+pub(super) const COMMAND: Command = Command {
+    name: "applyOps",
+    aliases: &[],
+    fields: &["allowAtomic", "alwaysUpsert", "bypassDocumentValidation", "preCondition"],
+    databases: Databases::Admin,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    for option in ["alwaysUpsert", "preCondition"] {
+        if invocation.field(option).is_some() {
+            return Err(invocation.unsupported(option).into());
+        }
+    }
+    // It permits, and there is nothing that could be validated.
+    invocation.boolean("allowAtomic", true)?;
+    invocation.boolean("bypassDocumentValidation", false)?;
+    let argument = invocation.argument();
+    let entries = argument.as_array().ok_or_else(|| invocation.mismatch("applyOps", argument, "type 'array'"))?;
+    let entries = parse(entries)?;
+    invocation.refuse_if_long(true)?;
+    let mut applied = 0;
+    match apply(invocation, &entries, &mut applied) {
+        Ok(()) => {
+            reply.extend(results(applied, None).as_ref());
+            Ok(())
+        }
+        Err(Halt::Failed(failure)) => {
+            let results = results(applied, Some(&failure));
+            Err(failure.with_details(results.as_ref()).into())
+        }
+        Err(too_long) => Err(too_long),
+    }
+}
+
+/// How many entries were tried and what became of each; the failed one, if there is one, is the last.
+fn results(applied: usize, failure: Option<&Failure>) -> DocumentBuf {
+    let results: ArrayBuf = std::iter::repeat_n(true, applied).chain(failure.map(|_| false)).collect();
+    DocumentBuf::new().with("applied", results.count() as i32).with("results", &results)
+}
+
+/// Reads all entries, before any of them is applied.
+fn parse(entries: ArrayRef<'_>) -> Result<Vec<Entry<'_>>> {
+    entries
+        .iter()
+        .enumerate()
+        .map(|(index, entry)| match entry {
+            ValueRef::Document(entry) => Entry::parse(entry),
+            other => Err(Failure::type_mismatch(format!(
+                "BSON field 'applyOps.applyOps.{index}' is the wrong type '{}', expected type 'object'",
+                other.kind().alias()
+            ))),
+        })
+        .collect()
+}
+
+/// Applies entries in their order; counts those that were.
+fn apply(invocation: &mut Invocation<'_>, entries: &[Entry<'_>], applied: &mut usize) -> Result<(), Halt> {
+    let interrupt = invocation.interrupt();
+    while let Some(entry) = entries.get(*applied) {
+        if let Some(failure) = interrupt() {
+            return Err(failure.into());
+        }
+        let service = invocation.service;
+        let mut documents = Documents::new(&service.catalog, &service.counters);
+        let outcome = match entry {
+            Entry::Insert { place, .. } => {
+                let (count, failure) = documents.insert(place, &inserts_into(place, &entries[*applied..]));
+                *applied += count;
+                invocation.note_written(documents.written);
+                failure.map_or(Ok(()), Err)?;
+                continue;
+            }
+            Entry::Update { place, id, change, upsert } => documents.update(place, *id, change, *upsert),
+            Entry::Delete { place, id } => documents.delete(place, *id),
+            Entry::Command { database, command, uuid } => {
+                apply_command(invocation, database, *command, *uuid)?;
+                Ok(())
+            }
+            Entry::Nothing => Ok(()),
+        };
+        invocation.note_written(documents.written);
+        outcome?;
+        *applied += 1;
+    }
+    Ok(())
+}
+
+/// The documents of the first entries, as long as they are inserted into one collection.
+fn inserts_into<'a>(first: &Place, entries: &[Entry<'a>]) -> Vec<DocumentRef<'a>> {
+    let document = |entry: &Entry<'a>| match entry {
+        Entry::Insert { place, document } if place == first => Some(*document),
+        _ => None,
+    };
+    entries.iter().map_while(document).collect()
+}
+
+/// Applies a command. Entries inside entries are no deeper than documents may nest.
+fn apply_command(
+    invocation: &mut Invocation<'_>,
+    database: &str,
+    command: DocumentRef<'_>,
+    uuid: Option<[u8; 16]>,
+) -> Result<(), Halt> {
+    let Some(ValueRef::Array(entries)) = command.get("applyOps") else {
+        return definition::apply(invocation, database, command, uuid);
+    };
+    if let Some(other) = command.iter().find(|field| field.name != "applyOps") {
+        // A part of a transaction, or one that is only prepared: whether it is to be applied, a later entry says.
+        let message = format!("applyOps does not support '{}' beside an inner applyOps", other.name);
+        return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message).into());
+    }
+    apply(invocation, &parse(entries)?, &mut 0)
+}

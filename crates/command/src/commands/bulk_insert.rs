@@ -1,0 +1,18 @@
+//! `bunkoBulkInsert`: an insert for tools that load a lot; the documents pass the log by.
+//!
+//! Fields, limits and reply are those of `insert`. Few documents go the usual way.
+
+use super::insert;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+use bunko_catalog::Catalog;
+
+pub(super) const COMMAND: Command =
+    Command { name: "bunkoBulkInsert", aliases: &[], fields: insert::FIELDS, databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    // It waits for the disk.
+    invocation.refuse_if_long(true)?;
+    insert::run_with(invocation, reply, Catalog::insert_bulk)
+}

@@ -1,0 +1,56 @@
+//! `compact`: gives space back to the system, of the named collection and of all others.
+
+use crate::collection_statistics::CollectionStatistics;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+use bunko_catalog::from_storage;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command = Command {
+    name: "compact",
+    aliases: &[],
+    fields: &["dryRun", "force", "freeSpaceTargetMB"],
+    databases: Databases::Any,
+    run,
+};
+
+const BYTES_PER_MB: u64 = 1024 * 1024;
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let is_dry_run = invocation.boolean("dryRun", false)?;
+    // It lets a primary compact, and this server is none.
+    invocation.boolean("force", false)?;
+    let target_bytes = free_space_target(invocation)?;
+    let collection = invocation
+        .collection(&namespace)
+        .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, "collection does not exist"))?;
+    let before = CollectionStatistics::of(&collection);
+    if is_dry_run {
+        reply.append("estimatedBytesFreed", before.free_bytes() as i64);
+        return Ok(());
+    }
+    if before.free_bytes() < target_bytes {
+        reply.append("bytesFreed", 0_i64);
+        return Ok(());
+    }
+    invocation.refuse_if_long(true)?;
+    invocation.service.catalog.store().compact().map_err(from_storage)?;
+    let after = CollectionStatistics::of(&collection);
+    reply.append("bytesFreed", before.total_bytes().saturating_sub(after.total_bytes()) as i64);
+    Ok(())
+}
+
+/// Bytes that must be free for the collection to be worth the work. MongoDB does nothing below 20 MB where nothing is
+/// said; here whoever asks is obeyed.
+fn free_space_target(invocation: &Invocation<'_>) -> Result<u64, Failure> {
+    let Some(target) = invocation.integer("freeSpaceTargetMB")? else { return Ok(0) };
+    match u64::try_from(target) {
+        Ok(target) if target >= 1 => Ok(target.saturating_mul(BYTES_PER_MB)),
+        _ => Err(Failure::new(
+            ErrorCode(51024),
+            format!("BSON field 'freeSpaceTargetMB' value must be >= 1, actual value '{target}'"),
+        )),
+    }
+}

@@ -1,0 +1,129 @@
+//! The option `storageEngine` of `create`: which engine holds the collection, and what it is told.
+//!
+//! `MongoDB` takes options for any number of engines and uses those of the one that runs. Here a collection may be in
+//! another engine than the server's own, so the option names exactly one, by our name or by that of `MongoDB`'s engine
+//! whose role it plays.
+
+use crate::invocation::Invocation;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::EngineChoice;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Engines by `MongoDB`'s name and by ours; a test compares them with the table of engines.
+const ENGINE_NAMES: &[(&str, &str)] = &[("wiredTiger", "lsm"), ("inMemory", "memory"), ("mmapv1", MMAP)];
+/// The engine that has one file for all.
+pub(crate) const MMAP: &str = "mmap";
+
+/// What the option asks for; `None` where it is missing or empty.
+/// # Errors
+/// `InvalidOptions`, `BadValue` and `TypeMismatch`, each with the name or value that it is about.
+pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<EngineChoice>> {
+    let Some(option) = invocation.document("storageEngine")? else { return Ok(None) };
+    let mut engines = option.iter();
+    let Some(engine) = engines.next() else { return Ok(None) };
+    if let Some(other) = engines.next() {
+        return Err(invalid_options(format!(
+            "'storageEngine' names '{}' and '{}', but one engine holds a collection",
+            engine.name, other.name
+        )));
+    }
+    let Some(settings) = engine.value.as_document() else {
+        return Err(Failure::bad_value(format!("'storageEngine.{}' has to be an embedded document.", engine.name)));
+    };
+    let Some((theirs, ours)) = ENGINE_NAMES.iter().find(|(theirs, ours)| [*theirs, *ours].contains(&engine.name))
+    else {
+        return Err(invalid_options(format!("{} is not a registered storage engine for this server", engine.name)));
+    };
+    let store = invocation.service.catalog.store();
+    if !store.engine_names().contains(ours) {
+        return Err(invalid_options(format!(
+            "storage engine '{}' is not available: this server runs on '{}', which keeps nothing on disk, so every \
+             collection is in it",
+            engine.name,
+            store.engine_name()
+        )));
+    }
+    if engine.name == "wiredTiger" {
+        let settings = translate(theirs, settings)?;
+        return EngineChoice::checked(store, ours, settings.as_ref()).map(Some);
+    }
+    EngineChoice::checked(store, ours, settings).map(Some)
+}
+
+fn invalid_options(message: String) -> Failure {
+    Failure::new(ErrorCode::INVALID_OPTIONS, message)
+}
+
+/// The settings that stand for `{configString: ...}`.
+fn translate(engine: &str, settings: DocumentRef<'_>) -> Result<DocumentBuf> {
+    let mut translated = DocumentBuf::new();
+    for setting in settings {
+        match (setting.name, setting.value) {
+            ("configString", ValueRef::String(text)) => translate_config_string(text, &mut translated)?,
+            ("configString", _) => return Err(Failure::type_mismatch("'configString' must be a string.")),
+            (name, value) => {
+                return Err(invalid_options(format!(
+                    "'{name}' is not a supported option in storageEngine.{engine}; it is {}",
+                    ValueText(value)
+                )));
+            }
+        }
+    }
+    Ok(translated)
+}
+
+/// `block_compressor=zstd`, the one key of `WiredTiger`'s that means something here.
+fn translate_config_string(text: &str, settings: &mut DocumentBuf) -> Result<()> {
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("block_compressor", name)) if settings.as_ref().is_empty() => {
+                settings.append("blockCompressor", name)
+            }
+            Some(("block_compressor", _)) => {
+                return Err(invalid_options(format!("'configString' has block_compressor twice: '{text}'")));
+            }
+            Some((key, value)) => {
+                return Err(invalid_options(format!(
+                    "'configString' may have block_compressor alone, not {key} with the value '{value}'"
+                )));
+            }
+            None => return Err(invalid_options(format!("'configString' has '{pair}', which is no key=value"))),
+        };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_those_of_the_engines() {
+        let engines: BTreeSet<_> =
+            bunko_engines::ENGINES.iter().map(|entry| (entry.mongodb_name, entry.name)).collect();
+        assert_eq!(ENGINE_NAMES.iter().copied().collect::<BTreeSet<_>>(), engines);
+    }
+
+    #[test]
+    fn a_config_string_says_how_blocks_are_compressed() {
+        let translated = |text: &str| {
+            let mut settings = DocumentBuf::new();
+            translate_config_string(text, &mut settings)
+                .map(|()| settings.as_ref().get("blockCompressor").and_then(ValueRef::as_str).map(str::to_owned))
+                .map_err(|failure| failure.message().to_owned())
+        };
+        assert_eq!(translated(""), Ok(None));
+        assert_eq!(translated("block_compressor=zstd"), Ok(Some("zstd".to_owned())));
+        assert_eq!(translated(" block_compressor=none, "), Ok(Some("none".to_owned())));
+        for (text, refusal) in [
+            ("block_compressor=a,block_compressor=b", "twice"),
+            ("block_compressor=zstd,allocation_size=4KB", "not allocation_size with the value '4KB'"),
+            ("zstd", "'zstd', which is no key=value"),
+        ] {
+            let failure = translated(text).expect_err("refused");
+            assert!(failure.contains(refusal), "{failure}");
+        }
+    }
+}

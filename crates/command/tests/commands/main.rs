@@ -1,0 +1,6 @@
+//! Commands against real stores on every engine.
+
+mod memory_limit;
+mod scripts;
+mod server;
+mod sync_latencies;

@@ -1,0 +1,207 @@
+//! Runs the scripts in `tests/scripts` on every engine, and those in `tests/engines/<engine>` on that one: commands
+//! against a real store, one fresh server for each file.
+//!
+//! ```text
+//! run admin
+//! {ping: 1}
+//! ----
+//! {ok: 1.0}
+//! ```
+//! `run` takes a database (`test` where none is named), `connection=2` for another client than the first, and
+//! `only=(n,ok)` to show those fields of replies alone. The input is any number of commands; a line that begins with
+//! a blank goes on with the command above it. `REWRITE=1 cargo test` writes the answers into the files; read them.
+
+use crate::server::Server;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_engines::{ENGINES, EngineOptions};
+use bunko_testkit::shell;
+use datadriven::TestCase;
+use std::fmt::Write as _;
+
+/// Replies up to that many characters are one line.
+const LINE_CHARACTERS_MAX: usize = 120;
+/// Fields whose values differ from run to run or from machine to machine.
+const VOLATILE: &[&str] = &[
+    "cpuArch",
+    "cpuFeatures",
+    "cpuFrequencyMHz",
+    "cpuString",
+    "debug",
+    "distarch",
+    "engineBytes",
+    "executionTimeMillis",
+    "fsTotalSize",
+    "fsUsedSize",
+    "kernelVersion",
+    "lastCheckpointMicros",
+    "lastGrowthMicros",
+    "lastMillis",
+    "latency",
+    "libcVersion",
+    "longestCheckpointMicros",
+    "longestGrowthMicros",
+    "longestMillis",
+    "maxOpenFiles",
+    "memLimitMB",
+    "memSizeMB",
+    "microsecs_running",
+    "numCores",
+    "numPages",
+    "pageSize",
+    "page_faults",
+    "pid",
+    "resident",
+    "syncLatencies",
+    "syncedGroups",
+    "syncedLsn",
+    "target_arch",
+    "target_os",
+    "time",
+    "totalTime",
+    "unflushedBytes",
+    "uptime",
+    "uptimeEstimate",
+    "uptimeMillis",
+    "versionString",
+    "virtual",
+    "writtenGroups",
+];
+
+/// Fields, whatever they hold, that differ from engine to engine: scripts of an engine's own show them.
+const BY_ENGINE: &[&str] = &[
+    "freeStorageSize",
+    "indexFreeStorageSize",
+    "indexSize",
+    "indexSizes",
+    "sizeOnDisk",
+    "storageEngines",
+    "storageSize",
+    "totalFreeStorageSize",
+    "totalIndexSize",
+    "totalSize",
+    "totalSizeMb",
+];
+
+/// What scripts are run on.
+struct Runner {
+    server: Server,
+    /// The name of the engine, in scripts that may not name it.
+    hidden: Option<&'static str>,
+}
+
+impl Runner {
+    fn run(&mut self, case: &TestCase) -> String {
+        assert_eq!(case.directive, "run", "unknown directive");
+        let mut database = "test";
+        let mut connection = 1;
+        let mut only: &[String] = &[];
+        for (argument, values) in &case.args {
+            match argument.as_str() {
+                "connection" => connection = values[0].parse().expect("connection=number"),
+                "only" => only = values,
+                name => {
+                    assert!(values.is_empty(), "{name}: no such argument");
+                    database = name;
+                }
+            }
+        }
+        let mut output = String::new();
+        for command in commands(&case.input) {
+            let command = shell::parse_document(&command).unwrap_or_else(|error| panic!("{command}: {error}"));
+            let reply = self.server.run(connection, database, command.as_ref());
+            self.print(&mut output, reply.as_ref(), only);
+            if self.server.was_shut_down() {
+                output.push_str("(shut down)\n");
+            }
+        }
+        output
+    }
+
+    fn print(&self, output: &mut String, reply: DocumentRef<'_>, only: &[String]) {
+        let mut shown = DocumentBuf::new();
+        for element in reply.iter().filter(|element| only.is_empty() || only.iter().any(|name| name == element.name)) {
+            shown.append(self.name(element.name), &self.without_volatile(element.name, element.value));
+        }
+        let line = shell::print(ValueRef::Document(shown.as_ref()));
+        if line.chars().count() <= LINE_CHARACTERS_MAX {
+            let _ = writeln!(output, "{line}");
+            return;
+        }
+        output.push_str("{\n");
+        for element in shown.as_ref() {
+            let field = shell::print(ValueRef::Document(DocumentBuf::new().with(element.name, element.value).as_ref()));
+            let _ = writeln!(output, "  {},", field[1..field.len() - 1].trim());
+        }
+        output.push_str("}\n");
+    }
+
+    fn name<'n>(&self, name: &'n str) -> &'n str {
+        if self.hidden == Some(name) { "<engine>" } else { name }
+    }
+
+    fn without_volatile(&self, name: &str, value: ValueRef<'_>) -> Value {
+        if VOLATILE.contains(&name) || self.hidden.is_some() && BY_ENGINE.contains(&name) {
+            return Value::from(ValueRef::String("<...>"));
+        }
+        match value {
+            ValueRef::Document(document) => {
+                let mut copy = DocumentBuf::new();
+                for element in document {
+                    copy.append(self.name(element.name), &self.without_volatile(element.name, element.value));
+                }
+                Value::Document(copy)
+            }
+            ValueRef::Array(array) => {
+                let mut copy = ArrayBuf::new();
+                for element in array.iter() {
+                    copy.push(&self.without_volatile("", element));
+                }
+                Value::Array(copy)
+            }
+            ValueRef::String(name) if self.hidden == Some(name) => Value::from(ValueRef::String("<engine>")),
+            other => other.to_value(),
+        }
+    }
+}
+
+/// Splits the input where a line begins without a blank.
+fn commands(input: &str) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    for line in input.lines() {
+        match commands.last_mut() {
+            Some(command) if line.starts_with([' ', ']', '}']) => {
+                command.push('\n');
+                command.push_str(line);
+            }
+            _ => commands.push(line.to_owned()),
+        }
+    }
+    commands
+}
+
+#[test]
+fn scripts_of_all_engines() {
+    for engine in ENGINES {
+        eprintln!("engine {}", engine.name);
+        datadriven::walk("tests/scripts", |file| {
+            let server = Server::start(engine, &EngineOptions::default());
+            let mut runner = Runner { server, hidden: Some(engine.name) };
+            file.run(|case| runner.run(case));
+        });
+        if std::env::var_os("REWRITE").is_some() {
+            // The other engines are to give the same answers, not to write theirs.
+            break;
+        }
+    }
+}
+
+#[test]
+fn scripts_of_one_engine() {
+    for engine in ENGINES {
+        datadriven::walk(&format!("tests/engines/{}", engine.name), |file| {
+            let server = Server::start(engine, &EngineOptions::default());
+            let mut runner = Runner { server, hidden: None };
+            file.run(|case| runner.run(case));
+        });
+    }
+}

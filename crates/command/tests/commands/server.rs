@@ -1,0 +1,100 @@
+//! A server without sockets: commands against a real store on any engine.
+
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_catalog::Catalog;
+use bunko_command::{Acknowledgement, ClientConnection, Facts, Halt, LogLines, Pace, Peer, Request, Service, World};
+use bunko_engines::{EngineOptions, Entry};
+use bunko_store::{LogOptions, Store, StoreOptions};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// 2026-01-01T00:00:00Z, which is what every server's clock says.
+const NOW_MS: u64 = 1_767_225_600_000;
+
+pub struct Server {
+    pub service: Service,
+    connections: BTreeMap<i32, ClientConnection>,
+    was_shut_down: Arc<AtomicBool>,
+    // Dropped last: the store writes into it to its end.
+    _directory: tempfile::TempDir,
+}
+
+fn open_store(directory: &tempfile::TempDir, engine: &Entry, options: &EngineOptions) -> Arc<Store> {
+    let store = StoreOptions {
+        log: LogOptions::default(),
+        checkpoint_interval: Duration::from_hours(1),
+        unflushed_bytes_max: 64 << 20,
+        clock: Arc::new(|| NOW_MS),
+        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+    };
+    Store::open(directory.path(), store, bunko_engines::table(engine, options)).expect("a new store opens")
+}
+
+/// Numbers that look like chance and are the same in every run.
+fn repeatable_random(seed: u64) -> impl Fn() -> u64 + Send + Sync {
+    let calls = AtomicU64::new(seed);
+    move || {
+        let mut mixed = calls.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+impl Server {
+    pub fn start(engine: &Entry, options: &EngineOptions) -> Self {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let uuids = repeatable_random(1000);
+        let new_uuid = Box::new(move || {
+            let mut uuid = [0; 16];
+            uuid[..8].copy_from_slice(&uuids().to_le_bytes());
+            uuid[8..].copy_from_slice(&uuids().to_le_bytes());
+            uuid
+        });
+        let catalog = Catalog::open(open_store(&directory, engine, options), new_uuid).expect("an empty catalog opens");
+        let facts = Facts {
+            host: "localhost:27017".to_owned(),
+            arguments: vec!["bunko".to_owned(), "serve".to_owned()],
+            parsed_options: DocumentBuf::new().with("net", &DocumentBuf::new().with("port", 27017)),
+            connections_max: 1000,
+            journal_commit_interval: Duration::from_millis(100),
+        };
+        let was_shut_down = Arc::new(AtomicBool::new(false));
+        let shut_down = Arc::clone(&was_shut_down);
+        let service = Service::new(
+            catalog,
+            World::new(Arc::new(|| NOW_MS), Arc::new(repeatable_random(1))),
+            facts,
+            Arc::new(LogLines::default()),
+            Box::new(move || shut_down.store(true, Ordering::Relaxed)),
+        );
+        Self { service, connections: BTreeMap::new(), was_shut_down, _directory: directory }
+    }
+
+    /// Whether `shutdown` ran since this was asked last.
+    pub fn was_shut_down(&self) -> bool {
+        self.was_shut_down.swap(false, Ordering::Relaxed)
+    }
+
+    pub fn run(&mut self, connection: i32, database: &str, body: DocumentRef<'_>) -> DocumentBuf {
+        let connection = self.connections.entry(connection).or_insert_with(|| {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 50_000 + connection as u16));
+            ClientConnection::new(connection, Peer::Tcp(address))
+        });
+        let request = Request { database, body, message: None };
+        let mut reply = Vec::new();
+        // As the server has it: what refuses to be short runs again where it may be long.
+        let answer = match self.service.run(connection, request, Pace::Short, &mut reply) {
+            Err(Halt::TooLong) => self.service.run(connection, request, Pace::Long, &mut reply),
+            answer => answer,
+        }
+        .expect("a command may be long");
+        if let Acknowledgement::Written(lsn) | Acknowledgement::Durable(lsn) = answer.acknowledgement {
+            self.service.catalog.store().write(lsn).expect("the log takes it");
+        }
+        DocumentBuf::parse(reply).expect("the reply is well formed")
+    }
+}

@@ -1,0 +1,36 @@
+//! What `serverStatus` says of the syncs of the log.
+
+use crate::server::Server;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_engines::{ENGINES, EngineOptions};
+
+fn document<'d>(document: DocumentRef<'d>, name: &str) -> DocumentRef<'d> {
+    document.get(name).and_then(ValueRef::as_document).expect("a document")
+}
+
+fn integer(document: DocumentRef<'_>, name: &str) -> i64 {
+    document.get(name).and_then(number::as_i64_exact).expect("a number")
+}
+
+#[test]
+fn each_sync_is_in_the_histogram() {
+    let mut server = Server::start(&ENGINES[0], &EngineOptions::default());
+    let insert = bunko_testkit::shell::parse_document("{insert: 't', documents: [{_id: 1}]}").expect("a document");
+    server.run(1, "test", insert.as_ref());
+    server.run(1, "admin", DocumentBuf::new().with("fsync", 1).as_ref());
+    let status = server.run(1, "admin", DocumentBuf::new().with("serverStatus", 1).as_ref());
+    let log = document(document(status.as_ref(), "bunko"), "log");
+    assert_eq!(integer(log, "syncedLsn"), integer(log, "nextLsn"));
+    let latencies = document(log, "syncLatencies");
+    let histogram = latencies.get("histogram").and_then(ValueRef::as_array).expect("an array");
+    let (mut count, mut least_micros) = (0, 0);
+    for bucket in histogram.iter() {
+        let bucket = bucket.as_document().expect("a document");
+        count += integer(bucket, "count");
+        least_micros += integer(bucket, "count") * integer(bucket, "micros");
+    }
+    assert!(count >= 1);
+    assert_eq!(integer(latencies, "ops"), count);
+    assert!((least_micros..=2 * least_micros + count).contains(&integer(latencies, "latency")), "{latencies:?}");
+    assert!(integer(latencies, "longestMicros") <= integer(latencies, "latency"));
+}
