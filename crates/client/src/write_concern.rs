@@ -1,9 +1,12 @@
 //! When a server may acknowledge a write.
 
-use bunko_bson::DocumentBuf;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, extended_json, number};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// MongoDB's largest replica set.
+const MEMBERS_MAX: u32 = 50;
 
 /// How many members must have a write before it is acknowledged: MongoDB's `w`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +56,28 @@ impl WriteConcern {
     }
 }
 
+impl WriteConcern {
+    fn from_document(document: DocumentRef<'_>) -> Result<Self, String> {
+        let mut concern = Self::default();
+        for element in document {
+            let whole = number::as_i64_exact(element.value);
+            match (element.name, element.value, whole.map(u32::try_from)) {
+                ("w", ValueRef::String("majority"), _) => concern.w = Acknowledgement::Majority,
+                ("w", _, Some(Ok(members @ 0..=MEMBERS_MAX))) => concern.w = Acknowledgement::Members(members),
+                ("j", ValueRef::Boolean(journal), _) => concern.journal = Some(journal),
+                ("wtimeout" | "wtimeoutMS", _, Some(Ok(0))) => concern.timeout = None,
+                ("wtimeout" | "wtimeoutMS", _, Some(Ok(ms))) => {
+                    concern.timeout = Some(Duration::from_millis(ms.into()));
+                }
+                (name, value, _) => {
+                    return Err(format!("'{name}' cannot be {} in a write concern", extended_json::to_relaxed(value)));
+                }
+            }
+        }
+        Ok(concern)
+    }
+}
+
 impl fmt::Display for WriteConcern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.w {
@@ -72,14 +97,19 @@ impl fmt::Display for WriteConcern {
 impl FromStr for WriteConcern {
     type Err = String;
 
-    /// Reads a flag's value: a member count, `majority`, or `j` for `{w: 1, j: true}`.
+    /// Reads a flag's value: a member count, `majority`, `j` for `{w: 1, j: true}`, or a document as commands carry it.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
+            _ if text.trim_start().starts_with('{') => {
+                let document = extended_json::parse_document(text).map_err(|error| error.to_string())?;
+                Self::from_document(document.as_ref())
+            }
             "j" => Ok(Self { w: Acknowledgement::Members(1), journal: Some(true), timeout: None }),
             "majority" => Ok(Self { w: Acknowledgement::Majority, journal: None, timeout: None }),
-            // MongoDB's largest replica set has 50 members.
             _ => match text.parse() {
-                Ok(members @ 0..=50) => Ok(Self { w: Acknowledgement::Members(members), journal: None, timeout: None }),
+                Ok(members @ 0..=MEMBERS_MAX) => {
+                    Ok(Self { w: Acknowledgement::Members(members), journal: None, timeout: None })
+                }
                 _ => Err(format!("write concern '{text}' is not 0..50, majority or j")),
             },
         }

@@ -19,7 +19,7 @@ pub(crate) async fn wait(
     acknowledgement: Acknowledgement,
     peers: usize,
 ) -> Result<(), StorageError> {
-    let log = service.catalog.store().log();
+    let store = service.catalog.store();
     match acknowledgement {
         Acknowledgement::None => Ok(()),
         Acknowledgement::Written(lsn) => {
@@ -27,11 +27,11 @@ pub(crate) async fn wait(
             if peers > 1 {
                 tokio::task::yield_now().await;
             }
-            log.write(lsn)
+            store.write(lsn)
         }
         Acknowledgement::Durable(lsn) => {
             let (sender, receiver) = tokio::sync::oneshot::channel();
-            log.on_durable(lsn, Box::new(move |outcome| drop(sender.send(outcome))));
+            store.on_durable(lsn, Box::new(move |outcome| drop(sender.send(outcome))));
             receiver.await.unwrap_or(Err(StorageError::LogFailed))
         }
     }

@@ -3,33 +3,50 @@
 use crate::acknowledge::{stronger, wait};
 use crate::execute::{Executed, execute, execute_apart};
 use crate::input::Input;
+use crate::socket::{Next, Socket, Stream};
 use crate::worker::{NewConnection, Worker};
 use bunko_command::{Acknowledgement, Answer, ClientConnection, Pace};
 use bunko_wire::{Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
 use std::io;
 use std::sync::atomic::Ordering;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 /// Reads that expect at least that much more of one frame bypass the shared buffer.
 const DIRECT_READ_BYTES: usize = 64 * 1024;
 /// Replies are sent once they reach that, even while more requests wait: a client must not fill the memory by asking
 /// without reading.
 const REPLY_BYTES_MAX: usize = 1 << 20;
+/// Only to read a longer request takes milliseconds: it does not keep the thread's other connections waiting.
+const LARGE_FRAME_BYTES: usize = 4 << 20;
+
+/// Why a connection ended that never began.
+const UNUSABLE: &str = "the socket could not be used";
 
 /// Serves a connection to its end; why it ended.
 pub(crate) async fn serve(worker: &Worker, new: NewConnection) -> &'static str {
     let NewConnection { id, stream, peer } = new;
-    let Ok(stream) = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)) else {
-        return "the socket could not be used";
-    };
+    let client = ClientConnection::new(id, peer);
+    match stream {
+        Stream::Tcp(stream) => match TcpStream::from_std(stream) {
+            Ok(stream) => serve_on(worker, stream, client).await,
+            Err(_) => UNUSABLE,
+        },
+        Stream::Unix(stream) => match UnixStream::from_std(stream) {
+            Ok(stream) => serve_on(worker, stream, client).await,
+            Err(_) => UNUSABLE,
+        },
+    }
+}
+
+async fn serve_on<S: Socket>(worker: &Worker, stream: S, client: ClientConnection) -> &'static str {
+    let (id, peer) = (client.id, client.peer);
     worker.service.counters.connection_opened();
-    let mut session =
-        Session { worker, stream, input: Input::default(), client: Some(ClientConnection::new(id, peer)) };
+    let mut session = Session { worker, stream, input: Input::default(), client: Some(client) };
     let reason = match session.run().await {
         Ok(()) => "closed by the client",
         Err(Ended::Socket) => "the socket failed",
         Err(Ended::Malformed(error)) => {
-            tracing::warn!(target: "NETWORK", id = 22988, ctx = format!("conn{id}"), remote = %peer.address, error = %error, "Closing a connection that sent a malformed frame");
+            tracing::warn!(target: "NETWORK", id = 22988, ctx = format!("conn{id}"), remote = %peer, error = %error, "Closing a connection that sent a malformed frame");
             "a malformed frame"
         }
         Err(Ended::Storage) => "the log failed",
@@ -57,9 +74,9 @@ impl From<WireError> for Ended {
     }
 }
 
-struct Session<'w> {
+struct Session<'w, S> {
     worker: &'w Worker,
-    stream: TcpStream,
+    stream: S,
     input: Input,
     /// Away while a long command has it.
     client: Option<ClientConnection>,
@@ -83,7 +100,7 @@ enum Stop {
     Malformed(WireError),
 }
 
-impl Session<'_> {
+impl<S: Socket> Session<'_, S> {
     async fn run(&mut self) -> Result<(), Ended> {
         loop {
             if self.input.has_frame() {
@@ -95,7 +112,7 @@ impl Session<'_> {
             }
             self.stream.readable().await?;
             if let Some(room) = self.input.room(DIRECT_READ_BYTES) {
-                match self.stream.try_read_buf(room) {
+                match self.stream.try_append(room) {
                     Ok(0) => return Ok(()),
                     Ok(_) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -142,6 +159,10 @@ impl Session<'_> {
             let frame = &bytes[pass.consumed..pass.consumed + length];
             pass.consumed += length;
             self.worker.service.counters.note_network(length as u64, 0, 1);
+            if length > LARGE_FRAME_BYTES {
+                pass.stop = Stop::Long(header, frame.to_vec());
+                break;
+            }
             let start = out.len();
             match execute(&self.worker.service, client, &mut codec, &header, frame, Pace::Short, &mut out) {
                 Ok(Executed::Done(answer)) if answer.delay.is_some() => {
@@ -216,13 +237,12 @@ impl Session<'_> {
     /// Waits, or ends early where the client goes away.
     async fn pause(&self, delay: std::time::Duration) -> Result<(), Ended> {
         let deadline = tokio::time::Instant::now() + delay;
-        let mut byte = [0];
         tokio::select! {
             () = tokio::time::sleep_until(deadline) => Ok(()),
-            read = self.stream.peek(&mut byte) => match read? {
-                0 => Err(Ended::Socket),
+            next = self.stream.next() => match next? {
+                Next::End => Err(Ended::Socket),
                 // The client asks on without waiting for the reply: it gets both in order.
-                _ => {
+                Next::Bytes => {
                     tokio::time::sleep_until(deadline).await;
                     Ok(())
                 }

@@ -14,6 +14,9 @@ mod execute;
 mod input;
 mod legacy;
 mod listener;
+mod socket;
+mod unix_socket;
 mod worker;
 
 pub use listener::{Server, ServerOptions};
+pub use unix_socket::UnixSocketOptions;

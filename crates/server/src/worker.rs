@@ -2,6 +2,7 @@
 
 use crate::connection;
 use crate::listener::Seat;
+use crate::socket::Stream;
 use bunko_command::{Peer, Service};
 use bunko_wire::Codec;
 use std::cell::RefCell;
@@ -21,7 +22,7 @@ const BUFFER_BYTES_MAX: usize = 1 << 20;
 /// A connection on its way to its thread.
 pub(crate) struct NewConnection {
     pub id: i32,
-    pub stream: std::net::TcpStream,
+    pub stream: Stream,
     pub peer: Peer,
 }
 
@@ -82,7 +83,7 @@ impl Worker {
             let worker = Rc::clone(&self);
             tokio::task::spawn_local(async move {
                 let id = connection.id;
-                let remote = connection.peer.address;
+                let remote = connection.peer;
                 let open = Open(Rc::clone(&worker));
                 let reason = connection::serve(&worker, connection).await;
                 drop(open);
