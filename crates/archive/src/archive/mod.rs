@@ -1,0 +1,22 @@
+//! The archive: a whole dump in one stream, its namespaces interleaved in blocks.
+//!
+//! ```text
+//! magic | header document | one document per namespace | FFFFFFFF
+//! then blocks:   header {db, collection, EOF: false, CRC: 0} | documents | FFFFFFFF
+//! and at last per namespace: header {db, collection, EOF: true, CRC: of all its documents} | FFFFFFFF
+//! ```
+//! The oplog is database "", collection "oplog". Views have an empty block and an end. The classic tool refuses unknown
+//! fields in the header of a block, and passes over those in the prelude.
+//! Source: archives that `mongodump --archive` wrote.
+
+mod block;
+mod error;
+mod prelude;
+mod reader;
+#[cfg(test)]
+mod tests;
+
+pub use block::{begin_block, end_block, end_of_namespace};
+pub use error::{ArchiveError, Reason};
+pub use prelude::{Header, MAGIC, NamespaceEntry, Prelude, VERSION};
+pub use reader::{Part, Reader};

@@ -1,0 +1,51 @@
+//! How many bytes may be under way between two threads.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Counts bytes that are under way, and lets nobody add more beyond a limit.
+pub(super) struct Budget {
+    limit: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    used: usize,
+    closed: bool,
+}
+
+/// Whoever takes the bytes away is gone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closed;
+
+impl Budget {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Waits until there is room, or nothing else is under way: something larger than the limit travels alone.
+    pub(super) fn acquire(&self, bytes: usize) -> Result<(), Closed> {
+        let full = |state: &mut State| !state.closed && state.used > 0 && state.used + bytes > self.limit;
+        let mut state = self.changed.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
+        if state.closed {
+            return Err(Closed);
+        }
+        state.used += bytes;
+        Ok(())
+    }
+
+    pub(super) fn release(&self, bytes: usize) {
+        self.lock().used -= bytes;
+        self.changed.notify_one();
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
