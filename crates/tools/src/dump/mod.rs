@@ -1,0 +1,226 @@
+//! Dumping databases: a plan, threads that read ranges of collections, and an output that takes their units.
+//!
+//! ```text
+//! plan ── schedule ──┬── reader ── cursor ──┐
+//!                    ├── reader ── cursor ──┼── target ── stream ── compression ── file
+//!                    └── reader ── cursor ──┘         └── state file
+//! ```
+//! A document is copied once, from the reply into the unit that is compressed or written. How far the dump is stands in
+//! the state file only after the data is synced, so that it goes on after a kill at any moment.
+//!
+//! **Invariant:** ranges of one collection cover every `_id` exactly once.
+//! **Invariant:** memory is bounded by threads, not by data: a reply and a unit for each, and the compressors' queue.
+
+mod authorisation;
+mod extended_json_text;
+mod oplog;
+mod options;
+mod plan;
+mod ranges;
+mod read;
+mod schedule;
+mod selection;
+mod state;
+mod stream;
+mod target;
+mod unit;
+
+pub use options::{ArchiveTarget, DumpOptions, OplogMode, Output, Resume, UsersAndRoles, Views};
+
+use crate::progress::Progress;
+use crate::{Interrupted, Link, Server, ToolError};
+use plan::{Kind, Plan, Resumability};
+use read::{Reader, Readers};
+use schedule::{Schedule, Task};
+use state::{Begun, StateFile};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use target::Target;
+
+/// What a dump holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DumpSummary {
+    /// In the order of the plan: the large ones first.
+    pub collections: Vec<CollectionSummary>,
+    /// Entries of the oplog; `None` where it was not asked for.
+    pub oplog_entries: Option<u64>,
+}
+
+/// What a dump holds of one collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CollectionSummary {
+    /// `database.collection`.
+    pub namespace: String,
+    /// How many documents.
+    pub documents: u64,
+    /// Their encoded length.
+    pub bytes: u64,
+}
+
+/// Dumps what `options` say.
+/// # Errors
+/// `Usage` for options that mean nothing; what the server says, after attempts that took about a minute; `File`;
+/// `Interrupted`. A dump to files or a directory that was begun can be gone on with ([`Resume::Continue`]) after any
+/// of the latter.
+pub fn run(
+    server: &dyn Server,
+    options: &DumpOptions,
+    progress: &Arc<Progress>,
+    interrupted: &Interrupted,
+) -> Result<DumpSummary, ToolError> {
+    options.validate()?;
+    let resumability = target::resumability(&options.output)?;
+    let mut link = server.connect().map_err(|cause| ToolError::Server { namespace: String::new(), cause })?;
+    let Begun { mut plan, state, streams } = begin(link.as_mut(), options, resumability, progress)?;
+    // The oplog's entries are chosen last, so the collections are dumped under a plan without them.
+    let collections = Dump { server, options, progress, interrupted, plan: plan.clone(), kind: Part::Collections };
+    let target = Target::open(options, &collections.plan, progress, state, streams)?;
+    let result = collections.read_all(&target).and_then(|()| {
+        if plan.oplog_start().is_none() {
+            return Ok(());
+        }
+        oplog::fix_entries(&mut plan, link.as_mut(), progress)?;
+        let entries = Dump { server, options, progress, interrupted, plan: plan.clone(), kind: Part::Oplog };
+        entries.read_all(&target)?;
+        // It may have forgotten entries while they were being read.
+        plan.oplog_start().map_or(Ok(()), |start| oplog::check_reach(link.as_mut(), progress, start))
+    });
+    if let Err(error) = result {
+        target.stop();
+        return Err(with_advice(error, resumability));
+    }
+    let summary = summary(&plan, &target);
+    target.finish().map_err(|error| with_advice(error, resumability))?;
+    Ok(summary)
+}
+
+/// Makes a plan, or reads that of the dump that goes on.
+fn begin(
+    link: &mut dyn Link,
+    options: &DumpOptions,
+    resumability: Resumability,
+    progress: &Progress,
+) -> Result<Begun, ToolError> {
+    let path = target::state_path(&options.output).filter(|_| resumability == Resumability::Resumable);
+    if let (Resume::Continue, Some(path)) = (options.resume, &path) {
+        return StateFile::resume(path.clone(), &options.fingerprint());
+    }
+    let plan = plan::make(link, options, resumability, progress)?;
+    let state = path.map(|path| StateFile::create(path, &plan)).transpose()?;
+    Ok(Begun { plan, state, streams: BTreeMap::new() })
+}
+
+/// Which of the plan's namespaces are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Collections,
+    Oplog,
+}
+
+struct Dump<'a> {
+    server: &'a dyn Server,
+    options: &'a DumpOptions,
+    progress: &'a Progress,
+    interrupted: &'a Interrupted,
+    plan: Plan,
+    kind: Part,
+}
+
+impl Dump<'_> {
+    fn read_all(&self, target: &Target<'_>) -> Result<(), ToolError> {
+        let accounts: Vec<_> = (0..self.plan.collections.len()).map(|collection| target.account(collection)).collect();
+        for (collection, planned) in self.plan.collections.iter().enumerate() {
+            let account = &accounts[collection];
+            if !self.is_of_part(collection) {
+                continue;
+            }
+            let counts = self.progress.namespace(&planned.namespace());
+            counts.documents_expected.store(planned.documents, Ordering::Relaxed);
+            counts.bytes_expected.store(planned.size_bytes, Ordering::Relaxed);
+            counts.add_earlier(account.documents, account.bytes);
+            if planned.ranges.is_empty() && !account.is_finished {
+                target.write_empty(collection)?;
+            }
+            if planned.ranges.is_empty() || account.is_finished {
+                counts.finish();
+            }
+        }
+        let is_left =
+            |task: Task| self.is_of_part(task.collection) && !accounts[task.collection].ranges[task.range].is_finished;
+        let schedule = Schedule::new(&self.plan.collections, self.options.parallel_collections, is_left);
+        let readers = Readers {
+            server: self.server,
+            options: self.options,
+            progress: self.progress,
+            interrupted: self.interrupted,
+            is_stopped: AtomicBool::new(false),
+        };
+        let threads = self.options.parallel_collections.max(self.options.threads).get();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..threads).map(|_| scope.spawn(|| self.work(&schedule, &readers, target))).collect();
+            let results = threads.into_iter().map(|thread| thread.join().expect("a reader does not panic"));
+            // Whoever was stopped by another's failure says `Interrupted`, which is not the reason.
+            results.reduce(|first, second| match (first, second) {
+                (Ok(()) | Err(ToolError::Interrupted), Err(error)) => Err(error),
+                (first, _) => first,
+            })
+        })
+        .unwrap_or(Ok(()))
+    }
+
+    fn is_of_part(&self, collection: usize) -> bool {
+        (self.plan.collections[collection].kind == Kind::Oplog) == (self.kind == Part::Oplog)
+    }
+
+    fn work(&self, schedule: &Schedule, readers: &Readers<'_>, target: &Target<'_>) -> Result<(), ToolError> {
+        let mut reader = Reader::new(readers);
+        while let Some(task) = schedule.take() {
+            let planned = &self.plan.collections[task.collection];
+            let counts = self.progress.namespace(&planned.namespace());
+            let read = reader.read_range(target, planned, task.collection, task.range, &counts);
+            schedule.finish(task);
+            if read.is_err() {
+                readers.is_stopped.store(true, Ordering::Relaxed);
+                schedule.stop();
+                return read;
+            }
+            if target.account(task.collection).is_finished {
+                counts.finish();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn summary(plan: &Plan, target: &Target<'_>) -> DumpSummary {
+    let mut summary = DumpSummary::default();
+    for (collection, planned) in plan.collections.iter().enumerate() {
+        let account = target.account(collection);
+        if planned.kind == Kind::Oplog {
+            summary.oplog_entries = Some(account.documents);
+        } else {
+            let (documents, bytes) = (account.documents, account.bytes);
+            summary.collections.push(CollectionSummary { namespace: planned.namespace(), documents, bytes });
+        }
+    }
+    summary
+}
+
+/// A full disk is no reason to begin anew.
+fn with_advice(error: ToolError, resumability: Resumability) -> ToolError {
+    match error {
+        ToolError::File { path, cause }
+            if resumability == Resumability::Resumable
+                && matches!(cause.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) =>
+        {
+            ToolError::Failed(format!(
+                "{}: {cause}; what is written so far is kept: make room, then give the same command with --resume",
+                path.display()
+            ))
+        }
+        other => other,
+    }
+}

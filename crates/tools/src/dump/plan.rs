@@ -1,0 +1,412 @@
+//! What will be dumped: databases, collections, their metadata, and the ranges in which they are read.
+
+use super::extended_json_text as text;
+use super::options::{DumpOptions, OplogMode, UsersAndRoles, Views};
+use super::ranges::{Range, interpolate, quantiles};
+use super::selection::{BUCKETS_PREFIX, takes_collection, takes_database};
+use super::{authorisation, oplog};
+use crate::cursor::collect;
+use crate::progress::Progress;
+use crate::verify::list_indexes;
+use crate::{Link, ToolError};
+use bunko_archive::metadata::Metadata;
+use bunko_bson::order::compare;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, Value, ValueRef, number};
+use bunko_client::ClientError;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// From that size on a collection is read by several cursors, each of which gets at least so much; in bytes.
+const RANGE_BYTES_MIN: u64 = 64 * 1024 * 1024;
+/// From that size on it is asked which `_id`s a collection begins and ends with; in bytes.
+const KNOWN_ENDS_BYTES_MIN: u64 = 1024 * 1024;
+/// Ranges per thread: they are never equally large, and the last one should not keep one thread busy alone.
+const RANGES_PER_THREAD: usize = 4;
+/// Up to so many threads a cursor in natural order is faster than several by `_id`.
+const NATURAL_ORDER_THREADS: usize = 3;
+/// Documents of a sample per range that is to be cut.
+const SAMPLE_PER_RANGE: usize = 32;
+
+/// What a namespace of the dump is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Kind {
+    Collection,
+    View,
+    TimeSeries,
+    /// One database's part of the users or roles of all.
+    Authorisation,
+    Oplog,
+}
+
+/// In which order documents come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Order {
+    /// By `_id`: whoever loses the cursor goes on behind the last document.
+    ById,
+    /// As they lie, which is faster, and for capped collections the order that matters: whoever loses the cursor begins
+    /// again.
+    Natural,
+    /// As the server finds them: views, and what is chosen by a filter. As [`Self::Natural`] otherwise.
+    Found,
+}
+
+/// Whether the output can be gone on with after an interruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resumability {
+    /// It is files.
+    Resumable,
+    /// It is a pipe or a device.
+    Once,
+}
+
+/// One namespace of the dump.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Planned {
+    pub database: String,
+    /// What its documents are called in the dump.
+    pub collection: String,
+    /// What its metadata is called in the dump: the same, but for time series.
+    pub metadata_name: String,
+    /// Where its documents are read.
+    pub source_database: String,
+    pub source_collection: String,
+    /// Which of them.
+    #[serde(with = "text::optional_document")]
+    pub filter: Option<DocumentBuf>,
+    pub kind: Kind,
+    /// JSON; empty for the oplog.
+    pub metadata: String,
+    /// As the server estimates.
+    pub documents: u64,
+    /// As the server estimates.
+    pub size_bytes: u64,
+    pub order: Order,
+    /// None where there are no documents to read.
+    pub ranges: Vec<Range>,
+}
+
+impl Planned {
+    /// `database.collection`, as messages and progress name it.
+    pub fn namespace(&self) -> String {
+        if self.database.is_empty() {
+            self.collection.clone()
+        } else {
+            format!("{}.{}", self.database, self.collection)
+        }
+    }
+}
+
+/// The whole dump, as it is recorded before it begins.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Plan {
+    /// [`DumpOptions::fingerprint`].
+    pub fingerprint: String,
+    pub server_version: String,
+    /// Seconds and increment of the oplog's newest entry before the first document was read.
+    pub oplog_start: Option<(u32, u32)>,
+    /// The large ones first; the oplog last.
+    pub collections: Vec<Planned>,
+}
+
+impl Plan {
+    pub fn oplog_start(&self) -> Option<Timestamp> {
+        self.oplog_start.map(|(seconds, increment)| Timestamp { seconds, increment })
+    }
+}
+
+/// Asks the server what there is.
+/// # Errors
+/// What the server says; `Failed` where a collection that was asked for by name does not exist.
+pub(super) fn make(
+    link: &mut dyn Link,
+    options: &DumpOptions,
+    resumability: Resumability,
+    progress: &Progress,
+) -> Result<Plan, ToolError> {
+    let mut planner = Planner { link, options, resumability, progress };
+    let version = planner.run("admin", &DocumentBuf::new().with("buildInfo", 1_i32))?;
+    let version = version.as_ref().get("version").and_then(ValueRef::as_str).unwrap_or_default().to_owned();
+    // Before anything else is read: what changes from here on is in the oplog behind that entry.
+    let oplog_start = match options.oplog {
+        OplogMode::With => Some(oplog::start(planner.link, progress)?),
+        OplogMode::Without => None,
+    };
+    let mut collections = Vec::new();
+    for database in planner.databases()? {
+        planner.plan_database(&database, &mut collections)?;
+    }
+    if let (Some(database), Some(collection), true) = (&options.database, &options.collection, collections.is_empty()) {
+        return Err(ToolError::Failed(format!("{database}.{collection} does not exist")));
+    }
+    // Large ones first, so that none is left for the end; views last, which cost nothing.
+    collections.sort_by_key(|collection| std::cmp::Reverse((!collection.ranges.is_empty(), collection.size_bytes)));
+    if let (Some(database), UsersAndRoles::With) = (&options.database, options.users_and_roles) {
+        collections.extend(authorisation::planned(database));
+    }
+    if oplog_start.is_some() {
+        collections.push(oplog::planned());
+    }
+    let oplog_start = oplog_start.map(|start| (start.seconds, start.increment));
+    Ok(Plan { fingerprint: options.fingerprint(), server_version: version, oplog_start, collections })
+}
+
+struct Planner<'a> {
+    link: &'a mut dyn Link,
+    options: &'a DumpOptions,
+    resumability: Resumability,
+    progress: &'a Progress,
+}
+
+impl Planner<'_> {
+    fn databases(&mut self) -> Result<Vec<String>, ToolError> {
+        if let Some(database) = &self.options.database {
+            return Ok(vec![database.clone()]);
+        }
+        let reply = self.run("admin", &DocumentBuf::new().with("listDatabases", 1_i32).with("nameOnly", true))?;
+        let listed = reply.as_ref().get("databases").and_then(ValueRef::as_array);
+        let names = listed.iter().flat_map(|listed| listed.iter()).filter_map(|database| {
+            database.as_document()?.get("name")?.as_str().filter(|name| takes_database(name)).map(str::to_owned)
+        });
+        Ok(names.collect())
+    }
+
+    fn plan_database(&mut self, database: &str, collections: &mut Vec<Planned>) -> Result<(), ToolError> {
+        let mut list = DocumentBuf::new().with("listCollections", 1_i32).with("cursor", &DocumentBuf::new());
+        if let Some(collection) = &self.options.collection {
+            list.append("filter", &DocumentBuf::new().with("name", collection));
+        }
+        let listed = self.collect(database, &list, database)?;
+        for entry in &listed {
+            let Some(entry) = Entry::read(entry.as_ref()) else {
+                let detail = format!("listCollections of '{database}' gave {entry:?}");
+                return Err(ToolError::Failed(detail));
+            };
+            let is_wanted = match (self.options.views, entry.kind) {
+                (Views::AsCollections, kind) => kind == Kind::View,
+                (Views::AsDefinitions, _) => true,
+            };
+            let is_named = self.options.collection.is_some();
+            if is_wanted && (is_named || takes_collection(self.options, database, entry.name)) {
+                collections.push(self.plan_collection(database, &entry)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_collection(&mut self, database: &str, entry: &Entry<'_>) -> Result<Planned, ToolError> {
+        let source = match entry.kind {
+            Kind::TimeSeries => format!("{BUCKETS_PREFIX}{}", entry.name),
+            _ => entry.name.to_owned(),
+        };
+        let namespace = format!("{database}.{source}");
+        let is_definition = entry.kind == Kind::View && self.options.views == Views::AsDefinitions;
+        let has_indexes = entry.kind != Kind::View;
+        let indexes = if has_indexes {
+            list_indexes(self.link, database, entry.name, self.progress).map_err(server(&namespace))?
+        } else {
+            Vec::new()
+        };
+        let has_id_index = indexes.iter().any(is_id_index);
+        // A view's options are its definition, which a collection made of its documents must not have.
+        let is_materialised = entry.kind == Kind::View && !is_definition;
+        let kind = if is_materialised { Kind::Collection } else { entry.kind };
+        let metadata = Metadata {
+            options: if is_materialised { DocumentBuf::new() } else { entry.options.clone() },
+            indexes,
+            uuid: entry.uuid.clone(),
+            collection_name: entry.name.to_owned(),
+            kind: Some(kind_name(kind).to_owned()),
+        };
+        let (documents, size_bytes) = if has_indexes { self.size(database, &source) } else { (0, 0) };
+        let is_chosen = self.options.query.is_some() || entry.kind == Kind::View;
+        let mut planned = Planned {
+            database: database.to_owned(),
+            collection: source.clone(),
+            metadata_name: entry.name.to_owned(),
+            source_database: database.to_owned(),
+            source_collection: source,
+            filter: self.options.query.clone(),
+            kind,
+            metadata: metadata.to_json(),
+            documents,
+            size_bytes,
+            order: if is_chosen { Order::Found } else { Order::Natural },
+            ranges: vec![Range::whole()],
+        };
+        if is_definition {
+            planned.ranges.clear();
+        } else if entry.kind == Kind::Collection && has_id_index && !entry.is_capped() && !is_chosen {
+            self.plan_ranges(&mut planned, entry)?;
+        }
+        Ok(planned)
+    }
+
+    /// Decides whether a collection is read by `_id`, and cuts it where it is large.
+    fn plan_ranges(&mut self, planned: &mut Planned, entry: &Entry<'_>) -> Result<(), ToolError> {
+        if self.resumability == Resumability::Resumable {
+            planned.order = Order::ById;
+        }
+        if planned.size_bytes < KNOWN_ENDS_BYTES_MIN {
+            return Ok(());
+        }
+        let [smallest, largest] = [self.end_id(planned, 1)?, self.end_id(planned, -1)?];
+        let (Some(smallest), Some(largest)) = (smallest, largest) else { return Ok(()) };
+        let parts = (planned.size_bytes / RANGE_BYTES_MIN).min((self.options.threads.get() * RANGES_PER_THREAD) as u64);
+        // By `_id` a server has to fetch each document through an index, which takes it about twice as long: worth it
+        // only where that is done anyway, or more threads do it than one cursor in natural order keeps busy.
+        let threads_min = if planned.order == Order::ById { 2 } else { NATURAL_ORDER_THREADS + 1 };
+        // Under a collation strings are in another order than the one in which boundaries are chosen.
+        let has_collation = entry.options.as_ref().get("collation").is_some();
+        let is_cut = parts >= 2 && self.options.threads.get() >= threads_min && !has_collation;
+        let boundaries =
+            if is_cut { self.boundaries(planned, parts as usize, &smallest, &largest)? } else { Vec::new() };
+        if !boundaries.is_empty() {
+            planned.order = Order::ById;
+        }
+        if planned.order == Order::ById {
+            planned.ranges = Range::from_to(smallest, largest).cut(&boundaries);
+        }
+        Ok(())
+    }
+
+    fn boundaries(
+        &mut self,
+        planned: &Planned,
+        parts: usize,
+        smallest: &Value,
+        largest: &Value,
+    ) -> Result<Vec<Value>, ToolError> {
+        let size = DocumentBuf::new().with("size", (parts * SAMPLE_PER_RANGE) as i32);
+        let id_only = DocumentBuf::new().with("_id", 1_i32);
+        let stages = [DocumentBuf::new().with("$sample", &size), DocumentBuf::new().with("$project", &id_only)];
+        let aggregate = DocumentBuf::new()
+            .with("aggregate", &planned.source_collection)
+            .with("pipeline", &stages.iter().collect::<ArrayBuf>())
+            .with("cursor", &DocumentBuf::new());
+        match self.try_collect(&planned.source_database, &aggregate) {
+            Ok(sample) => {
+                let within = |id: &Value| {
+                    compare(id.as_ref(), smallest.as_ref()).is_gt() && compare(id.as_ref(), largest.as_ref()).is_lt()
+                };
+                Ok(quantiles(sample.iter().filter_map(id_of).filter(within).collect(), parts))
+            }
+            // Not every server has $sample.
+            Err(ClientError::Command(_)) => Ok(interpolate(smallest.as_ref(), largest.as_ref(), parts)),
+            Err(error) => Err(server(&planned.namespace())(error)),
+        }
+    }
+
+    /// The smallest or the largest `_id`.
+    fn end_id(&mut self, planned: &Planned, direction: i32) -> Result<Option<Value>, ToolError> {
+        let find = DocumentBuf::new()
+            .with("find", &planned.source_collection)
+            .with("projection", &DocumentBuf::new().with("_id", 1_i32))
+            .with("sort", &DocumentBuf::new().with("_id", direction))
+            .with("limit", 1_i32);
+        let found = self.collect(&planned.source_database, &find, &planned.namespace())?;
+        Ok(found.first().and_then(id_of))
+    }
+
+    /// Documents and bytes, for order and progress only: 0 where the server does not say.
+    fn size(&mut self, database: &str, collection: &str) -> (u64, u64) {
+        let Ok(reply) = self.run(database, &DocumentBuf::new().with("collStats", collection)) else { return (0, 0) };
+        let field = |name| reply.as_ref().get(name).and_then(number::truncate_to_i64);
+        let field = |name| field(name).and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
+        (field("count"), field("size"))
+    }
+
+    fn run(&mut self, database: &str, command: &DocumentBuf) -> Result<DocumentBuf, ToolError> {
+        let command = with_read_preference(command.clone(), self.options);
+        self.link.run(database, &command).map_err(server(""))
+    }
+
+    fn collect(
+        &mut self,
+        database: &str,
+        command: &DocumentBuf,
+        namespace: &str,
+    ) -> Result<Vec<DocumentBuf>, ToolError> {
+        self.try_collect(database, command).map_err(server(namespace))
+    }
+
+    fn try_collect(&mut self, database: &str, command: &DocumentBuf) -> Result<Vec<DocumentBuf>, ClientError> {
+        collect(self.link, self.progress, database, &with_read_preference(command.clone(), self.options))
+    }
+}
+
+/// Adds what the server is told about who may answer.
+pub(super) fn with_read_preference(mut command: DocumentBuf, options: &DumpOptions) -> DocumentBuf {
+    if let Some(read_preference) = &options.read_preference {
+        command.append("$readPreference", read_preference);
+    }
+    command
+}
+
+fn server(namespace: &str) -> impl Fn(ClientError) -> ToolError {
+    move |cause| ToolError::Server { namespace: namespace.to_owned(), cause }
+}
+
+fn id_of(document: &DocumentBuf) -> Option<Value> {
+    document.as_ref().get("_id").map(ValueRef::to_value)
+}
+
+fn is_id_index(index: &DocumentBuf) -> bool {
+    index.as_ref().get("name").and_then(ValueRef::as_str) == Some("_id_")
+}
+
+/// What metadata and preludes call it.
+pub(super) fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Collection | Kind::Authorisation => "collection",
+        Kind::View => "view",
+        Kind::TimeSeries => "timeseries",
+        Kind::Oplog => "",
+    }
+}
+
+/// One collection as `listCollections` describes it.
+struct Entry<'a> {
+    name: &'a str,
+    kind: Kind,
+    /// Without the `uuid` that some servers list among them.
+    options: DocumentBuf,
+    /// In hexadecimal digits.
+    uuid: Option<String>,
+}
+
+impl<'a> Entry<'a> {
+    fn read(entry: DocumentRef<'a>) -> Option<Self> {
+        let kind = match entry.get("type").and_then(ValueRef::as_str) {
+            Some("view") => Kind::View,
+            Some("timeseries") => Kind::TimeSeries,
+            _ => Kind::Collection,
+        };
+        let mut options = DocumentBuf::new();
+        for option in entry.get("options").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY) {
+            if option.name != "uuid" {
+                options.append(option.name, option.value);
+            }
+        }
+        let uuid = entry.get("info").and_then(ValueRef::as_document).and_then(|info| match info.get("uuid") {
+            Some(ValueRef::Binary { bytes, .. }) => Some(hexadecimal(bytes)),
+            _ => None,
+        });
+        Some(Self { name: entry.get("name")?.as_str()?, kind, options, uuid })
+    }
+
+    fn is_capped(&self) -> bool {
+        matches!(self.options.as_ref().get("capped"), Some(ValueRef::Boolean(true)))
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,252 @@
+//! The file beside an unfinished dump that says what of it is safely written.
+//!
+//! One JSON object per line: first the plan, then what has come since the line before. A line is appended after the
+//! data that it speaks of was synced, so a dump that is killed at any moment goes on behind its last whole line.
+
+use super::extended_json_text as text;
+use super::plan::Plan;
+use crate::ToolError;
+use bunko_archive::index::Unit;
+use bunko_bson::Value;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What has been read of one range.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RangeState {
+    /// The `_id` of the last document; only where the range is read by `_id`.
+    #[serde(with = "text::optional_value")]
+    pub last: Option<Value>,
+    pub is_finished: bool,
+}
+
+/// What has been written of one namespace.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Account {
+    /// Its position in the plan.
+    pub collection: usize,
+    /// Over its documents in the order written; 0 in directories, which have none.
+    pub crc: u64,
+    pub documents: u64,
+    pub bytes: u64,
+    pub ranges: Vec<RangeState>,
+    /// Whether nothing more comes, its end in an archive included.
+    pub is_finished: bool,
+}
+
+impl Account {
+    /// Of a namespace of which nothing is written.
+    pub fn new(plan: &Plan, collection: usize) -> Self {
+        let ranges = vec![RangeState::default(); plan.collections[collection].ranges.len()];
+        Self { collection, ranges, ..Self::default() }
+    }
+}
+
+/// When a line is to be on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// Before the call returns.
+    Immediate,
+    /// With the next that is immediate, or when the system finds time.
+    Eventual,
+}
+
+/// What has been written of one file since the line before.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Checkpoint {
+    /// The file: 0 for an archive, in a directory the collection's position in the plan.
+    pub stream: usize,
+    /// The namespaces that have changed, as they are now.
+    pub accounts: Vec<Account>,
+    /// Length in the file, length before compression and tag of each new unit.
+    pub units: Vec<(u32, u32, u32)>,
+}
+
+/// All lines about one file put together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StreamState {
+    pub accounts: BTreeMap<usize, Account>,
+    pub units: Vec<Unit>,
+}
+
+impl StreamState {
+    /// How much of the file is valid, in bytes.
+    pub fn out_bytes(&self) -> u64 {
+        self.units.last().map_or(0, |unit| unit.out_offset + u64::from(unit.out_bytes))
+    }
+
+    fn take(&mut self, checkpoint: Checkpoint) {
+        for (out_bytes, raw_bytes, tag) in checkpoint.units {
+            self.units.push(Unit { out_offset: self.out_bytes(), out_bytes, raw_bytes, tag });
+        }
+        self.accounts.extend(checkpoint.accounts.into_iter().map(|account| (account.collection, account)));
+    }
+}
+
+/// A dump that goes on, or begins.
+pub(super) struct Begun {
+    pub plan: Plan,
+    /// `None` where the output cannot be gone on with.
+    pub state: Option<StateFile>,
+    /// What is written, by file.
+    pub streams: BTreeMap<usize, StreamState>,
+}
+
+/// The state file, open for more lines.
+pub(super) struct StateFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl StateFile {
+    /// Begins a new one.
+    /// # Errors
+    /// `File`.
+    pub fn create(path: PathBuf, plan: &Plan) -> Result<Self, ToolError> {
+        let file = File::create(&path).map_err(|cause| ToolError::File { path: path.clone(), cause })?;
+        let mut state = Self { path, file };
+        state.append(plan, Durability::Immediate)?;
+        // A crash can lose a new file's name unless its directory is synced too.
+        let directory = state.path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))
+            .and_then(|directory| directory.sync_all())
+            .map_err(|cause| state.failed(cause))?;
+        Ok(state)
+    }
+
+    /// Reads an earlier one, and cuts off a last line that is not whole.
+    /// # Errors
+    /// `File`; `Failed` where it is not of a dump that `fingerprint` fits.
+    pub fn resume(path: PathBuf, fingerprint: &str) -> Result<Begun, ToolError> {
+        let failed = |cause: io::Error| match cause.kind() {
+            io::ErrorKind::NotFound => ToolError::Failed(format!(
+                "--resume: there is no {}: either the dump was finished, or it never began",
+                path.display()
+            )),
+            _ => ToolError::File { path: path.clone(), cause },
+        };
+        let text = std::fs::read(&path).map_err(failed)?;
+        let (plan, streams, valid_bytes) = parse(&text).ok_or_else(|| {
+            ToolError::Failed(format!("--resume: {} does not begin with the plan of a dump", path.display()))
+        })?;
+        if plan.fingerprint != fingerprint {
+            let message = "--resume: the unfinished dump was begun with other flags: begin anew, or give the same ones";
+            return Err(ToolError::Failed(message.into()));
+        }
+        let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
+        file.set_len(valid_bytes).map_err(failed)?;
+        Ok(Begun { plan, state: Some(Self { path, file }), streams })
+    }
+
+    /// Appends a line.
+    /// # Errors
+    /// `File`.
+    pub fn append(&mut self, line: &impl Serialize, durability: Durability) -> Result<(), ToolError> {
+        let mut text = serde_json::to_string(line).map_err(|error| self.failed(error.into()))?;
+        text.push('\n');
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| match durability {
+            Durability::Immediate => self.file.sync_data(),
+            Durability::Eventual => Ok(()),
+        });
+        written.map_err(|cause| self.failed(cause))
+    }
+
+    /// The dump is finished.
+    /// # Errors
+    /// `File`.
+    pub fn remove(self) -> Result<(), ToolError> {
+        std::fs::remove_file(&self.path).map_err(|cause| self.failed(cause))
+    }
+
+    fn failed(&self, cause: io::Error) -> ToolError {
+        ToolError::File { path: self.path.clone(), cause }
+    }
+}
+
+/// The plan, what was written of each file, and how much of the text is whole lines.
+fn parse(text: &[u8]) -> Option<(Plan, BTreeMap<usize, StreamState>, u64)> {
+    let mut lines = text.split_inclusive(|&byte| byte == b'\n');
+    let first = lines.next().filter(|line| line.ends_with(b"\n"))?;
+    let plan = serde_json::from_slice(first).ok()?;
+    let mut valid_bytes = first.len() as u64;
+    let mut streams: BTreeMap<usize, StreamState> = BTreeMap::new();
+    for line in lines {
+        let Some(checkpoint) = Some(line).filter(|line| line.ends_with(b"\n")).and_then(read_checkpoint) else { break };
+        streams.entry(checkpoint.stream).or_default().take(checkpoint);
+        valid_bytes += line.len() as u64;
+    }
+    Some((plan, streams, valid_bytes))
+}
+
+fn read_checkpoint(line: &[u8]) -> Option<Checkpoint> {
+    serde_json::from_slice(line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            fingerprint: "f".into(),
+            server_version: "8.0".into(),
+            oplog_start: Some((7, 1)),
+            collections: vec![super::super::oplog::planned()],
+        }
+    }
+
+    fn checkpoint(last: i32) -> Checkpoint {
+        let range = RangeState { last: Some(Value::Int32(last)), is_finished: false };
+        let account =
+            Account { collection: 2, crc: u64::MAX, documents: 5, bytes: 50, ranges: vec![range], is_finished: false };
+        Checkpoint { stream: 0, accounts: vec![account], units: vec![(10, 20, 1), (30, 40, 1)] }
+    }
+
+    #[test]
+    fn whole_lines_are_believed_and_a_torn_one_is_not() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("x.resume");
+        let mut state = StateFile::create(path.clone(), &plan()).expect("created");
+        for last in [1, 2, 3] {
+            state.append(&checkpoint(last), Durability::Immediate).expect("appended");
+        }
+        let whole = std::fs::read(&path).expect("read");
+        let first_line = whole.iter().position(|&byte| byte == b'\n').expect("a line") + 1;
+        for length in 0..=whole.len() {
+            std::fs::write(&path, &whole[..length]).expect("written");
+            let resumed = StateFile::resume(path.clone(), "f");
+            assert_eq!(resumed.is_ok(), length >= first_line, "{length}");
+            if let Ok(Begun { plan, streams, .. }) = resumed {
+                let lines = whole[first_line..length].split(|&byte| byte == b'\n').count() - 1;
+                assert_eq!(plan.oplog_start(), Some(bunko_bson::Timestamp { seconds: 7, increment: 1 }));
+                let out_bytes = streams.get(&0).map_or(0, StreamState::out_bytes);
+                assert_eq!(out_bytes, 40 * lines as u64);
+                let last = streams.get(&0).and_then(|stream| stream.accounts[&2].ranges[0].last.clone());
+                assert_eq!(
+                    format!("{last:?}"),
+                    if lines == 0 { "None".into() } else { format!("Some(Int32({lines}))") }
+                );
+                let kept = std::fs::metadata(&path).expect("there").len();
+                assert!(kept <= length as u64 && whole[kept as usize - 1] == b'\n');
+            }
+        }
+    }
+
+    #[test]
+    fn another_dump_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("x.resume");
+        let message = |result: Result<_, ToolError>| result.map(|_: Begun| ()).expect_err("refused").to_string();
+        assert!(message(StateFile::resume(path.clone(), "f")).contains("there is no"));
+        StateFile::create(path.clone(), &plan()).expect("created");
+        assert!(message(StateFile::resume(path.clone(), "g")).contains("other flags"));
+        std::fs::write(&path, "{}\n").expect("written");
+        assert!(message(StateFile::resume(path, "f")).contains("plan of a dump"));
+    }
+}

@@ -1,0 +1,376 @@
+//! Where the units of all threads go: an archive, a directory of files, or standard output.
+
+use super::options::{ArchiveTarget, DumpOptions, Output};
+use super::plan::{Kind, Plan, Planned, Resumability, kind_name};
+use super::state::{Account, Durability, StateFile, StreamState};
+use super::stream::{Encoding, Stream};
+use super::unit::{Form, SealedUnit, UNIT_BYTES};
+use crate::ToolError;
+use crate::progress::{Activity, Progress};
+use bunko_archive::compression::{Compression, Writer};
+use bunko_archive::index::NO_TAG;
+use bunko_archive::{archive, crc64, directory};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// What preludes call this tool.
+const TOOL_VERSION: &str = concat!("bunko ", env!("CARGO_PKG_VERSION"));
+
+/// Most bytes that wait to be compressed, of all files together.
+const QUEUE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Longest buffer that is used again: one that a few large documents have made larger is given back.
+const BUFFER_BYTES_KEPT: usize = 2 * UNIT_BYTES;
+
+/// The output of one run.
+pub(super) struct Target<'a> {
+    options: &'a DumpOptions,
+    plan: &'a Plan,
+    progress: &'a Progress,
+    /// `None` where the output cannot be gone on with.
+    state: Option<Mutex<StateFile>>,
+    streams: Streams,
+    buffers: Mutex<Vec<Vec<u8>>>,
+}
+
+enum Streams {
+    One {
+        stream: Box<Mutex<Option<Stream>>>,
+        form: Form,
+        tags: Vec<u32>,
+    },
+    /// One for each collection, opened when it is first written to.
+    Files {
+        root: PathBuf,
+        slots: Vec<Mutex<Slot>>,
+    },
+}
+
+#[derive(Default)]
+struct Slot {
+    /// What is written, while the file is not open.
+    earlier: StreamState,
+    stream: Option<Stream>,
+}
+
+/// Whether the output is of a kind that can be gone on with. Makes a missing directory or file.
+/// # Errors
+/// `File`.
+pub(super) fn resumability(output: &Output) -> Result<Resumability, ToolError> {
+    match output {
+        Output::Directory(root) => {
+            std::fs::create_dir_all(root).map_err(|cause| ToolError::File { path: root.clone(), cause })?;
+            Ok(Resumability::Resumable)
+        }
+        Output::Archive(ArchiveTarget::File(path)) => {
+            let failed = |cause| ToolError::File { path: path.clone(), cause };
+            let file = File::options().write(true).create(true).truncate(false).open(path).map_err(failed)?;
+            let is_file = file.metadata().map_err(failed)?.is_file();
+            Ok(if is_file { Resumability::Resumable } else { Resumability::Once })
+        }
+        Output::Archive(ArchiveTarget::Stdout) | Output::StandardOutput => Ok(Resumability::Once),
+    }
+}
+
+/// The file that records how far a dump is.
+pub(super) fn state_path(output: &Output) -> Option<PathBuf> {
+    match output {
+        Output::Directory(root) => Some(root.join(".bunko-resume")),
+        Output::Archive(ArchiveTarget::File(path)) => {
+            let mut name = path.clone().into_os_string();
+            name.push(".resume");
+            Some(name.into())
+        }
+        Output::Archive(ArchiveTarget::Stdout) | Output::StandardOutput => None,
+    }
+}
+
+impl<'a> Target<'a> {
+    /// Opens the output, and goes on behind what `earlier` says is written.
+    /// # Errors
+    /// `File`, `Failed`.
+    pub fn open(
+        options: &'a DumpOptions,
+        plan: &'a Plan,
+        progress: &'a Progress,
+        state: Option<StateFile>,
+        mut earlier: BTreeMap<usize, StreamState>,
+    ) -> Result<Self, ToolError> {
+        let (compression, threads) = (options.compression, options.threads);
+        let encoding = Encoding { compression, threads, queue_bytes_max: QUEUE_BYTES_MAX };
+        let state = state.map(Mutex::new);
+        let streams = match &options.output {
+            Output::Directory(root) => {
+                write_small_files(root, options, plan)?;
+                let slot =
+                    |number| Mutex::new(Slot { earlier: earlier.remove(&number).unwrap_or_default(), stream: None });
+                Streams::Files { root: root.clone(), slots: (0..plan.collections.len()).map(slot).collect() }
+            }
+            Output::StandardOutput => {
+                let stream = Box::new(Mutex::new(Some(Stream::to_standard_output(encoding))));
+                Streams::One { stream, form: Form::Plain, tags: vec![NO_TAG; plan.collections.len()] }
+            }
+            Output::Archive(target) => {
+                let earlier = earlier.remove(&0).unwrap_or_default();
+                let is_begun = !earlier.units.is_empty();
+                let mut stream = match target {
+                    ArchiveTarget::File(path) => Stream::open(0, path.clone(), encoding, earlier)?,
+                    ArchiveTarget::Stdout => Stream::to_standard_output(encoding),
+                };
+                let tags = plan.collections.iter().map(|planned| stream.tag(&planned.database, &planned.collection));
+                let tags = tags.collect();
+                if !is_begun {
+                    stream.write_prelude(prelude(options, plan).encode())?;
+                    if let Some(state) = &state {
+                        stream.checkpoint(plan, state)?;
+                    }
+                }
+                Streams::One { stream: Box::new(Mutex::new(Some(stream))), form: Form::Archive, tags }
+            }
+        };
+        Ok(Self { options, plan, progress, state, streams, buffers: Mutex::default() })
+    }
+
+    /// What units have around their documents.
+    pub fn form(&self) -> Form {
+        match &self.streams {
+            Streams::One { form, .. } => *form,
+            Streams::Files { .. } => Form::Plain,
+        }
+    }
+
+    /// What is written of a namespace, by this run and by earlier ones.
+    pub fn account(&self, collection: usize) -> Account {
+        let known = match &self.streams {
+            Streams::One { stream, .. } => {
+                stream.lock().as_ref().and_then(|stream| stream.account(collection).cloned())
+            }
+            Streams::Files { slots, .. } => {
+                let slot = slots[collection].lock();
+                match &slot.stream {
+                    Some(stream) => stream.account(collection).cloned(),
+                    None => slot.earlier.accounts.get(&collection).cloned(),
+                }
+            }
+        };
+        known.unwrap_or_else(|| Account::new(self.plan, collection))
+    }
+
+    /// A buffer for a unit; one that was used before where there is one.
+    pub fn buffer(&self) -> Vec<u8> {
+        self.buffers.lock().pop().unwrap_or_default()
+    }
+
+    /// Writes a unit, and the namespace's end where it is the last one of the last range.
+    /// # Errors
+    /// `File`.
+    pub fn write(&self, collection: usize, unit: SealedUnit) -> Result<(), ToolError> {
+        let activity = match self.options.compression {
+            Compression::None => Activity::WriteTarget,
+            // Waits for the compressing threads where they are slower than what they write to.
+            _ => Activity::Compress,
+        };
+        self.progress
+            .time(activity, || self.with_stream(collection, |stream, tag| self.put(stream, tag, collection, unit)))?;
+        Ok(())
+    }
+
+    /// Writes the end of a namespace that has nothing to read.
+    /// # Errors
+    /// `File`.
+    pub fn write_empty(&self, collection: usize) -> Result<(), ToolError> {
+        if self.plan.collections[collection].kind == Kind::View && self.form() == Form::Plain {
+            return Ok(());
+        }
+        self.with_stream(collection, |stream, tag| {
+            let mut bytes = Vec::new();
+            self.close(stream, collection, &mut bytes);
+            stream.write(bytes, tag)?;
+            Ok(())
+        })
+    }
+
+    fn put(&self, stream: &mut Stream, tag: u32, collection: usize, mut unit: SealedUnit) -> Result<(), ToolError> {
+        let account = stream.account_mut(self.plan, collection);
+        account.crc = crc64::combine(account.crc, unit.crc, unit.document_bytes);
+        account.documents += unit.documents;
+        account.bytes += unit.document_bytes;
+        account.ranges[unit.range] = unit.state;
+        if account.ranges.iter().all(|range| range.is_finished) {
+            self.close(stream, collection, &mut unit.bytes);
+        }
+        let buffer = stream.write(unit.bytes, tag)?;
+        if (1..=BUFFER_BYTES_KEPT).contains(&buffer.capacity()) {
+            self.buffers.lock().push(buffer);
+        }
+        match &self.state {
+            Some(state) if stream.is_checkpoint_due() => stream.checkpoint(self.plan, state),
+            _ => Ok(()),
+        }
+    }
+
+    /// Marks a namespace as finished; in an archive its end follows its last block.
+    fn close(&self, stream: &mut Stream, collection: usize, bytes: &mut Vec<u8>) {
+        let account = stream.account_mut(self.plan, collection);
+        account.is_finished = true;
+        let planned = &self.plan.collections[collection];
+        if self.form() == Form::Archive {
+            if planned.kind == Kind::View {
+                archive::begin_block(bytes, &planned.database, &planned.collection);
+                archive::end_block(bytes);
+            }
+            archive::end_of_namespace(bytes, &planned.database, &planned.collection, account.crc);
+        }
+    }
+
+    fn with_stream(
+        &self,
+        collection: usize,
+        work: impl FnOnce(&mut Stream, u32) -> Result<(), ToolError>,
+    ) -> Result<(), ToolError> {
+        match &self.streams {
+            Streams::One { stream, tags, .. } => {
+                let mut stream = stream.lock();
+                work(stream.as_mut().expect("open until the dump is finished"), tags[collection])
+            }
+            Streams::Files { root, slots } => {
+                let slot = &mut *slots[collection].lock();
+                let stream = match &mut slot.stream {
+                    Some(stream) => stream,
+                    none => none.insert(self.open_file(root, collection, std::mem::take(&mut slot.earlier))?),
+                };
+                work(stream, NO_TAG)?;
+                if stream.account(collection).is_some_and(|account| account.is_finished) {
+                    self.finish_file(slot)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn open_file(&self, root: &Path, collection: usize, earlier: StreamState) -> Result<Stream, ToolError> {
+        let path = root.join(data_path(&self.plan.collections[collection], self.options.compression)?);
+        let queue_bytes_max = QUEUE_BYTES_MAX / self.options.parallel_collections.get() as u64;
+        let (compression, threads) = (self.options.compression, self.options.threads);
+        let encoding = Encoding { compression, threads, queue_bytes_max };
+        Stream::open(collection, path, encoding, earlier)
+    }
+
+    /// A finished file is closed at once. That it is finished is recorded after its last bytes are safe; a crash that
+    /// loses the record loses no more than the time to write them again.
+    fn finish_file(&self, slot: &mut Slot) -> Result<(), ToolError> {
+        let Some(stream) = slot.stream.take() else { return Ok(()) };
+        let line = stream.finished_line();
+        slot.earlier.accounts = line.accounts.iter().map(|account| (account.collection, account.clone())).collect();
+        stream.finish()?;
+        self.state.as_ref().map_or(Ok(()), |state| state.lock().append(&line, Durability::Eventual))
+    }
+
+    /// Makes safe what is written, for whoever goes on; where that fails too, the last checkpoint must do.
+    pub fn stop(&self) {
+        let Some(state) = &self.state else { return };
+        let save = |stream: &mut Option<Stream>| {
+            if let Some(stream) = stream {
+                // The first failure is the one that is told.
+                let _ = stream.checkpoint(self.plan, state);
+            }
+        };
+        match &self.streams {
+            Streams::One { stream, .. } => save(&mut stream.lock()),
+            Streams::Files { slots, .. } => slots.iter().for_each(|slot| save(&mut slot.lock().stream)),
+        }
+    }
+
+    /// Ends the output; nothing is left to go on with.
+    /// # Errors
+    /// `File`.
+    pub fn finish(self) -> Result<(), ToolError> {
+        if let Streams::One { stream, .. } = self.streams
+            && let Some(stream) = stream.into_inner()
+        {
+            stream.finish()?;
+        }
+        self.state.map_or(Ok(()), |state| state.into_inner().remove())
+    }
+}
+
+fn prelude(options: &DumpOptions, plan: &Plan) -> archive::Prelude {
+    archive::Prelude {
+        header: archive::Header {
+            concurrent_collections: i32::try_from(options.parallel_collections.get()).unwrap_or(i32::MAX),
+            server_version: plan.server_version.clone(),
+            tool_version: TOOL_VERSION.to_owned(),
+            ..archive::Header::default()
+        },
+        namespaces: plan
+            .collections
+            .iter()
+            .map(|planned| archive::NamespaceEntry {
+                database: planned.database.clone(),
+                collection: planned.collection.clone(),
+                metadata: planned.metadata.clone(),
+                size_bytes: i64::try_from(planned.size_bytes).unwrap_or(i64::MAX),
+                kind: kind_name(planned.kind).to_owned(),
+            })
+            .collect(),
+    }
+}
+
+/// The prelude and all metadata, with the directories that they stand in.
+fn write_small_files(root: &Path, options: &DumpOptions, plan: &Plan) -> Result<(), ToolError> {
+    for planned in &plan.collections {
+        if planned.kind == Kind::Oplog {
+            continue;
+        }
+        let directory = root.join(database_directory(planned)?);
+        std::fs::create_dir_all(&directory).map_err(|cause| ToolError::File { path: directory.clone(), cause })?;
+        if planned.kind != Kind::Authorisation {
+            let name = directory::metadata_file_name(&planned.metadata_name, options.compression);
+            write_small_file(directory.join(name), &planned.metadata, options.compression)?;
+        }
+    }
+    let prelude =
+        directory::Prelude { server_version: plan.server_version.clone(), tool_version: TOOL_VERSION.to_owned() };
+    // Where one database is dumped, the classic tool puts it into that database's directory.
+    let beside = plan.collections.first().filter(|_| options.database.is_some());
+    let directory = match beside {
+        Some(planned) => root.join(database_directory(planned)?),
+        None => root.to_owned(),
+    };
+    let suffix = if options.compression == Compression::Gzip { ".gz" } else { "" };
+    write_small_file(directory.join(format!("prelude.json{suffix}")), &prelude.to_json(), options.compression)
+}
+
+/// Compressed by gzip or not at all, see [`directory::metadata_file_name`].
+fn write_small_file(path: PathBuf, text: &str, compression: Compression) -> Result<(), ToolError> {
+    let compression = if compression == Compression::Gzip { compression } else { Compression::None };
+    let written = File::create(&path).and_then(|file| {
+        let mut writer = Writer::new(file, compression, NonZeroUsize::MIN);
+        writer.write_unit(text.as_bytes().to_vec(), NO_TAG)?;
+        writer.finish().map(|_| ())
+    });
+    written.map_err(|cause| ToolError::File { path, cause })
+}
+
+fn database_directory(planned: &Planned) -> Result<&str, ToolError> {
+    directory::database_directory(&planned.database).ok_or_else(|| {
+        ToolError::Failed(format!("the database '{}' has a name that no directory can have", planned.database))
+    })
+}
+
+fn data_path(planned: &Planned, compression: Compression) -> Result<PathBuf, ToolError> {
+    Ok(match planned.kind {
+        Kind::Oplog => PathBuf::from(format!("oplog.bson{}", compression.suffix())),
+        // The classic tool writes these names as they are.
+        Kind::Authorisation => {
+            let name = format!("{}.bson{}", planned.collection, compression.suffix());
+            Path::new(database_directory(planned)?).join(name)
+        }
+        _ => {
+            let name = directory::data_file_name(&planned.collection, compression);
+            Path::new(database_directory(planned)?).join(name)
+        }
+    })
+}

@@ -1,0 +1,78 @@
+//! Documents of one namespace on their way to the output: one buffer that is filled once and written as it is.
+
+use super::state::RangeState;
+use crate::progress::Counts;
+use bunko_archive::{archive, crc64};
+
+/// From that length on a unit is handed to the output, in bytes: large enough for a compressed frame of its own, small
+/// enough that a unit for each thread and each compressor is little memory.
+pub(super) const UNIT_BYTES: usize = 4 * 1024 * 1024;
+
+/// What an output puts around documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A block's header and terminator, and a checksum at the end.
+    Archive,
+    /// Nothing.
+    Plain,
+}
+
+/// Documents of one range, and how far they reach in it.
+pub(super) struct Unit {
+    pub bytes: Vec<u8>,
+    /// Where the documents begin: the header of a block may stand before them.
+    begin: usize,
+    pub documents: u64,
+    /// The range's position in the plan.
+    pub range: usize,
+    /// Where the range stands after this unit.
+    pub state: RangeState,
+}
+
+impl Unit {
+    /// An empty one in `buffer`.
+    pub fn begin(mut buffer: Vec<u8>, form: Form, database: &str, collection: &str, range: usize) -> Self {
+        buffer.clear();
+        if form == Form::Archive {
+            archive::begin_block(&mut buffer, database, collection);
+        }
+        Self { begin: buffer.len(), bytes: buffer, documents: 0, range, state: RangeState::default() }
+    }
+
+    /// Length of the documents in bytes.
+    pub fn document_bytes(&self) -> u64 {
+        (self.bytes.len() - self.begin) as u64
+    }
+
+    /// Forgets the documents: they will come again.
+    pub fn discard(&mut self, counts: &Counts) {
+        counts.take_back(self.documents, self.document_bytes());
+        self.bytes.truncate(self.begin);
+        self.documents = 0;
+    }
+
+    /// Closes the block. A unit without documents becomes nothing at all: an empty block would be a view's.
+    pub fn seal(mut self, form: Form) -> SealedUnit {
+        let (documents, document_bytes) = (self.documents, self.document_bytes());
+        let mut crc = 0;
+        if form == Form::Archive {
+            crc = crc64::checksum(&self.bytes[self.begin..]);
+            archive::end_block(&mut self.bytes);
+        }
+        if documents == 0 {
+            self.bytes.clear();
+        }
+        SealedUnit { bytes: self.bytes, documents, document_bytes, crc, range: self.range, state: self.state }
+    }
+}
+
+/// A unit as it goes to the output.
+pub(super) struct SealedUnit {
+    pub bytes: Vec<u8>,
+    pub documents: u64,
+    pub document_bytes: u64,
+    /// Of the documents; 0 where the output has no checksums.
+    pub crc: u64,
+    pub range: usize,
+    pub state: RangeState,
+}

@@ -1,0 +1,21 @@
+//! Dump and restore: parallel, resumable, in the classic tools' formats.
+//!
+//! **Invariant:** servers are reached only through [`Link`], so whatever speaks the protocol will do; documents travel
+//! as raw bytes from one end to the other.
+#![forbid(unsafe_code)]
+// An error is made once in a run; boxing its cause would only make it harder to match.
+#![allow(clippy::result_large_err)]
+
+mod cursor;
+pub mod dump;
+mod error;
+mod link;
+pub mod namespaces;
+pub mod progress;
+pub mod restore;
+mod retry;
+pub mod tune;
+pub mod verify;
+
+pub use error::{Interrupted, ToolError};
+pub use link::{Command, Link, Remote, Server};

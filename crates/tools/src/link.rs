@@ -1,0 +1,98 @@
+//! The ways to a server.
+
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_client::{ClientError, Connection, Pipeline, Uri, check_reply};
+
+/// A command on its way.
+#[derive(Clone, Copy)]
+pub struct Command<'a> {
+    /// The database that it is for.
+    pub database: &'a str,
+    /// The command without `$db`.
+    pub body: DocumentRef<'a>,
+    /// The name of an array field and, one behind the other, the encoded documents that are its elements.
+    pub documents: Option<(&'a str, &'a [u8])>,
+}
+
+/// One connection: commands go out, replies come back in their order.
+pub trait Link: Send {
+    /// Sends a command without waiting for its reply. Where replies are long, one at a time.
+    /// # Errors
+    /// What happened to the connection.
+    fn send(&mut self, command: Command<'_>) -> Result<(), ClientError>;
+
+    /// Waits for the next reply, and returns it whatever it says.
+    /// # Errors
+    /// What happened to the connection.
+    fn receive(&mut self) -> Result<DocumentRef<'_>, ClientError>;
+
+    /// Commands whose replies have not been received.
+    fn in_flight(&self) -> usize;
+
+    /// Runs one command while nothing is in flight.
+    /// # Errors
+    /// `Command` where the server refuses it or reports write errors; else what happened to the connection.
+    fn run(&mut self, database: &str, body: &DocumentBuf) -> Result<DocumentBuf, ClientError> {
+        self.send(Command { database, body: body.as_ref(), documents: None })?;
+        let reply = self.receive()?;
+        check_reply(reply).map_err(ClientError::Command)?;
+        Ok(reply.to_owned())
+    }
+}
+
+/// A server that links can be opened to, from any thread.
+pub trait Server: Send + Sync {
+    /// One more link.
+    /// # Errors
+    /// As [`Connection::connect`].
+    fn connect(&self) -> Result<Box<dyn Link>, ClientError>;
+
+    /// What messages call it: `host:port`, or the data directory.
+    fn name(&self) -> &str;
+}
+
+/// A server at the other end of a socket.
+pub struct Remote {
+    uri: Uri,
+    name: String,
+}
+
+impl Remote {
+    /// Finds the server once, so that a wrong address is told at once.
+    /// # Errors
+    /// As [`Connection::connect`].
+    pub fn new(uri: Uri) -> Result<Self, ClientError> {
+        let name = Connection::connect(&uri)?.address().to_owned();
+        Ok(Self { uri, name })
+    }
+}
+
+impl Server for Remote {
+    fn connect(&self) -> Result<Box<dyn Link>, ClientError> {
+        Ok(Box::new(Socket { pipeline: Pipeline::new(Connection::connect(&self.uri)?), body: DocumentBuf::new() }))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+struct Socket {
+    pipeline: Pipeline,
+    body: DocumentBuf,
+}
+
+impl Link for Socket {
+    fn send(&mut self, command: Command<'_>) -> Result<(), ClientError> {
+        self.body = command.body.to_owned().with("$db", command.database);
+        self.pipeline.send(self.body.as_ref(), command.documents)
+    }
+
+    fn receive(&mut self) -> Result<DocumentRef<'_>, ClientError> {
+        self.pipeline.receive()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.pipeline.in_flight()
+    }
+}

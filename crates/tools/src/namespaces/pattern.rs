@@ -1,0 +1,155 @@
+//! One pattern: pieces that stand for themselves, and wildcards between them.
+
+use super::PatternError;
+
+/// What a pattern may hold besides plain characters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wildcards {
+    /// `--nsInclude`, `--nsExclude`: a dollar sign is a plain character.
+    Asterisks,
+    /// `--nsFrom`, `--nsTo`.
+    AsterisksAndVariables,
+}
+
+/// A piece of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Stands for itself.
+    Literal(String),
+    /// `*`: any characters, also none.
+    Asterisk,
+    /// `$name$`: any characters, also none.
+    Variable(String),
+}
+
+/// A parsed pattern.
+#[derive(Clone, Debug)]
+pub(super) struct Parts {
+    parts: Vec<Part>,
+}
+
+impl Parts {
+    pub(super) fn new(parts: Vec<Part>) -> Self {
+        Self { parts }
+    }
+
+    pub(super) fn parse(pattern: &str, wildcards: Wildcards) -> Result<Self, PatternError> {
+        if pattern.is_empty() {
+            return Err(PatternError::Empty);
+        }
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut characters = pattern.chars();
+        while let Some(character) = characters.next() {
+            let wildcard = match character {
+                '\\' => {
+                    let dangling = || PatternError::DanglingBackslash { pattern: pattern.to_owned() };
+                    literal.push(characters.next().ok_or_else(dangling)?);
+                    continue;
+                }
+                '*' => Part::Asterisk,
+                '$' if wildcards == Wildcards::AsterisksAndVariables => {
+                    let rest = characters.as_str();
+                    let unbalanced = || PatternError::UnbalancedDollar { pattern: pattern.to_owned() };
+                    let (name, behind) = rest.split_once('$').ok_or_else(unbalanced)?;
+                    characters = behind.chars();
+                    Part::Variable(variable(pattern, name)?)
+                }
+                _ => {
+                    literal.push(character);
+                    continue;
+                }
+            };
+            if !literal.is_empty() {
+                parts.push(Part::Literal(std::mem::take(&mut literal)));
+            }
+            parts.push(wildcard);
+        }
+        if !literal.is_empty() {
+            parts.push(Part::Literal(literal));
+        }
+        Ok(Self { parts })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter()
+    }
+
+    pub(super) fn repeated_variable(&self) -> Option<&str> {
+        self.parts.iter().enumerate().find_map(|(at, part)| match part {
+            Part::Variable(name) if self.parts[..at].contains(part) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The numbers, among the wildcards, of those that `wanted` takes.
+    pub(super) fn captures_where(&self, wanted: impl Fn(&Part) -> bool) -> impl Iterator<Item = usize> {
+        let wildcards = self.parts.iter().filter(|part| !matches!(part, Part::Literal(_)));
+        wildcards.enumerate().filter(move |(_, part)| wanted(part)).map(|(number, _)| number)
+    }
+
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.captures(text).is_some()
+    }
+
+    /// What each wildcard stands for if the whole text matches; of several ways the one whose first wildcards are
+    /// shortest.
+    ///
+    /// Time is bounded by the product of both lengths: backtracking would be exponential in the number of wildcards.
+    pub(super) fn captures<'t>(&self, text: &'t str) -> Option<Vec<&'t str>> {
+        let reachable = self.reachable(text);
+        if !reachable[0][0] {
+            return None;
+        }
+        let mut captures = Vec::new();
+        let mut at = 0;
+        for (number, part) in self.parts.iter().enumerate() {
+            if let Part::Literal(literal) = part {
+                at += literal.len();
+                continue;
+            }
+            let next = &reachable[number + 1];
+            let end = (at..=text.len()).find(|&end| next[end])?;
+            captures.push(&text[at..end]);
+            at = end;
+        }
+        Some(captures)
+    }
+
+    /// For each number of leading parts and each position: whether the parts from there on match the text from there
+    /// on. Positions inside a character match nothing.
+    fn reachable(&self, text: &str) -> Vec<Vec<bool>> {
+        let length = text.len();
+        let mut rows = vec![vec![false; length + 1]; self.parts.len() + 1];
+        rows[self.parts.len()][length] = true;
+        for (number, part) in self.parts.iter().enumerate().rev() {
+            let (rows, behind) = rows.split_at_mut(number + 1);
+            let (row, next) = (&mut rows[number], &behind[0]);
+            match part {
+                Part::Literal(literal) => {
+                    for at in (0..=length).filter(|&at| text.is_char_boundary(at)) {
+                        row[at] = text[at..].starts_with(literal) && next[at + literal.len()];
+                    }
+                }
+                Part::Asterisk | Part::Variable(_) => {
+                    let mut is_reachable = false;
+                    for at in (0..=length).rev() {
+                        is_reachable |= next[at];
+                        row[at] = is_reachable && text.is_char_boundary(at);
+                    }
+                }
+            }
+        }
+        rows
+    }
+}
+
+fn variable(pattern: &str, name: &str) -> Result<String, PatternError> {
+    let is_name =
+        !name.is_empty() && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+    if is_name {
+        Ok(name.to_owned())
+    } else {
+        Err(PatternError::BadVariable { pattern: pattern.to_owned(), variable: name.to_owned() })
+    }
+}

@@ -1,0 +1,189 @@
+//! What a run has done, and where its time goes.
+
+pub mod render;
+mod reporter;
+mod snapshot;
+
+pub use reporter::{Reporter, Style};
+pub use snapshot::{NamespaceSnapshot, Snapshot};
+
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// What a thread can be busy with or wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Activity {
+    /// Reading the dump's files or pipe.
+    ReadSource,
+    /// Decompressing, or waiting for those who do.
+    Decompress,
+    /// Compressing, or waiting for those who do.
+    Compress,
+    /// Handing bytes to the network and taking them from it.
+    Network,
+    /// Waiting for the server's replies.
+    Server,
+    /// Building indexes on the server.
+    BuildIndexes,
+    /// Writing the dump's files or pipe.
+    WriteTarget,
+}
+
+impl Activity {
+    /// All, in the order of reports.
+    pub const ALL: [Self; 7] = [
+        Self::ReadSource,
+        Self::Decompress,
+        Self::Compress,
+        Self::Network,
+        Self::Server,
+        Self::BuildIndexes,
+        Self::WriteTarget,
+    ];
+
+    /// What JSON lines call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadSource => "readSource",
+            Self::Decompress => "decompress",
+            Self::Compress => "compress",
+            Self::Network => "network",
+            Self::Server => "server",
+            Self::BuildIndexes => "buildIndexes",
+            Self::WriteTarget => "writeTarget",
+        }
+    }
+
+    /// What people read.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::ReadSource => "reading the source",
+            Self::Decompress => "decompression",
+            Self::Compress => "compression",
+            Self::Network => "network",
+            Self::Server => "server",
+            Self::BuildIndexes => "index builds",
+            Self::WriteTarget => "writing the target",
+        }
+    }
+}
+
+/// Counts of one namespace, shared by all threads that work on it.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Documents done.
+    pub documents: AtomicU64,
+    /// Bytes of these documents.
+    pub bytes: AtomicU64,
+    /// Documents that were refused.
+    pub failures: AtomicU64,
+    /// Documents to be done; 0 where that is not known.
+    pub documents_expected: AtomicU64,
+    /// Bytes to be done; 0 where that is not known.
+    pub bytes_expected: AtomicU64,
+    documents_before: AtomicU64,
+    bytes_before: AtomicU64,
+    finished: AtomicBool,
+}
+
+impl Counts {
+    /// Books documents that are done.
+    pub fn add(&self, documents: u64, bytes: u64) {
+        self.documents.fetch_add(documents, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Books documents that an earlier run has done: they count, but not for this run's pace.
+    pub fn add_earlier(&self, documents: u64, bytes: u64) {
+        self.documents_before.fetch_add(documents, Ordering::Relaxed);
+        self.bytes_before.fetch_add(bytes, Ordering::Relaxed);
+        self.add(documents, bytes);
+    }
+
+    /// Unbooks documents that will be done once more.
+    pub fn take_back(&self, documents: u64, bytes: u64) {
+        self.documents.fetch_sub(documents, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Nothing more will come, whatever was expected.
+    pub fn finish(&self) {
+        self.finished.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A whole run.
+#[derive(Debug)]
+pub struct Progress {
+    started: Instant,
+    namespaces: Mutex<Vec<(String, Arc<Counts>)>>,
+    spent_ns: [AtomicU64; Activity::ALL.len()],
+    /// Bytes of the source that were consumed, as they stand in it (compressed).
+    pub source_bytes: AtomicU64,
+    /// Bytes of the whole source; 0 where that is not known (a pipe).
+    pub source_bytes_expected: AtomicU64,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            started: Instant::now(),
+            namespaces: Mutex::default(),
+            spent_ns: Default::default(),
+            source_bytes: AtomicU64::new(0),
+            source_bytes_expected: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Progress {
+    /// The counts of a namespace, made at the first call.
+    pub fn namespace(&self, name: &str) -> Arc<Counts> {
+        let mut namespaces = self.namespaces.lock();
+        if let Some((_, counts)) = namespaces.iter().find(|(known, _)| known == name) {
+            return Arc::clone(counts);
+        }
+        let counts = Arc::new(Counts::default());
+        namespaces.push((name.to_owned(), Arc::clone(&counts)));
+        counts
+    }
+
+    /// Runs `work` and books the time that it takes.
+    pub fn time<T>(&self, activity: Activity, work: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let result = work();
+        self.spend(activity, begun.elapsed());
+        result
+    }
+
+    /// Books time.
+    pub fn spend(&self, activity: Activity, time: Duration) {
+        self.spent_ns[activity as usize].fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// All counts as they stand.
+    pub fn snapshot(&self) -> Snapshot {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let namespaces = self.namespaces.lock();
+        let namespaces = namespaces.iter().map(|(name, counts)| NamespaceSnapshot {
+            name: name.clone(),
+            documents: load(&counts.documents),
+            bytes: load(&counts.bytes),
+            failures: load(&counts.failures),
+            documents_expected: load(&counts.documents_expected),
+            bytes_expected: load(&counts.bytes_expected),
+            documents_before: load(&counts.documents_before),
+            bytes_before: load(&counts.bytes_before),
+            is_finished: counts.finished.load(Ordering::Relaxed),
+        });
+        Snapshot {
+            elapsed: self.started.elapsed(),
+            namespaces: namespaces.collect(),
+            spent: self.spent_ns.each_ref().map(|spent_ns| Duration::from_nanos(load(spent_ns))),
+            source_bytes: load(&self.source_bytes),
+            source_bytes_expected: load(&self.source_bytes_expected),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Stretches of a part that go to the server in one command.
+
+use super::pool::Loan;
+use super::target::Target;
+use bunko_archive::{each_document, split_document};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How large a batch may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Bytes of documents, unless a single one is longer.
+    pub(super) bytes: usize,
+    /// Documents.
+    pub(super) count: usize,
+}
+
+/// Whether the server may have these documents already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// They were never sent.
+    None,
+    /// They were sent, by this run or the one that it continues, and nobody knows what became of them.
+    MayBeThere,
+}
+
+/// Documents for one command. The bytes stay in the part that they were read into.
+#[derive(Clone)]
+pub(super) struct Batch {
+    pub(super) target: Arc<Target>,
+    pub(super) part: Arc<Loan>,
+    pub(super) bytes: Range<usize>,
+    pub(super) count: usize,
+    /// Where the documents stand among all of the namespace.
+    pub(super) stretch: Range<u64>,
+    pub(super) doubt: Doubt,
+}
+
+impl Batch {
+    /// The encoded documents.
+    pub(super) fn documents(&self) -> &[u8] {
+        &self.part.documents().bytes[self.bytes.clone()]
+    }
+
+    /// The encoded document with this number.
+    pub(super) fn document(&self, number: usize) -> Option<&[u8]> {
+        each_document(self.documents()).nth(number)
+    }
+}
+
+/// Cuts documents into stretches of at most `limits`; gives each one's place and number of documents.
+pub(super) fn cut(documents: &[u8], limits: Limits) -> Cuts<'_> {
+    Cuts { documents, at: 0, limits }
+}
+
+/// The iterator of [`cut`].
+pub(super) struct Cuts<'a> {
+    documents: &'a [u8],
+    at: usize,
+    limits: Limits,
+}
+
+impl Iterator for Cuts<'_> {
+    type Item = (Range<usize>, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = self.at;
+        let mut count = 0;
+        while count < self.limits.count {
+            let Ok(Some((document, _))) = split_document(&self.documents[self.at..]) else { break };
+            if count > 0 && self.at + document.len() - start > self.limits.bytes {
+                break;
+            }
+            self.at += document.len();
+            count += 1;
+        }
+        (count > 0).then_some((start..self.at, count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encoded(lengths: &[usize]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for &length in lengths {
+            let document = bunko_bson::DocumentBuf::new().with("a", "x".repeat(length).as_str());
+            bytes.extend(document.into_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_long_document_goes_alone() {
+        let bytes = encoded(&[0, 100, 0]);
+        let cuts: Vec<_> = cut(&bytes, Limits { bytes: 40, count: 9 }).map(|(_, count)| count).collect();
+        assert_eq!(cuts, [1, 1, 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_cover_all_and_keep_to_the_limits(
+            lengths in proptest::collection::vec(0_usize..60, 0..40),
+            bytes_max in 20_usize..300,
+            count_max in 1_usize..10,
+        ) {
+            let bytes = encoded(&lengths);
+            let (mut at, mut documents) = (0, 0);
+            for (range, count) in cut(&bytes, Limits { bytes: bytes_max, count: count_max }) {
+                prop_assert_eq!(range.start, at);
+                prop_assert!(count <= count_max && (count == 1 || range.len() <= bytes_max));
+                at = range.end;
+                documents += count;
+            }
+            prop_assert_eq!((at, documents), (bytes.len(), lengths.len()));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Making collections and views as the dump describes them.
+
+use super::insert::{Journal, concern};
+use super::options::{CollectionOptions, Existing, Uuids};
+use super::run::Run;
+use super::target::{Role, Target};
+use crate::progress::Activity;
+use crate::{Link, ToolError};
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
+use bunko_client::{ClientError, CommandError};
+
+/// MongoDB's `NamespaceNotFound`.
+const NAMESPACE_NOT_FOUND: i32 = 26;
+
+/// Drops what is there, where that is asked, and creates the collection or view.
+/// # Errors
+/// What ends the run; that the server refuses is noted at the target unless the first error ends the run.
+pub(super) fn prepare(run: &Run<'_>, link: &mut Box<dyn Link>, target: &Target) -> Result<(), ToolError> {
+    // What is merged into users and roles goes through collections of its own, which may have been left behind.
+    if target.role.is_temporary() || run.options.existing == Existing::Drop {
+        let command = DocumentBuf::new().with("drop", &target.collection);
+        match run.command(link, Activity::Server, (&target.database, &target.collection), &command)? {
+            Err(refusal) if refusal.code != NAMESPACE_NOT_FOUND => return refused(run, target, "drop", refusal),
+            _ => {}
+        }
+    }
+    let (database, mut command) = creation(target, run.options.collection_options, run.options.uuids)?;
+    // What is recorded as prepared must survive the server.
+    let journal = if run.resume.is_some() { Journal::Required } else { Journal::AsAsked };
+    command.append("writeConcern", &concern(&run.options.write_concern, journal));
+    match run.command(link, Activity::Server, (&database, &target.collection), &command)? {
+        // Documents are added to what is there.
+        Err(refusal) if refusal.code != CommandError::NAMESPACE_EXISTS => refused(run, target, "create", refusal),
+        _ => Ok(()),
+    }
+}
+
+fn refused(run: &Run<'_>, target: &Target, command: &str, refusal: CommandError) -> Result<(), ToolError> {
+    target.fail(format!("{command} refused: {refusal}"));
+    if run.options.stops_on_error() {
+        return Err(ToolError::Server { namespace: target.name.clone(), cause: ClientError::Command(refusal) });
+    }
+    Ok(())
+}
+
+/// The command that creates a target, and the database that it goes to.
+fn creation(target: &Target, options: CollectionOptions, uuids: Uuids) -> Result<(String, DocumentBuf), ToolError> {
+    let mut create = DocumentBuf::new().with("create", &target.collection);
+    // A view or a time series without its options would be a collection.
+    if options == CollectionOptions::Restore || matches!(target.role, Role::View | Role::TimeSeries) {
+        // Old tools wrote the name among the options.
+        for option in target.metadata.options.as_ref().iter().filter(|option| !matches!(option.name, "create" | "uuid"))
+        {
+            create.append(option.name, option.value);
+        }
+    }
+    let uuid = target.metadata.uuid.as_deref().filter(|_| uuids == Uuids::Preserve && target.role != Role::View);
+    let Some(uuid) = uuid else { return Ok((target.database.clone(), create)) };
+    let bytes = parse_uuid(uuid)
+        .ok_or_else(|| ToolError::Failed(format!("{}: '{uuid}' in its metadata is no UUID", target.source)))?;
+    // Only an oplog entry can say which UUID a collection is to have.
+    let entry = DocumentBuf::new()
+        .with("op", "c")
+        .with("ns", &format!("{}.$cmd", target.database))
+        .with("ui", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &bytes })
+        .with("o", &create);
+    let entries: ArrayBuf = [&entry].into_iter().collect();
+    Ok(("admin".to_owned(), DocumentBuf::new().with("applyOps", &entries)))
+}
+
+/// Thirty-two hexadecimal digits, with or without dashes.
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    let digits: Vec<u8> =
+        text.chars().filter(|&c| c != '-').map(|c| c.to_digit(16).map(|d| d as u8)).collect::<Option<_>>()?;
+    let bytes: Vec<u8> = digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect();
+    if digits.len() == 32 { bytes.try_into().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::InsertionOrder;
+    use super::super::resume::Earlier;
+    use super::super::target::Found;
+    use super::*;
+    use bunko_archive::metadata::Metadata;
+
+    fn target(role: Role, metadata: &str) -> Target {
+        let metadata = Metadata::parse(metadata).expect("metadata");
+        let found = Found { source: "a.b".to_owned(), name: "c.d".to_owned(), role, metadata, size_bytes: 0 };
+        Target::new(found, InsertionOrder::Any, std::sync::Arc::default(), Earlier::default())
+    }
+
+    fn created(role: Role, metadata: &str, options: CollectionOptions, uuids: Uuids) -> String {
+        match creation(&target(role, metadata), options, uuids) {
+            Ok((database, command)) => format!("{database} {command:?}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn options_pass_as_they_are_or_not_at_all() {
+        let capped = r#"{"options":{"create":"b","capped":true,"unheardOf":1}}"#;
+        let full = created(Role::Collection, capped, CollectionOptions::Restore, Uuids::New);
+        assert_eq!(full, r#"c {"create": String("d"), "capped": Boolean(true), "unheardOf": Int32(1)}"#);
+        let bare = created(Role::Collection, capped, CollectionOptions::Skip, Uuids::New);
+        assert_eq!(bare, r#"c {"create": String("d")}"#);
+        let view = created(Role::View, r#"{"options":{"viewOn":"x"}}"#, CollectionOptions::Skip, Uuids::Preserve);
+        assert_eq!(view, r#"c {"create": String("d"), "viewOn": String("x")}"#);
+    }
+
+    #[test]
+    fn uuids_are_kept_by_an_oplog_entry() {
+        let uuid = |uuid: &str| {
+            let metadata = format!(r#"{{"options":{{"capped":true}},"uuid":"{uuid}"}}"#);
+            created(Role::Collection, &metadata, CollectionOptions::Restore, Uuids::Preserve)
+        };
+        let command = uuid("00112233445566778899aabbccddeeff");
+        assert!(
+            command.starts_with(r#"admin {"applyOps": "#) && command.contains(r#""ns": String("c.$cmd")"#),
+            "{command}"
+        );
+        assert_eq!(uuid("0011"), "a.b: '0011' in its metadata is no UUID");
+        assert_eq!(parse_uuid("00112233-4455-6677-8899-aabbccddeeff").map(|bytes| bytes[15]), Some(0xff));
+    }
+}

@@ -1,0 +1,46 @@
+//! `--verify`: whether the server has what the dump has.
+
+use super::indexes::wanted;
+use super::options::{IndexVersion, Indexes};
+use super::run::Run;
+use super::target::{Role, Target};
+use crate::verify::{self, CollectionSum, normalised};
+use crate::{Link, ToolError};
+
+/// Compares every collection of the dump with the server's; lists the differences.
+/// # Errors
+/// What the server says, or what happened to the connection.
+pub(super) fn differences(run: &Run<'_>) -> Result<Vec<String>, ToolError> {
+    let mut link: Option<Box<dyn Link>> = None;
+    let mut differences = Vec::new();
+    for target in run.targets.iter().filter(|target| matches!(target.role, Role::Collection | Role::TimeSeries)) {
+        let link = match &mut link {
+            Some(link) => link,
+            none => none.insert(run.connect(&target.name)?),
+        };
+        let found = found(run, &mut **link, target)?;
+        let indexes = match run.options.indexes {
+            Indexes::Restore => as_built(&target.metadata.indexes),
+            Indexes::Skip => found.indexes.clone(),
+        };
+        let expected = CollectionSum { documents: *target.sum.lock(), indexes };
+        differences.extend(verify::compare(&target.name, &expected, &found).iter().map(ToString::to_string));
+    }
+    Ok(differences)
+}
+
+fn found(run: &Run<'_>, link: &mut dyn Link, target: &Target) -> Result<CollectionSum, ToolError> {
+    let sum = verify::checksum(link, &target.database, &target.data_collection(), run.progress, run.interrupted)?;
+    let indexes = match target.role {
+        // Those of a time series are not those of the collection behind it.
+        Role::TimeSeries => verify::list_indexes(link, &target.database, &target.collection, run.progress)
+            .map_err(|cause| ToolError::Server { namespace: target.name.clone(), cause })?,
+        _ => sum.indexes,
+    };
+    Ok(CollectionSum { documents: sum.documents, indexes: as_built(&indexes) })
+}
+
+/// Without those that come with the collection: dumps of old tools do not have them all.
+fn as_built(indexes: &[bunko_bson::DocumentBuf]) -> Vec<bunko_bson::DocumentBuf> {
+    normalised(&wanted(indexes, IndexVersion::ChosenByServer))
+}

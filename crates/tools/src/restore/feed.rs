@@ -1,0 +1,142 @@
+//! What sources hand their documents to: it checks, sums, skips what is done, and queues the rest.
+
+use super::batch::{Batch, Doubt, cut};
+use super::collection;
+use super::options::{Mode, ObjectCheck, Verify};
+use super::pool::Loan;
+use super::run::Run;
+use super::target::{Role, Target};
+use crate::{Link, ToolError};
+use bunko_archive::each_document;
+use bunko_bson::DocumentRef;
+use std::path::Path;
+use std::sync::Arc;
+
+/// One reader's way into the run.
+pub(super) struct Feed<'r> {
+    pub(super) run: &'r Run<'r>,
+    /// For preparing collections; opened when the first one is.
+    link: Option<Box<dyn Link>>,
+}
+
+/// Where a part was read.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'p> {
+    pub(super) path: &'p Path,
+    /// Behind the part's last document, in bytes before compression.
+    pub(super) end_bytes: u64,
+}
+
+impl<'r> Feed<'r> {
+    pub(super) fn new(run: &'r Run<'r>) -> Self {
+        Self { run, link: None }
+    }
+
+    /// A buffer for the next part; `None` where nothing more is to be read.
+    pub(super) fn lend(&self) -> Option<Loan> {
+        if self.run.is_read() { None } else { self.run.pool.lend(|| self.run.is_read()) }
+    }
+
+    /// Makes the collection ready for its documents. A refusal by the server is the target's failure, not the run's,
+    /// unless the first error ends it.
+    pub(super) fn begin(&mut self, target: &Arc<Target>) -> Result<(), ToolError> {
+        // Views come when everything that they may show is there.
+        let is_later = target.role == Role::View || target.earlier.is_prepared;
+        if self.run.options.mode != Mode::Restore || is_later {
+            return Ok(());
+        }
+        let link = match &mut self.link {
+            Some(link) => link,
+            none => none.insert(self.run.connect(&target.name)?),
+        };
+        collection::prepare(self.run, link, target)?;
+        match &self.run.resume {
+            Some(resume) if !target.has_failed() => resume.prepared(&target.source),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the next documents of a target.
+    pub(super) fn documents(&mut self, target: &Arc<Target>, part: Loan, place: Place<'_>) -> Result<(), ToolError> {
+        let run = self.run;
+        if run.options.object_check == ObjectCheck::Deep {
+            check(&part.documents().bytes, place)?;
+        }
+        if target.role == Role::View {
+            let found = format!("documents of the view {}", target.source);
+            return Err(ToolError::Damaged { path: place.path.to_owned(), offset_bytes: place.end_bytes, found });
+        }
+        if run.options.verify == Verify::Everything {
+            target.sum.lock().add_all(part.documents());
+        }
+        if target.has_failed() {
+            return Ok(());
+        }
+        let count = part.documents().count as u64;
+        let stretch = target.ledger().hand_out(part.documents().bytes.len());
+        let length = stretch.end - stretch.start;
+        if run.options.mode != Mode::Restore || stretch.end <= target.earlier.done_bytes {
+            target.counts.add(count, length);
+            return Ok(());
+        }
+        let done_bytes = target.earlier.done_bytes.saturating_sub(stretch.start) as usize;
+        let done = each_document(&part.documents().bytes[..done_bytes]).count();
+        target.counts.add(done as u64, done_bytes as u64);
+        self.queue(target, part, done_bytes, stretch.start);
+        Ok(())
+    }
+
+    /// Queues what begins at `from` of a part that stands at `position` among the target's documents.
+    fn queue(&self, target: &Arc<Target>, part: Loan, from: usize, position: u64) {
+        // Whatever was not recorded as done may have been sent before the interruption.
+        let doubt = if target.earlier.is_prepared { Doubt::MayBeThere } else { Doubt::None };
+        let part = Arc::new(part);
+        let limits = self.run.form.limits(self.run.options);
+        let batches = cut(&part.documents().bytes[from..], limits).map(|(bytes, count)| {
+            let bytes = bytes.start + from..bytes.end + from;
+            let stretch = position + bytes.start as u64..position + bytes.end as u64;
+            Batch { target: Arc::clone(target), part: Arc::clone(&part), bytes, count, stretch, doubt }
+        });
+        self.run.queue.push(batches);
+    }
+
+    /// The target has no more documents.
+    pub(super) fn end(&mut self, target: &Arc<Target>) {
+        if self.run.options.mode != Mode::Restore {
+            target.finish();
+        } else if target.role != Role::View {
+            self.run.end(target);
+        }
+    }
+}
+
+/// Decodes every document to its leaves.
+fn check(bytes: &[u8], place: Place<'_>) -> Result<(), ToolError> {
+    let mut offset_bytes = place.end_bytes - bytes.len() as u64;
+    for document in each_document(bytes) {
+        if let Err(error) = DocumentRef::parse(document) {
+            return Err(ToolError::Damaged { path: place.path.to_owned(), offset_bytes, found: error.to_string() });
+        }
+        offset_bytes += document.len() as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentBuf;
+
+    #[test]
+    fn a_deep_check_finds_the_document_and_its_offset() {
+        let mut bytes = DocumentBuf::new().with("a", 1).into_bytes();
+        let mut bad = DocumentBuf::new().with("b", true).into_bytes();
+        bad[7] = 9;
+        bytes.extend(&bad);
+        let place = Place { path: Path::new("x.bson"), end_bytes: 100 };
+        let error = check(&bytes, place).expect_err("a boolean of 9");
+        let expected_offset = 100 - bad.len() as u64;
+        assert!(matches!(error, ToolError::Damaged { offset_bytes, .. } if offset_bytes == expected_offset), "{error}");
+        assert_eq!(each_document(&bytes).count(), 2);
+    }
+}

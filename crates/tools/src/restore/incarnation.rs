@@ -1,0 +1,24 @@
+//! Whether a server is still the process that it was.
+//!
+//! A server that was killed, or another one that took over, may not have what was acknowledged without its journal.
+
+use crate::Link;
+use bunko_bson::{DocumentBuf, ObjectId, ValueRef};
+use bunko_client::ClientError;
+
+/// What tells one life of a server from the next; `None` where it does not say (MongoDB before 4.4).
+/// # Errors
+/// What happened to the connection.
+pub(super) fn of(link: &mut dyn Link) -> Result<Option<ObjectId>, ClientError> {
+    match link.run("admin", &DocumentBuf::new().with("hello", 1_i32)) {
+        Ok(reply) => {
+            let version = reply.as_ref().get("topologyVersion").and_then(ValueRef::as_document);
+            Ok(version.and_then(|version| match version.get("processId") {
+                Some(ValueRef::ObjectId(id)) => Some(id),
+                _ => None,
+            }))
+        }
+        Err(ClientError::Command(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,156 @@
+//! Building a collection's indexes once its documents are there.
+
+use super::insert::{Journal, concern};
+use super::options::{IndexVersion, Indexes};
+use super::run::Run;
+use super::target::Target;
+use crate::progress::Activity;
+use crate::{Link, ToolError};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_client::{ClientError, CommandError};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+/// Builds the indexes of loaded targets, while others still load, until no more come.
+/// # Errors
+/// What ends the run.
+pub(super) fn build_loaded(run: &Run<'_>, loaded: &Receiver<Arc<Target>>) -> Result<(), ToolError> {
+    let mut link = None;
+    for target in loaded {
+        if run.is_over() {
+            return Ok(());
+        }
+        let indexes = of_target(run, &target);
+        if !indexes.is_empty() && !target.earlier.is_indexed {
+            let link = match &mut link {
+                Some(link) => link,
+                none => none.insert(run.connect(&target.name)?),
+            };
+            build(run, link, &target, &indexes)?;
+            if let Some(resume) = &run.resume {
+                resume.indexed(&target.source)?;
+            }
+        }
+        target.finish();
+    }
+    Ok(())
+}
+
+/// The indexes that a target is to have besides those that come with every collection.
+pub(super) fn of_target(run: &Run<'_>, target: &Target) -> Vec<DocumentBuf> {
+    // What waits to be merged needs none.
+    if run.options.indexes == Indexes::Skip || target.role.is_temporary() {
+        return Vec::new();
+    }
+    wanted(&target.metadata.indexes, run.options.index_version)
+}
+
+/// Builds indexes of one collection; those that the server refuses are noted unless the first error ends the run.
+/// # Errors
+/// What ends the run.
+pub(super) fn build(
+    run: &Run<'_>,
+    link: &mut Box<dyn Link>,
+    target: &Target,
+    indexes: &[DocumentBuf],
+) -> Result<(), ToolError> {
+    // One command reads the documents once for all of them.
+    let Err(refusal) = create(run, link, target, indexes)? else {
+        target.note_indexes_built(indexes.len() as u64);
+        return Ok(());
+    };
+    if let [only] = indexes {
+        return refused(run, target, only, refusal);
+    }
+    for index in indexes {
+        match create(run, link, target, std::slice::from_ref(index))? {
+            Ok(()) => target.note_indexes_built(1),
+            Err(refusal) => refused(run, target, index, refusal)?,
+        }
+    }
+    Ok(())
+}
+
+fn create(
+    run: &Run<'_>,
+    link: &mut Box<dyn Link>,
+    target: &Target,
+    indexes: &[DocumentBuf],
+) -> Result<Result<(), CommandError>, ToolError> {
+    let indexes: ArrayBuf = indexes.iter().collect();
+    // What is recorded as indexed must survive the server.
+    let journal = if run.resume.is_some() { Journal::Required } else { Journal::AsAsked };
+    let command = DocumentBuf::new()
+        .with("createIndexes", &target.collection)
+        .with("indexes", &indexes)
+        .with("writeConcern", &concern(&run.options.write_concern, journal));
+    let namespace = (target.database.as_str(), target.collection.as_str());
+    Ok(run.command(link, Activity::BuildIndexes, namespace, &command)?.map(|_| ()))
+}
+
+fn refused(run: &Run<'_>, target: &Target, index: &DocumentBuf, refusal: CommandError) -> Result<(), ToolError> {
+    let name = index.as_ref().get("name").and_then(ValueRef::as_str).unwrap_or("without a name");
+    target.note_index_refused(format!("{name}: {refusal}"));
+    if run.options.stops_on_error() {
+        return Err(ToolError::Server { namespace: target.name.clone(), cause: ClientError::Command(refusal) });
+    }
+    Ok(())
+}
+
+/// The definitions to build of those in the dump: not those that every collection has, and without what only the old
+/// server needed.
+pub(super) fn wanted(indexes: &[DocumentBuf], version: IndexVersion) -> Vec<DocumentBuf> {
+    let wanted = indexes.iter().map(DocumentBuf::as_ref).filter(|index| !comes_with_collection(*index));
+    wanted.map(|index| definition(index, version)).collect()
+}
+
+fn definition(index: DocumentRef<'_>, version: IndexVersion) -> DocumentBuf {
+    let mut definition = DocumentBuf::new();
+    for field in index {
+        // The collection may be called differently here.
+        let is_dropped = field.name == "ns" || (field.name == "v" && version == IndexVersion::ChosenByServer);
+        if !is_dropped {
+            definition.append(field.name, field.value);
+        }
+    }
+    definition
+}
+
+/// The index on `_id`, in which an old server may have any number that is not negative, and a clustered collection's.
+fn comes_with_collection(index: DocumentRef<'_>) -> bool {
+    let is_clustered = matches!(index.get("clustered"), Some(ValueRef::Boolean(true)));
+    let key = index.get("key").and_then(ValueRef::as_document);
+    let is_id = key.is_some_and(|key| {
+        let first = key.first().filter(|first| first.name == "_id" && key.count() == 1);
+        first.and_then(|first| number::as_f64(first.value)).is_some_and(|direction| direction > 0.0)
+    });
+    is_clustered || is_id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_archive::metadata::Metadata;
+    use bunko_bson::extended_json::to_relaxed;
+
+    #[test]
+    fn only_what_must_be_built_is_and_without_what_was_the_old_servers() {
+        let metadata = Metadata::parse(
+            r#"{"indexes":[{"v":2,"key":{"_id":1},"name":"_id_","ns":"a.b"},{"v":2,"key":{"_id":"hashed"},"name":"h"},
+               {"v":2,"key":{"_id":1,"a":1},"name":"c"},{"v":2,"key":{"t":1},"name":"t","clustered":true},
+               {"v":1,"key":{"a":-1},"name":"a","ns":"a.b","unheardOf":{"x":1}}]}"#,
+        )
+        .expect("metadata");
+        let shown = |version| {
+            let wanted = wanted(&metadata.indexes, version);
+            wanted.iter().map(|index| to_relaxed(index.into())).collect::<Vec<_>>()
+        };
+        let expected = [
+            r#"{"key":{"_id":"hashed"},"name":"h"}"#,
+            r#"{"key":{"_id":1,"a":1},"name":"c"}"#,
+            r#"{"key":{"a":-1},"name":"a","unheardOf":{"x":1}}"#,
+        ];
+        assert_eq!(shown(IndexVersion::ChosenByServer), expected);
+        assert!(shown(IndexVersion::Keep)[2].starts_with(r#"{"v":1,"#));
+    }
+}

@@ -1,0 +1,108 @@
+//! Which command carries documents, and how large its batches are.
+
+use super::batch::Limits;
+use super::options::{Bulk, InsertionOrder, RestoreOptions, Validation};
+use super::target::Target;
+use crate::Link;
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_client::{Acknowledgement, ClientError, CommandError, WriteConcern};
+
+/// Documents in one command, at most.
+/// Source: MongoDB limits, "Write Command Batch Limit Size".
+const DOCUMENTS_MAX: usize = 100_000;
+/// Documents of one `insert`, in bytes: enough to hide the round trip, little enough that several links share a part
+/// of the memory that the run may have.
+const INSERT_BYTES: usize = 4 * 1024 * 1024;
+/// Documents of one bulk insert, in bytes: the server sorts each batch, and larger ones make fewer runs to merge.
+const BULK_BYTES: usize = 16 * 1024 * 1024;
+/// The bulk path's command: the fields and the reply of `insert`; the server may bring the documents in without
+/// writing them to its log.
+const BULK_COMMAND: &str = "bunkoBulkInsert";
+/// MongoDB's `CommandNotFound`, and `Unauthorized` for those who may write and not look around.
+const NO_LISTING: [i32; 2] = [59, 13];
+
+/// A command that takes documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `insert`, which every server has.
+    Insert,
+    /// The bulk path of a server of ours.
+    Bulk,
+}
+
+/// Whether a command is to be acknowledged only once it is in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Journal {
+    /// As the write concern says.
+    AsAsked,
+    /// It is, whatever the write concern says.
+    Required,
+}
+
+impl Form {
+    /// Asks the server what it has.
+    /// # Errors
+    /// What happened to the connection, or a refusal that says more than that there is no list.
+    pub(super) fn choose(link: &mut dyn Link, options: &RestoreOptions) -> Result<Self, ClientError> {
+        if options.bulk == Bulk::Never || options.order == InsertionOrder::Maintain {
+            return Ok(Self::Insert);
+        }
+        match link.run("admin", &DocumentBuf::new().with("listCommands", 1_i32)) {
+            Ok(reply) => {
+                let commands = reply.as_ref().get("commands").and_then(ValueRef::as_document);
+                let has_bulk = commands.is_some_and(|commands| commands.get(BULK_COMMAND).is_some());
+                Ok(if has_bulk { Self::Bulk } else { Self::Insert })
+            }
+            Err(ClientError::Command(CommandError { code, .. })) if NO_LISTING.contains(&code) => Ok(Self::Insert),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Bytes of documents that parts are read in and that commands carry, unless one document is longer.
+    pub(super) fn batch_bytes(self) -> usize {
+        match self {
+            Self::Insert => INSERT_BYTES,
+            Self::Bulk => BULK_BYTES,
+        }
+    }
+
+    pub(super) fn limits(self, options: &RestoreOptions) -> Limits {
+        let asked = options.batch_documents.map_or(DOCUMENTS_MAX, std::num::NonZeroUsize::get);
+        Limits { bytes: self.batch_bytes(), count: asked.min(DOCUMENTS_MAX) }
+    }
+
+    /// The command without its documents, which are the sequence `documents`.
+    pub(super) fn command(self, target: &Target, options: &RestoreOptions, journal: Journal) -> DocumentBuf {
+        let name = match self {
+            Self::Insert => "insert",
+            Self::Bulk => BULK_COMMAND,
+        };
+        let concern = concern(&options.write_concern, journal);
+        let mut command = DocumentBuf::new()
+            .with(name, &target.data_collection())
+            .with("ordered", options.order == InsertionOrder::Maintain)
+            .with("writeConcern", &concern);
+        if options.validation == Validation::Bypass {
+            command.append("bypassDocumentValidation", true);
+        }
+        command
+    }
+}
+
+/// The write concern of a command.
+pub(super) fn concern(asked: &WriteConcern, journal: Journal) -> DocumentBuf {
+    let mut concern = asked.clone();
+    if journal == Journal::Required {
+        concern.journal = Some(true);
+        // Nobody would be told.
+        if !concern.expects_reply() {
+            concern.w = Acknowledgement::Members(1);
+        }
+    }
+    concern.to_document()
+}
+
+/// Whether what is acknowledged with it survives the server.
+pub(super) fn is_journaled(asked: &WriteConcern) -> bool {
+    asked.journal == Some(true) || (asked.w == Acknowledgement::Majority && asked.journal.is_none())
+}

@@ -1,0 +1,238 @@
+//! `bunko restore`: documents out of a dump and into a server.
+//!
+//! ```text
+//! source ──▶ feed ──▶ queue ──▶ workers ──▶ server        (documents; bounded by the pool that buffers come from)
+//!                                  └──▶ loaded ──▶ indexes (while other collections load)
+//! then: oplog ──▶ views ──▶ users and roles ──▶ comparison
+//! ```
+//! One thread reads an archive, several read a directory's files. They cut nothing apart and copy nothing: a part is
+//! read once, stretches of it are sent, and the buffer goes back to the pool when the server has acknowledged all.
+//!
+//! **Invariant:** what the state for `--resume` says is done is on the server, journaled.
+//! **Invariant:** documents that may have been sent before are looked for, byte for byte, before they count as refused.
+
+mod adapt;
+mod batch;
+mod collection;
+mod compare;
+mod feed;
+mod in_doubt;
+mod incarnation;
+mod indexes;
+mod insert;
+mod ledger;
+mod oplog;
+mod options;
+mod outcome;
+mod plan;
+mod pool;
+mod queue;
+mod resume;
+mod run;
+mod source;
+mod summary;
+mod target;
+#[cfg(test)]
+mod tests;
+mod users;
+mod worker;
+mod workers;
+
+pub use options::{
+    ArchiveSource, Bulk, CollectionOptions, Existing, IndexVersion, Indexes, InsertionOrder, Mode, ObjectCheck,
+    OnError, Oplog, RestoreOptions, Resume, ResumeFile, Source, UsersAndRoles, Uuids, Validation, Verify,
+};
+pub use summary::{NamespaceSummary, RestoreError, RestoreSummary, State};
+
+use crate::progress::Progress;
+use crate::{Interrupted, Server, ToolError};
+use insert::Form;
+use resume::ResumeLog;
+use run::Run;
+use rustc_hash::FxHashMap;
+use source::{Input, Opened};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Instant;
+use target::{Found, Role, Target};
+
+/// How often a restore begins again, from where its state says, because the server was restarted.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// Restores a dump.
+/// # Errors
+/// What ended it early, with what had been restored until then. Documents and indexes that the server refuses are no
+/// such errors unless the options say so: [`RestoreSummary::is_clean`] tells whether there were any.
+pub fn run(
+    server: &dyn Server,
+    options: &RestoreOptions,
+    progress: &Arc<Progress>,
+    interrupted: &Interrupted,
+) -> Result<RestoreSummary, RestoreError> {
+    let begun = Instant::now();
+    let mut options = options.clone();
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let mut attempted = Attempted::default();
+        let ended = restore(server, &options, progress, interrupted, &mut attempted);
+        let Attempted { mut summary, has_restarted } = attempted;
+        summary.elapsed = begun.elapsed();
+        let cause = match ended {
+            Ok(()) => return Ok(summary),
+            Err(cause) => cause,
+        };
+        match &mut options.resume {
+            // What the server had journaled is in the state; what it may have lost is read once more.
+            Some(resume) if has_restarted && attempts < ATTEMPTS_MAX => resume.mode = Resume::Continue,
+            _ => return Err(RestoreError { cause, summary: Box::new(summary) }),
+        }
+    }
+}
+
+/// What one attempt came to.
+#[derive(Default)]
+struct Attempted {
+    summary: RestoreSummary,
+    /// The server was restarted meanwhile.
+    has_restarted: bool,
+}
+
+fn restore(
+    server: &dyn Server,
+    options: &RestoreOptions,
+    progress: &Arc<Progress>,
+    interrupted: &Interrupted,
+    attempted: &mut Attempted,
+) -> Result<(), ToolError> {
+    check(options)?;
+    let summary = &mut attempted.summary;
+    let failed = |cause| ToolError::Server { namespace: String::new(), cause };
+    let form = match options.mode {
+        Mode::Restore => {
+            let mut link = server.connect().map_err(failed)?;
+            Form::choose(&mut *link, options).map_err(failed)?
+        }
+        Mode::DryRun | Mode::List => Form::Insert,
+    };
+    let Opened { found, identity, warnings, input } = source::open(options, form.batch_bytes(), progress)?;
+    summary.warnings = warnings;
+    let mut run = Run::new(server, options, progress, interrupted, form);
+    if let (Mode::Restore, Some(file)) = (options.mode, &options.resume) {
+        run.resume = Some(ResumeLog::open(file, &state_identity(server, options, &identity))?);
+    }
+    run.targets = targets(&run, found)?;
+    let ended = execute(&run, input, summary);
+    summary.namespaces.splice(0..0, run.targets.iter().map(|target| target.summary()));
+    attempted.has_restarted = run.has_restarted();
+    ended?;
+    if attempted.has_restarted {
+        let warning = "the server was restarted meanwhile: it may have lost what it had not journaled; see --verify";
+        summary.warnings.push(warning.to_owned());
+    }
+    // What the server refused would be refused again: there is nothing to continue.
+    run.resume.take().map_or(Ok(()), ResumeLog::remove)
+}
+
+/// Options that make no sense together.
+fn check(options: &RestoreOptions) -> Result<(), ToolError> {
+    let problem = if options.uuids == Uuids::Preserve && options.existing == Existing::Keep {
+        "--preserveUUID needs --drop: a collection that is there keeps its UUID"
+    } else if options.verify == Verify::Everything && options.oplog != Oplog::None {
+        "--verify compares with the dump's collections, which --oplogReplay changes: use one of them"
+    } else {
+        return Ok(());
+    };
+    Err(ToolError::Usage(problem.to_owned()))
+}
+
+/// What a state for `--resume` belongs to: a dump, a server, and what is done with one for the other.
+fn state_identity(server: &dyn Server, options: &RestoreOptions, dump: &str) -> String {
+    let RestoreOptions { filter, renames, users_and_roles, .. } = options;
+    let namespaces = xxhash_rust::xxh3::xxh3_64(format!("{filter:?} {renames:?} {users_and_roles:?}").as_bytes());
+    format!("{dump}; to {}; namespaces {namespaces:016x}", server.name())
+}
+
+fn targets(run: &Run<'_>, found: Vec<Found>) -> Result<Vec<Arc<Target>>, ToolError> {
+    let mut sources = FxHashMap::<String, String>::default();
+    let mut targets = Vec::with_capacity(found.len());
+    for found in found {
+        if let Some(other) = sources.insert(found.name.clone(), found.source.clone()) {
+            let message = format!("{other} and {} would both become {}", found.source, found.name);
+            return Err(ToolError::Usage(message));
+        }
+        let counts = run.progress.namespace(&found.name);
+        let earlier = match &run.resume {
+            // What waits to be merged is brought in anew: it may have been merged, and dropped.
+            Some(resume) if !found.role.is_temporary() => resume.earlier(&found.source),
+            _ => resume::Earlier::default(),
+        };
+        targets.push(Arc::new(Target::new(found, run.options.order, counts, earlier)));
+    }
+    Ok(targets)
+}
+
+fn execute(run: &Run<'_>, mut input: Input, summary: &mut RestoreSummary) -> Result<(), ToolError> {
+    match run.options.mode {
+        Mode::List => return Ok(()),
+        Mode::DryRun => {
+            input.read(run)?;
+            return run.take_cause().map_or(Ok(()), Err);
+        }
+        Mode::Restore => load(run, &mut input)?,
+    }
+    if let Oplog::Replay { .. } = run.options.oplog {
+        oplog::replay(run, input, summary)?;
+    }
+    views(run)?;
+    summary.warnings.extend(users::merge(run)?);
+    if run.options.verify == Verify::Everything {
+        summary.differences = Some(compare::differences(run)?);
+    }
+    run.take_cause().map_or(Ok(()), Err)
+}
+
+/// Reads, sends, and builds indexes at the same time.
+fn load(run: &Run<'_>, input: &mut Input) -> Result<(), ToolError> {
+    let (sender, loaded) = mpsc::channel();
+    run.send_loaded_to(Some(sender));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if let Err(cause) = indexes::build_loaded(run, &loaded) {
+                run.stop(cause);
+            }
+        });
+        scope.spawn(move || {
+            // Also where reading panics: workers would wait for ever.
+            let _closing = Closing(run);
+            if let Err(cause) = input.read(run) {
+                run.stop_reading(cause);
+            }
+        });
+        workers::run_workers(scope, run);
+        run.send_loaded_to(None);
+    });
+    run.take_cause().map_or(Ok(()), Err)
+}
+
+/// Closes the queue when it goes.
+struct Closing<'r>(&'r Run<'r>);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.queue.close();
+    }
+}
+
+fn views(run: &Run<'_>) -> Result<(), ToolError> {
+    let mut link = None;
+    for target in run.targets.iter().filter(|target| target.role == Role::View) {
+        let link = match &mut link {
+            Some(link) => link,
+            none => none.insert(run.connect(&target.name)?),
+        };
+        collection::prepare(run, link, target)?;
+        target.finish();
+    }
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! One entry of an oplog, and what is sent of it.
+
+use super::super::options::{RestoreOptions, Uuids};
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
+
+/// A server's own bookkeeping: of sessions, transactions, chunks.
+const INTERNAL_DATABASES: [&str; 2] = ["config", "local"];
+
+/// The fields that matter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'e> {
+    pub(super) document: DocumentRef<'e>,
+    /// When it happened.
+    pub(super) at: Timestamp,
+    /// `i`, `u`, `d`, `c`, `n`.
+    pub(super) op: &'e str,
+    /// `database.collection`, or `database.$cmd`.
+    pub(super) namespace: &'e str,
+    /// What to insert, how to update, which to delete, or the command.
+    pub(super) object: DocumentRef<'e>,
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It changes nothing, or nothing that is restored.
+    Nothing,
+    /// It changes one document.
+    Document,
+    /// It changes collections.
+    Command,
+}
+
+impl<'e> Entry<'e> {
+    /// Reads an entry of the oplog, whose bytes were not checked before.
+    /// # Errors
+    /// Says what is wrong with it.
+    pub(super) fn parse(document: DocumentRef<'e>) -> Result<Self, String> {
+        DocumentRef::parse(document.as_bytes()).map_err(|error| format!("an oplog entry is damaged: {error}"))?;
+        let Some(ValueRef::Timestamp(at)) = document.get("ts") else {
+            return Err(format!("an oplog entry without a timestamp 'ts': {}", shown(document)));
+        };
+        Self::parse_inner(document, at)
+    }
+
+    /// Reads an operation inside another one, which has no time of its own.
+    /// # Errors
+    /// Says what is wrong with it.
+    pub(super) fn parse_inner(document: DocumentRef<'e>, at: Timestamp) -> Result<Self, String> {
+        let text = |name| document.get(name).and_then(ValueRef::as_str);
+        let object = document.get("o").and_then(ValueRef::as_document);
+        match (text("op"), text("ns"), object) {
+            (Some(op), Some(namespace), Some(object)) => Ok(Self { document, at, op, namespace, object }),
+            // A no-op may say nothing of itself.
+            (Some(op @ "n"), _, _) => Ok(Self { document, at, op, namespace: "", object: DocumentRef::EMPTY }),
+            _ => Err(format!("an oplog entry without 'op', 'ns' or 'o': {}", shown(document))),
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        if INTERNAL_DATABASES.contains(&self.database()) {
+            return Kind::Nothing;
+        }
+        match self.op {
+            "c" => Kind::Command,
+            "i" | "u" | "d" => Kind::Document,
+            _ => Kind::Nothing,
+        }
+    }
+
+    pub(super) fn database(&self) -> &'e str {
+        self.namespace.split_once('.').map_or(self.namespace, |(database, _)| database)
+    }
+}
+
+fn shown(document: DocumentRef<'_>) -> String {
+    format!("{document:?}").chars().take(200).collect()
+}
+
+/// A command of the oplog as it is sent.
+pub(super) struct Command {
+    /// For `applyOps`.
+    pub(super) operation: DocumentBuf,
+    pub(super) database: String,
+    /// `create`, `drop`, ...
+    pub(super) name: String,
+    /// The command itself.
+    pub(super) object: DocumentBuf,
+}
+
+/// Leaves out what is not restored, and gives the rest its new names.
+pub(super) struct Rewriter<'r> {
+    options: &'r RestoreOptions,
+}
+
+impl<'r> Rewriter<'r> {
+    pub(super) fn new(options: &'r RestoreOptions) -> Self {
+        Self { options }
+    }
+
+    /// What `applyOps` gets for a change of one document; `None` where its collection is not restored.
+    pub(super) fn document(&self, entry: &Entry<'_>) -> Option<DocumentBuf> {
+        self.options.filter.takes(entry.namespace).then(|| {
+            let namespace = self.options.renames.apply(entry.namespace);
+            self.operation(entry, &namespace, entry.object)
+        })
+    }
+
+    /// What `applyOps` gets for a command; `None` where none of its collections is restored.
+    pub(super) fn command(&self, entry: &Entry<'_>) -> Option<Command> {
+        let first = entry.object.first()?;
+        let (database, object) = match first.name {
+            // The whole database: only where nothing of it is left out or goes elsewhere.
+            "dropDatabase" => {
+                let any = format!("{}.*", entry.database());
+                let renamed = self.options.renames.apply(&any);
+                let database = renamed.split_once('.').map_or(entry.database(), |(database, _)| database);
+                if !self.options.filter.takes(&any) {
+                    return None;
+                }
+                (database.to_owned(), entry.object.to_owned())
+            }
+            "renameCollection" => (entry.database().to_owned(), self.rename(entry.object)?),
+            _ => {
+                let collection = first.value.as_str()?;
+                let (database, collection) = self.target(&format!("{}.{collection}", entry.database()))?;
+                let mut object = DocumentBuf::new().with(first.name, &collection);
+                entry.object.iter().skip(1).for_each(|field| {
+                    object.append(field.name, field.value);
+                });
+                (database, object)
+            }
+        };
+        let operation = self.operation(entry, &format!("{database}.$cmd"), object.as_ref());
+        Some(Command { operation, database, name: first.name.to_owned(), object })
+    }
+
+    /// Both names of a renamed collection.
+    fn rename(&self, object: DocumentRef<'_>) -> Option<DocumentBuf> {
+        let mut renamed = DocumentBuf::new();
+        for field in object {
+            match (field.name, field.value.as_str()) {
+                ("renameCollection" | "to", Some(namespace)) => {
+                    let (database, collection) = self.target(namespace)?;
+                    renamed.append(field.name, &format!("{database}.{collection}"));
+                }
+                _ => {
+                    renamed.append(field.name, field.value);
+                }
+            }
+        }
+        Some(renamed)
+    }
+
+    fn target(&self, namespace: &str) -> Option<(String, String)> {
+        if !self.options.filter.takes(namespace) {
+            return None;
+        }
+        let renamed = self.options.renames.apply(namespace);
+        renamed.split_once('.').map(|(database, collection)| (database.to_owned(), collection.to_owned()))
+    }
+
+    /// The fields that say what to do; those that say when and on whose behalf belong to the old server.
+    fn operation(&self, entry: &Entry<'_>, namespace: &str, object: DocumentRef<'_>) -> DocumentBuf {
+        let mut operation = DocumentBuf::new().with("op", entry.op).with("ns", namespace);
+        if self.options.uuids == Uuids::Preserve
+            && let Some(uuid) = entry.document.get("ui")
+        {
+            operation.append("ui", uuid);
+        }
+        operation.append("o", object);
+        for name in ["o2", "b"] {
+            if let Some(value) = entry.document.get(name) {
+                operation.append(name, value);
+            }
+        }
+        operation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::options::Source;
+    use super::*;
+    use crate::namespaces::{Filter, Renames};
+    use bunko_bson::extended_json::parse_document;
+
+    fn options() -> RestoreOptions {
+        let mut options = RestoreOptions::new(Source::Directory { path: "dump".into(), database: None });
+        options.filter = Filter::new(&[], &["a.secret".to_owned()]).expect("valid");
+        options.renames = Renames::new(&["a.*".to_owned()], &["z.*".to_owned()]).expect("valid");
+        options
+    }
+
+    fn sent(json: &str) -> String {
+        let document = parse_document(json).expect("JSON");
+        let options = options();
+        let entry = match Entry::parse(document.as_ref()) {
+            Ok(entry) => entry,
+            Err(error) => return error,
+        };
+        let rewriter = Rewriter::new(&options);
+        let operation = match entry.kind() {
+            Kind::Nothing => None,
+            Kind::Document => rewriter.document(&entry),
+            Kind::Command => rewriter.command(&entry).map(|command| command.operation),
+        };
+        operation.map_or_else(|| "-".to_owned(), |operation| bunko_bson::extended_json::to_relaxed((&operation).into()))
+    }
+
+    #[test]
+    fn only_what_to_do_is_sent_and_under_the_new_name() {
+        let ts = r#""ts":{"$timestamp":{"t":5,"i":1}},"t":1,"h":7,"v":2"#;
+        for (entry, expected) in [
+            (r#""op":"n","ns":"","o":{"msg":"x"}"#, "-"),
+            (r#""op":"n""#, "-"),
+            (r#""op":"i","ns":"a.secret","o":{"_id":1}"#, "-"),
+            (r#""op":"u","ns":"config.transactions","o":{"_id":1}"#, "-"),
+            (
+                r#""op":"u","ns":"a.b","ui":1,"o":{"$set":{"x":1}},"o2":{"_id":1}"#,
+                r#"{"op":"u","ns":"z.b","o":{"$set":{"x":1}},"o2":{"_id":1}}"#,
+            ),
+            (
+                r#""op":"c","ns":"a.$cmd","o":{"create":"b","capped":true}"#,
+                r#"{"op":"c","ns":"z.$cmd","o":{"create":"b","capped":true}}"#,
+            ),
+            (r#""op":"c","ns":"a.$cmd","o":{"drop":"secret"}"#, "-"),
+            (
+                r#""op":"c","ns":"a.$cmd","o":{"renameCollection":"a.b","to":"a.c","stayTemp":false}"#,
+                r#"{"op":"c","ns":"a.$cmd","o":{"renameCollection":"z.b","to":"z.c","stayTemp":false}}"#,
+            ),
+            (r#""op":"c","ns":"a.$cmd","o":{"dropDatabase":1}"#, r#"{"op":"c","ns":"z.$cmd","o":{"dropDatabase":1}}"#),
+        ] {
+            assert_eq!(sent(&format!("{{{ts},{entry}}}")), expected, "{entry}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_entry_is_told() {
+        assert!(sent(r#"{"op":"i"}"#).starts_with("an oplog entry without a timestamp 'ts'"));
+        assert!(sent(r#"{"ts":{"$timestamp":{"t":5,"i":1}},"op":"i"}"#).starts_with("an oplog entry without 'op'"));
+    }
+}

@@ -1,0 +1,178 @@
+//! Replaying an oplog: what happened while the dump was made, in its order.
+//!
+//! Entries are idempotent when they are applied in order, so a replay that was interrupted begins anew. Indexes are
+//! built behind it: the dump is of no one moment, and a unique index need not hold before the oplog has made it one.
+//! Source: MongoDB's documentation of `mongorestore`, `--oplogReplay`, and of `applyOps`.
+
+mod apply;
+mod entry;
+mod pending;
+mod transactions;
+
+use super::options::Oplog;
+use super::run::Run;
+use super::source::{File, Input, Stream};
+use super::summary::RestoreSummary;
+use super::target::{Found, Role, Target};
+use super::{indexes, resume};
+use crate::progress::Activity;
+use crate::{Link, ToolError};
+use apply::Applier;
+use bunko_archive::metadata::Metadata;
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp};
+use entry::{Entry, Kind, Rewriter};
+use pending::PendingIndexes;
+use std::sync::Arc;
+use transactions::{Step, Transactions};
+
+/// Bytes of entries that are read at once.
+const PART_BYTES: usize = 4 * 1024 * 1024;
+
+/// Applies the oplog, then builds the indexes that collections have behind it. What collections it made that the dump
+/// does not have is added to the summary.
+/// # Errors
+/// The first entry that the server refuses ends the replay: later ones may need it.
+pub(super) fn replay(run: &Run<'_>, input: Input, summary: &mut RestoreSummary) -> Result<(), ToolError> {
+    let Oplog::Replay { limit, file } = &run.options.oplog else { return Ok(()) };
+    let stream = match file {
+        Some(path) => Some(Stream::File(File::open(path, run.options, PART_BYTES)?)),
+        None => input.oplog(run)?,
+    };
+    record_documents(run)?;
+    let no_oplog = || ToolError::Failed("the dump has no oplog to replay: it was made without --oplog".to_owned());
+    let mut pending = PendingIndexes::default();
+    for target in run.targets.iter().filter(|target| !target.has_failed() && target.role != Role::View) {
+        pending.set(&target.name, indexes::of_target(run, target));
+    }
+    let mut replay = Replay {
+        run,
+        applier: Applier::new(run)?,
+        rewriter: Rewriter::new(run.options),
+        transactions: Transactions::default(),
+        pending,
+    };
+    let ended = replay.all(stream.ok_or_else(no_oplog)?, *limit);
+    summary.oplog_entries = replay.applier.applied();
+    ended?;
+    let Replay { pending, .. } = replay;
+    build(run, pending, summary)
+}
+
+/// Records that all documents are there: those that the oplog changes would not be found again as they were.
+fn record_documents(run: &Run<'_>) -> Result<(), ToolError> {
+    let Some(resume) = &run.resume else { return Ok(()) };
+    let checkpoint = resume.checkpoint_now(&run.targets);
+    let fsync = DocumentBuf::new().with("fsync", 1_i32);
+    // Who may not ask for that resumes with more to look at.
+    match run.command(&mut run.connect("")?, Activity::Server, ("admin", "$cmd"), &fsync)? {
+        Ok(_) => resume.record(checkpoint),
+        Err(_) => Ok(()),
+    }
+}
+
+struct Replay<'r> {
+    run: &'r Run<'r>,
+    applier: Applier<'r>,
+    rewriter: Rewriter<'r>,
+    transactions: Transactions,
+    pending: PendingIndexes,
+}
+
+/// Whether entries go on.
+#[derive(PartialEq, Eq)]
+enum Reached {
+    More,
+    Limit,
+}
+
+impl Replay<'_> {
+    fn all(&mut self, mut stream: Stream, limit: Option<Timestamp>) -> Result<(), ToolError> {
+        let mut buffer = Vec::new();
+        while let Some(documents) = stream.next(std::mem::take(&mut buffer), self.run.progress)? {
+            for document in &documents {
+                crate::retry::check(self.run.interrupted)?;
+                if self.entry(document, limit)? == Reached::Limit {
+                    return self.applier.flush();
+                }
+            }
+            buffer = documents.bytes;
+        }
+        self.applier.flush()
+    }
+
+    fn entry(&mut self, document: DocumentRef<'_>, limit: Option<Timestamp>) -> Result<Reached, ToolError> {
+        let entry = Entry::parse(document).map_err(ToolError::Failed)?;
+        if limit.is_some_and(|limit| entry.at >= limit) {
+            return Ok(Reached::Limit);
+        }
+        match self.transactions.step(&entry).map_err(ToolError::Failed)? {
+            Step::Alone => self.operation(&entry)?,
+            Step::Held => {}
+            Step::Operations(operations) => {
+                for operation in &operations {
+                    let operation = Entry::parse_inner(operation.as_ref(), entry.at).map_err(ToolError::Failed)?;
+                    self.operation(&operation)?;
+                }
+            }
+        }
+        Ok(Reached::More)
+    }
+
+    /// One operation that is no transaction.
+    fn operation(&mut self, entry: &Entry<'_>) -> Result<(), ToolError> {
+        match entry.kind() {
+            Kind::Nothing => Ok(()),
+            Kind::Document => match self.rewriter.document(entry) {
+                Some(operation) => self.applier.add(entry.at, &operation),
+                None => Ok(()),
+            },
+            Kind::Command => {
+                let Some(command) = self.rewriter.command(entry) else { return Ok(()) };
+                if self.pending.takes(&command) {
+                    return Ok(());
+                }
+                // A command changes what operations around it mean.
+                self.applier.flush()?;
+                self.applier.add(entry.at, &command.operation)?;
+                self.applier.flush()
+            }
+        }
+    }
+}
+
+/// Builds what is pending behind the last entry.
+fn build(run: &Run<'_>, pending: PendingIndexes, summary: &mut RestoreSummary) -> Result<(), ToolError> {
+    let mut link: Option<Box<dyn Link>> = None;
+    for (namespace, indexes) in pending.into_namespaces() {
+        if indexes.is_empty() {
+            continue;
+        }
+        let link = match &mut link {
+            Some(link) => link,
+            none => none.insert(run.connect(&namespace)?),
+        };
+        let of_dump = run.targets.iter().find(|target| target.name == namespace);
+        let target = of_dump.cloned().unwrap_or_else(|| made_by_oplog(run, &namespace));
+        indexes::build(run, link, &target, &indexes)?;
+        if of_dump.is_none() {
+            target.finish();
+            summary.namespaces.push(target.summary());
+        }
+    }
+    for target in run.targets.iter().filter(|target| target.ledger().is_complete()) {
+        target.finish();
+    }
+    Ok(())
+}
+
+fn made_by_oplog(run: &Run<'_>, namespace: &str) -> Arc<Target> {
+    let found = Found {
+        source: namespace.to_owned(),
+        name: namespace.to_owned(),
+        role: Role::Collection,
+        metadata: Metadata::default(),
+        size_bytes: 0,
+    };
+    let counts = run.progress.namespace(namespace);
+    Arc::new(Target::new(found, run.options.order, counts, resume::Earlier::default()))
+}

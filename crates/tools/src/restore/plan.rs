@@ -1,0 +1,148 @@
+//! What of a dump is restored, and as what.
+
+use super::options::{Oplog, RestoreOptions, UsersAndRoles};
+use super::target::{BUCKETS_PREFIX, Found, Role};
+use bunko_archive::metadata::Metadata;
+
+/// Where users and roles wait for the server to merge them.
+pub(super) const USERS_WAIT: &str = "tempusers";
+pub(super) const ROLES_WAIT: &str = "temproles";
+/// Before the names under which one database's share of `admin`'s users and roles is dumped.
+const OF_DATABASE: &str = "$admin.";
+/// The database that users and roles are in.
+pub(super) const ADMIN: &str = "admin";
+/// Collections that a server makes by itself from what else is restored, or that are no data.
+const NEVER_RESTORED: [&str; 5] =
+    ["system.indexes", "system.namespaces", "system.profile", "system.views", "system.version"];
+
+/// What a dump calls its oplog.
+pub(super) const OPLOG: (&str, &str) = ("", "oplog");
+
+/// One namespace as a dump has it.
+pub(super) struct Entry {
+    pub(super) database: String,
+    pub(super) collection: String,
+    pub(super) metadata: Metadata,
+    pub(super) size_bytes: u64,
+}
+
+/// Whether documents of this name in a dump are needed at all, as far as the name tells.
+pub(super) fn is_needed(options: &RestoreOptions, database: &str, collection: &str) -> bool {
+    if (database, collection) == OPLOG {
+        return matches!(options.oplog, Oplog::Replay { file: None, .. });
+    }
+    match users_or_roles(&options.users_and_roles, database, collection) {
+        Some(Share::Wanted(_)) => true,
+        Some(Share::Unwanted) => false,
+        None => {
+            let collection = collection.strip_prefix(BUCKETS_PREFIX).unwrap_or(collection);
+            !NEVER_RESTORED.contains(&collection) && options.filter.takes(&format!("{database}.{collection}"))
+        }
+    }
+}
+
+/// What becomes of a namespace; `None` where nothing does.
+pub(super) fn found(options: &RestoreOptions, entry: Entry) -> Option<Found> {
+    let Entry { database, collection, metadata, size_bytes } = entry;
+    if (database.as_str(), collection.as_str()) == OPLOG || !is_needed(options, &database, &collection) {
+        return None;
+    }
+    let source = format!("{database}.{collection}");
+    let (role, name) = match users_or_roles(&options.users_and_roles, &database, &collection) {
+        Some(Share::Wanted(Role::Users)) => (Role::Users, format!("{ADMIN}.{USERS_WAIT}")),
+        Some(Share::Wanted(_)) => (Role::Roles, format!("{ADMIN}.{ROLES_WAIT}")),
+        _ => (role(&metadata), options.renames.apply(&source).into_owned()),
+    };
+    Some(Found { source, name, role, metadata, size_bytes })
+}
+
+fn role(metadata: &Metadata) -> Role {
+    let options = metadata.options.as_ref();
+    if options.get("viewOn").is_some() {
+        // The collection behind a time series is shown through a view in servers that have it so.
+        Role::View
+    } else if options.get("timeseries").is_some() {
+        Role::TimeSeries
+    } else {
+        Role::Collection
+    }
+}
+
+/// Users or roles.
+enum Share {
+    Wanted(Role),
+    Unwanted,
+}
+
+/// `None` for all that is neither users nor roles.
+fn users_or_roles(options: &UsersAndRoles, database: &str, collection: &str) -> Option<Share> {
+    let (of_database, name) = match collection.strip_prefix(OF_DATABASE) {
+        Some(name) => (Some(database), name),
+        None if database == ADMIN => (None, collection),
+        None => return None,
+    };
+    let role = match name {
+        "system.users" => Role::Users,
+        "system.roles" => Role::Roles,
+        // Says only how the users are kept.
+        "system.version" => return Some(Share::Unwanted),
+        _ => return None,
+    };
+    let is_wanted = match (options, of_database) {
+        (UsersAndRoles::IfPresent, of_database) => of_database.is_none(),
+        (UsersAndRoles::Of { database }, Some(of_database)) => database == of_database,
+        // A whole dump has the users of all databases; the server is told which are wanted.
+        (UsersAndRoles::Of { .. }, None) => true,
+    };
+    Some(if is_wanted { Share::Wanted(role) } else { Share::Unwanted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Source;
+    use super::*;
+    use crate::namespaces::{Filter, Renames};
+
+    fn options() -> RestoreOptions {
+        RestoreOptions::new(Source::Directory { path: "dump".into(), database: None })
+    }
+
+    fn shown(options: &RestoreOptions, namespace: &str, json: &str) -> String {
+        let (database, collection) = namespace.split_once('.').expect("a dot");
+        let metadata = Metadata::parse(json).expect("metadata");
+        let entry = Entry { database: database.to_owned(), collection: collection.to_owned(), metadata, size_bytes: 0 };
+        found(options, entry).map_or_else(|| "-".to_owned(), |found| format!("{:?} {}", found.role, found.name))
+    }
+
+    #[test]
+    fn metadata_tell_what_a_namespace_is() {
+        let options = options();
+        assert_eq!(shown(&options, "a.b", "{}"), "Collection a.b");
+        assert_eq!(shown(&options, "a.b", r#"{"options":{"viewOn":"c"}}"#), "View a.b");
+        assert_eq!(shown(&options, "a.b", r#"{"options":{"timeseries":{}}}"#), "TimeSeries a.b");
+        assert_eq!(shown(&options, "a.system.js", "{}"), "Collection a.system.js");
+        assert_eq!(shown(&options, "a.system.views", "{}"), "-");
+        assert_eq!(shown(&options, ".oplog", "{}"), "-");
+    }
+
+    #[test]
+    fn filters_see_old_names_and_renames_give_new_ones() {
+        let mut options = options();
+        options.filter = Filter::new(&["a.*".to_owned()], &[]).expect("valid");
+        options.renames = Renames::new(&["a.*".to_owned()], &["z.*".to_owned()]).expect("valid");
+        assert_eq!(shown(&options, "a.b", "{}"), "Collection z.b");
+        assert_eq!(shown(&options, "z.b", "{}"), "-");
+        assert!(is_needed(&options, "a", "system.buckets.b") && !is_needed(&options, "z", "system.buckets.b"));
+    }
+
+    #[test]
+    fn users_wait_for_the_server_to_merge_them() {
+        let mut options = options();
+        assert_eq!(shown(&options, "admin.system.users", "{}"), "Users admin.tempusers");
+        assert_eq!(shown(&options, "admin.system.version", "{}"), "-");
+        assert_eq!(shown(&options, "a.$admin.system.roles", "{}"), "-");
+        options.users_and_roles = UsersAndRoles::Of { database: "a".to_owned() };
+        assert_eq!(shown(&options, "a.$admin.system.roles", "{}"), "Roles admin.temproles");
+        assert_eq!(shown(&options, "b.$admin.system.roles", "{}"), "-");
+    }
+}

@@ -1,0 +1,253 @@
+//! What is remembered of a restore in case it is interrupted.
+//!
+//! One JSON text per line: first which dump it is, then what was done, in the order in which it was done. A last line
+//! that is torn was not done.
+//!
+//! A position is recorded only once a write that was sent after its acknowledgement was journaled: a server that was
+//! killed may have forgotten what it acknowledged without its journal, and a restore that goes on must not.
+
+use super::options::{Resume, ResumeFile};
+use super::target::Target;
+use crate::ToolError;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A position is recorded after so much time, or so many bytes, whichever comes first.
+const RECORD_INTERVAL: Duration = Duration::from_secs(1);
+const RECORD_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A line of the state.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The first one: which dump goes where.
+    Restore { dump: String },
+    /// The collection is there, empty, with its options.
+    Prepared { namespace: String },
+    /// So many bytes of its documents are there, counted from the first in the dump.
+    Done { namespace: String, bytes: u64 },
+    /// Its indexes are there.
+    Indexed { namespace: String },
+}
+
+/// How far an earlier run came with one namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Earlier {
+    /// It was dropped, where that was asked, and created: neither is done again.
+    pub(super) is_prepared: bool,
+    /// So many bytes of documents are done.
+    pub(super) done_bytes: u64,
+    /// Its indexes are built.
+    pub(super) is_indexed: bool,
+}
+
+/// The state file of this run.
+pub(super) struct ResumeLog {
+    path: PathBuf,
+    earlier: FxHashMap<String, Earlier>,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: File,
+    recorded: Instant,
+    bytes: u64,
+    /// What was recorded last, by namespace.
+    positions: FxHashMap<String, u64>,
+}
+
+/// Positions that hold once what is sent next was journaled.
+pub(super) struct Checkpoint(Vec<(String, u64)>);
+
+impl State {
+    /// Positions that are further than those recorded last.
+    fn checkpoint(&self, targets: &[Arc<Target>]) -> Checkpoint {
+        let further = targets.iter().filter_map(|target| {
+            let position = target.ledger().contiguous();
+            let known = self.positions.get(&target.source).copied().unwrap_or(target.earlier.done_bytes);
+            (position > known).then(|| (target.source.clone(), position))
+        });
+        Checkpoint(further.collect())
+    }
+}
+
+impl ResumeLog {
+    /// Reads what an earlier run left, if it is to be continued, and begins to write.
+    /// # Errors
+    /// `Failed` where the state is of another dump or target; `File` where the state cannot be read or written.
+    pub(super) fn open(options: &ResumeFile, dump: &str) -> Result<Self, ToolError> {
+        let failed = |cause| ToolError::File { path: options.path.clone(), cause };
+        let earlier = match options.mode {
+            Resume::Fresh => None,
+            Resume::Continue => read(&options.path, dump)?,
+        };
+        let mut open = OpenOptions::new();
+        match &earlier {
+            Some(_) => open.append(true),
+            None => open.write(true).create(true).truncate(true),
+        };
+        let file = open.open(&options.path).map_err(failed)?;
+        let is_new = earlier.is_none();
+        let state = State { file, recorded: Instant::now(), bytes: 0, positions: FxHashMap::default() };
+        let log = Self { path: options.path.clone(), earlier: earlier.unwrap_or_default(), state: Mutex::new(state) };
+        if is_new {
+            log.append(&[Line::Restore { dump: dump.to_owned() }])?;
+        } else {
+            // A torn last line ends here.
+            log.state.lock().file.write_all(b"\n").map_err(failed)?;
+        }
+        Ok(log)
+    }
+
+    /// How far an earlier run came with what the dump calls `namespace`.
+    pub(super) fn earlier(&self, namespace: &str) -> Earlier {
+        self.earlier.get(namespace).copied().unwrap_or_default()
+    }
+
+    pub(super) fn prepared(&self, namespace: &str) -> Result<(), ToolError> {
+        self.append(&[Line::Prepared { namespace: namespace.to_owned() }])
+    }
+
+    pub(super) fn indexed(&self, namespace: &str) -> Result<(), ToolError> {
+        self.append(&[Line::Indexed { namespace: namespace.to_owned() }])
+    }
+
+    /// Counts bytes that are about to be sent; where it is time to record, gives what is to be recorded once they are
+    /// acknowledged and journaled.
+    pub(super) fn checkpoint(&self, bytes: usize, targets: &[Arc<Target>]) -> Option<Checkpoint> {
+        let mut state = self.state.lock();
+        state.bytes += bytes as u64;
+        if state.bytes < RECORD_BYTES && state.recorded.elapsed() < RECORD_INTERVAL {
+            return None;
+        }
+        state.bytes = 0;
+        state.recorded = Instant::now();
+        let checkpoint = state.checkpoint(targets);
+        (!checkpoint.0.is_empty()).then_some(checkpoint)
+    }
+
+    /// What is to be recorded once everything until now is journaled.
+    pub(super) fn checkpoint_now(&self, targets: &[Arc<Target>]) -> Checkpoint {
+        self.state.lock().checkpoint(targets)
+    }
+
+    pub(super) fn record(&self, checkpoint: Checkpoint) -> Result<(), ToolError> {
+        let positions = checkpoint.0;
+        let mut state = self.state.lock();
+        for (namespace, bytes) in &positions {
+            let known = state.positions.entry(namespace.clone()).or_default();
+            *known = (*known).max(*bytes);
+        }
+        drop(state);
+        let lines: Vec<_> = positions.into_iter().map(|(namespace, bytes)| Line::Done { namespace, bytes }).collect();
+        self.append(&lines)
+    }
+
+    /// The restore is done: there is nothing to continue.
+    pub(super) fn remove(self) -> Result<(), ToolError> {
+        std::fs::remove_file(&self.path).map_err(|cause| ToolError::File { path: self.path, cause })
+    }
+
+    fn append(&self, lines: &[Line]) -> Result<(), ToolError> {
+        let mut text = Vec::new();
+        for line in lines {
+            serde_json::to_writer(&mut text, line).expect("strings and numbers have a JSON form");
+            text.push(b'\n');
+        }
+        let written = self.state.lock().file.write_all(&text);
+        written.map_err(|cause| ToolError::File { path: self.path.clone(), cause })
+    }
+}
+
+/// `None` where there is no state, or not even its first line.
+fn read(path: &Path, dump: &str) -> Result<Option<FxHashMap<String, Earlier>>, ToolError> {
+    let mut text = String::new();
+    match File::open(path).and_then(|mut file| file.read_to_string(&mut text)) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(ToolError::File { path: path.to_owned(), cause }),
+    }
+    let mut lines = text.lines().filter(|line| !line.is_empty()).map(serde_json::from_str::<Line>);
+    match lines.next() {
+        Some(Ok(Line::Restore { dump: known })) if known == dump => {}
+        None => return Ok(None),
+        Some(Ok(Line::Restore { .. })) => {
+            let path = path.display();
+            return Err(ToolError::Failed(format!(
+                "{path} is the state of a restore of another dump, to another server, or with other namespaces: \
+                 remove it to begin anew"
+            )));
+        }
+        Some(_) => {
+            return Err(ToolError::Failed(format!("{} is not the state of a restore", path.display())));
+        }
+    }
+    let mut earlier = FxHashMap::<String, Earlier>::default();
+    // Torn lines are what was not done.
+    for line in lines.flatten() {
+        match line {
+            Line::Restore { .. } => {}
+            Line::Prepared { namespace } => earlier.entry(namespace).or_default().is_prepared = true,
+            Line::Indexed { namespace } => earlier.entry(namespace).or_default().is_indexed = true,
+            Line::Done { namespace, bytes } => {
+                let earlier = earlier.entry(namespace).or_default();
+                earlier.done_bytes = earlier.done_bytes.max(bytes);
+            }
+        }
+    }
+    Ok(Some(earlier))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn options(directory: &tempfile::TempDir, mode: Resume) -> ResumeFile {
+        ResumeFile { path: directory.path().join("state"), mode }
+    }
+
+    #[test]
+    fn what_was_recorded_is_found_again_whatever_tears_the_end() {
+        let directory = tempfile::tempdir().expect("directory");
+        let log = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1").expect("new");
+        log.prepared("a.b").expect("written");
+        log.record(Checkpoint(vec![("a.b".to_owned(), 70), ("a.c".to_owned(), 5)])).expect("written");
+        log.indexed("a.b").expect("written");
+        drop(log);
+        let whole = fs::read(directory.path().join("state")).expect("there");
+        let done = Earlier { is_prepared: true, done_bytes: 70, is_indexed: true };
+        for length in 0..=whole.len() {
+            fs::write(directory.path().join("state"), &whole[..length]).expect("written");
+            let Ok(log) = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1") else {
+                assert!(length < whole.iter().position(|&byte| byte == b'\n').expect("lines"), "{length}");
+                continue;
+            };
+            let earlier = log.earlier("a.b");
+            assert!(earlier == done || length < whole.len() - 1, "{length}: {earlier:?}");
+            log.record(Checkpoint(vec![("a.d".to_owned(), 9)])).expect("written");
+            drop(log);
+            let log = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1").expect("there");
+            assert_eq!(log.earlier("a.d").done_bytes, 9);
+        }
+    }
+
+    #[test]
+    fn another_dump_is_refused_and_a_fresh_start_forgets() {
+        let directory = tempfile::tempdir().expect("directory");
+        let log = ResumeLog::open(&options(&directory, Resume::Fresh), "dump 1").expect("new");
+        log.prepared("a.b").expect("written");
+        let refused = ResumeLog::open(&options(&directory, Resume::Continue), "dump 2");
+        assert!(refused.is_err_and(|error| error.to_string().contains("another dump")));
+        let log = ResumeLog::open(&options(&directory, Resume::Fresh), "dump 2").expect("overwritten");
+        assert_eq!(log.earlier("a.b"), Earlier::default());
+        log.remove().expect("removed");
+        assert!(!directory.path().join("state").exists());
+    }
+}

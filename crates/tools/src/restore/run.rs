@@ -1,0 +1,198 @@
+//! What all threads of a restore share.
+
+use super::batch::Batch;
+use super::incarnation;
+use super::insert::{Form, is_journaled};
+use super::options::{Oplog, RestoreOptions};
+use super::pool::Pool;
+use super::queue::Queue;
+use super::resume::ResumeLog;
+use super::target::Target;
+use crate::progress::{Activity, Progress};
+use crate::retry::Backoff;
+use crate::{Interrupted, Link, Server, ToolError};
+use bunko_bson::{DocumentBuf, ObjectId};
+use bunko_client::{ClientError, CommandError};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
+
+/// One restore.
+pub(super) struct Run<'r> {
+    pub(super) server: &'r dyn Server,
+    pub(super) options: &'r RestoreOptions,
+    pub(super) progress: &'r Arc<Progress>,
+    pub(super) interrupted: &'r Interrupted,
+    pub(super) targets: Vec<Arc<Target>>,
+    pub(super) form: Form,
+    pub(super) queue: Queue,
+    pub(super) pool: Arc<Pool>,
+    pub(super) resume: Option<ResumeLog>,
+    /// Targets whose documents are all there, for those who build indexes; `None` once no more will come.
+    loaded: Mutex<Option<Sender<Arc<Target>>>>,
+    /// What ended the run; the first one counts.
+    cause: Mutex<Option<ToolError>>,
+    is_over: AtomicBool,
+    is_read: AtomicBool,
+    /// The life of the server that the run began with.
+    incarnation: OnceLock<Option<ObjectId>>,
+    has_restarted: AtomicBool,
+}
+
+impl<'r> Run<'r> {
+    pub(super) fn new(
+        server: &'r dyn Server,
+        options: &'r RestoreOptions,
+        progress: &'r Arc<Progress>,
+        interrupted: &'r Interrupted,
+        form: Form,
+    ) -> Self {
+        Self {
+            server,
+            options,
+            progress,
+            interrupted,
+            targets: Vec::new(),
+            pool: Pool::new(form.batch_bytes()),
+            form,
+            queue: Queue::default(),
+            resume: None,
+            loaded: Mutex::new(None),
+            cause: Mutex::new(None),
+            is_over: AtomicBool::new(false),
+            is_read: AtomicBool::new(false),
+            incarnation: OnceLock::new(),
+            has_restarted: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether threads should end without finishing.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Ends the run for a reason.
+    pub(super) fn stop(&self, cause: ToolError) {
+        self.cause.lock().get_or_insert(cause);
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends reading for a reason; what was read still goes to the server, so that it is known what is there.
+    pub(super) fn stop_reading(&self, cause: ToolError) {
+        self.cause.lock().get_or_insert(cause);
+        self.is_read.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing more is to be read.
+    pub(super) fn is_read(&self) -> bool {
+        self.is_read.load(Ordering::Relaxed) || self.is_over()
+    }
+
+    /// Why the run ended early, if it did.
+    pub(super) fn take_cause(&self) -> Option<ToolError> {
+        let cause = self.cause.lock().take();
+        cause.or_else(|| self.interrupted.load(Ordering::Relaxed).then_some(ToolError::Interrupted))
+    }
+
+    /// A link, after as many attempts as are made.
+    /// # Errors
+    /// Also where what answers may not have what was acknowledged, and a state says from where to go on.
+    pub(super) fn connect(&self, namespace: &str) -> Result<Box<dyn Link>, ToolError> {
+        let mut backoff = Backoff::default();
+        loop {
+            let connected = self.progress.time(Activity::Network, || {
+                let mut link = self.server.connect()?;
+                let incarnation = incarnation::of(&mut *link)?;
+                Ok((link, incarnation))
+            });
+            match connected {
+                Ok((link, incarnation)) => return self.recognise(incarnation).map(|()| link),
+                Err(error) => backoff.wait(namespace, error, self.interrupted)?,
+            }
+        }
+    }
+
+    fn recognise(&self, incarnation: Option<ObjectId>) -> Result<(), ToolError> {
+        let first = *self.incarnation.get_or_init(|| incarnation);
+        let is_same = first.is_none() || incarnation.is_none() || first == incarnation;
+        if is_same || is_journaled(&self.options.write_concern) {
+            return Ok(());
+        }
+        self.has_restarted.store(true, Ordering::Relaxed);
+        // Without a state there is nothing to go back to: the summary tells.
+        match &self.resume {
+            None => Ok(()),
+            Some(_) => Err(ToolError::Failed("the server was restarted, time and again".to_owned())),
+        }
+    }
+
+    /// Whether the server was another process at a later connection, and may have forgotten what it acknowledged.
+    pub(super) fn has_restarted(&self) -> bool {
+        self.has_restarted.load(Ordering::Relaxed)
+    }
+
+    /// Runs a command that may be run again, over a new link where the old one broke.
+    /// # Errors
+    /// The inner one is the server's refusal.
+    pub(super) fn command(
+        &self,
+        link: &mut Box<dyn Link>,
+        activity: Activity,
+        (database, collection): (&str, &str),
+        command: &DocumentBuf,
+    ) -> Result<Result<DocumentBuf, CommandError>, ToolError> {
+        let mut backoff = Backoff::default();
+        let namespace = || format!("{database}.{collection}");
+        loop {
+            match self.progress.time(activity, || link.run(database, command)) {
+                Ok(reply) => return Ok(Ok(reply)),
+                Err(ClientError::Command(refusal)) if !is_passing(&refusal) => return Ok(Err(refusal)),
+                Err(error) => backoff.wait(&namespace(), error, self.interrupted)?,
+            }
+            *link = self.connect(&namespace())?;
+        }
+    }
+
+    /// Where loaded targets go from now on.
+    pub(super) fn send_loaded_to(&self, sender: Option<Sender<Arc<Target>>>) {
+        *self.loaded.lock() = sender;
+    }
+
+    /// The server has, or refuses for good, the documents of a batch.
+    pub(super) fn acknowledge(&self, batch: &Batch) {
+        let mut ledger = batch.target.ledger();
+        ledger.acknowledge(batch.stretch.clone());
+        let is_loaded = ledger.is_complete();
+        drop(ledger);
+        if is_loaded {
+            self.loaded(&batch.target);
+        }
+    }
+
+    /// The source has no more documents of a target.
+    pub(super) fn end(&self, target: &Arc<Target>) {
+        let mut ledger = target.ledger();
+        ledger.end();
+        let is_loaded = ledger.is_complete();
+        drop(ledger);
+        if is_loaded {
+            self.loaded(target);
+        }
+    }
+
+    fn loaded(&self, target: &Arc<Target>) {
+        // With an oplog, indexes wait for it: what it brings may be needed for a unique index to hold.
+        if target.has_failed() || self.options.oplog != Oplog::None {
+            return;
+        }
+        if let Some(sender) = &*self.loaded.lock() {
+            // The builder only goes when the run is over.
+            let _ = sender.send(Arc::clone(target));
+        }
+    }
+}
+
+fn is_passing(refusal: &CommandError) -> bool {
+    crate::retry::is_transient(&ClientError::Command(refusal.clone()))
+}

@@ -1,0 +1,262 @@
+//! An archive: one stream, its namespaces interleaved.
+
+use super::super::feed::{Feed, Place};
+use super::super::options::{Oplog, RestoreOptions};
+use super::super::plan::{self, Entry, OPLOG};
+use super::super::run::Run;
+use super::super::target::BUCKETS_PREFIX;
+use super::{Input as AnyInput, Opened, STDIN, Stream, activity, broken_input, target};
+use crate::ToolError;
+use crate::progress::Progress;
+use bunko_archive::archive::{ArchiveError, Part, Prelude, Reader, Reason};
+use bunko_archive::compression;
+use bunko_archive::metadata::Metadata;
+use bunko_archive::{Documents, index};
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::UNIX_EPOCH;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The documents of an archive.
+pub(in super::super) struct Input {
+    path: PathBuf,
+    reader: Reader<compression::Reader>,
+    /// Which target a namespace is, by its name in blocks.
+    numbers: FxHashMap<String, usize>,
+    /// Targets whose collections were made ready.
+    begun: Vec<bool>,
+    /// The first entries of the oplog, once they came.
+    oplog: Option<Documents>,
+    wants_oplog: bool,
+}
+
+/// How much of an archive is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    /// The units of those namespaces that are needed.
+    Selection,
+}
+
+pub(super) fn open_file(
+    path: &Path,
+    options: &RestoreOptions,
+    part_bytes: usize,
+    progress: &Progress,
+) -> Result<Opened, ToolError> {
+    let failed = |cause| ToolError::File { path: path.to_owned(), cause };
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    // A pipe with a name has no end to look for an index at.
+    let index = if options.filter.takes_everything() || !metadata.is_file() {
+        None
+    } else {
+        // Without a sound index everything is read, and judged by its own marks.
+        index::read(&file).unwrap_or(None)
+    };
+    let (input, extent, length): (Box<dyn io::Read + Send>, _, _) = match index {
+        None => (Box::new(file), Extent::Whole, metadata.len()),
+        Some(index) => {
+            let selection = index.select(file, |database, collection| plan::is_needed(options, database, collection));
+            let length = selection.remaining_bytes();
+            (Box::new(selection), Extent::Selection, length)
+        }
+    };
+    progress.source_bytes_expected.store(length, Ordering::Relaxed);
+    let input = compression::open(input, options.threads).map_err(failed)?;
+    let mut opened = open(path, input, extent, options, part_bytes)?;
+    opened.identity = format!("{} bytes, modified {}, {}", metadata.len(), modified.as_nanos(), opened.identity);
+    Ok(opened)
+}
+
+pub(super) fn open_stdin(
+    options: &RestoreOptions,
+    part_bytes: usize,
+    progress: &Progress,
+) -> Result<Opened, ToolError> {
+    let path = Path::new(STDIN);
+    if options.resume.is_some() {
+        let message = "a restore from standard input cannot be resumed: it cannot be read again";
+        return Err(ToolError::Usage(message.to_owned()));
+    }
+    progress.source_bytes_expected.store(0, Ordering::Relaxed);
+    let input = compression::open(Box::new(io::stdin()), options.threads)
+        .map_err(|cause| ToolError::File { path: path.to_owned(), cause })?;
+    open(path, input, Extent::Whole, options, part_bytes)
+}
+
+fn open(
+    path: &Path,
+    input: compression::Reader,
+    extent: Extent,
+    options: &RestoreOptions,
+    part_bytes: usize,
+) -> Result<Opened, ToolError> {
+    let opened = match extent {
+        Extent::Whole => Reader::open(input),
+        Extent::Selection => Reader::open_selection(input),
+    };
+    let (prelude, reader) = opened.map_err(|error| damaged(path, error))?;
+    let identity = format!("prelude {:032x}", xxh3_128(&prelude.encode()));
+    let (found, numbers) = plan_prelude(path, prelude, options)?;
+    let begun = vec![false; found.len()];
+    let wants_oplog = matches!(options.oplog, Oplog::Replay { file: None, .. });
+    let reader = reader.with_part_bytes(part_bytes);
+    let input = Input { path: path.to_owned(), reader, numbers, begun, oplog: None, wants_oplog };
+    Ok(Opened { found, identity, warnings: Vec::new(), input: AnyInput::Archive(Box::new(input)) })
+}
+
+/// What of the prelude's namespaces is restored, and which of them a block belongs to.
+fn plan_prelude(
+    path: &Path,
+    prelude: Prelude,
+    options: &RestoreOptions,
+) -> Result<(Vec<super::Found>, FxHashMap<String, usize>), ToolError> {
+    let (mut found, mut numbers) = (Vec::new(), FxHashMap::default());
+    for namespace in prelude.namespaces {
+        let name = format!("{}.{}", namespace.database, namespace.collection);
+        let metadata = Metadata::parse(&namespace.metadata).map_err(|error| ToolError::Damaged {
+            path: path.to_owned(),
+            offset_bytes: 0,
+            found: format!("{name}: {error}"),
+        })?;
+        // A time series' documents are those of the collection behind it, and some tools put that name into blocks.
+        let buckets = format!("{}.{BUCKETS_PREFIX}{}", namespace.database, namespace.collection);
+        let entry = Entry {
+            database: namespace.database,
+            collection: namespace.collection,
+            metadata,
+            size_bytes: namespace.size_bytes.max(0) as u64,
+        };
+        if let Some(target) = plan::found(options, entry) {
+            numbers.entry(buckets).or_insert(found.len());
+            numbers.insert(name, found.len());
+            found.push(target);
+        }
+    }
+    Ok((found, numbers))
+}
+
+impl Input {
+    pub(super) fn read(&mut self, run: &Run<'_>) -> Result<(), ToolError> {
+        let mut feed = Feed::new(run);
+        while let Some(mut loan) = feed.lend() {
+            match self.part(loan.take_buffer(), run.progress)? {
+                None => return self.end(&mut feed),
+                Some(Part::Documents { database, collection, documents }) => {
+                    if (&*database, &*collection) == OPLOG {
+                        if self.wants_oplog {
+                            self.oplog = Some(documents);
+                            return self.end(&mut feed);
+                        }
+                        continue;
+                    }
+                    loan.fill(documents);
+                    if let Some(number) = self.number(&database, &collection) {
+                        self.begin(&mut feed, number)?;
+                        let place = Place { path: &self.path, end_bytes: self.reader.offset() };
+                        feed.documents(target(run, number), loan, place)?;
+                    }
+                }
+                Some(Part::End { database, collection, .. }) => {
+                    if let Some(number) = self.number(&database, &collection) {
+                        self.begin(&mut feed, number)?;
+                        feed.end(target(run, number));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&self, database: &str, collection: &str) -> Option<usize> {
+        self.numbers.get(&format!("{database}.{collection}")).copied()
+    }
+
+    fn begin(&mut self, feed: &mut Feed<'_>, number: usize) -> Result<(), ToolError> {
+        if !std::mem::replace(&mut self.begun[number], true) {
+            feed.begin(target(feed.run, number))?;
+        }
+        Ok(())
+    }
+
+    /// Behind the collections. The reader has checked that those that began have ended; of a selection those without a
+    /// block are empty.
+    fn end(&mut self, feed: &mut Feed<'_>) -> Result<(), ToolError> {
+        for number in 0..self.begun.len() {
+            if !self.begun[number] {
+                self.begin(feed, number)?;
+                feed.end(target(feed.run, number));
+            }
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, buffer: Vec<u8>, progress: &Progress) -> Result<Option<Part>, ToolError> {
+        let activity = activity(self.reader.get_ref());
+        let part = progress.time(activity, || self.reader.next(buffer));
+        progress.source_bytes.store(self.reader.get_ref().compressed_bytes_read(), Ordering::Relaxed);
+        part.map_err(|error| damaged(&self.path, error))
+    }
+
+    pub(super) fn oplog(mut self) -> Option<Stream> {
+        let first = self.oplog.take()?;
+        Some(Stream::Archive(Box::new(OplogPart { input: self, first: Some(first) })))
+    }
+}
+
+/// The oplog of an archive, which stands behind all collections.
+pub(in super::super) struct OplogPart {
+    input: Input,
+    first: Option<Documents>,
+}
+
+impl OplogPart {
+    pub(super) fn next(&mut self, buffer: Vec<u8>, progress: &Progress) -> Result<Option<Documents>, ToolError> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        let mut buffer = buffer;
+        loop {
+            match self.input.part(std::mem::take(&mut buffer), progress)? {
+                None => return Ok(None),
+                Some(Part::Documents { database, collection, documents }) => {
+                    if (&*database, &*collection) == OPLOG {
+                        return Ok(Some(documents));
+                    }
+                    if self.input.number(&database, &collection).is_some() {
+                        return Err(ToolError::Damaged {
+                            path: self.input.path.clone(),
+                            offset_bytes: self.input.reader.offset(),
+                            found: format!("documents of {database}.{collection} behind entries of the oplog"),
+                        });
+                    }
+                    buffer = documents.bytes;
+                }
+                Some(Part::End { .. }) => {}
+            }
+        }
+    }
+}
+
+fn damaged(path: &Path, error: ArchiveError) -> ToolError {
+    match error.reason {
+        Reason::Io(cause) => broken_input(path, error.offset, cause),
+        _ => ToolError::Damaged {
+            path: path.to_owned(),
+            offset_bytes: error.offset,
+            found: format!("the block at offset {}: {}", error.block_offset, described(&error)),
+        },
+    }
+}
+
+fn described(error: &ArchiveError) -> String {
+    match &error.namespace {
+        Some(namespace) => format!("{namespace}: {}", error.reason),
+        None => error.reason.to_string(),
+    }
+}

@@ -1,0 +1,239 @@
+//! A dump directory, or one file of it: several streams at a time.
+
+use super::super::feed::{Feed, Place};
+use super::super::options::{Oplog, RestoreOptions};
+use super::super::plan::{self, Entry};
+use super::super::run::Run;
+use super::{File, Found, Input as AnyInput, Opened, STDIN, Stream, target};
+use crate::ToolError;
+use crate::progress::Progress;
+use bunko_archive::compression;
+use bunko_archive::directory::{self, Collection, DumpFile, Listing};
+use bunko_archive::metadata::Metadata;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::io::Read;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::UNIX_EPOCH;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Longest metadata file that is read, in bytes: it is kept in memory.
+const METADATA_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const METADATA_SUFFIX: &str = ".metadata.json";
+
+/// The documents of a directory.
+pub(in super::super) struct Input {
+    /// One for each target; views and collections without documents have none.
+    files: Vec<Option<DumpFile>>,
+    oplog: Option<DumpFile>,
+}
+
+pub(super) fn open_directory(
+    path: &Path,
+    database: Option<&str>,
+    options: &RestoreOptions,
+    progress: &Progress,
+) -> Result<Opened, ToolError> {
+    let failed = |cause| ToolError::File { path: path.to_owned(), cause };
+    let mut listing = match database {
+        None => directory::list(path),
+        Some(_) => directory::list_database(path),
+    }
+    .map_err(failed)?;
+    if let (Some(name), [only]) = (database, &mut *listing.databases) {
+        name.clone_into(&mut only.name);
+    }
+    let mut warnings = listing.ignored.iter().map(|path| format!("{} is no part of a dump", path.display())).collect();
+    let identity = identity(&listing);
+    let (found, files) = plan_listing(listing.databases, options, &mut warnings)?;
+    expect(progress, &files);
+    let input = AnyInput::Files(Input { files, oplog: listing.oplog });
+    Ok(Opened { found, identity, warnings, input })
+}
+
+pub(super) fn open_file(
+    path: &Path,
+    (database, collection): (&str, &str),
+    options: &RestoreOptions,
+    progress: &Progress,
+) -> Result<Opened, ToolError> {
+    let is_stdin = path == Path::new(STDIN);
+    if is_stdin && options.resume.is_some() {
+        let message = "a restore from standard input cannot be resumed: it cannot be read again";
+        return Err(ToolError::Usage(message.to_owned()));
+    }
+    let size_bytes = match std::fs::metadata(path) {
+        _ if is_stdin => 0,
+        Ok(metadata) => metadata.len(),
+        Err(cause) => return Err(ToolError::File { path: path.to_owned(), cause }),
+    };
+    let metadata = metadata_beside(path).map(|path| read_metadata(&path, options.threads)).transpose()?;
+    let file = DumpFile { path: path.to_owned(), size_bytes };
+    let identity = stamp(&file);
+    let entry = Entry {
+        database: database.to_owned(),
+        collection: collection.to_owned(),
+        metadata: metadata.unwrap_or_default(),
+        size_bytes,
+    };
+    let found: Vec<_> = plan::found(options, entry).into_iter().collect();
+    let files: Vec<_> = found.iter().map(|_| Some(file.clone())).collect();
+    expect(progress, &files);
+    Ok(Opened { found, identity, warnings: Vec::new(), input: AnyInput::Files(Input { files, oplog: None }) })
+}
+
+fn expect(progress: &Progress, files: &[Option<DumpFile>]) {
+    let bytes = files.iter().flatten().map(|file| file.size_bytes).sum();
+    progress.source_bytes_expected.store(bytes, Ordering::Relaxed);
+}
+
+/// The metadata of `x.bson`, compressed or not, in whatever way.
+fn metadata_beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let stem = &name[..name.rfind(".bson")?];
+    let candidates =
+        ["", ".gz", ".zst", ".lz4"].map(|suffix| path.with_file_name(format!("{stem}{METADATA_SUFFIX}{suffix}")));
+    candidates.into_iter().find(|candidate| candidate.is_file())
+}
+
+fn read_metadata(path: &Path, threads: NonZeroUsize) -> Result<Metadata, ToolError> {
+    let failed = |cause| ToolError::File { path: path.to_owned(), cause };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut text = String::new();
+    let input = compression::open(Box::new(file), threads).map_err(failed)?;
+    let length = input.take(METADATA_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+    let damaged = |found| ToolError::Damaged { path: path.to_owned(), offset_bytes: 0, found };
+    if length as u64 > METADATA_BYTES_MAX {
+        return Err(damaged(format!("longer than {METADATA_BYTES_MAX} bytes")));
+    }
+    Metadata::parse(&text).map_err(|error| damaged(error.to_string()))
+}
+
+/// What of a listing is restored, with the file of each.
+fn plan_listing(
+    databases: Vec<directory::Database>,
+    options: &RestoreOptions,
+    warnings: &mut Vec<String>,
+) -> Result<(Vec<Found>, Vec<Option<DumpFile>>), ToolError> {
+    let (mut found, mut files) = (Vec::new(), Vec::new());
+    for database in databases {
+        if directory::database_directory(&database.name).is_none() {
+            warnings.push(format!("'{}' cannot be the name of a database: passed over", database.name));
+            continue;
+        }
+        for collection in database.collections {
+            // Metadata of what is left out are not read, unless only they know the name.
+            if collection.name.as_deref().is_some_and(|name| !plan::is_needed(options, &database.name, name)) {
+                continue;
+            }
+            let Some(entry) = entry(&database.name, &collection, options.threads, warnings)? else { continue };
+            if let Some(target) = plan::found(options, entry) {
+                found.push(target);
+                files.push(collection.data);
+            }
+        }
+    }
+    Ok((found, files))
+}
+
+fn entry(
+    database: &str,
+    collection: &Collection,
+    threads: NonZeroUsize,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Entry>, ToolError> {
+    let metadata = match &collection.metadata {
+        Some(file) => read_metadata(&file.path, threads)?,
+        None => Metadata::default(),
+    };
+    let name = match &collection.name {
+        Some(name) => name.clone(),
+        // The file's name was cut; the metadata have it whole.
+        None if directory::file_stem(&metadata.collection_name) == collection.stem => metadata.collection_name.clone(),
+        None => {
+            warnings
+                .push(format!("{database}/{}: no metadata says what collection this is: passed over", collection.stem));
+            return Ok(None);
+        }
+    };
+    let size_bytes = collection.data.as_ref().map_or(0, |file| file.size_bytes);
+    Ok(Some(Entry { database: database.to_owned(), collection: name, metadata, size_bytes }))
+}
+
+/// All files with their lengths and times.
+fn identity(listing: &Listing) -> String {
+    let collections = listing.databases.iter().flat_map(|database| &database.collections);
+    let files = collections.flat_map(|collection| collection.data.iter().chain(&collection.metadata));
+    let mut text = String::new();
+    for file in files.chain(&listing.oplog) {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{}\n{}\n", file.path.display(), stamp(file));
+    }
+    format!("directory {:032x}", xxh3_128(text.as_bytes()))
+}
+
+fn stamp(file: &DumpFile) -> String {
+    let modified = std::fs::metadata(&file.path).and_then(|metadata| metadata.modified()).ok();
+    let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    format!("{} bytes, modified {}", file.size_bytes, modified.as_nanos())
+}
+
+impl Input {
+    /// Reads all files; what is wrong with one of them ends the reading of all.
+    pub(super) fn read(&self, run: &Run<'_>) {
+        let mut order: Vec<usize> = (0..self.files.len()).collect();
+        // The largest first: the last one to end should be a small one.
+        order.sort_by_key(|&number| std::cmp::Reverse(self.files[number].as_ref().map_or(0, |file| file.size_bytes)));
+        let waiting = Mutex::new(VecDeque::from(order));
+        let readers = run.options.parallel_collections.get().min(self.files.len()).max(1);
+        std::thread::scope(|scope| {
+            let read = || {
+                if let Err(error) = self.read_waiting(run, &waiting) {
+                    run.stop_reading(error);
+                }
+            };
+            for _ in 1..readers {
+                scope.spawn(read);
+            }
+            read();
+        });
+    }
+
+    fn read_waiting(&self, run: &Run<'_>, waiting: &Mutex<VecDeque<usize>>) -> Result<(), ToolError> {
+        let mut feed = Feed::new(run);
+        while !run.is_read() {
+            let next = waiting.lock().pop_front();
+            let Some(number) = next else { break };
+            let target = target(run, number);
+            feed.begin(target)?;
+            if let Some(file) = &self.files[number] {
+                let mut file = File::open(&file.path, run.options, run.form.batch_bytes())?;
+                if file.is_compressed() {
+                    // Its length says nothing of the documents'.
+                    target.counts.bytes_expected.store(0, Ordering::Relaxed);
+                }
+                while let Some(mut loan) = feed.lend() {
+                    let Some(documents) = file.next(loan.take_buffer(), run.progress)? else { break };
+                    loan.fill(documents);
+                    let place = Place { path: &file.path, end_bytes: file.offset_bytes() };
+                    feed.documents(target, loan, place)?;
+                }
+            }
+            if !run.is_read() {
+                feed.end(target);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn oplog(self, run: &Run<'_>) -> Result<Option<Stream>, ToolError> {
+        let file = match &run.options.oplog {
+            Oplog::Replay { file: None, .. } => self.oplog.map(|file| file.path),
+            Oplog::Replay { .. } | Oplog::None => None,
+        };
+        file.map(|path| File::open(&path, run.options, run.form.batch_bytes()).map(Stream::File)).transpose()
+    }
+}

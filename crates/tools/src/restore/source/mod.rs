@@ -1,0 +1,172 @@
+//! Where documents come from.
+
+mod archive;
+mod files;
+
+use super::options::{ArchiveSource, RestoreOptions, Source};
+use super::run::Run;
+use super::target::{Found, Target};
+use crate::ToolError;
+use crate::progress::{Activity, Progress};
+use bunko_archive::Documents;
+use bunko_archive::bson_file::{BsonFileError, BsonFileReason};
+use bunko_archive::compression::{self, Compression};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What messages call standard input.
+const STDIN: &str = "-";
+
+/// A dump that was opened.
+pub(super) struct Opened {
+    /// What of it is restored.
+    pub(super) found: Vec<Found>,
+    /// What tells it from other dumps.
+    pub(super) identity: String,
+    /// What was passed over.
+    pub(super) warnings: Vec<String>,
+    /// What has the documents.
+    pub(super) input: Input,
+}
+
+/// The documents of a dump.
+pub(super) enum Input {
+    Archive(Box<archive::Input>),
+    Files(files::Input),
+}
+
+/// Opens the dump and reads what it says of its namespaces. Parts will be as long as batches, so that each goes to the
+/// server as it is.
+/// # Errors
+/// `File`, `Damaged`, `Usage`.
+pub(super) fn open(options: &RestoreOptions, part_bytes: usize, progress: &Progress) -> Result<Opened, ToolError> {
+    progress.source_bytes.store(0, Ordering::Relaxed);
+    match &options.source {
+        Source::Archive(ArchiveSource::File(path)) => archive::open_file(path, options, part_bytes, progress),
+        Source::Archive(ArchiveSource::Stdin) => archive::open_stdin(options, part_bytes, progress),
+        Source::Directory { path, database } => files::open_directory(path, database.as_deref(), options, progress),
+        Source::File { path, database, collection } => {
+            files::open_file(path, (database, collection), options, progress)
+        }
+    }
+}
+
+impl Input {
+    /// Reads everything but the oplog. The targets are those of [`Opened::found`], in its order.
+    /// # Errors
+    /// `File`, `Damaged`, and what preparing collections gives.
+    pub(super) fn read(&mut self, run: &Run<'_>) -> Result<(), ToolError> {
+        match self {
+            Self::Archive(archive) => archive.read(run),
+            Self::Files(files) => {
+                files.read(run);
+                Ok(())
+            }
+        }
+    }
+
+    /// The oplog of the dump, to be read after everything else; `None` where it has none.
+    /// # Errors
+    /// `File`.
+    pub(super) fn oplog(self, run: &Run<'_>) -> Result<Option<Stream>, ToolError> {
+        match self {
+            Self::Archive(archive) => Ok(archive.oplog()),
+            Self::Files(files) => files.oplog(run),
+        }
+    }
+}
+
+/// Documents of one namespace, or entries of an oplog.
+pub(super) enum Stream {
+    /// Of an archive, behind all collections.
+    Archive(Box<archive::OplogPart>),
+    /// Of a file of their own.
+    File(File),
+}
+
+impl Stream {
+    /// The next documents, in `buffer`; `None` at the end.
+    /// # Errors
+    /// `Damaged`, `File`.
+    pub(super) fn next(&mut self, buffer: Vec<u8>, progress: &Progress) -> Result<Option<Documents>, ToolError> {
+        match self {
+            Self::Archive(archive) => archive.next(buffer, progress),
+            Self::File(file) => file.next(buffer, progress),
+        }
+    }
+}
+
+/// A file of documents one behind the other.
+pub(super) struct File {
+    path: PathBuf,
+    reader: bunko_archive::bson_file::Reader<compression::Reader>,
+    /// Compressed bytes that were counted already.
+    counted_bytes: u64,
+}
+
+impl File {
+    /// Opens a file, or standard input.
+    /// # Errors
+    /// `File`.
+    pub(super) fn open(path: &Path, options: &RestoreOptions, part_bytes: usize) -> Result<Self, ToolError> {
+        let failed = |cause| ToolError::File { path: path.to_owned(), cause };
+        let input: Box<dyn Read + Send> = if path == Path::new(STDIN) {
+            Box::new(io::stdin())
+        } else {
+            Box::new(std::fs::File::open(path).map_err(failed)?)
+        };
+        let input = compression::open(input, options.threads).map_err(failed)?;
+        let reader = bunko_archive::bson_file::Reader::new(input).with_part_bytes(part_bytes);
+        Ok(Self { path: path.to_owned(), reader, counted_bytes: 0 })
+    }
+
+    fn next(&mut self, buffer: Vec<u8>, progress: &Progress) -> Result<Option<Documents>, ToolError> {
+        let activity = activity(self.reader.get_ref());
+        let documents = progress.time(activity, || self.reader.next(buffer));
+        let read_bytes = self.reader.get_ref().compressed_bytes_read();
+        progress.source_bytes.fetch_add(read_bytes - self.counted_bytes, Ordering::Relaxed);
+        self.counted_bytes = read_bytes;
+        documents.map_err(|error| damaged_file(&self.path, error))
+    }
+
+    fn is_compressed(&self) -> bool {
+        self.reader.get_ref().compression() != Compression::None
+    }
+
+    fn offset_bytes(&self) -> u64 {
+        self.reader.offset()
+    }
+}
+
+fn activity(input: &compression::Reader) -> Activity {
+    match input.compression() {
+        Compression::None => Activity::ReadSource,
+        _ => Activity::Decompress,
+    }
+}
+
+fn damaged_file(path: &Path, error: BsonFileError) -> ToolError {
+    let offset_bytes = error.offset;
+    match error.reason {
+        BsonFileReason::Io(cause) => broken_input(path, offset_bytes, cause),
+        _ => ToolError::Damaged { path: path.to_owned(), offset_bytes, found: error.to_string() },
+    }
+}
+
+/// An error while reading: of the system, or of a decoder that finds no sense in what it reads.
+fn broken_input(path: &Path, offset_bytes: u64, cause: io::Error) -> ToolError {
+    let path = path.to_owned();
+    match cause.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+            ToolError::Damaged { path, offset_bytes, found: cause.to_string() }
+        }
+        _ => ToolError::File { path, cause },
+    }
+}
+
+/// Finds a target by its place among [`Opened::found`].
+fn target<'r>(run: &'r Run<'_>, number: usize) -> &'r Arc<Target> {
+    &run.targets[number]
+}

@@ -1,0 +1,203 @@
+//! What a restore did.
+
+use crate::ToolError;
+use std::fmt;
+use std::time::Duration;
+
+/// A run's result, or, where an error ended it, what had been done until then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestoreSummary {
+    /// In the order of the dump.
+    pub namespaces: Vec<NamespaceSummary>,
+    /// Oplog entries that were applied.
+    pub oplog_entries: u64,
+    /// What the dump has and the server does not, or otherwise, after `--verify`; `None` where that was not asked.
+    pub differences: Option<Vec<String>>,
+    /// What was left out without being an error.
+    pub warnings: Vec<String>,
+    /// From the first byte read to the end.
+    pub elapsed: Duration,
+}
+
+/// How far a namespace has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Not to its end.
+    #[default]
+    Unfinished,
+    /// All that the server accepted is there.
+    Restored,
+    /// It was given up.
+    Failed,
+}
+
+/// One namespace's share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespaceSummary {
+    /// What the dump calls it.
+    pub source: String,
+    /// What it is called on the server.
+    pub target: String,
+    /// `collection`, `view`, `timeseries`, `users` or `roles`.
+    pub kind: &'static str,
+    /// What the dump says of its size, in bytes: of its documents (archive) or of its file (directory).
+    pub size_bytes: u64,
+    /// How far it has come.
+    pub state: State,
+    /// Documents that are on the server; in a dry run, those that were read.
+    pub documents: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Documents that the server refused.
+    pub failures: u64,
+    /// Indexes that were built, that on `_id` not counted.
+    pub indexes_built: u64,
+    /// Indexes that were not, with the server's reasons.
+    pub indexes_refused: Vec<String>,
+    /// The first errors.
+    pub errors: Vec<String>,
+}
+
+impl RestoreSummary {
+    /// Whether everything that was asked for is on the server.
+    pub fn is_clean(&self) -> bool {
+        let is_clean = |namespace: &NamespaceSummary| {
+            namespace.failures == 0
+                && namespace.state == State::Restored
+                && namespace.errors.is_empty()
+                && namespace.indexes_refused.is_empty()
+        };
+        self.namespaces.iter().all(is_clean) && self.differences.as_ref().is_none_or(Vec::is_empty)
+    }
+
+    /// Documents in all namespaces.
+    pub fn documents(&self) -> u64 {
+        self.namespaces.iter().map(|namespace| namespace.documents).sum()
+    }
+
+    /// Bytes of documents in all namespaces.
+    pub fn bytes(&self) -> u64 {
+        self.namespaces.iter().map(|namespace| namespace.bytes).sum()
+    }
+
+    /// Refused documents in all namespaces.
+    pub fn failures(&self) -> u64 {
+        self.namespaces.iter().map(|namespace| namespace.failures).sum()
+    }
+
+    /// What `--list` prints: one line per namespace with its kind and size.
+    pub fn listing(&self) -> String {
+        let lines = self.namespaces.iter().map(|namespace| {
+            let renamed = if namespace.source == namespace.target { "" } else { " -> " };
+            let target = if renamed.is_empty() { "" } else { namespace.target.as_str() };
+            format!("{}{renamed}{target}\t{}\t{} bytes\n", namespace.source, namespace.kind, namespace.size_bytes)
+        });
+        lines.collect()
+    }
+}
+
+impl fmt::Display for RestoreSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for namespace in &self.namespaces {
+            namespace.fmt(f)?;
+        }
+        for warning in &self.warnings {
+            writeln!(f, "warning: {warning}")?;
+        }
+        if self.oplog_entries > 0 {
+            writeln!(f, "{} oplog entries applied", self.oplog_entries)?;
+        }
+        match &self.differences {
+            None => {}
+            Some(none) if none.is_empty() => writeln!(f, "verified: the server has what the dump has")?,
+            Some(differences) => {
+                for difference in differences {
+                    writeln!(f, "differs: {difference}")?;
+                }
+            }
+        }
+        let (documents, failures) = (self.documents(), self.failures());
+        write!(f, "{documents} document(s) restored, {failures} failed, {:.1} s", self.elapsed.as_secs_f64())
+    }
+}
+
+impl fmt::Display for NamespaceSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Unfinished => "unfinished",
+            State::Restored => "restored",
+            State::Failed => "failed",
+        };
+        write!(f, "{}: {state}, {} document(s), {} bytes", self.target, self.documents, self.bytes)?;
+        if self.failures > 0 {
+            write!(f, ", {} failed", self.failures)?;
+        }
+        if self.indexes_built > 0 {
+            write!(f, ", {} index(es)", self.indexes_built)?;
+        }
+        writeln!(f)?;
+        for refused in &self.indexes_refused {
+            writeln!(f, "  index {refused}")?;
+        }
+        for error in &self.errors {
+            writeln!(f, "  {error}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What ended a restore early, and what is on the server nevertheless.
+#[derive(Debug)]
+pub struct RestoreError {
+    /// Why.
+    pub cause: ToolError,
+    /// What had been restored.
+    pub summary: Box<RestoreSummary>,
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.cause, self.summary)
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn namespace() -> NamespaceSummary {
+        NamespaceSummary {
+            source: "a.b".to_owned(),
+            target: "c.d".to_owned(),
+            kind: "collection",
+            size_bytes: 100,
+            state: State::Restored,
+            documents: 2,
+            bytes: 90,
+            failures: 0,
+            indexes_built: 1,
+            indexes_refused: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn it_prints_what_was_done() {
+        let mut summary = RestoreSummary { namespaces: vec![namespace()], ..RestoreSummary::default() };
+        assert!(summary.is_clean());
+        assert_eq!(summary.listing(), "a.b -> c.d\tcollection\t100 bytes\n");
+        summary.namespaces[0].failures = 1;
+        summary.namespaces[0].indexes_refused.push("x_1: no such kind".to_owned());
+        summary.namespaces[0].errors.push("_id 7: E11000".to_owned());
+        summary.differences = Some(vec!["c.d: 2 documents, not 3".to_owned()]);
+        assert!(!summary.is_clean());
+        let expected = "c.d: restored, 2 document(s), 90 bytes, 1 failed, 1 index(es)
+  index x_1: no such kind
+  _id 7: E11000
+differs: c.d: 2 documents, not 3
+2 document(s) restored, 1 failed, 0.0 s";
+        assert_eq!(summary.to_string(), expected);
+    }
+}

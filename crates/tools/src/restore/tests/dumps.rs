@@ -1,0 +1,164 @@
+//! Archives and directories, made here: what is read of them, and what comes after their documents.
+
+use super::*;
+use bunko_archive::archive::{Header, NamespaceEntry, Prelude, begin_block, end_block, end_of_namespace};
+use bunko_archive::compression::{Compression, Writer};
+use bunko_archive::{crc64, index};
+use bunko_bson::{Timestamp, ValueRef};
+use std::sync::atomic::Ordering;
+
+/// An archive of namespaces one behind the other, a unit for each block.
+fn archive(namespaces: &[(&str, &str, Vec<u8>)], compression: Compression) -> Vec<u8> {
+    let entries = namespaces.iter().map(|(database, collection, _)| NamespaceEntry {
+        database: (*database).to_owned(),
+        collection: (*collection).to_owned(),
+        ..NamespaceEntry::default()
+    });
+    let prelude = Prelude { header: Header::default(), namespaces: entries.collect() };
+    let mut writer = Writer::new(Vec::new(), compression, NonZeroUsize::MIN);
+    writer.write_unit(prelude.encode(), index::NO_TAG).expect("written");
+    for (database, collection, documents) in namespaces {
+        let tag = writer.tag(database, collection);
+        let mut unit = Vec::new();
+        begin_block(&mut unit, database, collection);
+        unit.extend(documents);
+        end_block(&mut unit);
+        end_of_namespace(&mut unit, database, collection, crc64::checksum(documents));
+        writer.write_unit(unit, tag).expect("written");
+    }
+    writer.finish().expect("finished")
+}
+
+fn encoded(json: &[&str]) -> Vec<u8> {
+    json.iter().flat_map(|json| parse_document(json).expect("JSON").into_bytes()).collect()
+}
+
+/// Documents that no compressor makes much shorter.
+fn noise(count: u64) -> Vec<u8> {
+    let document = |id: u64| {
+        let bytes: Vec<u8> =
+            (0..64).flat_map(|n| (id * 64 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
+        DocumentBuf::new().with("_id", id as i64).with("x", ValueRef::Binary { subtype: 0, bytes: &bytes }).into_bytes()
+    };
+    (0..count).flat_map(document).collect()
+}
+
+fn of_archive(directory: &tempfile::TempDir, bytes: &[u8]) -> RestoreOptions {
+    let path = directory.path().join("dump.archive");
+    fs::write(&path, bytes).expect("written");
+    RestoreOptions::new(Source::Archive(ArchiveSource::File(path)))
+}
+
+#[test]
+fn of_a_seekable_archive_only_what_is_needed_is_read() {
+    let directory = tempfile::tempdir().expect("directory");
+    let namespaces = [("a", "big", noise(4000)), ("a", "small", noise(3)), ("b", "big", noise(4000))];
+    for compression in [Compression::Zstd { level: 1 }, Compression::Lz4, Compression::Gzip] {
+        let mut bytes = archive(&namespaces, compression);
+        let whole = bytes.len() as u64;
+        // Damage that is not looked at is not found.
+        bytes[whole as usize / 3] ^= 0x55;
+        let mut options = of_archive(&directory, &bytes);
+        options.mode = Mode::DryRun;
+        assert!(Scripted::default().restore(&options).is_err(), "{compression:?}");
+        options.filter = crate::namespaces::Filter::default().with(Some("a"), Some("small"));
+        let progress = Arc::default();
+        let summary = run(&Scripted::default(), &options, &progress, &Interrupted::default());
+        assert_eq!(summary.map_err(|error| error.to_string()).expect("read").documents(), 3, "{compression:?}");
+        assert!(progress.source_bytes_expected.load(Ordering::Relaxed) < whole / 100, "{compression:?}");
+    }
+}
+
+const OPLOG: [&str; 5] = [
+    r#"{"ts":{"$timestamp":{"t":5,"i":1}},"op":"i","ns":"a.b","o":{"_id":2}}"#,
+    r#"{"ts":{"$timestamp":{"t":5,"i":2}},"op":"n","ns":"","o":{}}"#,
+    r#"{"ts":{"$timestamp":{"t":5,"i":3}},"op":"c","ns":"admin.$cmd","lsid":{"id":1},"txnNumber":1,
+        "o":{"applyOps":[{"op":"d","ns":"a.b","o":{"_id":1}}]}}"#,
+    r#"{"ts":{"$timestamp":{"t":6,"i":1}},"op":"c","ns":"a.$cmd","o":{"create":"c"}}"#,
+    r#"{"ts":{"$timestamp":{"t":6,"i":2}},"op":"c","ns":"a.$cmd","o":{"createIndexes":"b","key":{"x":1},"name":"x_1"}}"#,
+];
+
+#[test]
+fn an_oplog_is_applied_behind_the_documents_and_indexes_behind_it() {
+    let directory = tempfile::tempdir().expect("directory");
+    let namespaces = [("a", "b", encoded(&[r#"{"_id":1}"#])), ("", "oplog", encoded(&OPLOG))];
+    let mut options = of_archive(&directory, &archive(&namespaces, Compression::Zstd { level: 1 }));
+    options.insertion_workers = Some(NonZeroUsize::MIN);
+    let replayed = |options: &RestoreOptions, script: &str| {
+        let script = format!("> listCommands\n> {{\"create\":\"b\"\n> insert\n< {{\"ok\": 1, \"n\": 1}}\n{script}");
+        let server = Scripted::new(&script);
+        let summary = server.restore(options).map_err(|error| error.to_string());
+        server.check(&script);
+        summary.map(|summary| summary.oplog_entries)
+    };
+    options.oplog = Oplog::Replay { limit: None, file: None };
+    let operations = r#"> admin {"applyOps":[{"op":"i","ns":"a.b","o":{"_id":2}},{"op":"d","ns":"a.b","o":{"_id":1}}],"writeConcern":{"w":1}}"#;
+    let create = r#"> admin {"applyOps":[{"op":"c","ns":"a.$cmd","o":{"create":"c"}}],"#;
+    let index = r#"> a {"createIndexes":"b","indexes":[{"key":{"x":1},"name":"x_1"}]"#;
+    let taken = "< {\"ok\": 0, \"code\": 48, \"errmsg\": \"it is there\"}";
+    assert_eq!(replayed(&options, &format!("{operations}\n{create}\n{taken}\n{index}\n")), Ok(3));
+
+    options.oplog = Oplog::Replay { limit: Some(Timestamp { seconds: 6, increment: 1 }), file: None };
+    assert_eq!(replayed(&options, operations), Ok(2));
+
+    let refused = "< {\"ok\": 0, \"code\": 13, \"errmsg\": \"no\"}";
+    let error = replayed(&options, &format!("{operations}\n{refused}\n")).expect_err("refused");
+    let expected = "the server refuses to apply the oplog entries at 5:1 to 5:3: no (code 13)";
+    assert!(error.starts_with(expected), "{error}");
+
+    options.filter = crate::namespaces::Filter::default().with(Some("nothing"), None);
+    let nothing = Scripted::new("> listCommands");
+    assert_eq!(nothing.restore(&options).expect("restored").oplog_entries, 0);
+}
+
+#[test]
+fn a_dump_without_an_oplog_cannot_be_replayed() {
+    let directory = tempfile::tempdir().expect("directory");
+    let mut options = of_archive(&directory, &archive(&[("a", "b", Vec::new())], Compression::None));
+    options.oplog = Oplog::Replay { limit: None, file: None };
+    let error = Scripted::new("> listCommands\n> create").restore(&options).expect_err("none").to_string();
+    assert!(error.starts_with("the dump has no oplog to replay"), "{error}");
+}
+
+#[test]
+fn users_are_merged_or_told_of() {
+    let directory = tempfile::tempdir().expect("directory");
+    fs::create_dir(directory.path().join("admin")).expect("created");
+    fs::write(directory.path().join("admin/system.users.bson"), encoded(&[r#"{"_id":"a.u"}"#])).expect("written");
+    let source = Source::Directory { path: directory.path().to_owned(), database: None };
+    let mut options = RestoreOptions::new(source);
+    let documents = "> listCommands\n> admin {\"drop\":\"tempusers\"}\n> admin {\"create\":\"tempusers\"\n\
+                     > admin {\"insert\":\"tempusers\"\n< {\"ok\": 1, \"n\": 1}\n";
+    let merge = |database: &str| {
+        format!(
+            "> admin {{\"_mergeAuthzCollections\":1,\"tempUsersCollection\":\"admin.tempusers\",\
+             \"tempRolesCollection\":\"\",\"drop\":false,\"db\":\"{database}\",\"writeConcern\":{{\"w\":\"majority\"}}}}\n"
+        )
+    };
+    let (unknown, drop) = ("< {\"ok\": 0, \"code\": 59}\n", "> admin {\"drop\":\"tempusers\"}");
+    let server = Scripted::new(&format!("{documents}{}{unknown}{drop}", merge("")));
+    let summary = server.restore(&options).expect("a warning");
+    assert_eq!(summary.warnings, ["the server has no users and roles: those of the dump were not restored"]);
+    server.check("warned");
+
+    options.users_and_roles = UsersAndRoles::Of { database: "a".to_owned() };
+    let server = Scripted::new(&format!("{documents}{}{unknown}{drop}", merge("a")));
+    assert!(server.restore(&options).is_err(), "they were asked for");
+    server.check("refused");
+}
+
+#[test]
+fn what_cannot_be_restored_together_is_refused() {
+    let directory = tempfile::tempdir().expect("directory");
+    let namespaces = [("a", "b", Vec::new()), ("a", "c", Vec::new())];
+    let mut options = of_archive(&directory, &archive(&namespaces, Compression::None));
+    options.mode = Mode::DryRun;
+    let one = ["a.*".to_owned()];
+    options.renames = crate::namespaces::Renames::new(&one, &["z*.z".to_owned()]).expect("valid");
+    assert!(Scripted::default().restore(&options).is_ok());
+    options.renames = crate::namespaces::Renames::new(&["a.$x$".to_owned()], &["z.z".to_owned()]).expect("valid");
+    let error = Scripted::default().restore(&options).expect_err("both").to_string();
+    assert!(error.starts_with("a.b and a.c would both become z.z"), "{error}");
+    options.uuids = Uuids::Preserve;
+    assert!(Scripted::default().restore(&options).is_err_and(|error| matches!(error.cause, ToolError::Usage(_))));
+}

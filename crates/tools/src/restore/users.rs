@@ -1,0 +1,74 @@
+//! Users and roles: the server merges them from collections in which they wait.
+//!
+//! Source: MongoDB's documentation of `mongorestore`, `--restoreDbUsersAndRoles`; what it sends to servers.
+
+use super::options::{Existing, UsersAndRoles};
+use super::plan::{ADMIN, ROLES_WAIT, USERS_WAIT};
+use super::run::Run;
+use super::target::{Role, Target};
+use crate::ToolError;
+use crate::progress::Activity;
+use bunko_bson::DocumentBuf;
+use bunko_client::{Acknowledgement, ClientError, CommandError, WriteConcern};
+use std::sync::Arc;
+
+/// MongoDB's `CommandNotFound`.
+const COMMAND_NOT_FOUND: i32 = 59;
+
+/// Merges what waits, if anything does. Returns a warning where the server cannot and nobody asked for it by name.
+/// # Errors
+/// That the server cannot, or that the dump has none, where somebody did; and what happened to the connection.
+pub(super) fn merge(run: &Run<'_>) -> Result<Option<String>, ToolError> {
+    let waiting = |role| run.targets.iter().find(move |target| target.role == role && !target.has_failed());
+    let (users, roles) = (waiting(Role::Users), waiting(Role::Roles));
+    let asked = &run.options.users_and_roles;
+    let Some(any) = users.or(roles) else {
+        return match asked {
+            UsersAndRoles::IfPresent => Ok(None),
+            UsersAndRoles::Of { database } => {
+                Err(ToolError::Failed(format!("the dump has no users and roles of the database '{database}'")))
+            }
+        };
+    };
+    let mut link = run.connect(&any.name)?;
+    let command = command(users, roles, asked, run.options.existing);
+    let namespace = (ADMIN, "system.users");
+    let merged = run.command(&mut link, Activity::Server, namespace, &command)?;
+    for target in [users, roles].into_iter().flatten() {
+        let drop = DocumentBuf::new().with("drop", &target.collection);
+        // What is left behind is dropped by the next restore.
+        let _ = run.command(&mut link, Activity::Server, (ADMIN, &target.collection), &drop)?;
+    }
+    match merged {
+        Ok(_) => Ok(None),
+        Err(CommandError { code: COMMAND_NOT_FOUND, .. }) if *asked == UsersAndRoles::IfPresent => {
+            Ok(Some("the server has no users and roles: those of the dump were not restored".to_owned()))
+        }
+        Err(refusal) => Err(ToolError::Server { namespace: ADMIN.to_owned(), cause: ClientError::Command(refusal) }),
+    }
+}
+
+fn command(
+    users: Option<&Arc<Target>>,
+    roles: Option<&Arc<Target>>,
+    asked: &UsersAndRoles,
+    existing: Existing,
+) -> DocumentBuf {
+    let waiting = |target: Option<_>, collection: &str| match target {
+        Some(_) => format!("{ADMIN}.{collection}"),
+        None => String::new(),
+    };
+    let database = match asked {
+        // All databases.
+        UsersAndRoles::IfPresent => "",
+        UsersAndRoles::Of { database } => database,
+    };
+    let concern = WriteConcern { w: Acknowledgement::Majority, ..WriteConcern::default() };
+    DocumentBuf::new()
+        .with("_mergeAuthzCollections", 1_i32)
+        .with("tempUsersCollection", &waiting(users, USERS_WAIT))
+        .with("tempRolesCollection", &waiting(roles, ROLES_WAIT))
+        .with("drop", existing == Existing::Drop)
+        .with("db", database)
+        .with("writeConcern", &concern.to_document())
+}

@@ -1,0 +1,58 @@
+//! As many workers as are worth it.
+
+use super::adapt::{Backlog, Controller, INTERVAL, Observation};
+use super::run::Run;
+use super::worker;
+use std::sync::atomic::Ordering;
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+/// Links that a restore begins with: one is sent to while the other one's documents are read.
+const WORKERS_FIRST: usize = 2;
+/// Links at most, whatever was asked.
+const WORKERS_MAX: usize = 64;
+/// How often it is looked whether all workers have ended.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Runs workers until all have ended: when the queue is closed and empty, or the run is over.
+pub(super) fn run_workers<'s, 'r: 's>(scope: &'s Scope<'s, '_>, run: &'r Run<'r>) {
+    let (first, most) = how_many(run);
+    let spawn = || {
+        scope.spawn(move || {
+            if let Err(error) = worker::work(run) {
+                run.stop(error);
+            }
+        })
+    };
+    let mut workers: Vec<ScopedJoinHandle<'_, ()>> = (0..first).map(|_| spawn()).collect();
+    let mut controller = Controller::new(first, most);
+    let (mut watched, mut bytes_before) = (Instant::now(), 0);
+    while !workers.iter().all(ScopedJoinHandle::is_finished) {
+        std::thread::sleep(POLL);
+        if watched.elapsed() < INTERVAL || workers.iter().any(ScopedJoinHandle::is_finished) {
+            continue;
+        }
+        let bytes = acknowledged_bytes(run);
+        let backlog = if run.queue.is_empty() { Backlog::None } else { Backlog::Some };
+        let observation = Observation { bytes: bytes - bytes_before, time: watched.elapsed(), backlog };
+        if controller.observe(observation) > workers.len() {
+            workers.push(spawn());
+        }
+        (watched, bytes_before) = (Instant::now(), bytes);
+    }
+}
+
+fn how_many(run: &Run<'_>) -> (usize, usize) {
+    match run.options.insertion_workers {
+        Some(each) => {
+            let collections = run.options.parallel_collections.get().min(run.targets.len()).max(1);
+            let workers = each.get().saturating_mul(collections).min(WORKERS_MAX);
+            (workers, workers)
+        }
+        None => (WORKERS_FIRST, (run.options.threads.get() * 2).clamp(WORKERS_FIRST, WORKERS_MAX)),
+    }
+}
+
+fn acknowledged_bytes(run: &Run<'_>) -> u64 {
+    run.targets.iter().map(|target| target.counts.bytes.load(Ordering::Relaxed)).sum()
+}

@@ -1,0 +1,381 @@
+//! Finding the flags with which a dump is restored fastest into a server: short trials with that dump itself.
+//!
+//! A trial restores into a database of its own, which is dropped again, and is stopped after a few seconds. One setting
+//! is varied at a time, from the defaults on: workers, then documents in a batch, then collections at a time. What is
+//! found so is tried against the defaults once more, in turns, for a single trial proves little.
+//!
+//! **Invariant:** nothing outside the trials' database is written; one that is there already is not touched.
+
+use crate::namespaces::Renames;
+use crate::progress::{Activity, Progress};
+use crate::restore::{
+    self, ArchiveSource, Existing, Indexes, InsertionOrder, Mode, Oplog, RestoreOptions, Source, Uuids, Verify,
+};
+use crate::{Interrupted, Link, Server, ToolError};
+use bunko_bson::{ArrayRef, DocumentBuf, ValueRef};
+use bunko_client::ClientError;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// The database that trials restore into. Collections in it are called as the dump's namespaces.
+pub const DATABASE: &str = "bunko_tune";
+/// How long a trial goes on; it ends earlier where the dump does.
+const TRIAL: Duration = Duration::from_secs(3);
+/// How often it is looked whether the user wants no more.
+const POLL: Duration = Duration::from_millis(50);
+/// What a setting must bring over the best one so far, as a factor, to take its place.
+const GAIN_MIN: f64 = 1.05;
+/// How often the best settings and the defaults are tried in turns at the end.
+const CONFIRMATIONS: usize = 3;
+/// Numbers of insertion workers that are tried; `None` is what the restore finds by itself.
+const WORKERS: [usize; 4] = [1, 2, 4, 8];
+/// Documents in a batch; without a number, as many as fit.
+const BATCHES: [usize; 2] = [1_000, 10_000];
+/// Collections at a time.
+const COLLECTIONS: [usize; 4] = [1, 2, 4, 8];
+
+/// The settings that are varied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `--numInsertionWorkersPerCollection`
+    pub workers: Option<NonZeroUsize>,
+    /// `--batchSize`
+    pub batch_documents: Option<NonZeroUsize>,
+    /// `--numParallelCollections`
+    pub parallel_collections: NonZeroUsize,
+}
+
+/// One trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// What was tried.
+    pub settings: Settings,
+    /// Documents that the server acknowledged.
+    pub documents: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How long that took.
+    pub elapsed: Duration,
+    /// What the threads spent most time on or waited for, and its share of all their time.
+    pub bottleneck: Option<(Activity, f64)>,
+}
+
+/// What trials came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuning {
+    /// All, in the order in which they were made.
+    pub trials: Vec<Trial>,
+    /// Those that the restore would have without tuning.
+    pub defaults: Settings,
+    /// The best.
+    pub best: Settings,
+    /// How much faster they are than the defaults, as a factor: medians of trials in turns; 1 where they are the same.
+    pub gain: f64,
+}
+
+impl Settings {
+    fn of(options: &RestoreOptions) -> Self {
+        Self {
+            workers: options.insertion_workers,
+            batch_documents: options.batch_documents,
+            parallel_collections: options.parallel_collections,
+        }
+    }
+
+    fn apply(self, options: &RestoreOptions) -> RestoreOptions {
+        RestoreOptions {
+            insertion_workers: self.workers,
+            batch_documents: self.batch_documents,
+            parallel_collections: self.parallel_collections,
+            ..options.clone()
+        }
+    }
+}
+
+/// The flags that say the same.
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--numParallelCollections={}", self.parallel_collections)?;
+        if let Some(workers) = self.workers {
+            write!(f, " --numInsertionWorkersPerCollection={workers}")?;
+        }
+        match self.batch_documents {
+            Some(documents) => write!(f, " --batchSize={documents}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Trial {
+    fn bytes_per_second(&self) -> f64 {
+        self.bytes as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let (documents, megabytes) = (self.documents as f64 / seconds, self.bytes_per_second() / 1e6);
+        write!(f, "{documents:>9.0} docs/s  {megabytes:>7.1} MB/s  {seconds:>4.1} s  {}", self.settings)?;
+        match self.bottleneck {
+            Some((activity, share)) => write!(f, "  ({} {:.0} %)", activity.label(), share * 100.0),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.best == self.defaults {
+            return write!(f, "best as it is: {}: nothing that was tried is faster by 5 %", self.defaults);
+        }
+        write!(f, "best: {}: {:.2} times as fast as {}", self.best, self.gain, self.defaults)
+    }
+}
+
+/// Tries settings for what `options` say, and tells of each trial when it ends.
+/// # Errors
+/// `Usage` for what cannot be tried: a dump that can be read once only, documents in order, users and roles, a database
+/// [`DATABASE`] that is there already; what ended a trial; `Interrupted`.
+pub fn run(
+    server: &dyn Server,
+    options: &RestoreOptions,
+    interrupted: &Interrupted,
+    on_trial: &mut dyn FnMut(&Trial),
+) -> Result<Tuning, ToolError> {
+    check(server, options, interrupted)?;
+    let mut link = server.connect().map_err(failed)?;
+    refuse_existing(link.as_mut())?;
+    let defaults = Settings::of(options);
+    let mut trials = Vec::new();
+    let mut attempt = |settings: Settings| {
+        let trial = attempt(server, &settings.apply(&for_trial(options)), interrupted);
+        // Also after a failure: nothing is to be left.
+        let dropped = link.run(DATABASE, &DocumentBuf::new().with("dropDatabase", 1_i32)).map_err(failed);
+        let trial = trial?;
+        dropped?;
+        on_trial(&trial);
+        trials.push(trial.clone());
+        Ok(trial.bytes_per_second())
+    };
+    // The first trial finds the dump and the server cold.
+    attempt(defaults)?;
+    let found = search(defaults, &mut attempt)?;
+    let (best, gain) = confirm(defaults, found, &mut attempt)?;
+    Ok(Tuning { trials, defaults, best, gain })
+}
+
+/// One setting after the other, each from the best so far.
+fn search(
+    defaults: Settings,
+    attempt: &mut impl FnMut(Settings) -> Result<f64, ToolError>,
+) -> Result<Settings, ToolError> {
+    type Vary = fn(Settings, NonZeroUsize) -> Settings;
+    let axes: [(&[usize], Vary); 3] = [
+        (&WORKERS, |settings, number| Settings { workers: Some(number), ..settings }),
+        (&BATCHES, |settings, number| Settings { batch_documents: Some(number), ..settings }),
+        (&COLLECTIONS, |settings, number| Settings { parallel_collections: number, ..settings }),
+    ];
+    let (mut best, mut rate) = (defaults, attempt(defaults)?);
+    for (numbers, vary) in axes {
+        let from = best;
+        for settings in numbers.iter().filter_map(|&number| NonZeroUsize::new(number)).map(|number| vary(from, number))
+        {
+            if settings == from {
+                continue;
+            }
+            let tried = attempt(settings)?;
+            if tried >= rate * GAIN_MIN {
+                (best, rate) = (settings, tried);
+            }
+        }
+    }
+    Ok(best)
+}
+
+/// The settings that were found against the defaults, in turns; the defaults where they are as good.
+fn confirm(
+    defaults: Settings,
+    found: Settings,
+    attempt: &mut impl FnMut(Settings) -> Result<f64, ToolError>,
+) -> Result<(Settings, f64), ToolError> {
+    if found == defaults {
+        return Ok((defaults, 1.0));
+    }
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for _ in 0..CONFIRMATIONS {
+        before.push(attempt(defaults)?);
+        after.push(attempt(found)?);
+    }
+    let gain = median(after) / median(before).max(f64::MIN_POSITIVE);
+    Ok(if gain >= GAIN_MIN { (found, gain) } else { (defaults, 1.0) })
+}
+
+/// Of an odd number of rates.
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// What a trial leaves out: whatever is not documents, and whatever would outlast it.
+fn for_trial(options: &RestoreOptions) -> RestoreOptions {
+    let renames = Renames::new(&["$db$.$collection$".to_owned()], &[format!("{DATABASE}.$db$.$collection$")]);
+    RestoreOptions {
+        mode: Mode::Restore,
+        renames: renames.expect("a pattern that is sound"),
+        existing: Existing::Keep,
+        uuids: Uuids::New,
+        indexes: Indexes::Skip,
+        oplog: Oplog::None,
+        resume: None,
+        verify: Verify::Nothing,
+        ..options.clone()
+    }
+}
+
+/// Refuses what cannot be tried.
+fn check(server: &dyn Server, options: &RestoreOptions, interrupted: &Interrupted) -> Result<(), ToolError> {
+    let usage = |message: &str| Err(ToolError::Usage(message.to_owned()));
+    let is_stdin = match &options.source {
+        Source::Archive(source) => matches!(source, ArchiveSource::Stdin),
+        Source::File { path, .. } => path == Path::new("-"),
+        Source::Directory { .. } => false,
+    };
+    if is_stdin {
+        return usage("--tune reads the dump several times: standard input cannot be");
+    }
+    if options.order == InsertionOrder::Maintain {
+        return usage("--tune has nothing to vary with --maintainInsertionOrder");
+    }
+    let list = RestoreOptions { mode: Mode::List, resume: None, ..options.clone() };
+    let listed = restore::run(server, &list, &Arc::default(), interrupted).map_err(|error| error.cause)?;
+    if listed.namespaces.iter().any(|namespace| matches!(namespace.kind, "users" | "roles")) {
+        return usage(
+            "--tune: the dump has users and roles, which no trial may touch: tune with the dump of a database",
+        );
+    }
+    Ok(())
+}
+
+/// Somebody else's, or left by a tuning that was killed: who can tell.
+fn refuse_existing(link: &mut dyn Link) -> Result<(), ToolError> {
+    let command = DocumentBuf::new().with("listCollections", 1_i32).with("nameOnly", true);
+    let reply = link.run(DATABASE, &command).map_err(failed)?;
+    let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document);
+    let batch = cursor.and_then(|cursor| cursor.get("firstBatch")?.as_array());
+    match batch.map_or(0, ArrayRef::count) {
+        0 => Ok(()),
+        _ => Err(ToolError::Usage(format!("--tune works in the database '{DATABASE}', which is there: drop it first"))),
+    }
+}
+
+fn failed(cause: ClientError) -> ToolError {
+    ToolError::Server { namespace: DATABASE.to_owned(), cause }
+}
+
+/// Restores until the dump or the time has come to its end.
+fn attempt(server: &dyn Server, options: &RestoreOptions, interrupted: &Interrupted) -> Result<Trial, ToolError> {
+    let progress = Arc::new(Progress::default());
+    let stop: Interrupted = Arc::new(AtomicBool::new(false));
+    let (done, is_done) = mpsc::channel::<()>();
+    let (ended, snapshot) = std::thread::scope(|scope| {
+        let restored = scope.spawn({
+            let (progress, stop) = (&progress, &stop);
+            move || {
+                let ended = restore::run(server, options, progress, stop);
+                drop(done);
+                ended.map_err(|error| error.cause)
+            }
+        });
+        let deadline = Instant::now() + TRIAL;
+        while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(POLL) {
+            if Instant::now() >= deadline || interrupted.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        // What is acknowledged from here on does not count.
+        let snapshot = progress.snapshot();
+        stop.store(true, Ordering::Relaxed);
+        (restored.join().expect("a restore does not panic"), snapshot)
+    });
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(ToolError::Interrupted);
+    }
+    match ended {
+        Ok(_) | Err(ToolError::Interrupted) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(Trial {
+        settings: Settings::of(options),
+        documents: snapshot.documents(),
+        bytes: snapshot.bytes(),
+        elapsed: snapshot.elapsed,
+        bottleneck: snapshot.bottleneck(&crate::progress::Snapshot::default()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defaults() -> Settings {
+        Settings::of(&RestoreOptions::new(Source::Directory { path: "dump".into(), database: None }))
+    }
+
+    /// A server that is fastest with four workers and small batches.
+    fn rate(settings: Settings) -> f64 {
+        let workers = match settings.workers.map(NonZeroUsize::get) {
+            Some(4) => 150.0,
+            Some(_) => 90.0,
+            None => 100.0,
+        };
+        workers * if settings.batch_documents.is_some_and(|documents| documents.get() == 1_000) { 1.2 } else { 1.0 }
+    }
+
+    #[test]
+    fn each_setting_is_varied_from_the_best_so_far() {
+        let mut tried = Vec::new();
+        let mut attempt = |settings| {
+            tried.push(settings);
+            Ok(rate(settings))
+        };
+        let best = search(defaults(), &mut attempt).expect("no trial fails");
+        let (settings, gain) = confirm(defaults(), best, &mut attempt).expect("no trial fails");
+        let expected = "--numParallelCollections=4 --numInsertionWorkersPerCollection=4 --batchSize=1000";
+        assert_eq!(settings.to_string(), expected);
+        assert!((gain - 1.8).abs() < 1e-9, "{gain}");
+        // The defaults, 4 workers, 2 batches, 3 others than 4 collections; then both in turns.
+        assert_eq!(tried.len(), 1 + 4 + 2 + 3 + 2 * CONFIRMATIONS);
+        assert!(tried[5..7].iter().all(|settings| settings.workers == NonZeroUsize::new(4)));
+    }
+
+    #[test]
+    fn what_chance_brought_forth_is_not_recommended() {
+        let mut trials = 0;
+        let mut attempt = |_| {
+            trials += 1;
+            Ok(if trials == 3 { 200.0 } else { 100.0 })
+        };
+        let found = search(defaults(), &mut attempt).expect("no trial fails");
+        assert_ne!(found, defaults());
+        assert_eq!(confirm(defaults(), found, &mut attempt).expect("no trial fails"), (defaults(), 1.0));
+    }
+
+    #[test]
+    fn trials_restore_into_a_database_of_their_own_and_leave_nothing_behind() {
+        let options = RestoreOptions {
+            existing: Existing::Drop,
+            uuids: Uuids::Preserve,
+            verify: Verify::Everything,
+            ..RestoreOptions::new(Source::Directory { path: "dump".into(), database: None })
+        };
+        let trial = for_trial(&options);
+        assert_eq!(trial.renames.apply("shop.orders.old"), "bunko_tune.shop.orders.old");
+        assert_eq!((trial.existing, trial.uuids, trial.verify), (Existing::Keep, Uuids::New, Verify::Nothing));
+    }
+}
