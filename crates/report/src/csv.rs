@@ -49,11 +49,16 @@ const FIGURES: &[RunColumn] = &[
     ("latency_max_us", |row| row.figure(|run| run.latency.max_us)),
     ("server_cpu_s", |row| row.figure(|run| run.server_cpu_seconds)),
     ("server_resident_bytes", |row| row.figure(|run| run.server_resident_bytes.map(|bytes| bytes as f64))),
+    ("server_resident_max_bytes", |row| row.figure(|run| run.server_resident_max_bytes().map(|bytes| bytes as f64))),
+    ("settled_after_s", |row| row.figure(|run| run.settling.map(|settling| settling.seconds))),
+    ("settled_server_cpu_s", |row| row.figure(Measurement::settled_cpu_seconds)),
+    ("latency_p999_change", |row| row.figure(|run| run.p999_trend.map(|trend| trend.change()))),
     ("journal_syncs", |row| row.figure(|run| run.journal_syncs.map(|syncs| syncs as f64))),
     ("generator_cpu_s", |row| row.figure(|run| Some(run.generator_cpu_seconds))),
     ("generator_threads", |row| row.figure(|run| Some(run.generator_threads as f64))),
     ("cache", |row| row.run.measurement().map(|run| run.cache.clone()).unwrap_or_default()),
     ("verified_documents", |row| row.figure(|run| Some(run.verified_documents as f64))),
+    ("archive_bytes", |row| row.figure(|run| run.transfer.as_ref().map(|transfer| transfer.archive_bytes as f64))),
     ("reference_documents_per_s", |row| {
         row.step.reference.as_ref().map(|reference| reference.documents_per_second.to_string()).unwrap_or_default()
     }),

@@ -1,10 +1,11 @@
 //! Reports made by hand, for tests and for looking at: the same figures every time, none of them measured.
 
 use bunko_report::result::{
-    AllocationRecord, Completion, FORMAT, Finding, Interval, Machine, Measurement, OperationPart, Outcome,
-    ReferenceFigure, Report, Run, ScenarioRecord, ServerSample, Step, StorageRecord, TargetRecord,
+    ActivityTime, AllocationRecord, Completion, FORMAT, Finding, Interval, Machine, Measurement, OperationPart,
+    Outcome, ReferenceFigure, Report, Run, ScenarioRecord, ServerSample, Settling, Step, StorageRecord,
+    StorageReference, TargetRecord, TransferRecord,
 };
-use bunko_statistics::LatencyHistogram;
+use bunko_statistics::{LatencyHistogram, Trend};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ pub const ALL: &[(&str, Make)] = &[
     ("mixed", mixed),
     ("mixed-later", mixed_later),
     ("allocation", allocation),
+    ("restores", restores),
     ("hostile", hostile),
     ("nothing", nothing),
 ];
@@ -45,8 +47,13 @@ pub fn engines() -> Report {
             let rate = if connections * in_flight == 1 { rate } else { rate * factor };
             let load = Load { target: index, rate, ..Load::new("insert", connections, in_flight) };
             let source = "E1: MongoDB 3.2 on t2.medium, client on a second machine".into();
-            let reference = Some(ReferenceFigure { documents_per_second: published, source });
-            report.steps.push(Step { reference, ..step(&load, 5) });
+            let reference = Some(ReferenceFigure { documents_per_second: published, bytes_per_second: None, source });
+            let mut step = Step { reference, ..step(&load, 5) };
+            if connections * in_flight > 100 {
+                "load".clone_into(&mut step.operation);
+                settle(&mut step);
+            }
+            report.steps.push(step);
         }
         report.storage.push(StorageRecord {
             target: index,
@@ -57,9 +64,29 @@ pub fn engines() -> Report {
             storage_size: Some(if index == 0 { 736_706_560.0 } else { 5e9 }),
             index_size: Some(if index == 0 { 50_180_096.0 } else { 90_579_120.0 }),
             file_size: (index == 0).then_some(823_132_160.0),
+            live_size: Some(5e9 / 2.6),
+            reference: (index == 0).then(|| StorageReference {
+                source: "MongoDB 3.4.6 wiredTiger".into(),
+                documents_per_second: 45_397.0,
+                objects: 5e6,
+                data_size: 5e9,
+                storage_size: 736_706_560.0,
+                index_size: 50_180_096.0,
+                file_size: None,
+            }),
         });
     }
     report
+}
+
+/// Lets the runs of a step be followed by two seconds of background work, and their tail rise a little.
+fn settle(step: &mut Step) {
+    for run in &mut step.runs {
+        let Outcome::Measured(measurement) = &mut run.outcome else { unreachable!("just made") };
+        measurement.settling = Some(Settling { seconds: 2.25, server_cpu_seconds: Some(1.5) });
+        let trend = Trend { from: 400_000.0, to: 412_000.0, change_low: -8_000.0, change_high: 31_000.0 };
+        measurement.p999_trend = Some(trend);
+    }
 }
 
 /// Document sizes against phases: ten minutes of one-second intervals, twenty-four steps, cautions.
@@ -90,6 +117,8 @@ pub fn sizes() -> Report {
             storage_size: Some(4e5 * bytes as f64 + 2e7),
             index_size: Some(2.1e7),
             file_size: Some(4.4e5 * bytes as f64 + 6e7),
+            live_size: None,
+            reference: None,
         });
     }
     report
@@ -183,6 +212,34 @@ pub fn allocation() -> Report {
     report
 }
 
+/// Restores by compression and workers, three times each, of which two cannot be told apart.
+pub fn restores() -> Report {
+    let mut report = empty("restore-matrix", "100 MB in four collections, restored in four ways");
+    report.targets.push(target("bunko"));
+    let ways = [("gzip", "8", 110_000.0), ("zstd", "1", 90_000.0), ("zstd", "4", 198_000.0), ("zstd", "8", 200_000.0)];
+    for (compression, workers, rate) in ways {
+        let load = Load { rate, seconds: 2, ..Load::new("restore", 1, 1) };
+        let mut step = step(&load, 3);
+        "restore".clone_into(&mut step.operation);
+        let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        step.variant = vec![setting("dump.compression", compression), setting("restore.workers", workers)];
+        step.reference = (compression == "gzip").then(|| ReferenceFigure {
+            documents_per_second: 91_973.0,
+            bytes_per_second: Some(91_973_000.0),
+            source: "MongoDB 3.4.10, 8 cores".into(),
+        });
+        for (run, noise) in step.runs.iter_mut().zip([0.98, 1.0, 1.03]) {
+            let Outcome::Measured(measurement) = &mut run.outcome else { unreachable!("just made") };
+            measurement.documents_per_second = rate * noise;
+            let spent = [("server", 3.0), ("decompression", 1.0)];
+            let spent = spent.map(|(activity, seconds)| ActivityTime { activity: activity.into(), seconds });
+            measurement.transfer = Some(TransferRecord { archive_bytes: 38_000_000, spent: spent.into() });
+        }
+        report.steps.push(step);
+    }
+    report
+}
+
 /// Names that would break out of HTML, JSON or a terminal; every finding; a skipped step; stopped by the user.
 pub fn hostile() -> Report {
     const NAME: &str = r#"</script><script>alert("1")</script>'&<!--"#;
@@ -194,7 +251,8 @@ pub fn hostile() -> Report {
     report.targets.push(TargetRecord { address: NAME.into(), durability: NAME.into(), ..target(NAME) });
     report.steps.push(step(&Load { rate: 900.0, ..Load::new(NAME, 2, 3) }, 1));
     report.steps[0].variant = vec![(NAME.into(), NAME.into())];
-    report.steps[0].reference = Some(ReferenceFigure { documents_per_second: 800.0, source: NAME.into() });
+    report.steps[0].reference =
+        Some(ReferenceFigure { documents_per_second: 800.0, bytes_per_second: None, source: NAME.into() });
     let first = measurement(&mut report.steps[0]);
     first.cache = NAME.into();
     first.findings = vec![
@@ -206,6 +264,9 @@ pub fn hostile() -> Report {
         Finding::RateNotKept { offered: 5_000.0, achieved: 900.0 },
         Finding::NotSteady { detail: "p99 rose from 2 ms to 9 ms".into() },
         Finding::CacheNotAsDeclared { detail: "pages cannot be dropped without root".into() },
+        Finding::NotSettled { seconds: 60.0 },
+        Finding::LimitExceeded { detail: "resident memory 260 MB, at most 250 MB".into() },
+        Finding::LimitUnchecked { detail: "disk-over-live: the data directory is on another machine".into() },
     ];
     first.server[0].status.insert(NAME.into(), 1.0);
     let mut skipped = step(&Load::new("drop", 1, 1), 1);
@@ -305,6 +366,7 @@ fn target(label: &str) -> TargetRecord {
         version: Some("8.0.0".into()),
         storage_engine: Some("lsm".into()),
         durability: "w: 1, j: false; journal synced every 100 ms".into(),
+        settings: Vec::new(),
         data_directory: Some("/var/lib/bunko".into()),
         filesystem: Some("ext4".into()),
     }
@@ -373,8 +435,11 @@ fn measure(load: &Load, repetition: u32) -> Measurement {
         server_cpu_seconds: Some(documents as f64 * 8.4e-6),
         server_resident_bytes: Some(412_000_000 + u64::from(repetition) * 1_000_000),
         journal_syncs: Some(u64::from(load.seconds) * 10),
+        settling: None,
+        p999_trend: None,
         generator_cpu_seconds: documents as f64 * 2.6e-6,
         generator_threads: 1,
+        transfer: None,
         cache: "as the phase before left it".into(),
         verified_documents: 1_000,
         findings: Vec::new(),

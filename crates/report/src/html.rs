@@ -13,6 +13,7 @@ mod parts;
 mod provenance;
 mod ratio_axis;
 mod steps;
+mod still;
 mod storage;
 mod verdict;
 
@@ -55,6 +56,12 @@ pub fn render(report: &Report) -> String {
         data: embedded::documents(report),
     };
     page.render()
+}
+
+/// Draws a phase's first run on a target as an SVG file: throughput, latency, disk and memory over time. `None` where that
+/// phase has no figures on that target.
+pub fn render_chart(report: &Report, target: usize, phase: &str) -> Option<String> {
+    still::render(report, target, phase)
 }
 
 /// Renders a comparison of two reports; `a` and `b` are the same where two targets of one were compared.

@@ -21,12 +21,16 @@ pub mod interval_log;
 mod json;
 pub mod merge;
 mod number;
+mod recommendation;
 pub mod result;
 mod step_columns;
 mod step_label;
 mod step_summary;
+mod storage_rows;
+mod tail_trend;
 pub mod text;
 mod verdict;
 
 pub use error::ReportError;
 pub use result::Report;
+pub use tail_trend::p999_trend;

@@ -3,6 +3,7 @@
 use crate::number::figure;
 use crate::result::Measurement;
 use crate::step_summary::{StepSummary, rate};
+use bunko_statistics::Trend;
 
 /// One column of the step tables; left out where no row has anything in it.
 pub(crate) struct Column {
@@ -42,10 +43,47 @@ pub(crate) const FIGURES: &[Column] = &[
         },
     },
     Column {
+        heading: "reference MB/s",
+        about: "megabytes of documents per second that others published for the same step",
+        cell: |summary| summary.step.reference.as_ref()?.bytes_per_second.map(|bytes| figure(bytes / 1e6)),
+    },
+    Column {
+        heading: "seconds",
+        about: "how long dumping or restoring took, from the tool's first connection to its end",
+        cell: |summary| summary.median(|run| run.transfer.as_ref().map(|_| run.elapsed_seconds)).map(figure),
+    },
+    Column {
+        heading: "bottleneck",
+        about: "what the tool's threads spent most of their time on or waited for, and its share of that time",
+        cell: |summary| {
+            let bottleneck = summary.bottleneck()?;
+            Some(format!("{} {:.0} %", bottleneck.activity, bottleneck.share * 100.0))
+        },
+    },
+    Column {
+        heading: "tool us/doc",
+        about: "processor time of the dumping or restoring tool per document, in microseconds",
+        cell: |summary| {
+            let cost = |run: &Measurement| {
+                run.transfer.as_ref()?;
+                rate(run.generator_cpu_seconds * 1e6, run.documents as f64)
+            };
+            summary.median(cost).map(figure)
+        },
+    },
+    Column {
+        heading: "dump MB",
+        about: "megabytes that the dump takes on its filesystem",
+        cell: |summary| {
+            let bytes = |run: &Measurement| run.transfer.as_ref().map(|transfer| transfer.archive_bytes as f64);
+            summary.median(bytes).map(|bytes| figure(bytes / 1e6))
+        },
+    },
+    Column {
         heading: "requests/s",
         about: "requests answered per second, where a request is not a document",
         cell: |summary| {
-            let batched = summary.step.measurements().any(|run| run.requests != run.documents);
+            let batched = summary.of_requests()?.measurements().any(|run| run.requests != run.documents);
             batched.then(|| summary.median(|run| Some(run.achieved_rate)).map(figure))?
         },
     },
@@ -77,7 +115,19 @@ pub(crate) const FIGURES: &[Column] = &[
     Column {
         heading: "max us",
         about: "the slowest request",
-        cell: |summary| summary.latency.as_ref()?.max_us.map(figure),
+        cell: |summary| {
+            summary.of_requests()?;
+            summary.latency.as_ref()?.max_us.map(figure)
+        },
+    },
+    Column {
+        heading: "p99.9 drift",
+        about: "how far p99.9 moved from the beginning of a run to its end, by Theil and Sen's line, and the 99 % \
+                interval of that; of several runs the one that rose most",
+        cell: |summary| {
+            let trends = summary.step.measurements().filter_map(|run| run.p999_trend);
+            trends.max_by(|one, other| one.change().total_cmp(&other.change())).map(|trend| drift(&trend))
+        },
     },
     Column {
         heading: "server us/doc",
@@ -86,6 +136,19 @@ pub(crate) const FIGURES: &[Column] = &[
             let cost = |run: &Measurement| rate(run.server_cpu_seconds? * 1e6, run.documents as f64);
             summary.median(cost).map(figure)
         },
+    },
+    Column {
+        heading: "settled us/doc",
+        about: "the same with the server's work after the last reply: flushes and whatever else was left to be done",
+        cell: |summary| {
+            let cost = |run: &Measurement| rate(run.settled_cpu_seconds()? * 1e6, run.documents as f64);
+            summary.median(cost).map(figure)
+        },
+    },
+    Column {
+        heading: "settled after s",
+        about: "seconds from the last reply until the server had no more work",
+        cell: |summary| summary.median(|run| run.settling.map(|settling| settling.seconds)).map(figure),
     },
     Column {
         heading: "server CPU %",
@@ -101,6 +164,14 @@ pub(crate) const FIGURES: &[Column] = &[
         cell: |summary| summary.median(|run| run.server_resident_bytes.map(|bytes| bytes as f64 / 1e6)).map(figure),
     },
     Column {
+        heading: "max RSS MB",
+        about: "resident memory of the server in the second in which it had most, in megabytes",
+        cell: |summary| {
+            let most = summary.step.measurements().filter_map(Measurement::server_resident_max_bytes).max();
+            most.map(|bytes| figure(bytes as f64 / 1e6))
+        },
+    },
+    Column {
         heading: "syncs/s",
         about: "syncs of the journal per second, as the server counts them",
         cell: |summary| {
@@ -112,8 +183,16 @@ pub(crate) const FIGURES: &[Column] = &[
         heading: "generator us/request",
         about: "processor time of the generator per request, in microseconds",
         cell: |summary| {
+            summary.of_requests()?;
             let cost = |run: &Measurement| rate(run.generator_cpu_seconds * 1e6, run.requests as f64);
             summary.median(cost).map(figure)
         },
     },
 ];
+
+/// `+2 % (-5..+9 %)`.
+fn drift(trend: &Trend) -> String {
+    let percent = |share: f64| format!("{:+.0}", share * 100.0);
+    let (low, high) = (trend.change_low / trend.from, trend.change_high / trend.from);
+    format!("{} % ({}..{} %)", percent(trend.change()), percent(low), percent(high))
+}

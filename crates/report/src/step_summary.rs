@@ -1,6 +1,6 @@
 //! A step's repetitions as one row of figures.
 
-use crate::result::{Measurement, OperationPart, Report, Step};
+use crate::result::{ActivityTime, Measurement, OperationPart, Report, Step};
 use bunko_statistics::{Estimate, LatencyHistogram, LatencySummary, Ratio, Significance};
 
 /// One row of the tables.
@@ -13,6 +13,13 @@ pub(crate) struct StepSummary<'a> {
     pub(crate) latency: Option<LatencySummary>,
     /// Throughput against the baseline's.
     pub(crate) relative: Option<Relative>,
+}
+
+/// What a tool's threads spent most time on.
+pub(crate) struct Bottleneck<'a> {
+    pub(crate) activity: &'a str,
+    /// Of all their time.
+    pub(crate) share: f64,
 }
 
 /// What throughput is relative to.
@@ -121,6 +128,28 @@ impl StepSummary<'_> {
     pub(crate) fn median(&self, figure: impl Fn(&Measurement) -> Option<f64>) -> Option<f64> {
         let figures: Vec<_> = self.step.measurements().filter_map(figure).collect();
         Estimate::of(&figures).map(|estimate| estimate.median)
+    }
+
+    /// The step, unless it dumps or restores: then it is one request, which says nothing about requests.
+    pub(crate) fn of_requests(&self) -> Option<&Step> {
+        let is_transfer = self.step.measurements().any(|run| run.transfer.is_some());
+        (!is_transfer).then_some(self.step)
+    }
+
+    /// Of a step that dumps or restores, over all repetitions.
+    pub(crate) fn bottleneck(&self) -> Option<Bottleneck<'_>> {
+        let mut spent: Vec<(&str, f64)> = Vec::new();
+        for ActivityTime { activity, seconds } in
+            self.step.measurements().filter_map(|run| run.transfer.as_ref()).flat_map(|transfer| &transfer.spent)
+        {
+            match spent.iter_mut().find(|(known, _)| known == activity) {
+                Some((_, sum)) => *sum += seconds,
+                None => spent.push((activity, *seconds)),
+            }
+        }
+        let total: f64 = spent.iter().map(|(_, seconds)| seconds).sum();
+        let (activity, seconds) = spent.into_iter().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        Some(Bottleneck { activity, share: rate(seconds, total)? })
     }
 
     /// The 95 % interval of throughput, where there are repetitions enough.

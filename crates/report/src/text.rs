@@ -1,12 +1,13 @@
 //! The report for the terminal.
 
 mod grid;
+mod transfers;
 
 use crate::number::{self, bytes, duration, figure, utc};
-use crate::result::{AllocationRecord, Report, StorageRecord, TargetRecord};
+use crate::result::{AllocationRecord, Report, TargetRecord};
 use crate::step_columns::{self, Column};
-use crate::step_label;
 use crate::step_summary::{self, StepSummary};
+use crate::{step_label, storage_rows};
 use bunko_statistics::{Estimate, LatencyHistogram, LatencySummary};
 use grid::{Grid, Side};
 
@@ -16,7 +17,7 @@ const NAME_WIDTH_MAX: usize = 24;
 /// The whole report in plain text; ends in a newline.
 pub fn table(report: &Report) -> String {
     let mut lines = vec![format!("verdict: {}", report.verdict())];
-    for part in [header, steps, parts, storage, allocations, remarks] {
+    for part in [header, steps, transfers::table, parts, storage, allocations, remarks] {
         lines.extend(part(report));
     }
     lines.push(String::new());
@@ -77,11 +78,21 @@ pub(crate) fn server(target: &TargetRecord) -> String {
         (false, false) => "on another machine",
     };
     parts.push(place.to_owned());
+    if !target.settings.is_empty() {
+        parts.push(format!("with {}", settings(target)));
+    }
     parts.join(", ")
 }
 
+/// The settings that set a server apart, or that there are none.
+pub(crate) fn settings(target: &TargetRecord) -> String {
+    let named: Vec<_> = target.settings.iter().map(|(setting, value)| format!("{setting}={value}")).collect();
+    if named.is_empty() { "the defaults".to_owned() } else { named.join(" ") }
+}
+
 fn steps(report: &Report) -> Vec<String> {
-    let (summaries, baseline) = step_summary::of_report(report);
+    let (mut summaries, baseline) = step_summary::of_report(report);
+    summaries.retain(|summary| !transfers::is_transfer(summary.step));
     if summaries.is_empty() {
         return Vec::new();
     }
@@ -102,10 +113,15 @@ fn steps(report: &Report) -> Vec<String> {
     grid.add("badges", Side::Left, summaries.iter().map(|row| Some(badges(row))));
     add_figures(&mut grid, &summaries, step_columns::FIGURES);
     let mut lines = grid.lines(names);
-    let mut sources: Vec<_> = report.steps.iter().filter_map(|step| step.reference.as_ref()).collect();
-    sources.dedup_by_key(|reference| &reference.source);
-    lines.extend(sources.iter().map(|reference| format!("reference: {}", reference.source)));
+    lines.extend(sources(&summaries));
     lines
+}
+
+/// Where the published figures beside these steps come from.
+fn sources(summaries: &[StepSummary<'_>]) -> Vec<String> {
+    let mut sources: Vec<_> = summaries.iter().filter_map(|row| row.step.reference.as_ref()).collect();
+    sources.dedup_by_key(|reference| &reference.source);
+    sources.iter().map(|reference| format!("reference: {}", reference.source)).collect()
 }
 
 /// The operations of mixed phases.
@@ -158,34 +174,16 @@ fn badges(summary: &StepSummary<'_>) -> String {
 }
 
 fn storage(report: &Report) -> Vec<String> {
-    type Figure = fn(&StorageRecord) -> Option<f64>;
-    const SIZES: [(&str, Figure); 4] = [
-        ("dataSize", |record| record.data_size),
-        ("storageSize", |record| record.storage_size),
-        ("indexSize", |record| record.index_size),
-        ("fileSize", |record| record.file_size),
-    ];
-    let records = &report.storage;
-    if records.is_empty() {
+    let rows = storage_rows::of_report(report);
+    if rows.is_empty() {
         return Vec::new();
     }
-    let mut grid = Grid::new(records.len());
-    grid.add("storage of", Side::Left, records.iter().map(|record| Some(storage_label(report, record))));
-    grid.add("objects", Side::Right, records.iter().map(|record| record.objects.map(number::thousands)));
-    for (heading, size) in SIZES {
-        grid.add(heading, Side::Right, records.iter().map(|record| size(record).map(number::thousands)));
+    let mut grid = Grid::new(rows.len());
+    grid.add("storage of", Side::Left, rows.iter().map(|row| Some(row.label.clone())));
+    for column in storage_rows::COLUMNS {
+        grid.add(column.heading, Side::Right, rows.iter().map(|row| column.exact(row)));
     }
     grid.lines(1)
-}
-
-/// Whose storage it is: target, variant and repetition where there are several.
-pub(crate) fn storage_label(report: &Report, record: &StorageRecord) -> String {
-    let mut parts = vec![step_label::target_label(report, record.target).to_owned()];
-    parts.extend(record.variant.iter().map(|(setting, value)| format!("{setting} {value}")));
-    if report.storage.iter().any(|other| other.repetition > 1) {
-        parts.push(format!("repetition {}", record.repetition));
-    }
-    parts.join(", ")
 }
 
 fn allocations(report: &Report) -> Vec<String> {

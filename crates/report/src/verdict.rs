@@ -1,6 +1,6 @@
 //! What to think of a report's figures.
 
-use crate::result::{Badge, Completion, Finding, Outcome, Report, Run, Severity, Step};
+use crate::result::{Badge, Completion, Finding, Measurement, Outcome, Report, Run, Severity, Step};
 use crate::step_label;
 
 /// A finding and where it was made.
@@ -66,6 +66,11 @@ impl Report {
         self.completion == Completion::Complete && !self.measured_nothing() && !self.badges().iter().any(is_invalid)
     }
 
+    /// Whether every figure keeps the limits that the scenario sets, as far as that can be seen.
+    pub fn keeps_limits(&self) -> bool {
+        !self.badges().iter().any(|badge| badge.severity == Severity::Exceeded)
+    }
+
     /// The sentence on what was measured, whether or not the run came to its end.
     fn judgement(&self) -> String {
         if self.measured_nothing() {
@@ -75,6 +80,7 @@ impl Report {
         let Some(first) = flaws.first() else { return format!("valid: {}", self.praise()) };
         let word = match first.finding.severity() {
             Severity::Invalid => "not valid",
+            Severity::Exceeded => "valid, but beyond its limits",
             Severity::Caution | Severity::Good => "valid with cautions",
         };
         let more = match flaws.len() - 1 {
@@ -98,7 +104,11 @@ impl Report {
             0 => String::new(),
             documents => format!(", contents of {} verified", crate::number::thousands(documents as f64)),
         };
-        format!("no errors, counts verified{contents}, the generator had time to spare{skipped}")
+        // A tool that dumps or restores is what was measured, and takes all the time that it can have.
+        let is_transfer = |run: &Measurement| run.transfer.is_some();
+        let has_generator = !self.steps.iter().flat_map(Step::measurements).all(is_transfer);
+        let generator = if has_generator { ", the generator had time to spare" } else { "" };
+        format!("no errors, counts verified{contents}{generator}{skipped}")
     }
 
     fn measured_nothing(&self) -> bool {

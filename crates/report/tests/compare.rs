@@ -8,8 +8,8 @@
 //! B is slower in ...
 //! ```
 //! `compare` takes two reports, `targets` two targets of one. A line is the side, then a step with the figures of its
-//! repetitions, or one of `durability TEXT`, `interrupted`, `version TEXT` (of the lab), `setting NAME = VALUE` (of the
-//! scenario), and for a step `skipped REASON` or `errors COUNT`. `REWRITE=1 cargo test` writes the answers; read them.
+//! repetitions, or one of `durability TEXT`, `server NAME=VALUE` (a setting of it), `interrupted`, `version TEXT` (of the
+//! lab), `setting NAME = VALUE` (of the scenario), and for a step `skipped REASON` or `errors COUNT`. `REWRITE=1 cargo test` writes the answers; read them.
 
 #[path = "../src/fixture.rs"]
 #[allow(dead_code)]
@@ -61,6 +61,10 @@ fn side(input: &str, label: &str) -> Report {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "durability" => report.targets[0].durability = rest.into(),
+            "server" => {
+                let (name, value) = rest.split_once('=').expect("NAME=VALUE");
+                report.targets[0].settings.push((name.into(), value.into()));
+            }
             "interrupted" => report.completion = Completion::Interrupted,
             "version" => report.lab_version = rest.into(),
             "setting" => {

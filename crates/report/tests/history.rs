@@ -82,6 +82,7 @@ fn target() -> TargetRecord {
         version: Some("8.0.0".to_owned()),
         storage_engine: Some("lsm".to_owned()),
         durability: "w: 1, j: false".to_owned(),
+        settings: Vec::new(),
         data_directory: None,
         filesystem: None,
     }

@@ -1,5 +1,5 @@
 //! The arithmetic of a measurement: latency histograms that merge exactly, estimates with intervals, comparisons with
-//! significance, steadiness, changes over time, the search for the highest rate.
+//! significance, steadiness, trends, changes over time, the search for the highest rate.
 //!
 //! **Invariant:** pure. Nothing here reads a clock, a file or a socket; the same samples give the same answer.
 #![forbid(unsafe_code)]
@@ -13,6 +13,7 @@ mod rate_search;
 mod ratio;
 mod steadiness;
 mod student;
+mod trend;
 
 pub use change_point::ChangePoint;
 pub use estimate::Estimate;
@@ -21,3 +22,4 @@ pub use interval_log::IntervalLogWriter;
 pub use rate_search::{RateSearch, RateSearchOptions, Trial};
 pub use ratio::{Ratio, Significance};
 pub use steadiness::Steadiness;
+pub use trend::Trend;

@@ -1,7 +1,7 @@
 //! What to know before believing a comparison.
 
 use crate::result::{Completion, Machine, Outcome, Report, Severity, Step, TargetRecord, WorkerShare};
-use crate::step_label;
+use crate::{step_label, text};
 
 /// What makes two reports unlike besides the server.
 pub(super) fn of_reports(a: &Report, b: &Report) -> Vec<String> {
@@ -70,14 +70,19 @@ fn incomplete(label: &str, completion: &Completion) -> Option<String> {
     }
 }
 
-/// Another promise is another price.
-fn servers_unlike((label_a, a): (&str, &TargetRecord), (label_b, b): (&str, &TargetRecord)) -> Option<String> {
-    (a.durability != b.durability).then(|| {
+/// Another promise is another price, and so are other caches.
+fn servers_unlike((label_a, a): (&str, &TargetRecord), (label_b, b): (&str, &TargetRecord)) -> Vec<String> {
+    let promises = (a.durability != b.durability).then(|| {
         format!(
             "an acknowledgement promises different things: {label_a}: {}; {label_b}: {}",
             a.durability, b.durability
         )
-    })
+    });
+    let settings = (a.settings != b.settings).then(|| {
+        let (a, b) = (text::settings(a), text::settings(b));
+        format!("the servers' settings differ: {label_a}: {a}; {label_b}: {b}")
+    });
+    promises.into_iter().chain(settings).collect()
 }
 
 fn differs(what: &str, a: &str, b: &str) -> Option<String> {

@@ -7,7 +7,7 @@ pub(super) fn class(severity: Severity) -> &'static str {
     match severity {
         Severity::Good => "good",
         Severity::Caution => "caution",
-        Severity::Invalid => "invalid",
+        Severity::Exceeded | Severity::Invalid => "invalid",
     }
 }
 

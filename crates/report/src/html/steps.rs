@@ -3,6 +3,7 @@
 use super::badge;
 use super::markup::Markup;
 use crate::number::{figure, ratio};
+use crate::recommendation;
 use crate::result::{Badge, Report, Severity, Step};
 use crate::step_columns::{FIGURES, THROUGHPUT};
 use crate::step_label;
@@ -215,5 +216,8 @@ fn explanations(
     let sources: BTreeSet<_> = report.steps.iter().filter_map(|step| Some(&step.reference.as_ref()?.source)).collect();
     for source in sources {
         markup.classed("p", "note", &format!("Reference: {source}."));
+    }
+    for line in recommendation::of_report(report) {
+        markup.classed("p", "note", &format!("Recommendation: {line}."));
     }
 }

@@ -55,6 +55,10 @@ fn attribute(finding: &Finding, worker: u32) -> Finding {
         Finding::GeneratorBound { detail } => Finding::GeneratorBound { detail: of_worker(detail) },
         Finding::NotSteady { detail } => Finding::NotSteady { detail: of_worker(detail) },
         Finding::CacheNotAsDeclared { detail } => Finding::CacheNotAsDeclared { detail: of_worker(detail) },
-        Finding::Errors { .. } | Finding::RateNotKept { .. } | Finding::Short { .. } => finding.clone(),
+        Finding::LimitExceeded { detail } => Finding::LimitExceeded { detail: of_worker(detail) },
+        Finding::LimitUnchecked { detail } => Finding::LimitUnchecked { detail: of_worker(detail) },
+        Finding::Errors { .. } | Finding::RateNotKept { .. } | Finding::Short { .. } | Finding::NotSettled { .. } => {
+            finding.clone()
+        }
     }
 }

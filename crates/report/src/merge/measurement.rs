@@ -1,6 +1,7 @@
 //! The sum of the workers' figures.
 
 use super::{MergeRefusal, finding, interval, provenance};
+use crate::p999_trend;
 use crate::result::{Measurement, OperationPart, ServerSample};
 use bunko_statistics::LatencyHistogram;
 
@@ -30,6 +31,7 @@ pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRef
     let per_second = |count: u64| count as f64 / elapsed_seconds.max(f64::MIN_POSITIVE);
     let offered_rate = of().map(|share| share.offered_rate).sum();
     let observer = observer(parts);
+    let intervals = interval::add(run, parts)?;
     Ok(Measurement {
         requests,
         documents,
@@ -42,13 +44,17 @@ pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRef
         latency: histogram.summary(),
         histogram: histogram.encode(),
         parts: operation_parts(run, parts)?,
-        intervals: interval::add(run, parts)?,
+        p999_trend: p999_trend(&intervals),
+        intervals,
         server: server_samples(&observer),
         server_cpu_seconds: observed(parts, &observer, |share| share.server_cpu_seconds),
         server_resident_bytes: observed(parts, &observer, |share| share.server_resident_bytes),
+        settling: observed(parts, &observer, |share| share.settling),
         journal_syncs: observed(parts, &observer, |share| share.journal_syncs),
         generator_cpu_seconds: of().map(|share| share.generator_cpu_seconds).sum(),
         generator_threads: of().map(|share| share.generator_threads).sum(),
+        // One generator alone dumps and restores.
+        transfer: None,
         cache: provenance::distinct(of().map(|share| share.cache.as_str())),
         verified_documents: of().map(|share| share.verified_documents).sum(),
         findings: finding::unite(parts, offered_rate, per_second(requests)),

@@ -50,6 +50,21 @@ pub enum Finding {
         /// Its length.
         seconds: f64,
     },
+    /// The server's background work did not end while the lab waited for it.
+    NotSettled {
+        /// How long that was.
+        seconds: f64,
+    },
+    /// A figure is beyond a limit that the scenario sets.
+    LimitExceeded {
+        /// Which figure and which limit.
+        detail: String,
+    },
+    /// Whether a limit was kept cannot be seen from here.
+    LimitUnchecked {
+        /// Which, and why.
+        detail: String,
+    },
     /// The state of caches that the scenario declares could not be brought about.
     CacheNotAsDeclared {
         /// Why.
@@ -68,6 +83,8 @@ pub enum Severity {
     Good,
     /// The figures hold for what they say, with a restriction.
     Caution,
+    /// The figures hold, but one of them is beyond a limit that the scenario sets.
+    Exceeded,
     /// The figures mean nothing.
     Invalid,
 }
@@ -90,7 +107,12 @@ impl Finding {
     /// How much it weighs.
     pub fn severity(&self) -> Severity {
         match self {
-            Self::Short { .. } | Self::NotSteady { .. } | Self::CacheNotAsDeclared { .. } => Severity::Caution,
+            Self::Short { .. }
+            | Self::NotSteady { .. }
+            | Self::NotSettled { .. }
+            | Self::LimitUnchecked { .. }
+            | Self::CacheNotAsDeclared { .. } => Severity::Caution,
+            Self::LimitExceeded { .. } => Severity::Exceeded,
             _ => Severity::Invalid,
         }
     }
@@ -105,6 +127,9 @@ impl Finding {
             Self::RateNotKept { .. } => "rate not kept",
             Self::NotSteady { .. } => "not steady",
             Self::Short { .. } => "short",
+            Self::NotSettled { .. } => "not settled",
+            Self::LimitExceeded { .. } => "limit exceeded",
+            Self::LimitUnchecked { .. } => "limit unchecked",
             Self::CacheNotAsDeclared { .. } => "cache not as declared",
         };
         Badge { text: text.to_owned(), severity: self.severity() }
@@ -125,6 +150,11 @@ impl fmt::Display for Finding {
             }
             Self::NotSteady { detail } => write!(f, "not steady: {detail}"),
             Self::Short { seconds } => write!(f, "short: {seconds:.1} s do not show a steady state"),
+            Self::NotSettled { seconds } => {
+                write!(f, "not settled: the server still worked {seconds:.0} s after the last reply")
+            }
+            Self::LimitExceeded { detail } => write!(f, "limit exceeded: {detail}"),
+            Self::LimitUnchecked { detail } => write!(f, "limit unchecked: {detail}"),
             Self::CacheNotAsDeclared { detail } => write!(f, "cache not as declared: {detail}"),
         }
     }

@@ -1,7 +1,7 @@
 //! What was measured in one step.
 
-use super::Finding;
-use bunko_statistics::LatencySummary;
+use super::{Finding, TransferRecord};
+use bunko_statistics::{LatencySummary, Trend};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -31,6 +31,9 @@ pub struct Step {
 pub struct ReferenceFigure {
     /// Documents per second.
     pub documents_per_second: f64,
+    /// Bytes of documents per second, where that is what was published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<f64>,
     /// System and machine, in a few words.
     pub source: String,
 }
@@ -95,16 +98,34 @@ pub struct Measurement {
     pub server_resident_bytes: Option<u64>,
     /// Syncs of the journal that the server counted during the run; `None` where it does not count them.
     pub journal_syncs: Option<u64>,
+    /// What the server still did after the last reply; `None` where the scenario did not wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settling: Option<Settling>,
+    /// Where p99.9 went during the run, in microseconds; `None` where the run is too short or has too few requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_trend: Option<Trend>,
     /// User and system time of the generator's threads.
     pub generator_cpu_seconds: f64,
     /// Generator threads.
     pub generator_threads: usize,
+    /// What dumping or restoring says of itself; `None` of everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<TransferRecord>,
     /// The state of caches that the run began with, as it was brought about.
     pub cache: String,
     /// Documents whose contents were read back and compared.
     pub verified_documents: u64,
     /// What speaks against the figures.
     pub findings: Vec<Finding>,
+}
+
+/// The server's background work after a run: flushes, compaction, whatever the run left to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settling {
+    /// From the last reply to the last sign of work.
+    pub seconds: f64,
+    /// The server's user and system time meanwhile; `None` where it is not on this machine.
+    pub server_cpu_seconds: Option<f64>,
 }
 
 /// One operation's share of a mixed phase.
@@ -159,6 +180,19 @@ pub struct ServerSample {
     pub disk_bytes: Option<u64>,
     /// What `serverStatus` counts, per second, and its gauges: name with dots, value.
     pub status: BTreeMap<String, f64>,
+}
+
+impl Measurement {
+    /// The server's resident memory when it had most, as far as single seconds tell.
+    pub fn server_resident_max_bytes(&self) -> Option<u64> {
+        let seconds = self.server.iter().filter_map(|sample| sample.resident_bytes);
+        seconds.chain(self.server_resident_bytes).max()
+    }
+
+    /// The server's processor time for the run and for what it left to be done, in seconds.
+    pub fn settled_cpu_seconds(&self) -> Option<f64> {
+        Some(self.server_cpu_seconds? + self.settling?.server_cpu_seconds?)
+    }
 }
 
 impl Run {

@@ -4,11 +4,15 @@ mod finding;
 mod measurement;
 mod provenance;
 mod side_results;
+mod transfer;
 
 pub use finding::{Badge, Finding, RATE_KEPT_MIN, Severity};
-pub use measurement::{Interval, Measurement, OperationPart, Outcome, ReferenceFigure, Run, ServerSample, Step};
+pub use measurement::{
+    Interval, Measurement, OperationPart, Outcome, ReferenceFigure, Run, ServerSample, Settling, Step,
+};
 pub use provenance::{Machine, ScenarioRecord, TargetRecord, WorkerShare};
-pub use side_results::{AllocationRecord, StorageRecord};
+pub use side_results::{AllocationRecord, StorageRecord, StorageReference};
+pub use transfer::{ActivityTime, TransferRecord};
 
 use serde::{Deserialize, Serialize};
 

@@ -71,6 +71,10 @@ pub struct TargetRecord {
     pub storage_engine: Option<String>,
     /// What an acknowledgement promised: w, j, engine, journal interval.
     pub durability: String,
+    /// What sets it apart from a server with default settings: setting, value. Of a server that the lab started what it
+    /// was given, of others what `getCmdLineOpts` says of storage.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<(String, String)>,
     /// Directory of its data files.
     pub data_directory: Option<String>,
     /// Type of the filesystem that holds them, as the kernel names it.

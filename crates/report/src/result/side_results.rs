@@ -21,6 +21,31 @@ pub struct StorageRecord {
     pub index_size: Option<f64>,
     /// `fileSize` (MMAPv1) or what the data directory takes on disk, where it can be seen.
     pub file_size: Option<f64>,
+    /// What the documents come to at the ratio by which the scenario says that they compress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_size: Option<f64>,
+    /// What others published for the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<StorageReference>,
+}
+
+/// Published sizes, in bytes, of the engine whose role the target's plays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StorageReference {
+    /// System and engine, in a few words.
+    pub source: String,
+    /// Documents per second of the load.
+    pub documents_per_second: f64,
+    /// Documents.
+    pub objects: f64,
+    /// `dataSize`
+    pub data_size: f64,
+    /// `storageSize`
+    pub storage_size: f64,
+    /// `indexSize`
+    pub index_size: f64,
+    /// `fileSize`, which only MMAPv1 has.
+    pub file_size: Option<f64>,
 }
 
 /// How long one file's allocation took.

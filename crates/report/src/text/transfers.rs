@@ -1,0 +1,74 @@
+//! Dumps and restores: a table of their own, for what they have in common is not connections and requests.
+
+use super::grid::{Grid, Side};
+use super::{add_figures, badges, clipped, ratio, sources};
+use crate::recommendation;
+use crate::result::{Report, Step};
+use crate::step_columns::{FIGURES, THROUGHPUT};
+use crate::{step_label, step_summary};
+
+/// Whether the step dumps or restores.
+pub(super) fn is_transfer(step: &Step) -> bool {
+    matches!(step.operation.as_str(), "dump" | "restore")
+}
+
+/// In the order of experiment E2's table: what was set, how long it took, and what that means.
+pub(super) fn table(report: &Report) -> Vec<String> {
+    let (mut summaries, baseline) = step_summary::of_report(report);
+    summaries.retain(|summary| is_transfer(summary.step));
+    if summaries.is_empty() {
+        return Vec::new();
+    }
+    let mut grid = Grid::new(summaries.len());
+    grid.add("target", Side::Left, summaries.iter().map(|row| step_label::target(report, row.step).map(clipped)));
+    grid.add("phase", Side::Left, summaries.iter().map(|row| Some(clipped(&row.step.phase))));
+    let settings = step_label::settings(report);
+    for setting in &settings {
+        let values = summaries.iter().map(|row| step_label::setting(row.step, setting).map(clipped));
+        grid.add(&clipped(heading(setting, &settings)), Side::Left, values);
+    }
+    let names = grid.columns.len();
+    add_figures(&mut grid, &summaries, THROUGHPUT);
+    if let Some(baseline) = baseline {
+        grid.add(&baseline.heading(report), Side::Right, summaries.iter().map(ratio));
+    }
+    grid.add("badges", Side::Left, summaries.iter().map(|row| Some(badges(row))));
+    add_figures(&mut grid, &summaries, FIGURES);
+    let mut lines = grid.lines(names);
+    lines.extend(sources(&summaries));
+    lines.extend(recommendation::of_report(report));
+    lines
+}
+
+/// A setting's last name, where no other setting ends in it.
+fn heading<'s>(setting: &'s str, settings: &[&str]) -> &'s str {
+    let last = |setting: &'s str| setting.rsplit('.').next().unwrap_or(setting);
+    let of_setting = last(setting);
+    let namesakes = settings.iter().filter(|other| other.rsplit('.').next() == Some(of_setting)).count();
+    if namesakes > 1 { setting } else { of_setting }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn headings_are_as_short_as_they_can_be() {
+        let settings = ["dump.compression", "dump.parallel", "restore.parallel"];
+        assert_eq!(heading(settings[0], &settings), "compression");
+        assert_eq!(heading(settings[1], &settings), "dump.parallel");
+    }
+
+    #[test]
+    fn a_restore_has_seconds_and_a_bottleneck_and_no_requests() {
+        let lines = table(&fixture::restores()).join("\n");
+        for shown in ["workers", "seconds", "bottleneck", "server 75 %", "tool us/doc", "dump MB", "reference MB/s"] {
+            assert!(lines.contains(shown), "{shown} in\n{lines}");
+        }
+        for hidden in ["requests/s", "max us", "generator", "connections"] {
+            assert!(!lines.contains(hidden), "{hidden} in\n{lines}");
+        }
+        assert_eq!(table(&fixture::plain()), Vec::<String>::new());
+    }
+}
