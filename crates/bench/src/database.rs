@@ -8,12 +8,57 @@ use bunko_client::Connection;
 use bunko_dataset::Dataset;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
+use std::ops::Range;
 
 /// Holds nothing but what the lab put there.
 pub const DATABASE: &str = "bunko_bench";
-pub(crate) const COLLECTION: &str = "documents";
+/// The collection, or what the names of several begin with.
+const COLLECTION: &str = "documents";
 /// Documents read back after each phase.
 const SAMPLE: usize = 64;
+
+/// The collections that the dataset is spread over: as many of its documents in each, those of the first come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Collections {
+    count: u64,
+    documents_in_each: u64,
+}
+
+impl Collections {
+    /// `count` collections for so many documents; at least one of each.
+    pub fn new(count: u64, documents: u64) -> Self {
+        Self { count, documents_in_each: documents.div_ceil(count).max(1) }
+    }
+
+    /// Which collection the document of that place in the dataset is in.
+    pub fn of(self, place: u64) -> usize {
+        (place / self.documents_in_each).min(self.count - 1) as usize
+    }
+
+    /// Their names, in the order of [`Self::of`].
+    pub fn names(self) -> Vec<String> {
+        match self.count {
+            1 => vec![COLLECTION.to_owned()],
+            count => (0..count).map(|number| format!("{COLLECTION}{number}")).collect(),
+        }
+    }
+
+    /// The collection of operations that know only one.
+    pub fn first(self) -> String {
+        self.names().swap_remove(0)
+    }
+
+    /// Of a range of numbers those from the first on that are in one collection; `place` is a number's place in the
+    /// dataset, and grows with it.
+    pub fn split(self, numbers: &Range<u64>, place: impl Fn(u64) -> u64) -> Range<u64> {
+        let of_first = self.of(place(numbers.start));
+        if self.of(place(numbers.end - 1)) == of_first {
+            return numbers.clone();
+        }
+        let others = numbers.clone().take_while(|&number| self.of(place(number)) == of_first);
+        numbers.start..numbers.start + others.count() as u64
+    }
+}
 
 /// What the server's database of that name is to the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,28 +81,40 @@ pub(crate) fn create(control: &mut Connection, existing: Existing) -> Result<(),
     }
 }
 
-/// A collection without documents, with its indexes.
-pub(crate) fn empty_collection(control: &mut Connection, indexes: &[String]) -> Result<(), BenchError> {
-    match run(control, &DocumentBuf::new().with("drop", COLLECTION)) {
+/// Collections without documents, with their indexes.
+pub(crate) fn empty_collections(
+    control: &mut Connection,
+    collections: Collections,
+    indexes: &[String],
+) -> Result<(), BenchError> {
+    collections.names().iter().try_for_each(|name| empty_collection(control, name, indexes))
+}
+
+fn empty_collection(control: &mut Connection, collection: &str, indexes: &[String]) -> Result<(), BenchError> {
+    match run(control, &DocumentBuf::new().with("drop", collection)) {
         // Servers before 7.0 refuse to drop what is not there; some give no code.
         Err(BenchError::Client(bunko_client::ClientError::Command(error)))
             if error.code == 26 || error.message == "ns not found" => {}
         result => result?,
     }
-    run(control, &DocumentBuf::new().with("create", COLLECTION))?;
+    run(control, &DocumentBuf::new().with("create", collection))?;
     for keys in indexes {
-        let command = create_index(COLLECTION, keys);
+        let command = create_index(collection, keys);
         run(control, &command.map_err(|detail| BenchError::Option { name: "set", detail })?)?;
     }
     Ok(())
 }
 
-/// How many documents the server finds; the collection's statistics, which a crash can falsify, are not asked.
-pub(crate) fn count(control: &mut Connection) -> Result<u64, BenchError> {
-    let query = DocumentBuf::new().with("_id", &DocumentBuf::new().with("$exists", true));
-    let command = DocumentBuf::new().with("count", COLLECTION).with("query", &query);
-    let reply = control.run_command(DATABASE, command.as_ref())?;
-    Ok(integer(reply.as_ref().get("n")).and_then(|count| count.try_into().ok()).unwrap_or(0))
+/// How many documents the server finds; the collections' statistics, which a crash can falsify, are not asked.
+pub(crate) fn count(control: &mut Connection, collections: Collections) -> Result<u64, BenchError> {
+    let mut documents = 0;
+    for name in collections.names() {
+        let query = DocumentBuf::new().with("_id", &DocumentBuf::new().with("$exists", true));
+        let command = DocumentBuf::new().with("count", &name).with("query", &query);
+        let reply = control.run_command(DATABASE, command.as_ref())?;
+        documents += integer(reply.as_ref().get("n")).and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
+    }
+    Ok(documents)
 }
 
 /// Reads documents back and compares them with the dataset's, but for the fields `except`; `places` are theirs
@@ -65,17 +122,18 @@ pub(crate) fn count(control: &mut Connection) -> Result<u64, BenchError> {
 pub(crate) fn verify(
     control: &mut Connection,
     dataset: &Dataset,
+    collections: Collections,
     places: &Sample<'_>,
     except: &[&str],
 ) -> Result<(u64, Option<String>), BenchError> {
-    let chosen = places.choose();
+    let (chosen, names) = (places.choose(), collections.names());
     // Few at a time: sixteen documents of 16 MB would take a quarter of a gigabyte here.
     let at_once = ((32 << 20) / dataset.document_bytes().max(1)).clamp(1, SAMPLE);
     for some in chosen.chunks(at_once) {
         for &place in some {
             let id = dataset.id(place);
             let command = DocumentBuf::new()
-                .with("find", COLLECTION)
+                .with("find", &names[collections.of(place)])
                 .with("filter", &DocumentBuf::new().with("_id", id.as_value()))
                 .with("limit", 1_i32);
             let reply = control.run_command(DATABASE, command.as_ref())?;
@@ -94,12 +152,14 @@ pub(crate) fn verify(
 }
 
 /// Reads every document once.
-pub(crate) fn read_all(control: &mut Connection) -> Result<u64, BenchError> {
-    let command = DocumentBuf::new().with("find", COLLECTION).with("filter", &DocumentBuf::new());
+pub(crate) fn read_all(control: &mut Connection, collections: Collections) -> Result<u64, BenchError> {
     let mut documents = 0;
-    for document in control.find_all(DATABASE, command.as_ref())? {
-        document?;
-        documents += 1;
+    for name in collections.names() {
+        let command = DocumentBuf::new().with("find", &name).with("filter", &DocumentBuf::new());
+        for document in control.find_all(DATABASE, command.as_ref())? {
+            document?;
+            documents += 1;
+        }
     }
     Ok(documents)
 }
@@ -154,4 +214,28 @@ fn exists(control: &mut Connection) -> Result<bool, BenchError> {
 fn run(control: &mut Connection, command: &DocumentBuf) -> Result<(), BenchError> {
     control.run_command(DATABASE, command.as_ref())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_spread_over_collections_in_runs() {
+        assert_eq!(Collections::new(1, 10).names(), ["documents"]);
+        let three = Collections::new(3, 10);
+        assert_eq!(three.names(), ["documents0", "documents1", "documents2"]);
+        assert_eq!((0..12).map(|place| three.of(place)).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn a_batch_ends_where_its_collection_does() {
+        let three = Collections::new(3, 10);
+        let every = |number| number;
+        assert_eq!(three.split(&(0..3), every), 0..3);
+        assert_eq!(three.split(&(2..9), every), 2..4);
+        assert_eq!(three.split(&(8..10), every), 8..10);
+        // The second of two generators.
+        assert_eq!(three.split(&(0..5), |number| number * 2 + 1), 0..2);
+    }
 }

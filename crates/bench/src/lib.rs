@@ -4,8 +4,8 @@
 //! for it. The lab measures, counts and reads back what the server kept, judges whether the figures mean anything, and
 //! leaves a [`Report`].
 //!
-//! **Invariant:** the lab is a client. It knows `bunko_client` and `/proc`, never a server's code, so that its figures
-//! mean the same for every target. It drops only what it created.
+//! **Invariant:** the lab is a client. It knows `bunko_client`, `bunko_tools` and `/proc`, never a server's code, so that
+//! its figures mean the same for every target. It drops only what it created.
 #![forbid(unsafe_code)]
 
 mod database;
@@ -25,6 +25,6 @@ pub use bunko_report::Report;
 pub use database::{DATABASE, Existing};
 pub use error::BenchError;
 pub use find_max::{FindMaxOptions, FoundRate, RateTrial, find_max};
-pub use observer::{Observer, StepName, Tick, Unobserved};
+pub use observer::{Observer, Pace, StepName, Tick, Unobserved};
 pub use run::{AllocationPlace, RunOptions, WorkerPosition, check, run};
 pub use target::{Data, EmbeddedServer, Running, Target, TargetServer};

@@ -37,11 +37,20 @@ pub struct Tick {
     /// Since the starting signal.
     pub elapsed: Duration,
     /// Of the last second.
-    pub requests_per_second: u64,
+    pub pace: Pace,
     /// Of the last second.
     pub p99_us: Option<f64>,
     /// Until the end, where it can be foreseen.
     pub remaining: Option<Duration>,
+}
+
+/// What was done in a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Requests that were answered.
+    Requests(u64),
+    /// Documents that were dumped or restored.
+    Documents(u64),
 }
 
 /// Watches nothing.

@@ -1,6 +1,10 @@
 //! Figures that others published for the same experiments.
 
-use bunko_report::result::ReferenceFigure;
+mod transfer;
+
+pub(crate) use transfer::TransferKey;
+
+use bunko_report::result::{ReferenceFigure, StorageReference};
 
 /// One machine's row of experiment E1's table.
 struct E1Row {
@@ -25,9 +29,56 @@ const E1: &[E1Row] = &[
     E1Row { instance: "m4.4xlarge", cores: 16, documents_per_second: [4_629, 19_986, 74_102, 69_072] },
 ];
 
-/// E3: 5,000,000 documents of 1 KB over 100 connections into MongoDB Enterprise 3.4.6; by the engine of the same role.
-const E3: &[(&str, &str, f64)] =
-    &[("lsm", "wiredTiger", 45_397.0), ("memory", "inMemory", 49_530.0), ("mmap", "mmapv1", 19_224.0)];
+/// One engine of experiment E3.
+struct E3Engine {
+    /// Ours that plays its role.
+    ours: &'static str,
+    /// MongoDB's name.
+    name: &'static str,
+    documents_per_second: f64,
+    data_size: f64,
+    storage_size: f64,
+    index_size: f64,
+    file_size: Option<f64>,
+}
+
+/// E3: 5,000,000 documents of 1 KB over 100 connections into MongoDB Enterprise 3.4.6 with caches of 10 GB, journal on,
+/// snappy; then `db.stats()`.
+const E3: &[E3Engine] = &[
+    E3Engine {
+        ours: "memory",
+        name: "inMemory",
+        documents_per_second: 49_530.0,
+        data_size: 5_000_000_000.0,
+        storage_size: 5_000_000_000.0,
+        index_size: 90_579_120.0,
+        file_size: None,
+    },
+    E3Engine {
+        ours: "lsm",
+        name: "wiredTiger",
+        documents_per_second: 45_397.0,
+        data_size: 5_000_000_000.0,
+        storage_size: 736_706_560.0,
+        index_size: 50_180_096.0,
+        file_size: None,
+    },
+    E3Engine {
+        ours: "mmap",
+        name: "mmapv1",
+        documents_per_second: 19_224.0,
+        data_size: 5_040_000_256.0,
+        storage_size: 5_297_836_032.0,
+        index_size: 168_695_408.0,
+        file_size: Some(8_519_680_000.0),
+    },
+];
+const E3_DOCUMENTS: f64 = 5_000_000.0;
+
+/// The engine of experiment E3 whose role the engine of that name plays, or that it is.
+fn e3_engine(engine: &str) -> Option<&'static E3Engine> {
+    E3.iter().find(|published| published.ours == engine || published.name.eq_ignore_ascii_case(engine))
+}
 
 /// E4: MongoDB 2.4 on a virtual server of 2 GB. Document bytes, phase, connections, documents per second; the article
 /// gives the smallest and the largest size in numbers.
@@ -56,6 +107,8 @@ pub(crate) struct StepKey<'a> {
     pub phase: &'a str,
     pub connections: usize,
     pub in_flight: usize,
+    /// Of one that dumps or restores.
+    pub transfer: Option<TransferKey>,
 }
 
 /// The published figure for a step, if there is one. `cores` are this machine's.
@@ -65,12 +118,13 @@ pub(crate) fn figure(step: &StepKey<'_>, cores: usize) -> Option<ReferenceFigure
             let row = E1.iter().min_by_key(|row| row.cores.abs_diff(cores))?;
             let cell = E1_CELLS.iter().position(|&cell| cell == (step.connections, step.in_flight))?;
             let source = format!("MongoDB 3.2 on {}, client on a second machine", row.instance);
-            Some(ReferenceFigure { documents_per_second: row.documents_per_second[cell].into(), source })
+            Some(of_documents(row.documents_per_second[cell].into(), source))
         }
+        "E2" => step.transfer.as_ref()?.figure(),
         "E3" if step.phase == "insert" => {
-            let (_, theirs, figure) = E3.iter().find(|(ours, _, _)| *ours == step.engine)?;
-            let source = format!("MongoDB Enterprise 3.4.6 {theirs}, 4 virtual CPUs");
-            Some(ReferenceFigure { documents_per_second: *figure, source })
+            let E3Engine { name, documents_per_second, .. } = *e3_engine(step.engine)?;
+            let source = format!("MongoDB Enterprise 3.4.6 {name}, 4 virtual CPUs");
+            Some(of_documents(documents_per_second, source))
         }
         "E4" => {
             let size = step.variant.iter().find(|(name, _)| name == "dataset.document-bytes")?.1.as_str();
@@ -78,10 +132,28 @@ pub(crate) fn figure(step: &StepKey<'_>, cores: usize) -> Option<ReferenceFigure
                 *bytes == size && *phase == step.phase && *connections == step.connections
             };
             let documents_per_second = E4.iter().find(is_it)?.3;
-            Some(ReferenceFigure { documents_per_second, source: "MongoDB 2.4, virtual server of 2 GB".into() })
+            Some(of_documents(documents_per_second, "MongoDB 2.4, virtual server of 2 GB".into()))
         }
         _ => None,
     }
+}
+
+fn of_documents(documents_per_second: f64, source: String) -> ReferenceFigure {
+    ReferenceFigure { documents_per_second, bytes_per_second: None, source }
+}
+
+/// The published sizes for an engine's role, if there are some.
+pub(crate) fn storage(experiment: Option<&str>, engine: Option<&str>) -> Option<StorageReference> {
+    let published = e3_engine(engine.filter(|_| experiment == Some("E3"))?)?;
+    Some(StorageReference {
+        source: format!("MongoDB 3.4.6 {}", published.name),
+        documents_per_second: published.documents_per_second,
+        objects: E3_DOCUMENTS,
+        data_size: published.data_size,
+        storage_size: published.storage_size,
+        index_size: published.index_size,
+        file_size: published.file_size,
+    })
 }
 
 #[cfg(test)]
@@ -92,7 +164,7 @@ mod tests {
     fn figures_are_found_where_the_step_is_the_same() {
         let size = [("dataset.document-bytes".to_owned(), "4MB".to_owned())];
         let found = |experiment, engine, phase, connections, cores| {
-            let key = StepKey { experiment, engine, variant: &size, phase, connections, in_flight: 1 };
+            let key = StepKey { experiment, engine, variant: &size, phase, connections, in_flight: 1, transfer: None };
             figure(&key, cores).map(|figure| figure.documents_per_second)
         };
         assert_eq!(found(Some("E1"), "lsm", "insert", 100, 2), Some(21_986.0));
@@ -101,5 +173,16 @@ mod tests {
         assert_eq!(found(Some("E3"), "mmap", "insert", 100, 2), Some(19_224.0));
         assert_eq!(found(Some("E4"), "lsm", "update-type", 10, 2), Some(18.9));
         assert_eq!(found(None, "lsm", "insert", 100, 2), None);
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_engine_of_the_same_role() {
+        let source = |experiment, engine| storage(experiment, engine).map(|reference| reference.source);
+        assert_eq!(source(Some("E3"), Some("memory")).as_deref(), Some("MongoDB 3.4.6 inMemory"));
+        assert_eq!(source(Some("E3"), Some("wiredTiger")).as_deref(), Some("MongoDB 3.4.6 wiredTiger"));
+        assert_eq!(source(Some("E3"), Some("mmap")), source(Some("E3"), Some("mmapv1")));
+        for (experiment, engine) in [(None, Some("lsm")), (Some("E1"), Some("lsm")), (Some("E3"), None)] {
+            assert_eq!(source(experiment, engine), None);
+        }
     }
 }

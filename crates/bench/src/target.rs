@@ -48,6 +48,8 @@ pub struct Running {
     pub pid: u32,
     /// Where its data is.
     pub data_directory: PathBuf,
+    /// What it was told beyond its defaults: setting, value.
+    pub settings: Vec<(String, String)>,
 }
 
 /// A target that is up; an embedded one is stopped when this is dropped.

@@ -3,10 +3,13 @@
 mod collector;
 mod recorder;
 mod sampler;
+mod transfer;
+
+pub(crate) use transfer::{MeasuredTransfer, measure_transfer};
 
 use crate::BenchError;
 use crate::judge::{self, Evidence};
-use crate::observer::{Observer, Tick};
+use crate::observer::{Observer, Pace, Tick};
 use crate::operation::{Assignment, Budget, Effect, Moves, OperationSettings};
 use crate::server::Probe;
 use bunko_client::load::{Load, LoadFigures};
@@ -140,7 +143,7 @@ fn collect(
                 let (rate, latency) = collector.latest().map_or((0, None), |(rate, latency)| (rate, Some(latency)));
                 observer.tick(&Tick {
                     elapsed,
-                    requests_per_second: rate,
+                    pace: Pace::Requests(rate),
                     p99_us: latency.and_then(|latency| latency.summary().p99_us),
                     remaining: progress.remaining(elapsed, collector.requests()),
                 });
@@ -185,6 +188,7 @@ impl Before {
         let elapsed_seconds = figures.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let achieved_rate = sums.requests as f64 / elapsed_seconds;
         let intervals = collector.intervals(elapsed_seconds);
+        let p999_trend = bunko_report::p999_trend(&intervals);
         let threads = figures.threads;
         let findings = judge::judge(&Evidence {
             errors: sums.errors,
@@ -221,8 +225,11 @@ impl Before {
             server_cpu_seconds: server_cpu.map(|cpu| cpu.as_secs_f64()),
             server_resident_bytes: process.map(|process| process.resident_bytes),
             journal_syncs,
+            settling: None,
+            p999_trend,
             generator_cpu_seconds: figures.generator_cpu.as_secs_f64(),
             generator_threads: threads,
+            transfer: None,
             cache: String::new(),
             verified_documents: 0,
             findings,

@@ -3,10 +3,9 @@
 use super::reply_cursor::OpenReads;
 use super::template::Template;
 use super::{Answer, Assignment, Effect, Insertions, Moves, Operation, Requests};
-use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_client::Reply;
 use bunko_client::frame::{FrameWriter, ReplyMode};
-use bunko_dataset::{Dataset, Distribution, Id, KeyStream};
+use bunko_dataset::{Dataset, Distribution, KeyStream};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,6 +30,11 @@ impl Default for FindIn {
     }
 }
 
+/// Refuses a number of ids that no request can have.
+pub(super) fn check_ids(ids: u64) -> Result<(), String> {
+    if (1..=IDS_MAX).contains(&ids) { Ok(()) } else { Err(format!("ids: {ids} is not in 1..{IDS_MAX}")) }
+}
+
 impl FindIn {
     /// A request never asks for more documents than there are.
     fn ids(&self, documents: u64) -> u64 {
@@ -52,27 +56,16 @@ impl Operation for FindIn {
     }
 
     fn check(&self, _dataset: &Dataset) -> Result<(), String> {
-        if !(1..=IDS_MAX).contains(&self.ids) {
-            return Err(format!("ids: {} is not in 1..{IDS_MAX}", self.ids));
-        }
+        check_ids(self.ids)?;
         super::check_share(self.share)
     }
 
     fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
         let ids = self.ids(assignment.insertions.readable_count());
-        let placeholder = Id::placeholder(assignment.dataset.id(0).kind());
-        let wanted: ArrayBuf = (0..ids).map(|_| placeholder.as_value()).collect();
-        let filter = DocumentBuf::new().with("_id", &DocumentBuf::new().with("$in", &wanted));
-        let command = DocumentBuf::new()
-            .with("find", assignment.collection)
-            .with("filter", &filter)
-            // A batch that is exactly full leaves the cursor open, and needs another request to find out.
-            .with("batchSize", ids as i32 + 1)
-            .with("$db", assignment.database);
         Ok(Box::new(FindInRequests {
             dataset: Arc::clone(assignment.dataset),
             insertions: Arc::clone(assignment.insertions),
-            command: Template::new(command, &placeholder),
+            command: Template::find_in(assignment, ids),
             keys: KeyStream::new(self.keys, assignment.seed, assignment.stream),
             reads: OpenReads::new(assignment),
             chosen: HashSet::with_capacity(ids as usize),

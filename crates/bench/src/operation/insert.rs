@@ -1,11 +1,13 @@
 //! Inserts of one document or of a batch, as drivers send them: the documents beside the command.
 
 use super::{Answer, Assignment, Effect, Insertions, Moves, Operation, Requests};
+use crate::database::Collections;
 use bunko_bson::DocumentBuf;
 use bunko_client::Reply;
 use bunko_client::frame::{FrameWriter, ReplyMode};
 use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Documents of one insert together: under MongoDB's 48,000,000 bytes a message, and enough for any batch.
@@ -51,26 +53,44 @@ pub(super) fn check_batch(batch: u64) -> Result<(), String> {
 pub(super) struct InsertRequests {
     dataset: Arc<Dataset>,
     insertions: Arc<Insertions>,
-    command: DocumentBuf,
+    collections: Collections,
+    /// One for each collection.
+    commands: Vec<DocumentBuf>,
     mode: ReplyMode,
     batch: u64,
+    /// Of a batch that goes into several collections, what has not been sent.
+    rest: Option<Range<u64>>,
 }
 
 impl InsertRequests {
     /// `batch` has been checked.
     pub fn new(assignment: &Assignment<'_>, batch: u64) -> Self {
-        let command = DocumentBuf::new()
-            .with("insert", assignment.collection)
-            .with("ordered", true)
-            .with("writeConcern", &assignment.write_concern.to_document())
-            .with("$db", assignment.database);
+        let command = |collection: &String| {
+            DocumentBuf::new()
+                .with("insert", collection)
+                .with("ordered", true)
+                .with("writeConcern", &assignment.write_concern.to_document())
+                .with("$db", assignment.database)
+        };
         Self {
             dataset: Arc::clone(assignment.dataset),
             insertions: Arc::clone(assignment.insertions),
-            command,
+            collections: assignment.collections,
+            commands: assignment.collections.names().iter().map(command).collect(),
+            rest: None,
             mode: assignment.reply_mode(),
             batch: batch.min((BATCH_BYTES_MAX / assignment.dataset.document_bytes()).max(1) as u64),
         }
+    }
+}
+
+impl InsertRequests {
+    /// The numbers of the next batch, all in one collection.
+    fn take(&mut self) -> Option<Range<u64>> {
+        let numbers = self.rest.take().or_else(|| self.insertions.take(self.batch))?;
+        let batch = self.collections.split(&numbers, |number| self.insertions.index(number));
+        self.rest = Some(batch.end..numbers.end).filter(|rest| !rest.is_empty());
+        Some(batch)
     }
 }
 
@@ -79,9 +99,10 @@ const COUNT_BITS: u32 = 24;
 
 impl Requests for InsertRequests {
     fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64> {
-        let numbers = self.insertions.take(self.batch)?;
+        let numbers = self.take()?;
+        let collection = self.collections.of(self.insertions.index(numbers.start));
         let tag = numbers.start << COUNT_BITS | (numbers.end - numbers.start);
-        let mut frame = FrameWriter::new(out, request_id, self.mode, self.command.as_ref());
+        let mut frame = FrameWriter::new(out, request_id, self.mode, self.commands[collection].as_ref());
         frame.sequence("documents", |out| {
             numbers.for_each(|number| self.dataset.write(self.insertions.index(number), out));
         });

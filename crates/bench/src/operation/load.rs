@@ -28,6 +28,10 @@ impl Operation for Load {
         Moves::WholeDocuments
     }
 
+    fn takes_collections(&self) -> bool {
+        true
+    }
+
     // The insertions end it; a request may hold fewer documents than a batch.
     fn natural_requests(&self, _documents: u64, _slots: u64) -> Option<u64> {
         Some(u64::MAX)

@@ -45,7 +45,12 @@ impl Operation for Mixed {
             let name = part.operation.name();
             if matches!(
                 *part.operation,
-                OperationSettings::Mixed(_) | OperationSettings::Load(_) | OperationSettings::Index(_)
+                OperationSettings::Mixed(_)
+                    | OperationSettings::Load(_)
+                    | OperationSettings::Index(_)
+                    | OperationSettings::Verify(_)
+                    | OperationSettings::Dump(_)
+                    | OperationSettings::Restore(_)
             ) {
                 return Err(format!("parts: '{name}' cannot be part of a mix"));
             }

@@ -1,6 +1,7 @@
 //! What a phase can do. An operation is one file here and one line in the table below.
 
 mod aggregate;
+mod dump;
 mod find;
 mod find_in;
 mod increment;
@@ -12,18 +13,26 @@ mod progress;
 mod range;
 mod read_modify_write;
 mod reply_cursor;
+mod restore;
 mod scan;
 mod template;
+mod transfer;
 mod update;
+mod verify;
 
+pub(crate) use dump::Dump;
 pub(crate) use index::create_index;
 pub(crate) use mixed::Part as MixedPart;
 pub(crate) use progress::{Budget, Insertions, Share};
+pub(crate) use restore::Restore;
+pub(crate) use transfer::{ArchiveCache, BulkSetting, CompressionSetting, Form, Transfer, Workers};
 
+use crate::database::Collections;
 use bunko_client::frame::ReplyMode;
 use bunko_client::{Reply, WriteConcern};
 use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The table: name in scenario files, settings, about.
@@ -63,6 +72,9 @@ operations! {
     Increment(increment::Increment) = "increment", "add 1 to a field of one document found by _id";
     ReadModifyWrite(read_modify_write::ReadModifyWrite) = "read-modify-write", "find one document by _id, then set a field of it";
     Aggregate(aggregate::Aggregate) = "aggregate", "run an aggregation pipeline";
+    Verify(verify::Verify) = "verify", "read every document back and compare it with what was generated";
+    Dump(Dump) = "dump", "dump all collections to files";
+    Restore(Restore) = "restore", "drop all collections and restore them from the dump";
     Mixed(mixed::Mixed) = "mixed", "several operations at once, each with a weight";
 }
 
@@ -77,6 +89,8 @@ pub(crate) enum Effect {
     Inserts,
     /// Makes something of which there is one: with several generators the first one does.
     Builds,
+    /// Drops everything and puts it back.
+    Restores,
     /// Changes these top-level fields.
     Changes(Vec<String>),
 }
@@ -115,6 +129,16 @@ pub(crate) trait Operation {
         Ok(())
     }
 
+    /// Dumping or restoring, which is not made of the lab's own requests; of those that are none.
+    fn transfer(&self) -> Option<Transfer<'_>> {
+        None
+    }
+
+    /// Whether it can do with a dataset that is spread over several collections.
+    fn takes_collections(&self) -> bool {
+        false
+    }
+
     /// One thread's requests.
     fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String>;
 }
@@ -138,12 +162,16 @@ fn requests_for_share(share: Option<f64>, documents: u64, documents_per_request:
 pub(crate) struct Assignment<'a> {
     pub dataset: &'a Arc<Dataset>,
     pub database: &'a str,
+    /// Of operations that know only one.
     pub collection: &'a str,
+    pub collections: Collections,
     pub write_concern: &'a WriteConcern,
     /// Documents that are there and those that are being added; shared by all threads.
     pub insertions: &'a Arc<Insertions>,
     /// Sequential work that threads share out among them.
     pub sequence: &'a Arc<Budget>,
+    /// Top-level fields that are no longer as the dataset has them.
+    pub changed: &'a BTreeSet<String>,
     pub seed: u64,
     /// Which of the random streams is this thread's.
     pub stream: u64,

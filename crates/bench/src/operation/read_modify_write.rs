@@ -25,7 +25,7 @@ pub struct ReadModifyWrite {
 
 impl ReadModifyWrite {
     fn update(&self) -> Update {
-        Update { fields: self.fields.clone(), to: self.to, length: self.length, keys: self.keys }
+        Update { fields: self.fields.clone(), to: self.to, length: self.length, keys: self.keys, share: None }
     }
 }
 

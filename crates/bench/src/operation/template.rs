@@ -1,6 +1,7 @@
 //! A command encoded once and patched for every request.
 
-use bunko_bson::{DocumentBuf, DocumentRef};
+use super::Assignment;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef};
 use bunko_dataset::Id;
 
 /// A command with places in it: all of the same id kind, and at most one other value of fixed length.
@@ -11,6 +12,20 @@ pub(super) struct Template {
 }
 
 impl Template {
+    /// A find of that many documents by their `_id`s, all in one batch.
+    pub fn find_in(assignment: &Assignment<'_>, ids: u64) -> Self {
+        let placeholder = Id::placeholder(assignment.dataset.id(0).kind());
+        let wanted: ArrayBuf = (0..ids).map(|_| placeholder.as_value()).collect();
+        let filter = DocumentBuf::new().with("_id", &DocumentBuf::new().with("$in", &wanted));
+        let command = DocumentBuf::new()
+            .with("find", assignment.collection)
+            .with("filter", &filter)
+            // A batch that is exactly full leaves the cursor open, and needs another request to find out.
+            .with("batchSize", ids as i32 + 1)
+            .with("$db", assignment.database);
+        Self::new(command, &placeholder)
+    }
+
     /// Finds every occurrence of `placeholder`'s payload.
     /// # Panics
     /// When there is none: the command was built by the caller.

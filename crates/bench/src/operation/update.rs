@@ -28,6 +28,9 @@ pub struct Update {
     /// Which documents are changed. In sequence, it is complete when every document has been changed once.
     #[serde(default)]
     pub keys: Distribution,
+    /// It is complete when so many updates have been made for each document, on average.
+    #[serde(default)]
+    pub share: Option<f64>,
 }
 
 /// The type of the new value; the value itself is random.
@@ -48,13 +51,18 @@ impl Operation for Update {
     }
 
     fn natural_requests(&self, documents: u64, _slots: u64) -> Option<u64> {
-        (self.keys == Distribution::Sequential).then_some(documents)
+        let in_sequence = (self.keys == Distribution::Sequential).then_some(documents);
+        in_sequence.or_else(|| super::requests_for_share(self.share, documents, 1))
     }
 
     fn check(&self, _dataset: &Dataset) -> Result<(), String> {
         if self.fields.is_empty() {
             return Err("fields: at least one is needed".into());
         }
+        if self.share.is_some() && self.keys == Distribution::Sequential {
+            return Err("share: in sequence each document is changed once".into());
+        }
+        super::check_share(self.share)?;
         match (self.to, self.length) {
             (NewValue::String, 1..=LENGTH_MAX) | (NewValue::Int32 | NewValue::Int64, 0) => Ok(()),
             (NewValue::String, length) => Err(format!("length: {length} is not in 1..{LENGTH_MAX}")),

@@ -5,8 +5,11 @@
 
 mod allocation;
 mod durability;
+mod limits;
 mod phase;
+mod settle;
 mod settled;
+mod transfer;
 mod variant;
 mod workers;
 
@@ -44,6 +47,8 @@ pub struct RunOptions {
     pub command: Vec<String>,
     /// Where files are allocated, if the scenario measures that.
     pub allocation_places: Vec<AllocationPlace>,
+    /// Where dumps are made, and removed again.
+    pub archive_directory: PathBuf,
 }
 
 /// A directory on a filesystem whose allocation is measured.
@@ -66,9 +71,24 @@ struct Plan {
 const SHOWN_BY_STEPS: [&str; 2] = ["load.connections", "load.in-flight"];
 
 impl Plan {
-    /// What sets this variant's steps apart, beyond what they say of themselves.
-    fn step_variant(&self) -> Vec<(String, String)> {
-        self.variant.iter().filter(|(setting, _)| !SHOWN_BY_STEPS.contains(&setting.as_str())).cloned().collect()
+    /// What sets this variant's step of a phase apart, beyond what it says of itself: a later phase's settings do not.
+    fn step_variant(&self, phase: &SettledPhase) -> Vec<(String, String)> {
+        let place = |name: &str| self.scenario.phase.iter().position(|other| other.name == name);
+        let concerns = |setting: &str| match setting.strip_prefix("phase.").and_then(|rest| rest.split_once('.')) {
+            Some((of_phase, _)) => place(of_phase) <= place(&phase.phase.name),
+            None => !SHOWN_BY_STEPS.contains(&setting),
+        };
+        let settings = self.variant.iter().filter(|(setting, _)| concerns(setting));
+        settings.map(|(setting, value)| (short(setting).to_owned(), value.clone())).collect()
+    }
+}
+
+/// `restore.workers` of `phase.again.operation.restore.workers`: what a column's heading has room for.
+fn short(setting: &str) -> &str {
+    let of_phase = setting.strip_prefix("phase.").and_then(|rest| rest.split_once('.'));
+    match of_phase {
+        Some((_, rest)) => rest.strip_prefix("operation.").unwrap_or(rest),
+        None => setting,
     }
 }
 
@@ -163,13 +183,18 @@ impl Course<'_> {
             self.report.worker = Some(WorkerShare::Share { index, count, clock_offset_ms });
         }
         let result = self.run_phases(plan, &mut session, &label, place);
-        // The same documents take as much in each repetition: the last one's figures stand for all.
-        let storage = session.storage_record();
+        if !plan.phases.iter().any(SettledPhase::restores) {
+            self.keep_storage(session.storage_record());
+        }
+        // A phase that failed is what is told, not that cleaning up failed after it.
+        result.and(session.end())
+    }
+
+    /// The same documents take as much in each repetition: the last one's figures stand for all.
+    fn keep_storage(&mut self, storage: StorageRecord) {
         let is_it = |other: &StorageRecord| (other.target, &other.variant) == (storage.target, &storage.variant);
         self.report.storage.retain(|other| !is_it(other));
         self.report.storage.push(storage);
-        // A phase that failed is what is told, not that cleaning up failed after it.
-        result.and(session.end())
     }
 
     fn run_phases(
@@ -184,8 +209,11 @@ impl Course<'_> {
             let name = phase.name(label, &plan.variant, place.repetition);
             self.observer.begin(&name, self.done, self.of);
             let mut run = session.run_phase(phase, self.observer)?;
-            if phase.is_reported() || is_flawed_preparation(&mut run) {
-                let step = step_of(&mut self.report, place.target, plan, phase);
+            // A step that only later settings tell apart from another is run for what follows it.
+            let is_known = step_of(&self.report, place.target, plan, phase)
+                .is_some_and(|step| self.report.steps[step].runs.iter().any(|run| run.repetition == place.repetition));
+            if phase.is_reported() && !is_known || is_flawed_preparation(&mut run) {
+                let step = make_step(&mut self.report, place.target, plan, phase);
                 step.runs.push(run.clone());
                 self.observer.end(step, &run);
             }
@@ -201,7 +229,8 @@ impl Course<'_> {
         let mut report = self.report;
         report.completion = completion;
         report.ended_at_ms = now_ms();
-        let written = plans.iter().flat_map(|plan| plan.phases.iter().map(move |phase| (plan.step_variant(), phase)));
+        let written =
+            plans.iter().flat_map(|plan| plan.phases.iter().map(move |phase| (plan.step_variant(phase), phase)));
         let written: Vec<_> = written.collect();
         report.steps.sort_by_cached_key(|step| {
             let place = written.iter().position(|(variant, phase)| {
@@ -210,6 +239,7 @@ impl Course<'_> {
             });
             (step.target, place)
         });
+        report.storage.sort_by_key(|record| record.target);
         report
     }
 }
@@ -224,17 +254,20 @@ fn is_flawed_preparation(run: &mut Run) -> bool {
     !measurement.findings.is_empty()
 }
 
-/// The report's step for that phase, made when it is met first.
-fn step_of<'r>(report: &'r mut Report, target: usize, plan: &Plan, phase: &SettledPhase) -> &'r mut Step {
-    let variant = plan.step_variant();
-    let is_it = |step: &Step| {
+/// Where the report has a step for that phase.
+fn step_of(report: &Report, target: usize, plan: &Plan, phase: &SettledPhase) -> Option<usize> {
+    let variant = plan.step_variant(phase);
+    report.steps.iter().position(|step| {
         (step.target, &step.variant, &step.phase) == (target, &variant, &phase.phase.name)
             && (step.connections, step.in_flight) == (phase.connections, phase.in_flight)
-    };
-    let place = report.steps.iter().position(is_it).unwrap_or_else(|| {
+    })
+}
+
+/// The report's step for that phase, made when it is met first.
+fn make_step<'r>(report: &'r mut Report, target: usize, plan: &Plan, phase: &SettledPhase) -> &'r mut Step {
+    let place = step_of(report, target, plan, phase).unwrap_or_else(|| {
         let engine = report.targets[target].storage_engine.as_deref().unwrap_or_default();
-        let experiment = plan.scenario.experiment.as_deref();
-        report.steps.push(phase.empty_step(target, &variant, experiment, engine, report.machine.cores));
+        report.steps.push(phase.empty_step(target, plan, engine, report.machine.cores));
         report.steps.len() - 1
     });
     &mut report.steps[place]
@@ -247,6 +280,11 @@ fn plans(source: &ScenarioSource) -> Result<Vec<Plan>, BenchError> {
         Ok(Plan { variant, scenario, phases })
     };
     source.variants()?.into_iter().map(plan).collect()
+}
+
+/// A run that gave no figures.
+fn skipped(session: &Session<'_>, reason: String) -> Run {
+    Run { repetition: session.place.repetition, started_at_ms: now_ms(), outcome: Outcome::Skipped { reason } }
 }
 
 fn empty_report(source: &ScenarioSource, scenario: &Scenario, options: &RunOptions) -> Report {

@@ -1,10 +1,12 @@
 //! One step: prepares the data and the caches, runs the load, checks what it left behind.
 
-use super::now_ms;
+use super::limits::{self, Sizes};
+use super::settle::{Settled, settle};
 use super::settled::{End, SettledPhase};
 use super::variant::{DataRole, DataState, Session};
+use super::{now_ms, skipped, transfer};
 use crate::BenchError;
-use crate::database::{self, COLLECTION, DATABASE, Sample};
+use crate::database::{self, DATABASE, Sample};
 use crate::measure::{self, Measured, Task};
 use crate::observer::Observer;
 use crate::operation::{Assignment, Budget, Effect, Insertions};
@@ -23,25 +25,47 @@ pub(super) fn run(
     phase: &SettledPhase,
     observer: &mut dyn Observer,
 ) -> Result<Run, BenchError> {
-    let repetition = session.place.repetition;
-    let skipped = |reason: String| Run { repetition, started_at_ms: now_ms(), outcome: Outcome::Skipped { reason } };
     prepare_data(session, phase)?;
+    if let Some(transfer) = phase.phase.operation.operation().transfer() {
+        return transfer::run(session, phase, transfer, observer);
+    }
     let caches = match prepare_cache(session, phase.phase.cache)? {
         Ok(caches) => caches,
-        Err(reason) => return Ok(skipped(reason)),
+        Err(reason) => return Ok(skipped(session, reason)),
     };
     let offered_rate = match offered_rate(session, phase) {
         Ok(rate) => rate,
-        Err(reason) => return Ok(skipped(reason)),
+        Err(reason) => return Ok(skipped(session, reason)),
     };
     let (started_at_ms, Measured { mut measurement, acknowledges }) = run_load(session, phase, offered_rate, observer)?;
     measurement.cache = caches.state;
     measurement.findings.extend(caches.finding);
     if let Some(reason) = refusal(&measurement) {
-        return Ok(skipped(reason));
+        return Ok(skipped(session, reason));
     }
+    conclude(session, phase, started_at_ms, measurement, acknowledges)
+}
+
+/// What comes after the load: what it left the server to do, limits, and what is there now.
+pub(super) fn conclude(
+    session: &mut Session<'_>,
+    phase: &SettledPhase,
+    started_at_ms: u64,
+    mut measurement: Measurement,
+    acknowledges: bool,
+) -> Result<Run, BenchError> {
+    if let Some(longest) = phase.phase.settle
+        && let Some(Settled { settling, finding }) = settle(session, longest.0)
+    {
+        measurement.settling = Some(settling);
+        measurement.findings.extend(finding);
+    }
+    let on_disk = session.probe.data_directory().map(|directory| bunko_host::directory_bytes(directory));
+    let sizes = Sizes { on_disk, live: session.live_bytes() };
+    measurement.findings.extend(limits::check(&phase.phase.limits, &measurement, &sizes));
     verify(session, phase, &mut measurement, acknowledges)?;
     session.reached.insert(phase.phase.name.clone(), measurement.achieved_rate);
+    let repetition = session.place.repetition;
     Ok(Run { repetition, started_at_ms, outcome: Outcome::Measured(Box::new(measurement)) })
 }
 
@@ -50,7 +74,7 @@ fn prepare_data(session: &mut Session<'_>, phase: &SettledPhase) -> Result<(), B
     let fills = phase.effects().contains(&Effect::Fills);
     if fills || !session.data.exists {
         if session.role == DataRole::Owner {
-            database::empty_collection(&mut session.control, &session.indexes)?;
+            database::empty_collections(&mut session.control, session.collections, &session.indexes)?;
         }
         session.data = DataState { exists: true, ..DataState::default() };
         session.meet()?;
@@ -64,18 +88,18 @@ fn prepare_data(session: &mut Session<'_>, phase: &SettledPhase) -> Result<(), B
 }
 
 /// How caches were brought into the state that a phase declares.
-struct Caches {
-    state: String,
-    finding: Option<Finding>,
+pub(super) struct Caches {
+    pub state: String,
+    pub finding: Option<Finding>,
 }
 
 /// Brings caches into the state that the phase declares, or says why that is impossible.
-fn prepare_cache(session: &mut Session<'_>, cache: Cache) -> Result<Result<Caches, String>, BenchError> {
+pub(super) fn prepare_cache(session: &mut Session<'_>, cache: Cache) -> Result<Result<Caches, String>, BenchError> {
     let as_declared = |state: String| Ok(Caches { state, finding: None });
     Ok(match cache {
         Cache::AsLeft => as_declared("as the phase before left them".to_owned()),
         Cache::Warm => {
-            let read = database::read_all(&mut session.control)?;
+            let read = database::read_all(&mut session.control, session.collections)?;
             as_declared(format!("warm: {read} documents were read before"))
         }
         Cache::Cold => match session.target.chill()? {
@@ -146,13 +170,17 @@ fn run_load(
     let mut load = Load::connect(&session.uri, options)?;
     let sequence = Arc::new(Budget::new(mine));
     let dataset = Arc::clone(&session.dataset);
+    let changed = session.data.changed.clone();
+    let collection = session.collections.first();
     let assignment = Assignment {
         dataset: &dataset,
         database: DATABASE,
-        collection: COLLECTION,
+        collection: &collection,
+        collections: session.collections,
         write_concern: &write_concern,
         insertions: &insertions,
         sequence: &sequence,
+        changed: &changed,
         seed: session.seed,
         stream,
     };
@@ -178,7 +206,7 @@ fn run_load(
 }
 
 /// The phase's own write concern or the scenario's, else the connection string's.
-fn write_concern(session: &Session<'_>, phase: &SettledPhase) -> WriteConcern {
+pub(super) fn write_concern(session: &Session<'_>, phase: &SettledPhase) -> WriteConcern {
     let own = phase.write_concern.as_ref().and_then(|text| text.parse().ok());
     own.unwrap_or_else(|| session.write_concern.clone())
 }
@@ -220,7 +248,7 @@ fn verify(
     if session.role == DataRole::Guest {
         return Ok(());
     }
-    let found = database::count(&mut session.control)?;
+    let found = database::count(&mut session.control, session.collections)?;
     let expected = phase.phase.expect_count.unwrap_or(session.data.expected);
     if found != expected {
         let what =
@@ -232,7 +260,8 @@ fn verify(
     let (base, share) = (session.data.base, session.share);
     let place = |number: u64| if number < base { number } else { base + share.place(number - base) };
     let sample = Sample { count: base + session.data.own, place: &place, seed };
-    let (verified, differs) = database::verify(&mut session.control, &session.dataset, &sample, &except)?;
+    let (verified, differs) =
+        database::verify(&mut session.control, &session.dataset, session.collections, &sample, &except)?;
     measurement.verified_documents = verified;
     measurement.findings.extend(differs.map(|detail| Finding::ContentsDiffer { detail }));
     Ok(())

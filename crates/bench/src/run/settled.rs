@@ -1,8 +1,9 @@
 //! Phases with everything decided: defaults filled in, lists of connections unrolled, contradictions refused.
 
+use super::Plan;
 use crate::observer::StepName;
-use crate::operation::{Effect, create_index};
-use crate::reference::{StepKey, figure};
+use crate::operation::{Effect, Transfer, create_index};
+use crate::reference::{StepKey, TransferKey, figure};
 use crate::scenario::{ArrivalKind, LoadSettings, OneOrMany, Phase, PlacementSetting, Rate, Role, Scenario, Span};
 use bunko_client::load::Placement;
 use bunko_dataset::{Dataset, DatasetOptions};
@@ -17,6 +18,8 @@ const STALL_TIMEOUT: Duration = Duration::from_mins(1);
 const CONNECTIONS_MAX: usize = 60_000;
 const IN_FLIGHT_MAX: usize = 100_000;
 const THREADS_MAX: usize = 1_024;
+/// Collections of a scenario at most.
+const COLLECTIONS_MAX: u64 = 1_000;
 /// Documents of a scenario at most.
 const DOCUMENTS_MAX: u64 = 1 << 36;
 
@@ -32,6 +35,8 @@ pub(super) struct SettledPhase {
     pub warm_up: Duration,
     pub end: End,
     pub write_concern: Option<String>,
+    /// Encoded size of a document.
+    pub document_bytes: usize,
     pub stall_timeout: Duration,
 }
 
@@ -51,6 +56,11 @@ impl SettledPhase {
         self.phase.operation.operation().effects()
     }
 
+    /// Whether it drops the documents and brings them back: what storage they take then is not what a load leaves.
+    pub fn restores(&self) -> bool {
+        self.effects().contains(&Effect::Restores)
+    }
+
     pub fn is_reported(&self) -> bool {
         self.phase.role == Role::Measure
     }
@@ -59,24 +69,22 @@ impl SettledPhase {
         StepName { target, variant, phase: &self.phase.name, connections: self.connections, repetition }
     }
 
-    /// The report's step for this phase, without runs. `cores` are this machine's, `engine` is the target's.
-    pub fn empty_step(
-        &self,
-        target: usize,
-        variant: &[(String, String)],
-        experiment: Option<&str>,
-        engine: &str,
-        cores: usize,
-    ) -> Step {
+    /// The report's step for this phase of a variant, without runs. `cores` are this machine's, `engine` is the
+    /// target's.
+    pub fn empty_step(&self, target: usize, plan: &Plan, engine: &str, cores: usize) -> Step {
+        let variant = plan.step_variant(self);
         let (phase, connections, in_flight) = (self.phase.name.as_str(), self.connections, self.in_flight);
+        let experiment = plan.scenario.experiment.as_deref();
+        let transfer = TransferKey::of(&plan.scenario, phase, self.write_concern.as_deref(), self.document_bytes);
+        let key = StepKey { experiment, engine, variant: &variant, phase, connections, in_flight, transfer };
         Step {
             target,
-            variant: variant.to_vec(),
             phase: phase.to_owned(),
             operation: self.phase.operation.name().to_owned(),
             connections,
             in_flight,
-            reference: figure(&StepKey { experiment, engine, variant, phase, connections, in_flight }, cores),
+            reference: figure(&key, cores),
+            variant,
             runs: Vec::new(),
         }
     }
@@ -109,6 +117,11 @@ pub(super) fn dataset(scenario: &Scenario) -> Result<Arc<Dataset>, String> {
     if documents > DOCUMENTS_MAX {
         return Err(format!("dataset: {documents} documents are more than {DOCUMENTS_MAX}"));
     }
+    let collections = settings.collections;
+    if !(1..=COLLECTIONS_MAX.min(documents)).contains(&collections) {
+        let max = COLLECTIONS_MAX.min(documents);
+        return Err(format!("dataset: collections: {collections} is not in 1..{max}"));
+    }
     Ok(Arc::new(build(documents)?))
 }
 
@@ -135,7 +148,16 @@ pub(super) fn settle(scenario: &Scenario) -> Result<Vec<SettledPhase>, String> {
         }
         let operation = phase.operation.operation();
         operation.check(&dataset).map_err(|message| failed(format!("{}: {message}", phase.operation.name())))?;
-        let load = phase.load.or(&scenario.load);
+        phase.limits.check().map_err(failed)?;
+        if scenario.dataset.collections > 1 && !operation.takes_collections() {
+            let message =
+                format!("{}: it knows one collection, and dataset.collections says more", phase.operation.name());
+            return Err(failed(message));
+        }
+        let load = match operation.transfer() {
+            Some(transfer) => transfer_load(phase, scenario, transfer).map_err(failed)?,
+            None => phase.load.or(&scenario.load),
+        };
         if let Some(Rate::ShareOf { phase: other, .. }) = &load.rate
             && (other == &phase.name || !names.contains(other.as_str()))
         {
@@ -150,6 +172,33 @@ pub(super) fn settle(scenario: &Scenario) -> Result<Vec<SettledPhase>, String> {
         }
     }
     Ok(settled)
+}
+
+/// Of all that can be said of a load, dumping and restoring take no more than when a restored document counts.
+fn transfer_load(phase: &Phase, scenario: &Scenario, transfer: Transfer<'_>) -> Result<LoadSettings, String> {
+    let write_concern = match transfer {
+        Transfer::Restore(_) => {
+            let is_dump = |other: &&Phase| matches!(other.operation.operation().transfer(), Some(Transfer::Dump(_)));
+            if !scenario.phase.iter().take_while(|other| other.name != phase.name).any(|other| is_dump(&other)) {
+                return Err("restore: there is no phase before it that dumps".into());
+            }
+            phase.load.write_concern.clone()
+        }
+        Transfer::Dump(_) => None,
+    };
+    let taken = LoadSettings { write_concern, ..LoadSettings::default() };
+    if phase.load != taken {
+        let name = phase.operation.name();
+        return Err(format!(
+            "load: of its settings, {name} takes {}",
+            match transfer {
+                Transfer::Restore(_) => "'write-concern' alone",
+                Transfer::Dump(_) => "none",
+            }
+        ));
+    }
+    let write_concern = taken.write_concern.or_else(|| scenario.load.write_concern.clone());
+    Ok(LoadSettings { write_concern, ..LoadSettings::default() })
 }
 
 fn settle_one(
@@ -186,6 +235,7 @@ fn settle_one(
         warm_up: load.warm_up.map_or(Duration::ZERO, |span| span.0),
         end: end(phase, load, (connections * in_flight) as u64, dataset)?,
         write_concern: load.write_concern.clone(),
+        document_bytes: dataset.document_bytes(),
         stall_timeout: load.stall_timeout.map_or(STALL_TIMEOUT, |span| span.0),
     })
 }

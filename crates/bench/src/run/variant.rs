@@ -1,17 +1,19 @@
 //! One variant on one target: its database, its connections, how far its data have come.
 
 use super::settled::SettledPhase;
+use super::transfer::Archive;
 use super::workers::{Rendezvous, WorkerPosition, server_time};
 use super::{Place, Plan, RunOptions, durability};
 use crate::BenchError;
-use crate::database;
+use crate::database::{self, Collections};
 use crate::observer::Observer;
 use crate::operation::Share;
+use crate::reference;
 use crate::server::{Probe, ServerDescription};
 use crate::target::OpenTarget;
 use bunko_bson::number;
 use bunko_client::{Connection, Host, ReadPreference, Uri, WriteConcern};
-use bunko_dataset::Dataset;
+use bunko_dataset::{Compressible, Dataset};
 use bunko_report::result::{Run, StorageRecord, TargetRecord};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ pub(super) struct Session<'t> {
     pub probe: Probe,
     pub role: DataRole,
     pub dataset: Arc<Dataset>,
+    pub collections: Collections,
     pub indexes: Vec<String>,
     pub seed: u64,
     pub place: Place,
@@ -37,6 +40,12 @@ pub(super) struct Session<'t> {
     pub rendezvous: Option<Rendezvous>,
     pub stop: Arc<AtomicBool>,
     pub server: ServerDescription,
+    /// What was dumped last.
+    pub archive: Option<Archive>,
+    /// Where dumps are made.
+    pub archive_directory: PathBuf,
+    compressible: Compressible,
+    experiment: Option<String>,
     pid: Option<u32>,
     label: String,
     variant: Vec<(String, String)>,
@@ -107,10 +116,16 @@ impl<'t> Session<'t> {
         let of_scenario = plan.scenario.load.write_concern.as_ref().and_then(|text| text.parse().ok());
         let write_concern = of_scenario.or_else(|| uri.write_concern.clone()).unwrap_or_default();
         let worker = options.worker.unwrap_or(WorkerPosition { index: 0, count: 1 });
+        let dataset = super::settled::dataset(&plan.scenario);
+        let dataset = dataset.map_err(|detail| BenchError::Option { name: "set", detail })?;
         Ok(Self {
-            dataset: super::settled::dataset(&plan.scenario)
-                .map_err(|detail| BenchError::Option { name: "set", detail })?,
+            collections: Collections::new(plan.scenario.dataset.collections, dataset.documents()),
+            dataset,
+            archive: None,
+            archive_directory: options.archive_directory.clone(),
             indexes: plan.scenario.dataset.indexes.clone(),
+            compressible: plan.scenario.dataset.compressible,
+            experiment: plan.scenario.experiment.clone(),
             seed: plan.scenario.seed,
             share: Share { index: worker.index.into(), count: worker.count.into() },
             variant: plan.variant.clone(),
@@ -166,8 +181,21 @@ impl<'t> Session<'t> {
             version: self.server.version.clone(),
             storage_engine: self.server.storage_engine.clone(),
             durability: durability::statement(&self.server, &self.write_concern),
+            settings: match &self.target.running {
+                Some(running) => running.settings.clone(),
+                None => self.server.settings.clone(),
+            },
             data_directory: directory.map(|directory| directory.display().to_string()),
             filesystem: directory.and_then(|directory| bunko_host::filesystem_of(directory)).map(|found| found.kind),
+        }
+    }
+
+    /// What the documents come to at the ratio by which they compress; `None` for padding that has none.
+    pub fn live_bytes(&self) -> Option<f64> {
+        let bytes = self.data.expected as f64 * self.dataset.document_bytes() as f64;
+        match self.compressible {
+            Compressible::Constant => None,
+            Compressible::Ratio(ratio) => Some(bytes / ratio),
         }
     }
 
@@ -185,6 +213,8 @@ impl<'t> Session<'t> {
             storage_size: number("storageSize"),
             index_size: number("indexSize"),
             file_size: number("fileSize").or(on_disk),
+            live_size: self.live_bytes(),
+            reference: reference::storage(self.experiment.as_deref(), self.server.storage_engine.as_deref()),
         }
     }
 

@@ -17,10 +17,6 @@ impl Builtin {
     }
 }
 
-/// Scenarios that have a place but no body yet, and what they wait for.
-pub const PLANNED: &[(&str, &str)] =
-    &[("restore-matrix", "dump and restore as workloads (experiment E2); it comes with dump and restore themselves")];
-
 macro_rules! builtin {
     ($($name:literal)*) => {
         /// Every file of `crates/bench/scenarios`.
@@ -31,9 +27,12 @@ macro_rules! builtin {
 
 builtin! {
     "insert-matrix"
+    "restore-matrix"
     "engine-compare"
     "docsize-sweep"
     "allocation-stall"
+    "churn"
+    "larger-than-memory"
     "point-operations"
     "ycsb-a"
     "ycsb-b"

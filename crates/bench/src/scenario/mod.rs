@@ -4,6 +4,7 @@
 //! prints it, and it is the best example for one's own.
 
 mod builtin;
+mod limits;
 mod load;
 mod overrides;
 mod parse;
@@ -11,7 +12,8 @@ mod phase;
 mod quantity;
 mod sweep;
 
-pub use builtin::{BUILTIN, Builtin, PLANNED};
+pub use builtin::{BUILTIN, Builtin};
+pub use limits::Limits;
 pub use load::{ArrivalKind, LoadSettings, PlacementSetting, Rate};
 pub use overrides::Override;
 pub(crate) use overrides::shown;
@@ -95,6 +97,9 @@ pub struct DatasetSettings {
     pub documents: Option<u64>,
     /// How many bytes they have together; this or `documents`.
     pub total_bytes: Option<Bytes>,
+    /// How many collections they are spread over, as many in each.
+    #[serde(default = "one")]
+    pub collections: u64,
     /// Encoded size of one; `None` is the shape's own.
     pub document_bytes: Option<Bytes>,
     /// How far they compress.

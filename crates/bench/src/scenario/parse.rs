@@ -1,6 +1,6 @@
 //! From a file's text to scenarios that can be run.
 
-use super::{BUILTIN, Override, PLANNED, Scenario, Variant, sweep};
+use super::{BUILTIN, Override, Scenario, Variant, sweep};
 use std::fmt;
 use std::path::Path;
 use toml::Table;
@@ -50,9 +50,6 @@ impl ScenarioSource {
     /// A name that is not in the table.
     pub fn builtin(name: &str) -> Result<Self, ScenarioError> {
         let failed = |message: String| ScenarioError { source: name.to_owned(), line: None, message };
-        if let Some((_, waits_for)) = PLANNED.iter().find(|(planned, _)| *planned == name) {
-            return Err(failed(format!("not there yet: {waits_for}")));
-        }
         let builtin = BUILTIN.iter().find(|builtin| builtin.name == name);
         let builtin =
             builtin.ok_or_else(|| failed("there is no such scenario; 'bunko bench list' shows them".into()))?;

@@ -1,6 +1,6 @@
 //! A phase: one operation, offered in one way.
 
-use super::LoadSettings;
+use super::{Limits, LoadSettings, Span};
 use crate::operation::OperationSettings;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,11 @@ pub struct Phase {
     /// Whether its figures are wanted, or it only prepares what follows.
     #[serde(default)]
     pub role: Role,
+    /// How long, at most, the server's background work is waited for afterwards; not at all if not set.
+    pub settle: Option<Span>,
+    /// What its figures must keep.
+    #[serde(default)]
+    pub limits: Limits,
     /// How many documents the collection must hold after it, where the lab could not know.
     pub expect_count: Option<u64>,
 }

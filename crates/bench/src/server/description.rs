@@ -1,6 +1,6 @@
 //! What a server says of itself.
 
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, extended_json, number};
 use bunko_client::Connection;
 use std::path::PathBuf;
 
@@ -19,7 +19,12 @@ pub struct ServerDescription {
     pub pid: Option<u32>,
     /// `getCmdLineOpts.parsed.storage.dbPath`
     pub data_directory: Option<PathBuf>,
+    /// `getCmdLineOpts.parsed.storage` but for what has a place of its own here: path with dots, value.
+    pub settings: Vec<(String, String)>,
 }
+
+/// What of `parsed.storage` the other fields say.
+const SAID_ELSEWHERE: [&str; 4] = ["dbPath", "engine", "journal.enabled", "journal.commitIntervalMs"];
 
 impl ServerDescription {
     /// Asks; what the server refuses or does not know stays `None`.
@@ -39,7 +44,28 @@ impl ServerDescription {
             },
             journal_commit_interval_ms: integer(journal("commitIntervalMs")).or(integer(interval)),
             pid: integer(at(status.as_ref(), &["pid"])).and_then(|pid| u32::try_from(pid).ok()),
+            settings: {
+                let mut settings = Vec::new();
+                let storage = at(command_line.as_ref(), &["parsed", "storage"]).and_then(ValueRef::as_document);
+                if let Some(storage) = storage {
+                    flatten("", storage, &mut settings);
+                }
+                settings
+            },
             data_directory: text(at(command_line.as_ref(), &["parsed", "storage", "dbPath"])).map(PathBuf::from),
+        }
+    }
+}
+
+/// Every value below a document with its path.
+fn flatten(path: &str, document: DocumentRef<'_>, out: &mut Vec<(String, String)>) {
+    for element in document {
+        let path = format!("{path}{}", element.name);
+        match element.value {
+            ValueRef::Document(inner) => flatten(&format!("{path}."), inner, out),
+            _ if SAID_ELSEWHERE.contains(&path.as_str()) => {}
+            ValueRef::String(text) => out.push((path, text.to_owned())),
+            value => out.push((path, extended_json::to_relaxed(value))),
         }
     }
 }
@@ -63,6 +89,19 @@ pub(crate) fn integer(value: Option<ValueRef<'_>>) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_are_flat_and_say_nothing_twice() {
+        let journal = DocumentBuf::new().with("enabled", true);
+        let config = DocumentBuf::new().with("cacheSizeGB", 1.5);
+        let wired_tiger = DocumentBuf::new().with("engineConfig", &config);
+        let storage = DocumentBuf::new().with("dbPath", "/data").with("engine", "wiredTiger");
+        let storage = storage.with("journal", &journal).with("wiredTiger", &wired_tiger).with("directoryPerDB", true);
+        let mut settings = Vec::new();
+        flatten("", storage.as_ref(), &mut settings);
+        let expected = [("wiredTiger.engineConfig.cacheSizeGB", "1.5"), ("directoryPerDB", "true")];
+        assert_eq!(settings, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
 
     #[test]
     fn paths_end_where_a_document_ends() {

@@ -1,0 +1,152 @@
+//! Dumping or restoring, measured: the tools' own counts, second by second, beside the server's side.
+
+use super::{Before, TICK, sampler};
+use crate::observer::{Observer, Pace, Tick};
+use crate::server::Probe;
+use bunko_report::result::{ActivityTime, Interval, Measurement, TransferRecord};
+use bunko_statistics::LatencyHistogram;
+use bunko_tools::progress::{Activity, Progress, Snapshot};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// A transfer's figures and what it returned. Documents, bytes and errors are for the caller to enter.
+pub(crate) struct MeasuredTransfer<T> {
+    pub measurement: Measurement,
+    pub returned: T,
+    /// What had been counted at the end.
+    pub counted: Snapshot,
+}
+
+/// Runs `work` and measures it. It counts as one request, which takes as long as it.
+pub(crate) fn measure_transfer<T: Send>(
+    work: impl FnOnce(&Arc<Progress>) -> T + Send,
+    probe: &mut Probe,
+    observer: &mut dyn Observer,
+) -> MeasuredTransfer<T> {
+    let over = sampler::Over::default();
+    let before = Before::read(probe);
+    let tool_before = own_cpu();
+    let progress = Arc::new(Progress::default());
+    let (done, is_done) = mpsc::channel::<()>();
+    let (returned, elapsed, mut intervals, server) = std::thread::scope(|scope| {
+        let sampled = scope.spawn(|| sampler::sample(probe, &over));
+        let progress = &progress;
+        let worked = scope.spawn(move || {
+            let begun = Instant::now();
+            let returned = work(progress);
+            let elapsed = begun.elapsed();
+            // Dropping it ends the watch.
+            drop(done);
+            (returned, elapsed)
+        });
+        let intervals = watch(progress, &is_done, observer);
+        let (returned, elapsed) = worked.join().expect("a transfer does not panic");
+        over.announce();
+        (returned, elapsed, intervals, sampled.join().expect("the sampler does not panic"))
+    });
+    let tool = own_cpu().saturating_sub(tool_before);
+    let process = probe.process();
+    let server_cpu = process.as_ref().zip(before.process.as_ref()).map(|(now, before)| now.since(before).cpu);
+    let journal_syncs = match (probe.status(), &before.status) {
+        (Some(now), Some(before)) => now.journal_syncs_since(before),
+        _ => None,
+    };
+    let counted = progress.snapshot();
+    close(&mut intervals, &counted, elapsed);
+    let elapsed_seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    let latency = one_request(elapsed);
+    let measurement = Measurement {
+        requests: 1,
+        documents: 0,
+        document_bytes: None,
+        errors: 0,
+        elapsed_seconds,
+        documents_per_second: 0.0,
+        offered_rate: None,
+        achieved_rate: elapsed_seconds.recip(),
+        latency: latency.summary(),
+        histogram: latency.encode(),
+        parts: Vec::new(),
+        intervals,
+        server,
+        server_cpu_seconds: server_cpu.map(|cpu| cpu.as_secs_f64()),
+        server_resident_bytes: process.map(|process| process.resident_bytes),
+        journal_syncs,
+        settling: None,
+        p999_trend: None,
+        generator_cpu_seconds: tool.as_secs_f64(),
+        generator_threads: 1,
+        transfer: Some(TransferRecord { archive_bytes: 0, spent: spent(&counted) }),
+        cache: String::new(),
+        verified_documents: 0,
+        findings: Vec::new(),
+    };
+    MeasuredTransfer { measurement, returned, counted }
+}
+
+/// User and system time of all threads of this process, those that have ended included: the tool's are gone when it
+/// returns, and of those `/proc` knows the time only in ticks of 10 ms.
+fn own_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// One interval for each full second until the work is done.
+fn watch(progress: &Progress, is_done: &mpsc::Receiver<()>, observer: &mut dyn Observer) -> Vec<Interval> {
+    let (begun, mut earlier) = (Instant::now(), progress.snapshot());
+    let mut intervals: Vec<Interval> = Vec::new();
+    let mut next_tick = begun + TICK;
+    loop {
+        match is_done.recv_timeout(next_tick.saturating_duration_since(Instant::now())) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return intervals,
+        }
+        next_tick += TICK;
+        let now = progress.snapshot();
+        let documents = now.documents().saturating_sub(earlier.documents());
+        observer.tick(&Tick {
+            elapsed: begun.elapsed(),
+            pace: Pace::Documents(documents),
+            p99_us: None,
+            remaining: now.remaining_time(&earlier),
+        });
+        intervals.push(interval(intervals.len(), 1.0, documents, &LatencyHistogram::default()));
+        earlier = now;
+    }
+}
+
+/// What came after the last full second, the only request's end among it.
+fn close(intervals: &mut Vec<Interval>, counted: &Snapshot, elapsed: Duration) {
+    let booked: u64 = intervals.iter().map(|interval| interval.documents).sum();
+    let documents = counted.documents().saturating_sub(booked);
+    let seconds = (elapsed.as_secs_f64() - intervals.len() as f64).clamp(f64::MIN_POSITIVE, 1.0);
+    intervals.push(interval(intervals.len(), seconds, documents, &one_request(elapsed)));
+}
+
+fn interval(number: usize, seconds: f64, documents: u64, latency: &LatencyHistogram) -> Interval {
+    Interval {
+        at_seconds: number as f64,
+        seconds,
+        requests: latency.len(),
+        documents,
+        errors: 0,
+        latency: latency.summary(),
+        histogram: Some(latency.encode()),
+    }
+}
+
+fn one_request(elapsed: Duration) -> LatencyHistogram {
+    let mut latency = LatencyHistogram::default();
+    latency.record(elapsed);
+    latency
+}
+
+/// The time of all the tool's threads by what they did, without what they did not do.
+fn spent(counted: &Snapshot) -> Vec<ActivityTime> {
+    let all = Activity::ALL.into_iter().zip(counted.spent);
+    let some = all.filter(|(_, time)| !time.is_zero());
+    some.map(|(activity, time)| ActivityTime { activity: activity.label().to_owned(), seconds: time.as_secs_f64() })
+        .collect()
+}

@@ -1,0 +1,59 @@
+//! Dumping all collections.
+
+use super::transfer::check_parallel_collections;
+use super::{Assignment, CompressionSetting, Effect, Form, Moves, Operation, Requests, Transfer};
+use bunko_dataset::Dataset;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
+
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Dump {
+    /// How the dump is compressed.
+    pub compression: CompressionSetting,
+    /// What it consists of.
+    pub form: Form,
+    /// Collections that are read at the same time, at most.
+    pub parallel_collections: NonZeroUsize,
+}
+
+impl Default for Dump {
+    fn default() -> Self {
+        Self {
+            compression: CompressionSetting::default(),
+            form: Form::default(),
+            parallel_collections: NonZeroUsize::new(4).expect("four is not zero"),
+        }
+    }
+}
+
+impl Operation for Dump {
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Reads]
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::WholeDocuments
+    }
+
+    fn natural_requests(&self, _documents: u64, _slots: u64) -> Option<u64> {
+        Some(1)
+    }
+
+    fn check(&self, _dataset: &Dataset) -> Result<(), String> {
+        check_parallel_collections(self.parallel_collections)
+    }
+
+    fn transfer(&self) -> Option<Transfer<'_>> {
+        Some(Transfer::Dump(self))
+    }
+
+    fn takes_collections(&self) -> bool {
+        true
+    }
+
+    fn start(&self, _assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        Err("dump: it is not made of single requests".to_owned())
+    }
+}

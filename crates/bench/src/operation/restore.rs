@@ -1,0 +1,63 @@
+//! Restoring what was dumped.
+
+use super::transfer::check_parallel_collections;
+use super::{ArchiveCache, Assignment, BulkSetting, Effect, Moves, Operation, Requests, Transfer, Workers};
+use bunko_dataset::Dataset;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
+
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Restore {
+    /// Connections that insert into one collection.
+    pub workers: Workers,
+    /// Collections that are restored at the same time: files of a directory that are read, and what a number of
+    /// workers is multiplied by.
+    pub parallel_collections: NonZeroUsize,
+    /// Whether a server's own command for many documents is used.
+    pub bulk: BulkSetting,
+    /// What the kernel has in memory of the dump.
+    pub archive_cache: ArchiveCache,
+}
+
+impl Default for Restore {
+    fn default() -> Self {
+        Self {
+            workers: Workers::default(),
+            parallel_collections: NonZeroUsize::new(4).expect("four is not zero"),
+            bulk: BulkSetting::default(),
+            archive_cache: ArchiveCache::default(),
+        }
+    }
+}
+
+impl Operation for Restore {
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Restores]
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::WholeDocuments
+    }
+
+    fn natural_requests(&self, _documents: u64, _slots: u64) -> Option<u64> {
+        Some(1)
+    }
+
+    fn check(&self, _dataset: &Dataset) -> Result<(), String> {
+        check_parallel_collections(self.parallel_collections)
+    }
+
+    fn transfer(&self) -> Option<Transfer<'_>> {
+        Some(Transfer::Restore(self))
+    }
+
+    fn takes_collections(&self) -> bool {
+        true
+    }
+
+    fn start(&self, _assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        Err("restore: it is not made of single requests".to_owned())
+    }
+}

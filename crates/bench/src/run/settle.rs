@@ -1,0 +1,79 @@
+//! Waiting for what a load left the server to do: flushes, compaction, checkpoints.
+
+use super::variant::{DataRole, Session};
+use crate::database;
+use bunko_bson::{DocumentBuf, number};
+use bunko_report::result::{Finding, Settling};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(250);
+/// The server has settled when nothing was seen of it for so long.
+const QUIET: Duration = Duration::from_secs(2);
+/// A server that uses more of one processor works; being asked how it does costs less.
+const BUSY_SHARE: f64 = 0.05;
+
+/// How a wait ended.
+pub(super) struct Settled {
+    pub settling: Settling,
+    pub finding: Option<Finding>,
+}
+
+/// Asks the server to bring everything to disk (`fsync`, which one that lacks it may refuse), then waits until neither
+/// what `dbStats` says nor the data directory has changed and its processor time has stood still for two seconds.
+/// `None` for all but the first of several generators.
+pub(super) fn settle(session: &mut Session<'_>, longest: Duration) -> Option<Settled> {
+    if session.role == DataRole::Guest {
+        return None;
+    }
+    let began = Instant::now();
+    let process = session.probe.process();
+    let fsync = DocumentBuf::new().with("fsync", 1_i32);
+    let _ = session.control.run_command("admin", fsync.as_ref());
+    let mut before = State::read(session);
+    let mut last_sign = Instant::now();
+    let is_quiet = loop {
+        if last_sign.elapsed() >= QUIET || session.stop.load(Ordering::Relaxed) {
+            break true;
+        }
+        if began.elapsed() >= longest {
+            break false;
+        }
+        std::thread::sleep(POLL);
+        let now = State::read(session);
+        if now.differs_from(&before) {
+            last_sign = now.at;
+        }
+        before = now;
+    };
+    let used = session.probe.process().zip(process).map(|(now, before)| now.since(&before).cpu.as_secs_f64());
+    let seconds = last_sign.duration_since(began).as_secs_f64();
+    Some(Settled {
+        settling: Settling { seconds, server_cpu_seconds: used },
+        finding: (!is_quiet).then_some(Finding::NotSettled { seconds: longest.as_secs_f64() }),
+    })
+}
+
+/// What shows that a server works.
+struct State {
+    at: Instant,
+    /// Of storage, indexes and the data directory, in bytes.
+    sizes: [Option<f64>; 3],
+    process: Option<bunko_host::ProcessReading>,
+}
+
+impl State {
+    fn read(session: &mut Session<'_>) -> Self {
+        let statistics = database::statistics(&mut session.control);
+        let size = |name: &str| statistics.as_ref().get(name).and_then(number::as_f64);
+        let on_disk = session.probe.data_directory().map(|directory| bunko_host::directory_bytes(directory) as f64);
+        let sizes = [size("storageSize"), size("indexSize"), on_disk];
+        Self { at: Instant::now(), sizes, process: session.probe.process() }
+    }
+
+    fn differs_from(&self, before: &Self) -> bool {
+        let used = self.process.as_ref().zip(before.process.as_ref()).map(|(now, before)| now.since(before).cpu);
+        let busy = used.map_or(0.0, |cpu| cpu.as_secs_f64() / (self.at - before.at).as_secs_f64());
+        self.sizes != before.sizes || busy > BUSY_SHARE
+    }
+}
