@@ -1,56 +1,50 @@
 //! The command line.
 
 use crate::bench::BenchCommand;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use crate::configuration::ServeArguments;
+use crate::tools::{DumpArguments, RestoreArguments};
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::Path;
 
 /// A document database that MongoDB's drivers and tools work with, and the lab that measures it.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "bunko", version, max_term_width = 100)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub enum Command {
     /// Start a server
     Serve(ServeArguments),
     /// Measure this server, or any server of the MongoDB wire protocol
     #[command(subcommand)]
-    Bench(BenchCommand),
+    Bench(Box<BenchCommand>),
+    /// Write a database, or a whole server, to files or an archive
+    Dump(Box<DumpArguments>),
+    /// Read a dump back, ours or mongodump's
+    Restore(Box<RestoreArguments>),
 }
 
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// One JSON document a line, with mongod's fields
-    Json,
-    /// For reading
-    Text,
+/// The names of links to this program that stand for a command, without what may stand before: `bunko`, `mongo`.
+const TOOLS: [&str; 2] = ["dump", "restore"];
+
+impl Arguments {
+    /// The process's own command line. A program called `bunkodump` or `mongorestore` needs no command.
+    pub fn of_process() -> Self {
+        Self::parse_from(with_command(std::env::args_os().collect()))
+    }
 }
 
-/// Flags go before the configuration file.
-#[derive(Debug, Default, Args)]
-pub struct ServeArguments {
-    /// Data directory [default: ./bunko-data]
-    #[arg(long, value_name = "DIRECTORY")]
-    pub dbpath: Option<PathBuf>,
-    /// Port to listen on; 0 takes a free one [default: 27017]
-    #[arg(long, value_name = "PORT")]
-    pub port: Option<u16>,
-    /// Addresses to listen on, comma-separated [default: 127.0.0.1]
-    #[arg(long, value_name = "ADDRESSES", alias = "bind_ip")]
-    pub bind_ip: Option<String>,
-    /// A YAML file as mongod takes it
-    #[arg(long, short = 'f', value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// How log lines look [default: text on a terminal, json elsewhere]
-    #[arg(long, value_name = "FORMAT")]
-    pub log_format: Option<LogFormat>,
-    /// Most connections at once [default: 65536]
-    #[arg(long, value_name = "COUNT", alias = "maxConns")]
-    pub max_connections: Option<usize>,
+fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().and_then(|program| Path::new(program).file_name()?.to_str());
+    let tool = name.and_then(|name| name.strip_prefix("bunko").or_else(|| name.strip_prefix("mongo")));
+    if let Some(tool) = TOOLS.into_iter().find(|command| tool == Some(command)) {
+        arguments.insert(1, tool.into());
+    }
+    arguments
 }
 
 #[cfg(test)]
@@ -61,5 +55,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_link_with_a_tools_name_is_the_tool() {
+        let line = |words: &[&str]| with_command(words.iter().map(OsString::from).collect());
+        assert_eq!(line(&["/bin/mongodump", "--gzip"]), ["/bin/mongodump", "dump", "--gzip"]);
+        assert_eq!(line(&["bunkorestore"]), ["bunkorestore", "restore"]);
+        assert_eq!(line(&["bunko", "dump"]), ["bunko", "dump"]);
+        assert_eq!(line(&["mongod"]), ["mongod"]);
     }
 }

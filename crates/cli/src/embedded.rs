@@ -5,22 +5,74 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
 use tempfile::TempDir;
 
-/// The storage engines that there are. A server takes the only one.
-pub const ENGINES: [&str; 1] = ["lsm"];
+/// What a server is started with beyond its defaults.
+#[derive(Clone, Debug, Default)]
+pub struct ServerChoice {
+    /// Its storage engine, by our name; `None` for the default one.
+    pub engine: Option<&'static str>,
+    /// Flags of `bunko serve` with their values.
+    pub options: Vec<ServerOption>,
+}
+
+/// A flag of `bunko serve` and its value, written `NAME=VALUE`: `cacheSizeGB=1` or `cache-size-gb=1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerOption {
+    name: String,
+    value: String,
+}
+
+/// What the lab decides about its servers itself.
+const RESERVED: [&str; 7] = ["dbpath", "port", "log-format", "config", "storage-engine", "bind-ip", "print-config"];
+
+impl FromStr for ServerOption {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(format!("'{text}' is not NAME=VALUE"));
+        };
+        let option = Self { name: name.to_owned(), value: value.to_owned() };
+        if !name.chars().all(|character| character.is_ascii_alphanumeric() || character == '-') {
+            return Err(format!("'{name}' is not the name of a flag of 'bunko serve'"));
+        }
+        if RESERVED.contains(&option.flag().trim_start_matches('-')) {
+            return Err(format!("'{name}' is the lab's own business"));
+        }
+        Ok(option)
+    }
+}
+
+impl ServerOption {
+    /// As the command line has it: words in lower case with hyphens between them.
+    fn flag(&self) -> String {
+        let mut flag = "--".to_owned();
+        let mut before = '-';
+        for character in self.name.chars() {
+            if character.is_ascii_uppercase() && before.is_ascii_lowercase() {
+                flag.push('-');
+            }
+            flag.push(character.to_ascii_lowercase());
+            before = character;
+        }
+        flag
+    }
+}
 
 /// A server that is started and stopped as a scenario asks; its data is removed with it.
 pub struct ChildServer {
     /// Where its data directory is made.
     directory: PathBuf,
+    choice: ServerChoice,
     child: Option<Child>,
     data: Option<TempDir>,
 }
 
 impl ChildServer {
-    pub fn new(directory: PathBuf) -> Self {
-        Self { directory, child: None, data: None }
+    pub fn new(directory: PathBuf, choice: ServerChoice) -> Self {
+        Self { directory, choice, child: None, data: None }
     }
 
     fn data_directory(&mut self, data: Data) -> Result<PathBuf, String> {
@@ -42,14 +94,20 @@ impl EmbeddedServer for ChildServer {
         let data_directory = self.data_directory(data)?;
         let program = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
         let mut command = Command::new(program);
-        command.args(["serve", "--port", "0", "--log-format", "json", "--dbpath"]).arg(&data_directory);
+        command
+            .args(["serve", "--port", "0", "--no-unix-socket", "--log-format", "json", "--dbpath"])
+            .arg(&data_directory);
+        command.args(self.choice.engine.map(|engine| format!("--storage-engine={engine}")));
+        let settings: Vec<_> =
+            self.choice.options.iter().map(|option| (option.name.clone(), option.value.clone())).collect();
+        command.args(self.choice.options.iter().map(|option| format!("{}={}", option.flag(), option.value)));
         // Ctrl-C is for the lab, which stops its servers itself once it has its figures.
         command.process_group(0).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("the server cannot be started: {error}"))?;
         let stderr = child.stderr.take().ok_or("the server has no stderr")?;
         let pid = child.id();
         self.child = Some(child);
-        Ok(Running { uri: wait_for_uri(stderr)?, pid, data_directory })
+        Ok(Running { uri: wait_for_uri(stderr)?, pid, data_directory, settings })
     }
 
     fn stop(&mut self) {
@@ -84,4 +142,22 @@ fn wait_for_uri(stderr: impl Read + Send + 'static) -> Result<String, String> {
         said.push('\n');
     }
     Err(format!("the server did not start:\n{said}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_flags_in_either_spelling() {
+        let flag =
+            |text: &str| text.parse::<ServerOption>().map(|option| format!("{}={}", option.flag(), option.value));
+        assert_eq!(flag("cacheSizeGB=1").as_deref(), Ok("--cache-size-gb=1"));
+        assert_eq!(flag("cache-size-gb=0.5").as_deref(), Ok("--cache-size-gb=0.5"));
+        assert_eq!(flag("blockCompressor=zstd").as_deref(), Ok("--block-compressor=zstd"));
+        assert!(flag("cacheSizeGB").is_err_and(|error| error.contains("NAME=VALUE")));
+        assert!(flag("=1").is_err() && flag("a b=1").is_err());
+        assert!(flag("storageEngine=memory").is_err_and(|error| error.contains("the lab's own")));
+        assert!(flag("dbpath=/").is_err());
+    }
 }

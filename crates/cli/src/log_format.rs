@@ -1,6 +1,5 @@
 //! Log lines: JSON with mongod's fields, or text for reading; the last of them stay for `getLog`.
 
-use crate::arguments::LogFormat;
 use bunko_bson::datetime::format_iso8601_ms;
 use bunko_command::LogLines;
 use serde_json::{Map, Value, json};
@@ -10,6 +9,22 @@ use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON document a line, with mongod's fields.
+    Json,
+    /// For reading.
+    Text,
+}
+
+impl LogFormat {
+    /// `systemLog.format`.
+    pub fn named(name: &str) -> Self {
+        if name == "text" { Self::Text } else { Self::Json }
+    }
+}
 
 /// Writes each event as one line.
 pub struct LogLayer {

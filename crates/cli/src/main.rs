@@ -2,23 +2,26 @@
 
 mod arguments;
 mod bench;
-mod config_file;
+mod configuration;
 mod embedded;
 mod log_format;
+mod pid_file;
 mod serve;
-mod settings;
+mod stop;
+mod tools;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let outcome = match Arguments::of_process().command {
         Command::Serve(arguments) => serve::run(&arguments),
-        Command::Bench(arguments) => bench::run(arguments),
+        Command::Bench(arguments) => bench::run(*arguments),
+        Command::Dump(arguments) => arguments.run(),
+        Command::Restore(arguments) => arguments.run(),
     };
     match outcome {
         Ok(code) => code,

@@ -1,22 +1,27 @@
 //! `bunko serve`: opens the data directory, listens, and closes in order.
 
-use crate::arguments::ServeArguments;
+use crate::configuration::{self, Configuration, ExistingLog, LogFile, ServeArguments, Settings};
 use crate::log_format::LogLayer;
-use crate::settings::Settings;
+use crate::pid_file::PidFile;
 use bunko_catalog::Catalog;
 use bunko_command::{Facts, LogLines, Service, World};
-use bunko_lsm::{LsmEngine, LsmOptions};
 use bunko_server::{Server, ServerOptions};
-use bunko_store::{LogOptions, Store, StoreOptions};
-use std::io::Write;
+use bunko_store::{LogOptions, Store, StoreOptions, Survival};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Keys and locations held in memory before the engine is flushed, in bytes.
+/// What engines hold in memory before they are flushed, in bytes; less where the cache is small.
 const UNFLUSHED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The part of the cache that this may be at most.
+const UNFLUSHED_CACHE_PART: u64 = 8;
+/// Exit status where the configuration is wrong, as mongod's, and as for flags.
+const CONFIGURATION_WRONG_STATUS: u8 = 2;
 /// Exit status after a failed write or sync of the log, as mongod's after an abrupt end.
 const LOG_FAILED_STATUS: i32 = 14;
 
@@ -24,52 +29,80 @@ const LOG_FAILED_STATUS: i32 = 14;
 /// # Errors
 /// A sentence that says why it did not start.
 pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
-    let settings = Settings::new(arguments)?;
+    let configuration = Configuration::read(arguments).and_then(|read| Ok((Settings::new(&read)?, read)));
+    let (settings, configuration) = match configuration {
+        Ok(read) => read,
+        Err(message) => {
+            eprintln!("bunko: {message}");
+            return Ok(ExitCode::from(CONFIGURATION_WRONG_STATUS));
+        }
+    };
+    if arguments.print_config {
+        print!("{}", configuration::print(&configuration, settings.survival));
+        return Ok(ExitCode::SUCCESS);
+    }
+    start(&settings)
+}
+
+fn start(settings: &Settings) -> Result<ExitCode, String> {
     let log_lines = Arc::new(LogLines::default());
-    start_log(&settings, &log_lines)?;
+    start_log(settings, &log_lines)?;
+    log_engine(settings);
     let started = Instant::now();
-    let store = open_store(&settings)?;
+    let store = open_store(settings)?;
+    let _pid_file = settings.pid_file.as_deref().map(PidFile::write).transpose()?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start a runtime: {error}"))?;
     let stop = Arc::new(tokio::sync::Notify::new());
-    let service = Arc::new(Service::new(
-        Arc::clone(&catalog),
-        World::new(Arc::new(now_ms), Arc::new(rand::random::<u64>)),
-        facts(&settings),
-        log_lines,
-        Box::new({
-            let stop = Arc::clone(&stop);
-            move || stop.notify_one()
-        }),
-    ));
-    let server = {
+    let service = new_service(settings, &catalog, log_lines, {
+        let stop = Arc::clone(&stop);
+        move || stop.notify_one()
+    });
+    let (server, signals) = {
         let _context = runtime.enter();
-        Server::start(&service, &server_options(&settings)).map_err(|error| error.to_string())?
+        // Before the first line that says that it listens: whoever reads that may stop the server at once.
+        let signals = StopSignals::register().map_err(|error| format!("cannot handle signals: {error}"))?;
+        (Server::start(&service, &server_options(settings)).map_err(|error| error.to_string())?, signals)
     };
     resume_index_builds(catalog);
-    for address in server.addresses() {
-        tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{address}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
+    let socket = server.unix_socket().map(percent_encoded);
+    for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
+        tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
     }
-    runtime.block_on(until_told_to_stop(&stop));
+    runtime.block_on(until_told_to_stop(signals, &stop));
     server.stop();
     store.close().map_err(|error| format!("cannot close the data directory: {error}"))?;
     tracing::info!(target: "CONTROL", id = 23138, ctx = "main", "Shutting down: checkpoint written, log closed");
     Ok(ExitCode::SUCCESS)
 }
 
+/// Opens a data directory and what runs commands on it, for a tool that is its own server.
+/// # Errors
+/// A sentence that names the directory.
+pub fn open_service(settings: &Settings) -> Result<(Arc<Store>, Arc<Service>), String> {
+    let store = open_store(settings)?;
+    let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
+    let service = new_service(settings, &catalog, Arc::default(), || ());
+    Ok((store, service))
+}
+
+fn new_service(
+    settings: &Settings,
+    catalog: &Arc<Catalog>,
+    log_lines: Arc<LogLines>,
+    on_shutdown: impl Fn() + Send + Sync + 'static,
+) -> Arc<Service> {
+    let world = World::new(Arc::new(now_ms), Arc::new(rand::random::<u64>));
+    Arc::new(Service::new(Arc::clone(catalog), world, facts(settings), log_lines, Box::new(on_shutdown)))
+}
+
 fn start_log(settings: &Settings, lines: &Arc<LogLines>) -> Result<(), String> {
-    let output: Box<dyn Write + Send> = match &settings.log_path {
+    let output: Box<dyn Write + Send> = match &settings.log_file {
         None => Box::new(std::io::stderr()),
-        Some(path) => Box::new(
-            std::fs::OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(path)
-                .map_err(|error| format!("systemLog.path: {}: {error}", path.display()))?,
-        ),
+        Some(file) => Box::new(open_log(file)?),
     };
     let layer = LogLayer {
         format: settings.log_format,
@@ -80,6 +113,35 @@ fn start_log(settings: &Settings, lines: &Arc<LogLines>) -> Result<(), String> {
     let levels = tracing_subscriber::EnvFilter::new("info");
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(levels).with(layer))
         .map_err(|error| error.to_string())
+}
+
+fn open_log(file: &LogFile) -> Result<std::fs::File, String> {
+    let mut options = OpenOptions::new();
+    match file.existing {
+        ExistingLog::Append => options.append(true).create(true),
+        ExistingLog::Refuse => options.append(true).create_new(true),
+    };
+    options.open(&file.path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            format!("systemLog.path: {} exists; set systemLog.logAppend: true to append to it", file.path.display())
+        }
+        _ => format!("systemLog.path: {}: {error}", file.path.display()),
+    })
+}
+
+fn log_engine(settings: &Settings) {
+    let (asked, engine) = (settings.asked_engine.as_str(), settings.engine.name);
+    if asked == engine {
+        tracing::info!(target: "STORAGE", id = 22315, ctx = "main", "Storage engine {engine}");
+    } else {
+        tracing::info!(target: "STORAGE", id = 22315, ctx = "main", "storage.engine {asked}: the engine {engine} plays this role");
+    }
+    if settings.survival == Survival::Volatile {
+        tracing::warn!(target: "STORAGE", id = 101, ctx = "main", limitBytes = settings.engines.memory_limit_bytes, "The engine {engine} keeps nothing on disk: data will not survive the end of this process");
+    }
+    if !settings.idle.is_empty() {
+        tracing::warn!(target: "STORAGE", id = 102, ctx = "main", settings = settings.idle.join(", "), "Settings that have no effect on the engine {engine}");
+    }
 }
 
 fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
@@ -93,20 +155,20 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
             }),
         },
         checkpoint_interval: settings.checkpoint_interval,
-        unflushed_bytes_max: UNFLUSHED_BYTES_MAX,
+        unflushed_bytes_max: UNFLUSHED_BYTES_MAX.min(settings.engines.cache_bytes / UNFLUSHED_CACHE_PART),
         clock: Arc::new(now_ms),
         on_background_error: Arc::new(|what, error| {
             tracing::error!(target: "STORAGE", id = 22435, ctx = "background", error = %error, "{what} failed and will be tried again");
         }),
     };
-    let lsm = LsmOptions { cache_bytes: settings.cache_bytes };
-    Store::open(&settings.dbpath, options, Box::new(move |path, log| Ok(LsmEngine::open(path, log, lsm)?)))
+    Store::open(&settings.dbpath, options, bunko_engines::table(settings.engine, &settings.engines))
         .map_err(|error| format!("cannot open the data directory {}: {error}", settings.dbpath.display()))
 }
 
 fn server_options(settings: &Settings) -> ServerOptions {
     ServerOptions {
         addresses: settings.addresses.clone(),
+        unix_socket: settings.unix_socket.clone(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         connections_max: settings.connections_max,
     }
@@ -124,6 +186,13 @@ fn facts(settings: &Settings) -> Facts {
     }
 }
 
+/// A path as a connection string has it.
+fn percent_encoded(path: &Path) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let encoded = path.as_os_str().as_encoded_bytes().iter();
+    encoded.map(|&byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
 /// Index builds that a crash interrupted go on beside the first connections.
 fn resume_index_builds(catalog: Arc<Catalog>) {
     let spawned = std::thread::Builder::new().name("index-build".into()).spawn(move || {
@@ -134,12 +203,22 @@ fn resume_index_builds(catalog: Arc<Catalog>) {
     drop(spawned);
 }
 
-async fn until_told_to_stop(stop: &tokio::sync::Notify) {
-    let mut terminate = signal(SignalKind::terminate()).expect("SIGTERM can be handled");
-    let mut interrupt = signal(SignalKind::interrupt()).expect("SIGINT can be handled");
+/// The signals that ask a server to stop. Registered, they no longer end the process by themselves.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    fn register() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+}
+
+async fn until_told_to_stop(mut signals: StopSignals, stop: &tokio::sync::Notify) {
     let reason = tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
+        _ = signals.terminate.recv() => "SIGTERM",
+        _ = signals.interrupt.recv() => "SIGINT",
         () = stop.notified() => "the shutdown command",
     };
     tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");

@@ -283,3 +283,55 @@ fn a_server_that_dies_ends_the_run_with_what_was_measured() {
     assert!(done.stdout.starts_with("verdict: not valid: the run failed: "), "{}", done.stdout);
     assert_eq!(only_measurement(&report, "load").documents, 500);
 }
+
+const DUMP_AND_RESTORE: &str = "\
+[[phase]]
+name = 'load'
+operation.load = {}
+[[phase]]
+name = 'dump'
+operation.dump = { compression = 'lz4' }
+[[phase]]
+name = 'restore'
+operation.restore = {}
+";
+
+/// Acknowledges what a restore brings, and forgets it.
+fn forgets_bulk_inserts(command: DocumentRef<'_>) -> Option<DocumentBuf> {
+    command.get("bunkoBulkInsert").map(|_| DocumentBuf::new().with("n", 500).with("ok", 1.0))
+}
+
+#[test]
+fn a_restore_that_loses_documents_is_not_valid() {
+    let server = Measured::start();
+    let port = proxy::start(server.server.address(), forgets_bulk_inserts);
+    let lab = Lab::with_phases(DUMP_AND_RESTORE);
+    let done = lab.run(&format!("mongodb://127.0.0.1:{port}/"), &[]);
+    assert_eq!(done.code, Some(2), "{}", done.stderr);
+    assert!(done.stdout.starts_with("verdict: not valid: restore, 1 x 1: "), "{}", done.stdout);
+    let report = lab.report(REPORT);
+    assert_eq!(only_measurement(&report, "dump").documents, 500);
+    let differs = only_measurement(&report, "restore").findings.iter().find_map(|finding| match finding {
+        Finding::CountsDiffer { expected, found, .. } => Some((*expected, *found)),
+        _ => None,
+    });
+    assert_eq!(differs, Some((500, 0)));
+    assert!(!done.stdout.contains("fastest restore"), "{}", done.stdout);
+}
+
+#[test]
+fn dumps_lie_where_they_are_wanted_and_are_removed() {
+    let server = Measured::start();
+    let lab = Lab::with_phases(&DUMP_AND_RESTORE.replace("'lz4'", "'lz4', form = 'directory'"));
+    let archives = lab.path("archives");
+    let directory = archives.to_str().expect("UTF-8");
+    let refused = lab.run(&server.uri(), &["--archive-directory", directory]);
+    assert!(refused.stdout.contains("cannot write") && refused.stdout.contains(directory), "{}", refused.stdout);
+    fs::create_dir(&archives).expect("made");
+    let done = lab.run(&server.uri(), &["--archive-directory", directory]);
+    done.assert_ended();
+    let report = lab.report(REPORT);
+    let transfer = only_measurement(&report, "restore").transfer.clone().expect("the tool's account");
+    assert!(transfer.archive_bytes > 0 && !transfer.spent.is_empty(), "{transfer:?}");
+    assert_eq!(fs::read_dir(&archives).expect("still there").count(), 0);
+}

@@ -4,7 +4,7 @@
 mod lab;
 
 use bunko_bench::Report;
-use bunko_bench::scenario::{BUILTIN, Role, Scenario, ScenarioSource};
+use bunko_bench::scenario::{BUILTIN, Limits, Role, Scenario, ScenarioSource};
 use bunko_report::result::{Completion, Finding, Measurement, Outcome};
 use lab::{Lab, REPORT};
 
@@ -17,6 +17,11 @@ fn small(scenario: &Scenario) -> Vec<String> {
         if axis.0.contains_key("dataset.document-bytes") {
             set("dataset.document-bytes=400,100KB".to_owned());
         }
+        // One of each is enough: it is compressions that differ in code.
+        for (setting, values) in axis.0.iter().filter(|(setting, _)| setting.starts_with("phase.restore.")) {
+            let last = values.as_array().and_then(|values| values.last()).expect("a list");
+            set(format!("{setting}={last}"));
+        }
     }
     if scenario.load.duration.is_some() {
         set("load.duration=300ms".to_owned());
@@ -27,6 +32,10 @@ fn small(scenario: &Scenario) -> Vec<String> {
     for phase in &scenario.phase {
         if phase.load.duration.is_some() {
             set(format!("phase.{}.load.duration=300ms", phase.name));
+        }
+        // Limits speak of sizes and times that this is far from.
+        if phase.limits != Limits::default() {
+            set(format!("phase.{}.limits={{}}", phase.name));
         }
     }
     if scenario.allocation.is_some() {
@@ -44,6 +53,7 @@ fn is_about_time(finding: &Finding) -> bool {
             | Finding::NotSteady { .. }
             | Finding::GeneratorBound { .. }
             | Finding::RateNotKept { .. }
+            | Finding::NotSettled { .. }
     )
 }
 
@@ -66,6 +76,9 @@ fn check_report(report: &Report, scenario: &Scenario) {
     for step in &report.steps {
         let place = format!("{name}, {:?} {} x{}", step.variant, step.phase, step.connections);
         assert_eq!(step.runs.len(), 1, "{place}");
+        let settles = scenario.phase.iter().any(|phase| phase.name == step.phase && phase.settle.is_some());
+        let settled = step.measurements().next().and_then(|run| run.settling);
+        assert_eq!(settled.is_some(), settles, "{place}: {settled:?}");
         match &step.runs[0].outcome {
             Outcome::Measured(measurement) => check_measurement(&place, measurement),
             Outcome::Skipped { reason } => panic!("{place} was skipped: {reason}"),

@@ -1,49 +1,82 @@
-//! kill -9 during inserts from 16 connections, again and again on one data directory.
+//! kill -9 during writes from 16 connections, again and again on one data directory, while documents move from the log
+//! into extents, extents are rewritten, and segments go.
 //!
-//! Shown to fail by `tests/planted/run`, which plants `ack before append`.
+//! Shown to fail by `tests/planted/run`, which plants bugs.
 
 mod oracle;
 
 use bunko_testkit::process::{Server, temporary_dbpath};
-use oracle::{Acknowledged, Level, Writers, binary, check, prepare};
+use oracle::{Evidence, Ledger, Level, Load, Moment, Watch, check, durable_engines, prepare, start};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const ROUNDS: usize = 20;
 const WRITERS: usize = 16;
+/// Longest wait for a moment to kill in.
+const MOMENT_TIMEOUT: Duration = Duration::from_secs(4);
 
 #[test]
-fn no_acknowledged_document_is_lost_by_kill_9() {
+fn no_acknowledged_write_is_lost_by_kill_9() {
+    let mut evidence = Evidence::default();
+    for engine in durable_engines() {
+        evidence.add(&survive_kills(engine));
+    }
+    evidence.assert_complete();
+}
+
+fn survive_kills(engine: &str) -> Evidence {
     let dbpath = temporary_dbpath();
-    let acknowledged = Acknowledged::default();
+    let ledger = Ledger::default();
+    let mut evidence = Evidence::default();
+    let moments = Moment::all();
+    let mut kills: BTreeMap<_, usize> = moments.iter().map(|moment| (*moment, 0)).collect();
     for round in 0..ROUNDS {
-        let mut server = Server::start(&binary(), dbpath.path(), &[]).expect("the server starts");
+        let mut server = started(engine, &dbpath, round);
         if round == 0 {
             prepare(server.address());
-        } else {
-            check(server.address(), &acknowledged.snapshot()).unwrap_or_else(|error| panic!("round {round}: {error}"));
         }
-        let writers = Writers::start(server.address(), WRITERS, round, Level::Written, &acknowledged);
+        settle(&server, &ledger).unwrap_or_else(|error| panic!("{engine}, round {round}: {error}"));
+        let load = Load::start(server.address(), WRITERS, Level::Written, &ledger);
         // Not a round number: kills should fall into all phases of syncs and group writes.
         std::thread::sleep(Duration::from_millis(60 + 37 * (round as u64 % 7)));
+        let moment = moments[round % moments.len()];
+        if Watch::new(dbpath.path()).wait(moment, MOMENT_TIMEOUT) {
+            *kills.entry(moment).or_default() += 1;
+        }
         server.kill();
-        writers.join();
+        evidence.add(&load.join());
     }
-    let server = Server::start(&binary(), dbpath.path(), &[]).expect("the server starts");
-    let acknowledged = acknowledged.snapshot();
-    assert!(acknowledged.len() > ROUNDS * WRITERS, "only {} writes in all rounds", acknowledged.len());
-    check(server.address(), &acknowledged).expect("after the last kill");
+    let server = started(engine, &dbpath, ROUNDS);
+    settle(&server, &ledger).unwrap_or_else(|error| panic!("{engine}, after the last kill: {error}"));
+    println!("{engine}: {} writes, {evidence:?}, killed at {kills:?}", ledger.writes());
+    assert!(ledger.writes() > (ROUNDS * WRITERS) as u64, "only {} writes in all rounds", ledger.writes());
+    assert!(kills.values().all(|kills| *kills > 0), "not killed at every moment: {kills:?}");
+    evidence
+}
+
+fn started(engine: &str, dbpath: &tempfile::TempDir, round: usize) -> Server {
+    start(engine, dbpath.path()).unwrap_or_else(|error| panic!("{engine}, round {round}: {error}"))
+}
+
+/// Checks what is there, and what must be there from now on.
+fn settle(server: &Server, ledger: &Ledger) -> Result<(), String> {
+    let documents = ledger.snapshot();
+    ledger.settle(&check(server.address(), &documents, &documents)?);
+    Ok(())
 }
 
 #[test]
 fn sigterm_closes_in_order_and_loses_nothing() {
-    let dbpath = temporary_dbpath();
-    let acknowledged = Acknowledged::default();
-    let mut server = Server::start(&binary(), dbpath.path(), &[]).expect("the server starts");
-    prepare(server.address());
-    let writers = Writers::start(server.address(), 4, 0, Level::Written, &acknowledged);
-    std::thread::sleep(Duration::from_millis(200));
-    assert!(server.terminate().success(), "{}", server.output_tail());
-    writers.join();
-    let server = Server::start(&binary(), dbpath.path(), &[]).expect("the server starts");
-    check(server.address(), &acknowledged.snapshot()).expect("after SIGTERM");
+    for engine in durable_engines() {
+        let dbpath = temporary_dbpath();
+        let ledger = Ledger::default();
+        let mut server = started(engine, &dbpath, 0);
+        prepare(server.address());
+        let load = Load::start(server.address(), 4, Level::Written, &ledger);
+        std::thread::sleep(Duration::from_millis(200));
+        server.stop();
+        load.join();
+        let server = started(engine, &dbpath, 1);
+        settle(&server, &ledger).unwrap_or_else(|error| panic!("{engine}, after SIGTERM: {error}"));
+    }
 }

@@ -7,15 +7,15 @@ mod output;
 use output::Output;
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a started server to print its address.
-pub const READY_TIMEOUT: Duration = Duration::from_secs(10);
+pub const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait for a signalled server to exit.
-pub const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+pub const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// An empty directory for a server's data; removed with all that is in it when dropped.
@@ -32,6 +32,8 @@ pub struct Server {
     child: Reaped,
     address: SocketAddr,
     output: Output,
+    /// Where its Unix domain socket is, so that a killed server leaves none behind.
+    _sockets: Option<tempfile::TempDir>,
 }
 
 /// A child that is killed and waited for when dropped.
@@ -47,29 +49,38 @@ impl Drop for Reaped {
 }
 
 impl Server {
-    /// Runs `binary serve --dbpath <dbpath> --port 0 <extra_args>` and waits until it prints a line with its
-    /// `mongodb://` address.
+    /// Runs `binary serve --dbpath <dbpath> --port 0 --unix-socket-prefix <temporary> <extra_args>` and waits as
+    /// [`Server::run`] does.
+    /// # Errors
+    /// As [`Server::run`].
+    pub fn start(binary: &Path, dbpath: &Path, extra_args: &[&str]) -> Result<Self, String> {
+        let sockets = tempfile::Builder::new().prefix("bunko-sockets-").tempdir();
+        let sockets = sockets.map_err(|error| format!("no directory for sockets: {error}"))?;
+        let mut command = Command::new(binary);
+        command.args(["serve", "--dbpath"]).arg(dbpath).args(["--port", "0", "--unix-socket-prefix"]);
+        command.arg(sockets.path()).args(extra_args);
+        Ok(Self { _sockets: Some(sockets), ..Self::await_ready(command)? })
+    }
+
+    /// Runs `binary serve <arguments>` and waits until it prints a line with its `mongodb://` address.
     /// # Errors
     /// A text with the end of the server's output, where it cannot be run, exits, or prints no address within
     /// [`READY_TIMEOUT`].
-    pub fn start(binary: &Path, dbpath: &Path, extra_args: &[&str]) -> Result<Self, String> {
+    pub fn run(binary: &Path, arguments: &[&str]) -> Result<Self, String> {
+        let mut command = Command::new(binary);
+        command.arg("serve").args(arguments);
+        Self::await_ready(command)
+    }
+
+    fn await_ready(mut command: Command) -> Result<Self, String> {
         let deadline = Instant::now() + READY_TIMEOUT;
-        let mut child = Command::new(binary)
-            .arg("serve")
-            .arg("--dbpath")
-            .arg(dbpath)
-            .args(["--port", "0"])
-            .args(extra_args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map(Reaped)
-            .map_err(|error| format!("cannot run {}: {error}", binary.display()))?;
+        let binary = PathBuf::from(command.get_program());
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.map(Reaped).map_err(|error| format!("cannot run {}: {error}", binary.display()))?;
         let (output, lines) = Output::capture(&mut child.0);
         while let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             if let Some(address) = output::address(&line) {
-                return Ok(Self { child, address, output });
+                return Ok(Self { child, address, output, _sockets: None });
             }
         }
         // Without an address the lines ended because both pipes closed, or because time ran out.
@@ -121,6 +132,15 @@ impl Server {
         });
         self.output.finish();
         status
+    }
+
+    /// [`Server::terminate`] for a server that has to end well.
+    ///
+    /// # Panics
+    /// Where it does not exit with success, with how it ended and the end of its output.
+    pub fn stop(&mut self) {
+        let status = self.terminate();
+        assert!(status.success(), "after SIGTERM: {status}; its output:\n{}", self.output.tail());
     }
 }
 

@@ -42,7 +42,8 @@ fn a_server_starts_and_terminates() {
     assert_eq!(server.terminate().code(), Some(7));
     assert_eq!(server.terminate().code(), Some(7), "asking again is harmless");
     let output = server.output_tail();
-    assert!(output.contains("arguments: serve --dbpath /data --port 0 --verbose\n"), "{output}");
+    assert!(output.contains("arguments: serve --dbpath /data --port 0 --unix-socket-prefix /"), "{output}");
+    assert!(output.contains(" --verbose\n"), "{output}");
     assert!(output.ends_with("goodbye\n"), "{output}");
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Built-in scenarios are subcommands, made from the lab's table: a new scenario file appears here by itself.
 
+use crate::embedded::ServerOption;
 use bunko_bench::WorkerPosition;
-use bunko_bench::scenario::{BUILTIN, Override, PLANNED, Span};
+use bunko_bench::scenario::{BUILTIN, Override, Span};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use std::path::PathBuf;
 
@@ -85,7 +86,23 @@ pub enum Verb {
         #[arg(long)]
         uri: Option<String>,
         #[command(flatten)]
+        embedded: EmbeddedArguments,
+        #[command(flatten)]
         run: CommonArguments,
+    },
+    /// Draw a phase, second by second, as an SVG file: throughput, latency, disk and memory
+    Chart {
+        /// A report.json
+        report: PathBuf,
+        /// The phase [default: the longest one]
+        #[arg(long)]
+        phase: Option<String>,
+        /// Which of several targets, by its label [default: the first]
+        #[arg(long)]
+        target: Option<String>,
+        /// The file
+        #[arg(long, value_name = "FILE")]
+        output: PathBuf,
     },
     /// Add up the reports of several generators (--worker) into one, exactly
     Merge {
@@ -111,11 +128,27 @@ pub struct RunArguments {
     /// Where a server of the lab's own keeps its data, and where files are allocated [default: the temporary directory]
     #[arg(long, value_name = "DIRECTORY")]
     pub directory: Option<PathBuf>,
+    /// Where dumps are made and removed again, perhaps on another device [default: as --directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub archive_directory: Option<PathBuf>,
     /// Make filesystems of these types in image files and measure on each (needs root): ext3,ext4,xfs
     #[arg(long, value_name = "TYPES", value_delimiter = ',', conflicts_with = "uris")]
     pub loop_filesystems: Vec<String>,
     #[command(flatten)]
+    pub embedded: EmbeddedArguments,
+    #[command(flatten)]
     pub common: CommonArguments,
+}
+
+/// How the servers are started that the lab starts itself.
+#[derive(Debug, Default, Args)]
+pub struct EmbeddedArguments {
+    /// Storage engine of a server that the lab starts; several are measured in turn: lsm,memory
+    #[arg(long = "engine", value_name = "NAME", value_delimiter = ',')]
+    pub engines: Vec<String>,
+    /// A flag of 'bunko serve' for servers that the lab starts, such as cacheSizeGB=1; can be repeated
+    #[arg(long = "server-option", value_name = "NAME=VALUE")]
+    pub options: Vec<ServerOption>,
 }
 
 /// What every run takes.
@@ -172,11 +205,6 @@ impl Subcommand for BenchCommand {
         let command = BUILTIN.iter().fold(command, |command, builtin| {
             command.subcommand(RunArguments::augment_args(Command::new(builtin.name)).about(builtin.about()))
         });
-        // A scenario without a body says what it waits for, not that nobody knows it.
-        let command = PLANNED.iter().fold(command, |command, (name, waits_for)| {
-            command
-                .subcommand(RunArguments::augment_args(Command::new(name)).about(format!("Not there yet: {waits_for}")))
-        });
         Verb::augment_subcommands(command).subcommand_required(true).arg_required_else_help(true)
     }
 
@@ -191,7 +219,7 @@ impl Subcommand for BenchCommand {
 
 impl FromArgMatches for BenchCommand {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut names = BUILTIN.iter().map(|builtin| builtin.name).chain(PLANNED.iter().map(|(name, _)| *name));
+        let mut names = BUILTIN.iter().map(|builtin| builtin.name);
         let scenario =
             matches.subcommand().and_then(|(name, matches)| Some((names.find(|known| *known == name)?, matches)));
         match scenario {

@@ -1,6 +1,6 @@
 //! `bunko bench find-max`.
 
-use super::arguments::{CommonArguments, SearchArguments};
+use super::arguments::{CommonArguments, EmbeddedArguments, SearchArguments};
 use super::run as runs;
 use super::{NOT_VALID, output, progress};
 use bunko_bench::scenario::ScenarioSource;
@@ -11,6 +11,7 @@ pub fn run(
     source: &ScenarioSource,
     search: &SearchArguments,
     uri: Option<String>,
+    embedded: &EmbeddedArguments,
     common: &CommonArguments,
 ) -> Result<ExitCode, String> {
     let mut source = source.clone();
@@ -28,9 +29,13 @@ pub fn run(
         resolution: search.resolution,
         trials_max: search.trials,
     };
-    let mut target = match uri {
-        Some(uri) => runs::of_uris(vec![uri]).remove(0),
-        None => runs::embedded(String::new(), &std::env::temp_dir()),
+    let mut target = match (uri, runs::choices(embedded)?.as_slice()) {
+        (Some(uri), _) => {
+            runs::refuse_beside_uri(embedded)?;
+            runs::of_uris(vec![uri]).remove(0)
+        }
+        (None, [choice]) => runs::embedded(String::new(), &std::env::temp_dir(), choice.clone()),
+        (None, _) => return Err("--engine: find-max measures one server".to_owned()),
     };
     let options = runs::options(common)?;
     let mut progress = progress::Progress::new(common.quiet);

@@ -1,7 +1,7 @@
 //! `bunko bench list`.
 
 use bunko_bench::operation::OPERATIONS;
-use bunko_bench::scenario::{BUILTIN, PLANNED};
+use bunko_bench::scenario::BUILTIN;
 use bunko_dataset::SHAPES;
 use std::process::ExitCode;
 
@@ -9,9 +9,6 @@ pub fn print() -> ExitCode {
     println!("Scenarios (bunko bench NAME; bunko bench show NAME prints the file):");
     for builtin in BUILTIN {
         println!("  {:<20} {}", builtin.name, builtin.about());
-    }
-    for (name, waits_for) in PLANNED {
-        println!("  {name:<20} not there yet: {waits_for}");
     }
     println!("\nOperations of a phase (operation.NAME = {{ settings }}):");
     for (name, about) in OPERATIONS {

@@ -1,13 +1,13 @@
 //! `bunko bench`: the lab's command line.
 
 mod arguments;
+mod chart;
 mod find_max;
 mod history;
 mod list;
 mod output;
 mod progress;
 mod run;
-mod stop;
 
 pub use arguments::BenchCommand;
 
@@ -18,7 +18,7 @@ use bunko_report::{compare, html, merge};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit status of a run whose figures are not valid, and of a history that ends with a change for the worse.
+/// Exit status of a run whose figures are not valid or beyond the scenario's limits, and of a history that ends with a change for the worse.
 pub const NOT_VALID: u8 = 2;
 
 /// Does what the command line says.
@@ -33,8 +33,11 @@ pub fn run(command: BenchCommand) -> Result<ExitCode, String> {
         BenchCommand::Verb(Verb::Compare { a, b, json, html }) => compare_reports(&a, &b, json, html.as_deref()),
         BenchCommand::Verb(Verb::History { paths, json, html }) => history::run(&paths, json, html.as_deref()),
         BenchCommand::Verb(Verb::Ab { a, b, scenario, run }) => run::ab(source(&scenario)?, [a, b], run),
-        BenchCommand::Verb(Verb::FindMax { scenario, search, uri, run }) => {
-            find_max::run(&source(&scenario)?, &search, uri, &run)
+        BenchCommand::Verb(Verb::FindMax { scenario, search, uri, embedded, run }) => {
+            find_max::run(&source(&scenario)?, &search, uri, &embedded, &run)
+        }
+        BenchCommand::Verb(Verb::Chart { report, phase, target, output }) => {
+            chart::draw(&report, phase.as_deref(), target.as_deref(), &output)
         }
         BenchCommand::Verb(Verb::Merge { reports, output }) => merge_reports(&reports, output),
     }

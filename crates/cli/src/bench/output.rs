@@ -32,7 +32,8 @@ pub fn finish(report: &Report, folder: Option<PathBuf>, shown: Shown) -> Result<
         Shown::Json => println!("{}", serde_json::to_string(report).map_err(|error| error.to_string())?),
     }
     write(report, folder)?;
-    Ok(if report.is_valid() { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
+    let is_good = report.is_valid() && report.keeps_limits();
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
 }
 
 /// Writes the report's files and says where.

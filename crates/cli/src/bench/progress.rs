@@ -1,6 +1,6 @@
 //! Live progress on stderr: one line that is rewritten on a terminal, plain lines elsewhere.
 
-use bunko_bench::{Observer, StepName, Tick};
+use bunko_bench::{Observer, Pace, StepName, Tick};
 use bunko_report::result::{Outcome, Run, Step};
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -84,7 +84,10 @@ impl Observer for Progress {
     }
 
     fn tick(&mut self, tick: &Tick) {
-        let mut text = format!("{} requests/s", tick.requests_per_second);
+        let mut text = match tick.pace {
+            Pace::Requests(requests) => format!("{requests} requests/s"),
+            Pace::Documents(documents) => format!("{documents} docs/s"),
+        };
         if let Some(p99) = tick.p99_us {
             let _ = write!(text, ", p99 {:.2} ms", p99 / 1e3);
         }

@@ -1,10 +1,12 @@
 //! Running a scenario.
 
-use super::arguments::{CommonArguments, RunArguments};
-use super::{output, progress, stop};
-use crate::embedded::{ChildServer, ENGINES};
+use super::arguments::{CommonArguments, EmbeddedArguments, RunArguments};
+use super::{output, progress};
+use crate::embedded::{ChildServer, ServerChoice};
+use crate::stop;
 use bunko_bench::scenario::{Override, ScenarioSource, Servers};
 use bunko_bench::{AllocationPlace, DATABASE, Existing, RunOptions, Target, TargetServer};
+use bunko_engines::{ENGINES, Entry};
 use bunko_host::loop_filesystem::LoopFilesystem;
 use bunko_report::compare;
 use std::path::{Path, PathBuf};
@@ -15,15 +17,16 @@ const IMAGE_BYTES: u64 = 12 << 30;
 
 /// Runs a scenario, prints its table and writes its report.
 pub fn run(mut source: ScenarioSource, arguments: RunArguments) -> Result<ExitCode, String> {
-    let RunArguments { uris, worker, directory, loop_filesystems, common } = arguments;
+    let RunArguments { uris, worker, directory, archive_directory, loop_filesystems, embedded, common } = arguments;
     apply(&mut source, &common)?;
     let scratch = directory.unwrap_or_else(std::env::temp_dir);
     let images = make_images(&loop_filesystems, &scratch)?;
     let places = places(&images, &scratch);
-    let mut targets = targets(&source, uris, &places)?;
+    let mut targets = targets(&source, uris, &embedded, &places)?;
     let mut options = options(&common)?;
     options.worker = worker;
     options.allocation_places = places;
+    options.archive_directory = archive_directory.unwrap_or(scratch);
     let mut progress = progress::Progress::new(common.quiet);
     let report = bunko_bench::run(&source, &mut targets, &options, &mut progress);
     progress.clear();
@@ -80,6 +83,7 @@ pub fn options(common: &CommonArguments) -> Result<RunOptions, String> {
         stop: stop::on_signal(),
         command: command_line(),
         allocation_places: Vec::new(),
+        archive_directory: std::env::temp_dir(),
     })
 }
 
@@ -112,29 +116,63 @@ fn places(images: &[(String, LoopFilesystem)], scratch: &Path) -> Vec<Allocation
 }
 
 /// The servers named on the command line, else those that the scenario wants started, in each place.
-fn targets(source: &ScenarioSource, uris: Vec<String>, places: &[AllocationPlace]) -> Result<Vec<Target>, String> {
+fn targets(
+    source: &ScenarioSource,
+    uris: Vec<String>,
+    arguments: &EmbeddedArguments,
+    places: &[AllocationPlace],
+) -> Result<Vec<Target>, String> {
     if !uris.is_empty() {
+        refuse_beside_uri(arguments)?;
         return Ok(of_uris(uris));
     }
     let scenario = source.scenario().map_err(|error| error.to_string())?;
-    let engines = match scenario.servers {
-        Servers::One => vec![None],
-        Servers::EachEngine => ENGINES.map(Some).to_vec(),
-    };
+    let mut choices = choices(arguments)?;
+    if scenario.servers == Servers::EachEngine && arguments.engines.is_empty() {
+        let of = |entry: &Entry| ServerChoice { engine: Some(entry.name), options: arguments.options.clone() };
+        choices = ENGINES.iter().map(of).collect();
+    }
     let mut targets = Vec::new();
     for place in places {
-        for &engine in &engines {
+        for choice in &choices {
             let several_places = (places.len() > 1).then_some(place.name.as_str());
-            let label = engine.into_iter().chain(several_places).collect::<Vec<_>>().join(", ");
-            targets.push(embedded(label, &place.directory));
+            let label = choice.engine.into_iter().chain(several_places).collect::<Vec<_>>().join(", ");
+            targets.push(embedded(label, &place.directory, choice.clone()));
         }
     }
     Ok(targets)
 }
 
+/// The servers that the command line wants started: one for each engine that it names, else one with the default's.
+/// # Errors
+/// A name that no engine has.
+pub fn choices(arguments: &EmbeddedArguments) -> Result<Vec<ServerChoice>, String> {
+    let choice = |engine| ServerChoice { engine, options: arguments.options.clone() };
+    if arguments.engines.is_empty() {
+        return Ok(vec![choice(None)]);
+    }
+    let named = |name: &String| match bunko_engines::find(name) {
+        Some(entry) => Ok(choice(Some(entry.name))),
+        None => {
+            let names: Vec<_> = ENGINES.iter().map(|entry| entry.name).collect();
+            Err(format!("--engine: there is no storage engine '{name}'; there are {}", names.join(", ")))
+        }
+    };
+    arguments.engines.iter().map(named).collect()
+}
+
+/// # Errors
+/// The command line says how servers are to be started, but names one that runs.
+pub fn refuse_beside_uri(arguments: &EmbeddedArguments) -> Result<(), String> {
+    if arguments.engines.is_empty() && arguments.options.is_empty() {
+        return Ok(());
+    }
+    Err("--engine and --server-option are for servers that the lab starts; --uri names one that runs".to_owned())
+}
+
 /// A server of our own.
-pub fn embedded(label: String, directory: &Path) -> Target {
-    let server = ChildServer::new(PathBuf::from(directory));
+pub fn embedded(label: String, directory: &Path, choice: ServerChoice) -> Target {
+    let server = ChildServer::new(PathBuf::from(directory), choice);
     Target { label, server: TargetServer::Embedded(Box::new(server)) }
 }
 

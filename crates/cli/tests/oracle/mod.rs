@@ -1,142 +1,64 @@
-//! Writers that remember what was acknowledged, and the check that all of it is still there.
+//! Writers that remember what was acknowledged, and the check that all of it, and nothing else, is there after a crash.
+//!
+//! The load is made for what a storage engine does behind its clients' backs: documents are replaced and deleted soon
+//! enough for segments to be emptied, extents to be rewritten and pages to be freed, under checkpoints and `compact`.
 
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+// Each suite that shares this folder uses a part of it.
+#![allow(dead_code, unused_imports)]
+
+mod check;
+mod collection;
+mod document;
+mod ledger;
+mod load;
+mod moment;
+
+pub use check::check;
+pub use collection::{compact, prepare};
+pub use ledger::{Documents, Ledger, exactly};
+pub use load::{Evidence, Level, Load};
+pub use moment::{Moment, Watch};
+
 use bunko_client::{Connection, Uri};
-use std::collections::BTreeMap;
+use bunko_engines::{ENGINES, EngineOptions};
+use bunko_store::Survival;
+use bunko_testkit::process::Server;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
 
-const DATABASE: &str = "crash";
-const COLLECTION: &str = "documents";
+/// How every complaint about a server begins: `tests/planted/run` looks for it.
+const BROKEN: &str = "a promise is broken";
 
 /// The server under test: the one that cargo built, or the one that a suite names.
 pub fn binary() -> PathBuf {
     std::env::var_os("BUNKO_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_bunko").into(), PathBuf::from)
 }
 
-/// What a write waits for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-// Each suite that shares this file uses one of them.
-#[allow(dead_code)]
-pub enum Level {
-    /// The kernel: survives the process.
-    Written,
-    /// The disk: survives the power.
-    Journaled,
+/// Names of the engines that promise something about crashes, or the one that `BUNKO_ENGINE` picks.
+pub fn durable_engines() -> Vec<&'static str> {
+    let options = EngineOptions::default();
+    let durable = ENGINES.iter().filter(|entry| (entry.kind)(&options).survival == Survival::Durable);
+    let picked = std::env::var("BUNKO_ENGINE").ok();
+    let names: Vec<_> =
+        durable.map(|entry| entry.name).filter(|name| picked.as_ref().is_none_or(|picked| picked == name)).collect();
+    assert!(!names.is_empty(), "BUNKO_ENGINE is {picked:?}, which is no engine that keeps data on disk");
+    names
 }
 
-/// Every acknowledged `_id` and the number in its document.
-#[derive(Clone, Default)]
-pub struct Acknowledged(Arc<Mutex<BTreeMap<String, i64>>>);
+/// Whether the engine with that name is tested.
+pub fn is_tested(engine: &str) -> bool {
+    durable_engines().contains(&engine)
+}
 
-impl Acknowledged {
-    pub fn snapshot(&self) -> BTreeMap<String, i64> {
-        self.0.lock().expect("not poisoned").clone()
-    }
+/// Starts a server that checkpoints as often as it may be told to.
+/// # Errors
+/// [`BROKEN`], and what [`Server::start`] says.
+pub fn start(engine: &str, dbpath: &Path) -> Result<Server, String> {
+    let settings = ["--storage-engine", engine, "--sync-delay", "1", "--cache-size-gb", "0.25"];
+    Server::start(&binary(), dbpath, &settings).map_err(|error| format!("{BROKEN}: {error}"))
 }
 
 pub fn connect(address: SocketAddr) -> Connection {
     let uri: Uri = format!("mongodb://{address}/?connectTimeoutMS=10000").parse().expect("a valid URI");
     Connection::connect(&uri).expect("the server accepts connections")
-}
-
-/// Creates what the writers write into: a secondary index must agree with the records too.
-pub fn prepare(address: SocketAddr) {
-    let key = DocumentBuf::new().with("n", 1);
-    let index = DocumentBuf::new().with("key", &key).with("name", "n_1").with("unique", true);
-    let indexes: ArrayBuf = [&index].into_iter().collect();
-    let command = DocumentBuf::new().with("createIndexes", COLLECTION).with("indexes", &indexes);
-    connect(address).run_command(DATABASE, command.as_ref()).expect("an index");
-}
-
-/// Writers that run until they are told to stop or the server is gone.
-pub struct Writers {
-    stop: Arc<AtomicBool>,
-    threads: Vec<std::thread::JoinHandle<()>>,
-}
-
-impl Writers {
-    pub fn start(address: SocketAddr, count: usize, round: usize, level: Level, acknowledged: &Acknowledged) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let threads = (0..count)
-            .map(|writer| {
-                let (stop, acknowledged) = (Arc::clone(&stop), acknowledged.clone());
-                let mut connection = connect(address);
-                std::thread::spawn(move || {
-                    for sequence in 0.. {
-                        if stop.load(Ordering::Relaxed) {
-                            return;
-                        }
-                        let number = ((round * 1000 + writer) * 1_000_000 + sequence) as i64;
-                        let id = format!("{round}-{writer}-{sequence}");
-                        if insert(&mut connection, &id, number, level).is_err() {
-                            return;
-                        }
-                        acknowledged.0.lock().expect("not poisoned").insert(id, number);
-                    }
-                })
-            })
-            .collect();
-        Self { stop, threads }
-    }
-
-    pub fn join(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads {
-            thread.join().expect("a writer does not panic");
-        }
-    }
-}
-
-fn pad(number: i64) -> String {
-    format!("{number:->400}")
-}
-
-fn insert(connection: &mut Connection, id: &str, number: i64, level: Level) -> Result<(), bunko_client::ClientError> {
-    let document = DocumentBuf::new().with("_id", id).with("n", number).with("pad", &pad(number));
-    let documents: ArrayBuf = [&document].into_iter().collect();
-    let mut command = DocumentBuf::new().with("insert", COLLECTION).with("documents", &documents);
-    if level == Level::Journaled {
-        command.append("writeConcern", &DocumentBuf::new().with("w", 1).with("j", true));
-    }
-    connection.run_command(DATABASE, command.as_ref()).map(drop)
-}
-
-/// Every acknowledged document is there, none is half there, indexes agree with records.
-pub fn check(address: SocketAddr, acknowledged: &BTreeMap<String, i64>) -> Result<(), String> {
-    let mut connection = connect(address);
-    let mut found = BTreeMap::new();
-    let find = DocumentBuf::new().with("find", COLLECTION).with("batchSize", 10_000);
-    for document in connection.find_all(DATABASE, find.as_ref()).map_err(|error| error.to_string())? {
-        let document = document.map_err(|error| error.to_string())?;
-        let (id, number) = whole(document.as_ref()).ok_or_else(|| format!("half a document: {document:?}"))?;
-        found.insert(id, number);
-    }
-    let lost: Vec<_> = acknowledged.iter().filter(|(id, number)| found.get(*id) != Some(number)).take(5).collect();
-    if !lost.is_empty() {
-        return Err(format!(
-            "{} found, {} acknowledged; lost, among others: {lost:?}",
-            found.len(),
-            acknowledged.len()
-        ));
-    }
-    let validate = DocumentBuf::new().with("validate", COLLECTION).with("full", true);
-    let reply = connection.run_command(DATABASE, validate.as_ref()).map_err(|error| error.to_string())?;
-    if !matches!(reply.as_ref().get("valid"), Some(ValueRef::Boolean(true))) {
-        return Err(format!("validate: {reply:?}"));
-    }
-    let count = DocumentBuf::new().with("count", COLLECTION);
-    let reply = connection.run_command(DATABASE, count.as_ref()).map_err(|error| error.to_string())?;
-    match reply.as_ref().get("n") {
-        Some(ValueRef::Int32(n)) if n as usize == found.len() => Ok(()),
-        other => Err(format!("count says {other:?}, a scan finds {}", found.len())),
-    }
-}
-
-fn whole(document: DocumentRef<'_>) -> Option<(String, i64)> {
-    let id = document.get("_id")?.as_str()?;
-    let Some(ValueRef::Int64(number)) = document.get("n") else { return None };
-    (document.get("pad")?.as_str()? == pad(number)).then(|| (id.to_owned(), number))
 }

@@ -1,0 +1,132 @@
+//! The flags of `bunko serve`: one for each setting, and those that say where settings come from.
+
+use super::setting::{Setting, Value};
+use super::table::{DB_PATH, ENGINE, SETTINGS};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use std::path::{Path, PathBuf};
+
+/// Flags go before the configuration file.
+#[derive(Default)]
+pub struct ServeArguments {
+    pub config: Option<PathBuf>,
+    pub print_config: bool,
+    /// What the flags of settings say.
+    pub given: Vec<(&'static Setting, Value)>,
+}
+
+impl ServeArguments {
+    /// A data directory with all defaults, and an engine where it is not the default one.
+    /// # Errors
+    /// A sentence that names the flag.
+    pub fn of_directory(dbpath: &Path, engine: Option<&str>) -> Result<Self, String> {
+        let text = |setting: &'static Setting, text: &str| {
+            let value = setting.kind.check(Value::Text(text.to_owned()));
+            value.map(|value| (setting, value)).map_err(|error| format!("--{}: {error}", setting.flag))
+        };
+        let mut given = vec![text(&DB_PATH, &dbpath.to_string_lossy())?];
+        given.extend(engine.map(|engine| text(&ENGINE, engine)).transpose()?);
+        Ok(Self { given, ..Self::default() })
+    }
+}
+
+#[derive(Args)]
+struct FileArguments {
+    /// A YAML file as mongod takes it
+    #[arg(long, short = 'f', value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the configuration in force, which --config takes, and where each value comes from; start nothing
+    #[arg(long)]
+    print_config: bool,
+}
+
+impl Args for ServeArguments {
+    fn augment_args(command: Command) -> Command {
+        let command = FileArguments::augment_args(command);
+        SETTINGS.iter().fold(command, |command, setting| command.arg(flag(setting)).args(negation(setting)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ServeArguments {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let FileArguments { config, print_config } = FileArguments::from_arg_matches(matches)?;
+        let value = |setting: &Setting| {
+            let is_negated = setting.negations.first().is_some_and(|negation| matches.get_flag(negation));
+            if is_negated { Some(Value::Switch(false)) } else { matches.get_one(setting.key()).cloned() }
+        };
+        let given = SETTINGS.iter().filter_map(|setting| Some((setting, value(setting)?))).collect();
+        Ok(Self { config, print_config, given })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn flag(setting: &'static Setting) -> Arg {
+    let parse = |text: &str| setting.kind.check(Value::Text(text.to_owned()));
+    let arg = Arg::new(setting.key())
+        .long(setting.flag)
+        .aliases(setting.mongod_flag)
+        .value_name(setting.value_name)
+        .value_parser(parse)
+        .help(setting.help)
+        .hide(setting.help.is_empty());
+    if setting.is_switch() {
+        // Alone it says yes, as with mongod.
+        return arg.num_args(0..=1).require_equals(true).default_missing_value("true");
+    }
+    arg
+}
+
+fn negation(setting: &'static Setting) -> Option<Arg> {
+    let (name, others) = setting.negations.split_first()?;
+    let arg = Arg::new(*name).long(*name).aliases(others.iter().copied()).action(ArgAction::SetTrue);
+    Some(arg.conflicts_with(setting.key()).help(format!("The same as --{}=false", setting.flag)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Vec<String>, String> {
+        let command = ServeArguments::augment_args(Command::new("serve").no_binary_name(true));
+        let matches = command.try_get_matches_from(arguments).map_err(|error| error.to_string())?;
+        let arguments = ServeArguments::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        Ok(arguments.given.iter().map(|(setting, value)| format!("{} {value}", setting.key())).collect())
+    }
+
+    #[test]
+    fn both_spellings_are_taken() {
+        for arguments in [["--bind-ip", "::1", "--max-connections=5"], ["--bind_ip", "::1", "--maxConns=5"]] {
+            assert_eq!(parse(&arguments).expect("valid"), ["net.bindIp ::1", "net.maxIncomingConnections 5"]);
+        }
+    }
+
+    #[test]
+    fn switches_stand_alone_or_with_a_value() {
+        assert_eq!(parse(&["--logappend", "--port", "1"]).expect("valid"), ["net.port 1", "systemLog.logAppend true"]);
+        assert_eq!(parse(&["--journal=false"]).expect("valid"), ["storage.journal.enabled false"]);
+        for flag in ["--nounixsocket", "--no-unix-socket", "--unix-socket=false"] {
+            assert_eq!(parse(&[flag]).expect("valid"), ["net.unixDomainSocket.enabled false"]);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (arguments, words) in [
+            (["--port", "many"], ["--port <PORT>", "many is not a whole number within 0 to 65535"]),
+            (["--inMemorySizeGB", "0"], ["--in-memory-size-gb <GB>", "0 is not a number within 0.25 to 10000"]),
+            (["--directoryperdb", "--fork=false"], ["--directory-per-db", "true is not supported, only false"]),
+            (["--replSet", "rs"], ["--replSet", "unexpected argument"]),
+            (["--unix-socket", "--nounixsocket"], ["--unix-socket", "--no-unix-socket"]),
+        ] {
+            let error = parse(&arguments).expect_err("refused");
+            assert!(words.iter().all(|word| error.contains(word)), "{words:?} are not in: {error}");
+        }
+    }
+}

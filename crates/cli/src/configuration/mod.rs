@@ -1,0 +1,18 @@
+//! Configuration: files as mongod takes them, and flags.
+//!
+//! One table, [`table::SETTINGS`], says what can be configured; files, flags, `--print-config` and `getCmdLineOpts` are
+//! functions of it. [`Settings`] is what comes out, checked.
+
+mod addresses;
+mod file;
+mod flags;
+mod in_force;
+mod print;
+mod setting;
+mod settings;
+mod table;
+
+pub use flags::ServeArguments;
+pub use in_force::Configuration;
+pub use print::print;
+pub use settings::{ExistingLog, LogFile, Settings};

@@ -1,0 +1,167 @@
+//! What a setting is: its names, its values, its default.
+
+use super::in_force::Configuration;
+use bunko_bson::{DocumentBuf, ValueRef};
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// One thing that can be configured.
+pub struct Setting {
+    /// Its keys in a file: mongod's where it has one, then ours.
+    pub keys: &'static [&'static str],
+    /// Its flag, without dashes.
+    pub flag: &'static str,
+    /// The flag as mongod spells it.
+    pub mongod_flag: Option<&'static str>,
+    /// Flags that say `false`, ours first.
+    pub negations: &'static [&'static str],
+    /// What `--help` says; empty for flags that it does not show.
+    pub help: &'static str,
+    /// What its value is called there.
+    pub value_name: &'static str,
+    pub kind: Kind,
+    /// What holds where nobody says anything.
+    pub default: fn(&Configuration) -> Option<Value>,
+    pub effect: Effect,
+}
+
+/// Where a setting has an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    Always,
+    /// None where the server's own engine keeps nothing on disk. mongod's files have such settings whatever the engine
+    /// is, so they are taken, and the log says that they do nothing.
+    OnDisk,
+}
+
+/// Which values a setting takes.
+pub enum Kind {
+    /// Any text that the check lets through.
+    Text(fn(&str) -> Result<(), String>),
+    Switch,
+    Whole(RangeInclusive<i64>),
+    Number(RangeInclusive<f64>),
+    OneOf(&'static [&'static str]),
+    /// mongod lets one choose, we do not: the one value that says what is done anyway, and why no other is taken.
+    Only {
+        value: &'static str,
+        because: &'static str,
+    },
+}
+
+/// A value as a file or a flag gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Text(String),
+    Switch(bool),
+    Whole(i64),
+    Number(f64),
+}
+
+impl Setting {
+    /// The key that is shown.
+    pub fn key(&self) -> &'static str {
+        self.keys[0]
+    }
+
+    /// Whether its flag may stand alone for `true`.
+    pub fn is_switch(&self) -> bool {
+        matches!(self.kind, Kind::Switch | Kind::Only { value: "true" | "false", .. })
+    }
+}
+
+impl Kind {
+    /// The value as this kind has it.
+    /// # Errors
+    /// A sentence that names the value and what it may be.
+    pub fn check(&self, given: Value) -> Result<Value, String> {
+        match self {
+            Self::Text(check) => {
+                let text = given.to_string();
+                check(&text).map(|()| Value::Text(text))
+            }
+            Self::Switch => match given.to_string().as_str() {
+                "true" => Ok(Value::Switch(true)),
+                "false" => Ok(Value::Switch(false)),
+                other => Err(format!("'{other}' is neither true nor false")),
+            },
+            Self::Whole(range) => match given.to_string().parse() {
+                Ok(number) if range.contains(&number) => Ok(Value::Whole(number)),
+                _ => Err(format!("{given} is not a whole number within {} to {}", range.start(), range.end())),
+            },
+            Self::Number(range) => match given.to_string().parse() {
+                Ok(number) if range.contains(&number) => Ok(Value::Number(number)),
+                _ => Err(format!("{given} is not a number within {} to {}", range.start(), range.end())),
+            },
+            Self::OneOf(values) => {
+                let text = given.to_string();
+                if values.contains(&text.as_str()) {
+                    return Ok(Value::Text(text));
+                }
+                Err(format!("'{text}' is none of {}", values.join(", ")))
+            }
+            Self::Only { value, because } => {
+                if given.to_string() == *value {
+                    return Ok(given);
+                }
+                Err(format!("{given} is not supported, only {value}: {because}"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Switch(switch) => switch.fmt(f),
+            Self::Whole(number) => number.fmt(f),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+impl Value {
+    /// Appends it under a name.
+    pub fn append_to(&self, document: &mut DocumentBuf, name: &str) {
+        let value = match self {
+            Self::Text(text) => ValueRef::String(text),
+            Self::Switch(switch) => ValueRef::Boolean(*switch),
+            Self::Whole(number) => i32::try_from(*number).map_or(ValueRef::Int64(*number), ValueRef::Int32),
+            Self::Number(number) => ValueRef::Double(*number),
+        };
+        document.append(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: &Kind, text: &str) -> Result<Value, String> {
+        kind.check(Value::Text(text.to_owned()))
+    }
+
+    #[test]
+    fn values_out_of_range_are_named_with_the_range() {
+        let kind = Kind::Number(0.25..=10_000.0);
+        assert_eq!(check(&kind, "1.5"), Ok(Value::Number(1.5)));
+        for text in ["0", "-1", "10001", "NaN", "inf", "much", ""] {
+            assert_eq!(check(&kind, text), Err(format!("{text} is not a number within 0.25 to 10000")));
+        }
+        let kind = Kind::Whole(1..=500);
+        assert_eq!(kind.check(Value::Whole(500)), Ok(Value::Whole(500)));
+        for value in [Value::Whole(0), Value::Whole(501), Value::Number(1.5), Value::Text("x".into())] {
+            let expected = format!("{value} is not a whole number within 1 to 500");
+            assert_eq!(kind.check(value), Err(expected));
+        }
+    }
+
+    #[test]
+    fn only_what_is_done_anyway_is_taken() {
+        let kind = Kind::Only { value: "false", because: "there is one log" };
+        assert_eq!(kind.check(Value::Switch(false)), Ok(Value::Switch(false)));
+        let error = kind.check(Value::Switch(true));
+        assert_eq!(error, Err("true is not supported, only false: there is one log".into()));
+    }
+}

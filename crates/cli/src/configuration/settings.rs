@@ -1,0 +1,220 @@
+//! The configuration in force, in the types that the server is made of.
+
+use super::addresses::{self, Families};
+use super::in_force::Configuration;
+use super::setting::{Effect, Setting};
+use super::table::{
+    BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE, FILE_PERMISSIONS,
+    IN_MEMORY_SIZE_GB, IPV6, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH,
+    MAX_CONNECTIONS, PID_FILE_PATH, PORT, SYNC_DELAY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
+};
+use crate::log_format::LogFormat;
+use bunko_bson::DocumentBuf;
+use bunko_engines::{Compression, EngineOptions, Entry};
+use bunko_server::UnixSocketOptions;
+use bunko_store::Survival;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a server is started.
+pub struct Settings {
+    pub engine: &'static Entry,
+    /// The name by which the engine was asked for.
+    pub asked_engine: String,
+    /// Of what the server's own engine holds.
+    pub survival: Survival,
+    pub engines: EngineOptions,
+    pub dbpath: PathBuf,
+    pub addresses: Vec<SocketAddr>,
+    pub unix_socket: Option<UnixSocketOptions>,
+    pub log_format: LogFormat,
+    pub log_file: Option<LogFile>,
+    pub connections_max: usize,
+    pub commit_interval: Duration,
+    pub checkpoint_interval: Duration,
+    pub pid_file: Option<PathBuf>,
+    /// Settings that were given and do nothing with that engine.
+    pub idle: Vec<String>,
+    /// As `getCmdLineOpts` shows it.
+    pub parsed: DocumentBuf,
+}
+
+/// Where the log goes, if not to standard error.
+#[derive(Debug)]
+pub struct LogFile {
+    pub path: PathBuf,
+    pub existing: ExistingLog,
+}
+
+/// What becomes of a log that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExistingLog {
+    Append,
+    Refuse,
+}
+
+impl Settings {
+    /// # Errors
+    /// A sentence that names the settings that do not go together, and where they were given.
+    pub fn new(configuration: &Configuration) -> Result<Self, String> {
+        let asked_engine = configuration.text(&ENGINE).unwrap_or_default();
+        let engine = bunko_engines::find(&asked_engine).ok_or_else(|| configuration.name_of(&ENGINE))?;
+        let engines = engine_options(configuration)?;
+        let survival = (engine.kind)(&engines).survival;
+        check_journal(configuration, engine, survival)?;
+        let path = |setting: &Setting| configuration.text(setting).map(PathBuf::from);
+        Ok(Self {
+            engine,
+            asked_engine,
+            survival,
+            engines,
+            dbpath: path(&DB_PATH).unwrap_or_default(),
+            addresses: addresses(configuration)?,
+            unix_socket: unix_socket(configuration)?,
+            log_format: configuration.text(&LOG_FORMAT).map_or(LogFormat::Json, |name| LogFormat::named(&name)),
+            log_file: log_file(configuration)?,
+            connections_max: configuration.whole(&MAX_CONNECTIONS) as usize,
+            commit_interval: Duration::from_millis(configuration.whole(&JOURNAL_COMMIT_INTERVAL) as u64),
+            checkpoint_interval: Duration::from_secs_f64(configuration.number(&SYNC_DELAY)),
+            pid_file: path(&PID_FILE_PATH),
+            idle: idle(configuration, survival),
+            parsed: configuration.parsed(),
+        })
+    }
+}
+
+fn engine_options(configuration: &Configuration) -> Result<EngineOptions, String> {
+    let bytes = |setting| (configuration.number(setting) * f64::from(1 << 30)) as u64;
+    let compressor = configuration.text(&BLOCK_COMPRESSOR).unwrap_or_default();
+    let level = configuration.given(&COMPRESSION_LEVEL).map(|_| configuration.whole(&COMPRESSION_LEVEL) as i32);
+    let compression = Compression::parse(&compressor, level)
+        .map_err(|error| format!("{}: {error}", configuration.name_of(&COMPRESSION_LEVEL)))?;
+    Ok(EngineOptions { cache_bytes: bytes(&CACHE_SIZE_GB), compression, memory_limit_bytes: bytes(&IN_MEMORY_SIZE_GB) })
+}
+
+fn check_journal(configuration: &Configuration, engine: &Entry, survival: Survival) -> Result<(), String> {
+    if survival == Survival::Volatile || configuration.is_on(&JOURNAL) {
+        return Ok(());
+    }
+    let name = configuration.name_of(&JOURNAL);
+    Err(format!("{name}: false is not supported by the engine {}, only true: the log is the database", engine.name))
+}
+
+fn addresses(configuration: &Configuration) -> Result<Vec<SocketAddr>, String> {
+    let families = if configuration.is_on(&IPV6) { Families::Both } else { Families::V4 };
+    let list = match (configuration.given(&BIND_IP), configuration.is_on(&BIND_IP_ALL)) {
+        (Some(_), true) => {
+            let (one, other) = (configuration.name_of(&BIND_IP), configuration.name_of(&BIND_IP_ALL));
+            return Err(format!("{one} and {other} exclude each other; give one of them"));
+        }
+        (None, true) => addresses::ALL.to_owned(),
+        (_, false) => configuration.text(&BIND_IP).unwrap_or_default(),
+    };
+    let named =
+        addresses::parse(&list, families).map_err(|error| format!("{}: {error}", configuration.name_of(&BIND_IP)))?;
+    let port = configuration.whole(&PORT) as u16;
+    Ok(named.into_iter().map(|address| SocketAddr::new(address, port)).collect())
+}
+
+fn unix_socket(configuration: &Configuration) -> Result<Option<UnixSocketOptions>, String> {
+    if !configuration.is_on(&UNIX_SOCKET) {
+        return Ok(None);
+    }
+    let directory = configuration.text(&UNIX_SOCKET_PREFIX).unwrap_or_default().into();
+    let permissions = parse_permissions(&configuration.text(&FILE_PERMISSIONS).unwrap_or_default())?;
+    Ok(Some(UnixSocketOptions { directory, permissions }))
+}
+
+fn log_file(configuration: &Configuration) -> Result<Option<LogFile>, String> {
+    let Some(path) = configuration.text(&LOG_PATH) else {
+        return match configuration.given(&LOG_DESTINATION) {
+            Some(_) => Err(format!("{}: file needs {}", configuration.name_of(&LOG_DESTINATION), LOG_PATH.key())),
+            None => Ok(None),
+        };
+    };
+    let existing = if configuration.is_on(&LOG_APPEND) { ExistingLog::Append } else { ExistingLog::Refuse };
+    Ok(Some(LogFile { path: path.into(), existing }))
+}
+
+fn idle(configuration: &Configuration, survival: Survival) -> Vec<String> {
+    let given = configuration.all_given().iter();
+    let idle = given.filter(|given| survival == Survival::Volatile && given.setting.effect == Effect::OnDisk);
+    idle.map(|given| given.setting.key().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::ServeArguments;
+    use crate::configuration::setting::Value;
+    use crate::configuration::table::SETTINGS;
+
+    fn settings(values: &[(&Setting, &str)]) -> Result<Settings, String> {
+        let given = values.iter().map(|(wanted, value)| {
+            let setting = SETTINGS.iter().find(|setting| setting.key() == wanted.key()).expect("a setting");
+            (setting, setting.kind.check(Value::Text((*value).to_owned())).expect("a value"))
+        });
+        let arguments = ServeArguments { given: given.collect(), ..ServeArguments::default() };
+        Settings::new(&Configuration::read(&arguments).expect("no file"))
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_documentation() {
+        let settings = settings(&[]).expect("valid");
+        assert_eq!(settings.addresses, ["127.0.0.1:27017".parse().expect("an address")]);
+        assert_eq!(settings.dbpath, PathBuf::from("bunko-data"));
+        assert_eq!((settings.engine.name, settings.survival), ("lsm", Survival::Durable));
+        assert_eq!(settings.commit_interval, Duration::from_millis(100));
+        assert!(settings.log_file.is_none() && settings.idle.is_empty() && settings.parsed.as_ref().is_empty());
+    }
+
+    #[test]
+    fn values_arrive() {
+        let settings = settings(&[
+            (&CACHE_SIZE_GB, "1.5"),
+            (&BLOCK_COMPRESSOR, "zstd"),
+            (&COMPRESSION_LEVEL, "3"),
+            (&IN_MEMORY_SIZE_GB, "0.25"),
+            (&BIND_IP_ALL, "true"),
+            (&IPV6, "true"),
+            (&PORT, "7"),
+            (&LOG_PATH, "a.log"),
+            (&FILE_PERMISSIONS, "0666"),
+        ])
+        .expect("valid");
+        assert_eq!(settings.engines.cache_bytes, 3 << 29);
+        assert_eq!(settings.engines.compression, Compression::Zstd { level: 3 });
+        assert_eq!(settings.engines.memory_limit_bytes, 256 << 20);
+        assert_eq!(settings.addresses, ["0.0.0.0:7", "[::]:7"].map(|text| text.parse().expect("an address")));
+        assert_eq!(settings.log_file.expect("given").existing, ExistingLog::Refuse);
+        assert_eq!(settings.unix_socket.expect("on by default").permissions, 0o666);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        for (values, expected) in [
+            (
+                vec![(&COMPRESSION_LEVEL, "3")],
+                "storage.wiredTiger.engineConfig.zstdCompressionLevel (flag --compression-level): blockCompressor lz4 \
+                 takes no compression level, but 3 is given",
+            ),
+            (
+                vec![(&JOURNAL, "false")],
+                "storage.journal.enabled (flag --journal): false is not supported by the engine lsm, only true: the \
+                 log is the database",
+            ),
+            (
+                vec![(&BIND_IP, "::1"), (&BIND_IP_ALL, "true")],
+                "net.bindIp (flag --bind-ip) and net.bindIpAll (flag --bind-ip-all) exclude each other; give one of \
+                 them",
+            ),
+            (
+                vec![(&LOG_DESTINATION, "file")],
+                "systemLog.destination (flag --log-destination): file needs systemLog.path",
+            ),
+        ] {
+            assert_eq!(settings(&values).err().as_deref(), Some(expected));
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! All settings: one table for files, flags, `--print-config` and `getCmdLineOpts`. docs/running.md lists the same.
+
+use super::addresses;
+use super::setting::{Effect, Kind, Setting, Value};
+use bunko_engines::{Compression, ENGINES, EngineOptions};
+use std::io::IsTerminal;
+
+/// Where a setting says nothing else.
+const PLAIN: Setting = Setting {
+    keys: &[],
+    flag: "",
+    mongod_flag: None,
+    negations: &[],
+    help: "",
+    value_name: "VALUE",
+    kind: Kind::Text(any_text),
+    default: |_| None,
+    effect: Effect::Always,
+};
+
+pub const DB_PATH: Setting = Setting {
+    keys: &["storage.dbPath"],
+    flag: "dbpath",
+    help: "Data directory [default: ./bunko-data]",
+    value_name: "DIRECTORY",
+    default: |_| Some(Value::Text("bunko-data".into())),
+    effect: Effect::OnDisk,
+    ..PLAIN
+};
+pub const ENGINE: Setting = Setting {
+    keys: &["storage.engine"],
+    flag: "storage-engine",
+    mongod_flag: Some("storageEngine"),
+    help: "Storage engine, by our name or by that of mongod's engine whose role it plays [default: lsm]",
+    value_name: "NAME",
+    kind: Kind::Text(check_engine),
+    default: |_| Some(Value::Text(ENGINES[0].name.into())),
+    ..PLAIN
+};
+pub const CACHE_SIZE_GB: Setting = Setting {
+    keys: &["storage.wiredTiger.engineConfig.cacheSizeGB", "storage.lsm.cacheSizeGB"],
+    flag: "cache-size-gb",
+    mongod_flag: Some("wiredTigerCacheSizeGB"),
+    help: "Cache of the engine lsm [default: half of the memory beyond 1 GB, at least 0.25]",
+    value_name: "GB",
+    kind: Kind::Number(SIZE_GB_MIN..=SIZE_GB_MAX),
+    default: |_| Some(gigabytes(bunko_host::usable_memory_bytes().saturating_sub(1 << 30) / 2)),
+    effect: Effect::OnDisk,
+    ..PLAIN
+};
+pub const BLOCK_COMPRESSOR: Setting = Setting {
+    keys: &["storage.wiredTiger.collectionConfig.blockCompressor", "storage.lsm.blockCompressor"],
+    flag: "block-compressor",
+    mongod_flag: Some("wiredTigerCollectionBlockCompressor"),
+    help: "How lsm compresses documents of collections that do not say otherwise: none, snappy, lz4 or zstd \
+           [default: lz4]",
+    value_name: "NAME",
+    kind: Kind::Text(check_compressor),
+    default: |_| Some(Value::Text(EngineOptions::default().compression.name().into())),
+    effect: Effect::OnDisk,
+    ..PLAIN
+};
+pub const COMPRESSION_LEVEL: Setting = Setting {
+    keys: &["storage.wiredTiger.engineConfig.zstdCompressionLevel", "storage.lsm.compressionLevel"],
+    flag: "compression-level",
+    mongod_flag: Some("zstdDefaultCompressionLevel"),
+    help: "Level of zstd: higher is smaller and slower [default: 6]",
+    value_name: "LEVEL",
+    kind: Kind::Whole(1..=22),
+    default: |configuration| {
+        let compression = Compression::parse(&configuration.text(&BLOCK_COMPRESSOR)?, None).ok()?;
+        compression.level().map(|level| Value::Whole(level.into()))
+    },
+    effect: Effect::OnDisk,
+    ..PLAIN
+};
+pub const IN_MEMORY_SIZE_GB: Setting = Setting {
+    keys: &["storage.inMemory.engineConfig.inMemorySizeGB", "storage.memory.sizeGB"],
+    flag: "in-memory-size-gb",
+    mongod_flag: Some("inMemorySizeGB"),
+    help: "What the engine memory may hold; writes beyond it fail [default: half of the memory]",
+    value_name: "GB",
+    kind: Kind::Number(SIZE_GB_MIN..=SIZE_GB_MAX),
+    default: |_| Some(gigabytes(bunko_host::usable_memory_bytes() / 2)),
+    ..PLAIN
+};
+pub const JOURNAL: Setting = Setting {
+    keys: &["storage.journal.enabled"],
+    flag: "journal",
+    help: "Must be true except for the engine memory: the log is the database [default: true]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(true)),
+    effect: Effect::OnDisk,
+    ..PLAIN
+};
+pub const JOURNAL_COMMIT_INTERVAL: Setting = Setting {
+    keys: &["storage.journal.commitIntervalMs"],
+    flag: "journal-commit-interval",
+    mongod_flag: Some("journalCommitInterval"),
+    help: "Longest time between syncs of the log, in milliseconds [default: 100]",
+    value_name: "MS",
+    kind: Kind::Whole(1..=500),
+    default: |_| Some(Value::Whole(100)),
+    effect: Effect::OnDisk,
+    ..PLAIN
+};
+pub const SYNC_DELAY: Setting = Setting {
+    keys: &["storage.syncPeriodSecs"],
+    flag: "sync-delay",
+    mongod_flag: Some("syncdelay"),
+    help: "Longest time between checkpoints, in seconds [default: 60]",
+    value_name: "SECONDS",
+    kind: Kind::Number(1.0..=9_000_000.0),
+    default: |_| Some(Value::Number(60.0)),
+    effect: Effect::OnDisk,
+    ..PLAIN
+};
+pub const PORT: Setting = Setting {
+    keys: &["net.port"],
+    flag: "port",
+    help: "Port to listen on; 0 takes a free one [default: 27017]",
+    value_name: "PORT",
+    kind: Kind::Whole(0..=65_535),
+    default: |_| Some(Value::Whole(27_017)),
+    ..PLAIN
+};
+pub const BIND_IP: Setting = Setting {
+    keys: &["net.bindIp"],
+    flag: "bind-ip",
+    mongod_flag: Some("bind_ip"),
+    help: "Addresses to listen on, comma-separated [default: 127.0.0.1]",
+    value_name: "ADDRESSES",
+    kind: Kind::Text(addresses::check),
+    default: |configuration| (!configuration.is_on(&BIND_IP_ALL)).then(|| Value::Text("127.0.0.1".into())),
+    ..PLAIN
+};
+pub const BIND_IP_ALL: Setting = Setting {
+    keys: &["net.bindIpAll"],
+    flag: "bind-ip-all",
+    mongod_flag: Some("bind_ip_all"),
+    help: "Listen on all addresses [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(false)),
+    ..PLAIN
+};
+pub const IPV6: Setting = Setting {
+    keys: &["net.ipv6"],
+    flag: "ipv6",
+    help: "Lets localhost and --bind-ip-all mean IPv6 as well [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(false)),
+    ..PLAIN
+};
+pub const MAX_CONNECTIONS: Setting = Setting {
+    keys: &["net.maxIncomingConnections"],
+    flag: "max-connections",
+    mongod_flag: Some("maxConns"),
+    help: "Most connections at once [default: 65536]",
+    value_name: "COUNT",
+    kind: Kind::Whole(1..=1_000_000),
+    default: |_| Some(Value::Whole(65_536)),
+    ..PLAIN
+};
+pub const UNIX_SOCKET: Setting = Setting {
+    keys: &["net.unixDomainSocket.enabled"],
+    flag: "unix-socket",
+    negations: &["no-unix-socket", "nounixsocket"],
+    help: "Listen on a Unix domain socket as well, mongodb-PORT.sock [default: true]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(true)),
+    ..PLAIN
+};
+pub const UNIX_SOCKET_PREFIX: Setting = Setting {
+    keys: &["net.unixDomainSocket.pathPrefix"],
+    flag: "unix-socket-prefix",
+    mongod_flag: Some("unixSocketPrefix"),
+    help: "Directory of that socket [default: /tmp]",
+    value_name: "DIRECTORY",
+    default: |_| Some(Value::Text("/tmp".into())),
+    ..PLAIN
+};
+pub const FILE_PERMISSIONS: Setting = Setting {
+    keys: &["net.unixDomainSocket.filePermissions"],
+    flag: "file-permissions",
+    mongod_flag: Some("filePermissions"),
+    help: "Who may connect to that socket, as octal mode with a leading zero [default: 0700]",
+    value_name: "MODE",
+    kind: Kind::Text(|text| parse_permissions(text).map(drop)),
+    default: |_| Some(Value::Text("0700".into())),
+    ..PLAIN
+};
+pub const LOG_DESTINATION: Setting = Setting {
+    keys: &["systemLog.destination"],
+    flag: "log-destination",
+    help: "Where the log goes: file, with --log-path [default: standard error without --log-path]",
+    value_name: "NAME",
+    kind: Kind::OneOf(&["file"]),
+    ..PLAIN
+};
+pub const LOG_PATH: Setting = Setting {
+    keys: &["systemLog.path"],
+    flag: "log-path",
+    mongod_flag: Some("logpath"),
+    help: "File for the log [default: standard error]",
+    value_name: "FILE",
+    ..PLAIN
+};
+pub const LOG_APPEND: Setting = Setting {
+    keys: &["systemLog.logAppend"],
+    flag: "log-append",
+    mongod_flag: Some("logappend"),
+    help: "Append to a log that exists; otherwise that stops the start [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(false)),
+    ..PLAIN
+};
+pub const LOG_FORMAT: Setting = Setting {
+    keys: &["systemLog.format"],
+    flag: "log-format",
+    help: "How log lines look, json or text [default: text on a terminal, json elsewhere]",
+    value_name: "FORMAT",
+    kind: Kind::OneOf(&["json", "text"]),
+    default: |_| Some(Value::Text(if std::io::stderr().is_terminal() { "text" } else { "json" }.into())),
+    ..PLAIN
+};
+pub const PID_FILE_PATH: Setting = Setting {
+    keys: &["processManagement.pidFilePath"],
+    flag: "pid-file-path",
+    mongod_flag: Some("pidfilepath"),
+    help: "File for the process id, removed by an orderly end",
+    value_name: "FILE",
+    ..PLAIN
+};
+
+/// A setting of mongod's that has one value here.
+const fn only(
+    keys: &'static [&'static str],
+    flag: &'static str,
+    mongod_flag: Option<&'static str>,
+    value: &'static str,
+    because: &'static str,
+) -> Setting {
+    Setting { keys, flag, mongod_flag, kind: Kind::Only { value, because }, ..PLAIN }
+}
+
+/// All settings, in the order of `--help`.
+pub static SETTINGS: &[Setting] = &[
+    DB_PATH,
+    ENGINE,
+    CACHE_SIZE_GB,
+    BLOCK_COMPRESSOR,
+    COMPRESSION_LEVEL,
+    IN_MEMORY_SIZE_GB,
+    JOURNAL,
+    JOURNAL_COMMIT_INTERVAL,
+    SYNC_DELAY,
+    PORT,
+    BIND_IP,
+    BIND_IP_ALL,
+    IPV6,
+    MAX_CONNECTIONS,
+    UNIX_SOCKET,
+    UNIX_SOCKET_PREFIX,
+    FILE_PERMISSIONS,
+    LOG_DESTINATION,
+    LOG_PATH,
+    LOG_APPEND,
+    LOG_FORMAT,
+    PID_FILE_PATH,
+    only(
+        &["storage.directoryPerDB"],
+        "directory-per-db",
+        Some("directoryperdb"),
+        "false",
+        "all databases share one log",
+    ),
+    only(
+        &["storage.wiredTiger.engineConfig.directoryForIndexes"],
+        "directory-for-indexes",
+        Some("wiredTigerDirectoryForIndexes"),
+        "false",
+        "all indexes share the engine's files",
+    ),
+    only(
+        &["storage.wiredTiger.engineConfig.journalCompressor"],
+        "journal-compressor",
+        Some("wiredTigerJournalCompressor"),
+        "none",
+        "the log holds documents as clients send them, until they move into compressed extents",
+    ),
+    only(
+        &["storage.wiredTiger.indexConfig.prefixCompression"],
+        "index-prefix-compression",
+        Some("wiredTigerIndexPrefixCompression"),
+        "true",
+        "keys of indexes are always stored without what they share",
+    ),
+    only(
+        &["net.compression.compressors"],
+        "network-message-compressors",
+        Some("networkMessageCompressors"),
+        "snappy,zstd,zlib",
+        "clients choose among them",
+    ),
+    only(&["net.tls.mode"], "tls-mode", Some("tlsMode"), "disabled", "there is no TLS yet"),
+    only(&["net.wireObjectCheck"], "obj-check", Some("objcheck"), "true", "documents are always checked"),
+    only(&["security.authorization"], "auth", None, "disabled", "there are no users yet"),
+    only(&["security.javascriptEnabled"], "scripting", None, "false", "the server runs no JavaScript"),
+    only(&["operationProfiling.mode"], "profiling-mode", None, "off", "there is no profiler"),
+    only(&["processManagement.fork"], "fork", None, "false", "let a service manager start it in the background"),
+    only(&["systemLog.quiet"], "quiet", None, "false", "the log says little as it is"),
+    only(&["systemLog.verbosity"], "verbosity", None, "0", "there are no lines for debugging"),
+    only(
+        &["systemLog.timeStampFormat"],
+        "time-stamp-format",
+        Some("timeStampFormat"),
+        "iso8601-utc",
+        "lines have the time in UTC",
+    ),
+];
+
+/// Keys and sections of mongod that there are no settings for, and why. Any other key is called unknown.
+pub const MISSING: &[(&str, &str)] = &[
+    ("auditLog", "there is no audit log"),
+    ("net.tls", "there is no TLS yet"),
+    ("net.ssl", "there is no TLS yet"),
+    ("operationProfiling", "there is no profiler"),
+    ("processManagement.timeZoneInfo", "time zones are offsets from UTC only, no names"),
+    ("replication", "there are no replica sets yet"),
+    ("security", "there are no users yet"),
+    ("setParameter", "there are no parameters to set"),
+    ("sharding", "there are no shards"),
+    ("storage.mmapv1", "the engine mmap leaves nothing to choose"),
+];
+
+/// Least and most that a cache or an engine in memory may be given, as mongod has it.
+const SIZE_GB_MIN: f64 = 0.25;
+const SIZE_GB_MAX: f64 = 10_000.0;
+
+/// Gigabytes as a person writes them: down to a thousandth.
+fn gigabytes(bytes: u64) -> Value {
+    let gigabytes = (bytes as f64 / f64::from(1 << 30) * 1000.0).floor() / 1000.0;
+    Value::Number(gigabytes.clamp(SIZE_GB_MIN, SIZE_GB_MAX))
+}
+
+fn any_text(text: &str) -> Result<(), String> {
+    if text.is_empty() { Err("'' says nothing".into()) } else { Ok(()) }
+}
+
+fn check_engine(name: &str) -> Result<(), String> {
+    if bunko_engines::find(name).is_some() {
+        return Ok(());
+    }
+    let names: Vec<_> = ENGINES.iter().map(|entry| format!("{} ({})", entry.name, entry.mongodb_name)).collect();
+    Err(format!("there is no storage engine '{name}', but {}", names.join(", ")))
+}
+
+fn check_compressor(name: &str) -> Result<(), String> {
+    match name {
+        "zlib" => Err("zlib is not supported; zstd is the compressor for small files".into()),
+        _ => Compression::parse(name, None).map(drop),
+    }
+}
+
+/// # Errors
+/// Where it is not a mode as a shell would take it. mongod reads `700` as a decimal number, which nobody means.
+pub fn parse_permissions(text: &str) -> Result<u32, String> {
+    let mode = text.strip_prefix('0').and_then(|digits| u32::from_str_radix(digits, 8).ok());
+    mode.filter(|mode| *mode <= 0o777)
+        .ok_or_else(|| format!("'{text}' is not an octal mode with a leading zero, within 0000 to 0777"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::Configuration;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_taken_once() {
+        let mut names = HashSet::new();
+        for setting in SETTINGS {
+            let flags = [setting.flag].into_iter().chain(setting.mongod_flag).chain(setting.negations.iter().copied());
+            for name in flags.map(|flag| format!("--{flag}")).chain(setting.keys.iter().map(|key| (*key).to_owned())) {
+                assert!(names.insert(name.clone()), "{name} is taken twice");
+            }
+        }
+    }
+
+    #[test]
+    fn every_setting_is_documented() {
+        let documentation = include_str!("../../../../docs/running.md");
+        for setting in SETTINGS {
+            let flags = [setting.flag].into_iter().chain(setting.mongod_flag).chain(setting.negations.iter().copied());
+            for name in flags.map(|flag| format!("--{flag}")).chain(setting.keys.iter().map(|key| (*key).to_owned())) {
+                assert!(documentation.contains(&format!("`{name}`")), "`{name}` is not in docs/running.md");
+            }
+        }
+    }
+
+    #[test]
+    fn defaults_are_values_that_would_be_taken() {
+        let configuration = Configuration::default();
+        for setting in SETTINGS {
+            if let Some(default) = (setting.default)(&configuration) {
+                assert_eq!(setting.kind.check(default.clone()), Ok(default), "{}", setting.key());
+            }
+        }
+    }
+
+    #[test]
+    fn permissions_are_octal() {
+        assert_eq!(parse_permissions("0700"), Ok(0o700));
+        assert_eq!(parse_permissions("00"), Ok(0));
+        for text in ["700", "0", "0o700", "0800", "01777", "rwx", ""] {
+            assert!(parse_permissions(text).is_err_and(|error| error.contains(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn engines_and_compressors_that_there_are_not_are_named() {
+        assert!(
+            check_engine("rocksdb")
+                .is_err_and(|error| error.contains("'rocksdb'") && error.contains("lsm (wiredTiger)"))
+        );
+        assert!(check_compressor("zlib").is_err_and(|error| error.contains("zstd")));
+        assert!(check_compressor("brotli").is_err_and(|error| error.contains("'brotli'")));
+    }
+}

@@ -1,0 +1,284 @@
+//! `bunko restore`.
+
+use super::connection::{Opened, ReportArguments, ServerArguments};
+use crate::stop;
+use bunko_bson::Timestamp;
+use bunko_client::WriteConcern;
+use bunko_tools::namespaces::{Filter, Renames};
+use bunko_tools::progress::Progress;
+use bunko_tools::restore::{
+    self, ArchiveSource, Bulk, CollectionOptions, Existing, IndexVersion, Indexes, InsertionOrder, Mode, ObjectCheck,
+    OnError, Oplog, RestoreOptions, Resume, ResumeFile, Source, UsersAndRoles, Uuids, Validation, Verify,
+};
+use bunko_tools::tune;
+use clap::Args;
+use std::fs::OpenOptions;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Flags as mongorestore's, and ours.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+pub struct RestoreArguments {
+    #[command(flatten)]
+    server: ServerArguments,
+    #[command(flatten)]
+    report: ReportArguments,
+    /// A dump directory, or a .bson file with --db and --collection; - is standard input
+    #[arg(value_name = "DIR or FILE", conflicts_with_all = ["dir", "archive"])]
+    path: Option<PathBuf>,
+    /// The dump directory; dump where nothing is said
+    #[arg(long, value_name = "DIR", conflicts_with = "archive")]
+    dir: Option<PathBuf>,
+    /// Read an archive, from this file or, without one, from standard input
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    archive: Option<PathBuf>,
+    /// Taken as the classic tool's; how a dump is compressed is found out from its first bytes
+    #[arg(long, hide = true)]
+    gzip: bool,
+    /// Only this database of an archive; with a directory or a file, the database to restore into
+    #[arg(long, short = 'd', value_name = "DATABASE")]
+    db: Option<String>,
+    /// Only this collection; with a file, the collection to restore into
+    #[arg(long, short = 'c', value_name = "COLLECTION", requires = "db")]
+    collection: Option<String>,
+    /// Only namespaces that match, such as shop.* ; may be repeated
+    #[arg(long = "nsInclude", value_name = "PATTERN")]
+    include: Vec<String>,
+    /// No namespaces that match; may be repeated
+    #[arg(long = "nsExclude", value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// Rename namespaces that match, such as $db$.$c$ ; one --nsTo for each
+    #[arg(long = "nsFrom", value_name = "PATTERN")]
+    from: Vec<String>,
+    /// What they are called then
+    #[arg(long = "nsTo", value_name = "PATTERN")]
+    to: Vec<String>,
+    /// Drop each collection of the dump before it is restored
+    #[arg(long)]
+    drop: bool,
+    /// Read and check the whole dump, write nothing
+    #[arg(long = "dryRun")]
+    dry_run: bool,
+    /// Print the dump's namespaces with their sizes, write nothing
+    #[arg(long, conflicts_with = "dry_run")]
+    list: bool,
+    /// When a write counts: a number of members, majority, or a document such as {"w": 1, "j": true}
+    #[arg(long = "writeConcern", value_name = "CONCERN")]
+    write_concern: Option<String>,
+    /// Build no indexes
+    #[arg(long = "noIndexRestore")]
+    no_index_restore: bool,
+    /// Create collections without the options that the dump names
+    #[arg(long = "noOptionsRestore")]
+    no_options_restore: bool,
+    /// Build indexes of the version that the dump names
+    #[arg(long = "keepIndexVersion")]
+    keep_index_version: bool,
+    /// End at the first document or index that is refused
+    #[arg(long = "stopOnError")]
+    stop_on_error: bool,
+    /// Insert documents in the dump's order, one batch at a time, and end at the first that is refused
+    #[arg(long = "maintainInsertionOrder")]
+    maintain_insertion_order: bool,
+    /// Files of a directory that are read at a time
+    #[arg(long = "numParallelCollections", short = 'j', value_name = "N", default_value = "4")]
+    parallel_collections: NonZeroUsize,
+    /// Connections that insert into one collection; their number follows the throughput where not given
+    #[arg(long = "numInsertionWorkersPerCollection", value_name = "N")]
+    insertion_workers: Option<NonZeroUsize>,
+    /// Documents in one batch at most; as many as fit where not given
+    #[arg(long = "batchSize", value_name = "N")]
+    batch_size: Option<NonZeroUsize>,
+    /// Insert documents that a collection's validator would refuse
+    #[arg(long = "bypassDocumentValidation")]
+    bypass_document_validation: bool,
+    /// Keep collections' UUIDs; needs --drop
+    #[arg(long = "preserveUUID", requires = "drop")]
+    preserve_uuid: bool,
+    /// Check every value of each document before it is sent
+    #[arg(long)]
+    objcheck: bool,
+    /// Replay the oplog that the dump holds
+    #[arg(long = "oplogReplay")]
+    oplog_replay: bool,
+    /// Replay only entries before that time: SECONDS or SECONDS:INCREMENT
+    #[arg(long = "oplogLimit", value_name = "TIME", requires = "oplog_replay", value_parser = timestamp)]
+    oplog_limit: Option<Timestamp>,
+    /// Replay the entries in this file in place of those in the dump
+    #[arg(long = "oplogFile", value_name = "FILE", requires = "oplog_replay")]
+    oplog_file: Option<PathBuf>,
+    /// Restore the users and roles of --db
+    #[arg(long = "restoreDbUsersAndRoles", requires = "db")]
+    users_and_roles: bool,
+    /// Go on with a restore that was cut short, with the same flags
+    #[arg(long)]
+    resume: bool,
+    /// Where it is noted how far the restore is; beside the dump where not given, nowhere for standard input
+    #[arg(long = "resumeFile", value_name = "FILE")]
+    resume_file: Option<PathBuf>,
+    /// Compare counts, checksums and indexes with the dump at the end
+    #[arg(long)]
+    verify: bool,
+    /// Find the fastest flags for this dump and this server by short trials, in a database of their own that is dropped
+    #[arg(long, conflicts_with_all = ["dry_run", "list", "resume", "verify"])]
+    tune: bool,
+    /// Insert as with any server, even where this one has a faster way
+    #[arg(long = "noBulk")]
+    no_bulk: bool,
+    /// Threads that decompress, and half the number of connections at most; the processors where not given
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Print this help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+impl RestoreArguments {
+    /// Restores.
+    /// # Errors
+    /// What ended it early, and what had been restored until then.
+    pub fn run(&self) -> Result<ExitCode, String> {
+        let options = self.options()?;
+        let opened = self.server.open()?;
+        let result = if self.tune { self.tune(&opened, &options) } else { self.restore(&opened, &options) };
+        opened.close()?;
+        result
+    }
+
+    fn restore(&self, opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
+        let progress = Arc::new(Progress::default());
+        let reporter = self.report.start(&progress);
+        let result = restore::run(opened.server(), options, &progress, &stop::on_signal());
+        if let Some(reporter) = reporter {
+            reporter.finish();
+        }
+        let summary = result.map_err(|error| error.to_string())?;
+        if self.list {
+            print!("{}", summary.listing());
+        } else {
+            self.report.print(&summary);
+        }
+        Ok(if summary.is_clean() || self.list { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn tune(&self, opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
+        let mut on_trial = |trial: &tune::Trial| self.report.print(trial);
+        let tuning = tune::run(opened.server(), options, &stop::on_signal(), &mut on_trial);
+        println!("{}", tuning.map_err(|error| error.to_string())?);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn options(&self) -> Result<RestoreOptions, String> {
+        let source = self.source()?;
+        let in_error = |error: bunko_tools::namespaces::PatternError| error.to_string();
+        // A directory's or a file's documents go where --db and --collection say; of an archive they choose.
+        let is_choice = self.archive.is_some();
+        let filter = Filter::new(&self.include, &self.exclude).map_err(in_error)?;
+        let mut options = RestoreOptions::new(source);
+        options.filter = if is_choice { filter.with(self.db.as_deref(), self.collection.as_deref()) } else { filter };
+        options.renames = Renames::new(&self.from, &self.to).map_err(in_error)?;
+        options.mode = match (self.dry_run, self.list) {
+            (true, _) => Mode::DryRun,
+            (_, true) => Mode::List,
+            _ => Mode::Restore,
+        };
+        options.existing = if self.drop { Existing::Drop } else { Existing::Keep };
+        options.write_concern = self.write_concern()?;
+        options.indexes = if self.no_index_restore { Indexes::Skip } else { Indexes::Restore };
+        options.collection_options =
+            if self.no_options_restore { CollectionOptions::Skip } else { CollectionOptions::Restore };
+        options.index_version = if self.keep_index_version { IndexVersion::Keep } else { IndexVersion::ChosenByServer };
+        options.on_error = if self.stop_on_error { OnError::Stop } else { OnError::GoOn };
+        options.order = if self.maintain_insertion_order { InsertionOrder::Maintain } else { InsertionOrder::Any };
+        options.parallel_collections = self.parallel_collections;
+        options.insertion_workers = self.insertion_workers;
+        options.batch_documents = self.batch_size;
+        options.validation = if self.bypass_document_validation { Validation::Bypass } else { Validation::Enforce };
+        options.uuids = if self.preserve_uuid { Uuids::Preserve } else { Uuids::New };
+        options.object_check = if self.objcheck { ObjectCheck::Deep } else { ObjectCheck::None };
+        if self.oplog_replay {
+            options.oplog = Oplog::Replay { limit: self.oplog_limit, file: self.oplog_file.clone() };
+        }
+        if let (true, Some(database)) = (self.users_and_roles, &self.db) {
+            options.users_and_roles = UsersAndRoles::Of { database: database.clone() };
+        }
+        options.resume = self.resume_file()?;
+        options.verify = if self.verify { Verify::Everything } else { Verify::Nothing };
+        options.bulk = if self.no_bulk { Bulk::Never } else { Bulk::Automatic };
+        options.threads = self.threads.unwrap_or(options.threads);
+        Ok(options)
+    }
+
+    fn source(&self) -> Result<Source, String> {
+        if let Some(file) = &self.archive {
+            let is_stdin = file == Path::new("-");
+            return Ok(Source::Archive(if is_stdin {
+                ArchiveSource::Stdin
+            } else {
+                ArchiveSource::File(file.clone())
+            }));
+        }
+        let path = self.path.as_ref().or(self.dir.as_ref()).cloned().unwrap_or_else(|| "dump".into());
+        if path == Path::new("-") || path.is_file() {
+            let (Some(database), Some(collection)) = (self.db.clone(), self.collection.clone()) else {
+                return Err(format!("{}: a single file needs --db and --collection", path.display()));
+            };
+            return Ok(Source::File { path, database, collection });
+        }
+        if self.collection.is_some() {
+            return Err(format!("{}: --collection needs a .bson file, or --archive", path.display()));
+        }
+        Ok(Source::Directory { path, database: self.db.clone() })
+    }
+
+    /// Beside the dump, unless nothing lies there or nothing is written.
+    fn resume_file(&self) -> Result<Option<ResumeFile>, String> {
+        let mode = if self.resume { Resume::Continue } else { Resume::Fresh };
+        let beside = |path: &Path| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(".restore-resume");
+            PathBuf::from(name)
+        };
+        let source = self.archive.as_ref().or(self.path.as_ref()).or(self.dir.as_ref());
+        let source = source.map_or_else(|| PathBuf::from("dump"), |path| path.components().collect());
+        let path = match &self.resume_file {
+            Some(file) => Some(file.clone()),
+            // Dumps may lie where nobody may write: then there is nothing to resume from.
+            None => (source != Path::new("-")).then(|| beside(&source)).filter(|path| self.resume || is_writable(path)),
+        };
+        match path {
+            Some(path) => Ok(Some(ResumeFile { path, mode })),
+            None if self.resume => Err("--resume needs --resumeFile where the dump comes from standard input".into()),
+            None => Ok(None),
+        }
+    }
+
+    fn write_concern(&self) -> Result<WriteConcern, String> {
+        let Some(text) = &self.write_concern else {
+            return Ok(self.server.write_concern()?.unwrap_or_default());
+        };
+        text.parse().map_err(|error| format!("--writeConcern: {error}"))
+    }
+}
+
+/// Whether a file can be made there, or is there to be written to.
+fn is_writable(path: &Path) -> bool {
+    let is_there = path.exists();
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    if !is_there && opened.is_ok() {
+        let _ = std::fs::remove_file(path);
+    }
+    opened.is_ok()
+}
+
+/// Seconds since 1970 and, behind a colon, a number within the second.
+fn timestamp(text: &str) -> Result<Timestamp, String> {
+    let (seconds, increment) = text.split_once(':').unwrap_or((text, "0"));
+    match (seconds.parse(), increment.parse()) {
+        (Ok(seconds), Ok(increment)) => Ok(Timestamp { seconds, increment }),
+        _ => Err(format!("'{text}' is not SECONDS[:INCREMENT]")),
+    }
+}

@@ -1,0 +1,241 @@
+//! Dumps come back as they were: mongodump's into our server, ours into our server and past other readers.
+
+mod peer;
+mod tool;
+
+use bunko_bson::{DocumentBuf, ObjectId, number};
+use bunko_client::Connection;
+use peer::Running;
+use std::fs;
+use std::process::{Command, Stdio};
+use tool::{archive, collections, connect, documents, drop_database, fail, fixture, insert, succeed, text};
+
+/// What the fixtures hold of collections whose options our server has not.
+const REFUSED: [&str; 4] = ["capped", "collated", "validated", "view_k"];
+
+fn numbered(count: i32, padding: usize) -> Vec<DocumentBuf> {
+    let document = |number: i32| {
+        DocumentBuf::new()
+            .with("_id", number)
+            .with("n", i64::from(number) * 7)
+            .with("pad", "x".repeat(padding).as_str())
+    };
+    (0..count).map(document).collect()
+}
+
+/// All that a database holds.
+fn contents(connection: &mut Connection, database: &str) -> Vec<(String, Vec<DocumentBuf>)> {
+    let names = collections(connection, database);
+    names.into_iter().map(|name| (name.clone(), documents(connection, database, &name))).collect()
+}
+
+#[test]
+fn what_mongodump_wrote_is_restored_in_all_three_forms() {
+    let running = Running::start();
+    let mut connection = connect(running.address());
+    let forms = [archive(&fixture("fixture.archive")), archive(&fixture("fixture.archive.gz"))];
+    let directory = fixture("directory");
+    let mut seen = Vec::new();
+    for form in forms.iter().map(String::as_str).chain([text(&directory)]) {
+        let state = tempfile::NamedTempFile::new().expect("a temporary file");
+        // What the server lacks is named, and makes the status say that not all is there.
+        let said = fail("restore", running.address(), &["--drop", form, "--resumeFile", text(state.path())]);
+        for refused in REFUSED {
+            assert!(said.contains(&format!("fixture.{refused}: failed")), "{refused}: {said}");
+        }
+        for (index, reason) in
+            [("s_1", "sparse"), ("at_1", "expireAfterSeconds"), ("text_s", "text"), ("s_ci", "collation")]
+        {
+            assert!(said.contains(&format!("index {index}: ")) && said.contains(reason), "{index}: {said}");
+        }
+        seen.push(contents(&mut connection, "fixture"));
+        drop_database(&mut connection, "fixture");
+    }
+    assert!(seen[0] == seen[1] && seen[0] == seen[2]);
+    let counts: Vec<_> = seen[0].iter().map(|(name, documents)| (name.as_str(), documents.len())).collect();
+    let long = "q".repeat(90);
+    assert_eq!(
+        counts,
+        [
+            ("empty", 0),
+            ("large", 3),
+            ("numbers", 2000),
+            ("odd%name", 3),
+            (long.as_str(), 3),
+            ("slash/in", 3),
+            ("types", 29),
+            ("uniq", 100),
+            ("with space", 3),
+            ("with.dots.in", 3),
+            ("日本語", 3)
+        ]
+    );
+}
+
+#[test]
+fn a_replayed_oplog_ends_at_one_moment() {
+    let running = Running::start();
+    let mut connection = connect(running.address());
+    let state = tempfile::NamedTempFile::new().expect("a temporary file");
+    let bank = archive(&fixture("bank.oplog.archive"));
+    let balances = |connection: &mut Connection| -> (usize, i64) {
+        let accounts = documents(connection, "bank", "accounts");
+        let balance = |account: &DocumentBuf| number::as_i64_exact(account.as_ref().get("balance").expect("a balance"));
+        (accounts.len(), accounts.iter().map(|account| balance(account).expect("a whole number")).sum())
+    };
+    // Dumped while money was moved: each collection, each document, is of another moment.
+    succeed("restore", running.address(), &[&bank, "--resumeFile", text(state.path())]);
+    assert_ne!(balances(&mut connection), (200, 20_000));
+    let replay = [bank.as_str(), "--drop", "--oplogReplay", "--resumeFile", text(state.path())];
+    let said = succeed("restore", running.address(), &replay);
+    assert!(said.contains("oplog entries applied"), "{said}");
+    assert_eq!(balances(&mut connection), (200, 20_000));
+}
+
+#[test]
+fn a_round_trip_changes_nothing_in_any_form() {
+    let running = Running::start();
+    let mut connection = connect(running.address());
+    let state = tempfile::NamedTempFile::new().expect("a temporary file");
+    let types = archive(&fixture("fixture.archive"));
+    succeed("restore", running.address(), &[&types, "--nsInclude=fixture.types", "--resumeFile", text(state.path())]);
+    insert(&mut connection, "fixture", "many", &numbered(20_000, 500));
+    let large = DocumentBuf::new().with("_id", ObjectId([7; 12])).with("pad", "y".repeat(16_000_000).as_str());
+    insert(&mut connection, "fixture", "large", &[large.clone(), large.with("_id", 2)][..1]);
+    for name in ["100%", "a/b", "日本語 名", &"n".repeat(240), "with.dots"] {
+        insert(&mut connection, "fixture", name, &numbered(3, 10));
+    }
+    let indexes = "{createIndexes: 'many', indexes: [{key: {n: 1, pad: -1}, name: 'compound'}, {key: {n: -1}, name: 'down', unique: true}]}";
+    assert!(running.peer().text("fixture", indexes).contains("ok: 1.0"));
+    let before = contents(&mut connection, "fixture");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for compression in [None, Some("--gzip"), Some("--zstd"), Some("--zstd=9"), Some("--lz4")] {
+        let file = directory.path().join("archive");
+        let files = directory.path().join("files");
+        let as_archive = archive(&file);
+        for (to, from) in
+            [(vec![as_archive.as_str()], as_archive.as_str()), (vec!["--out", text(&files)], text(&files))]
+        {
+            let dump: Vec<_> = ["--db", "fixture"].into_iter().chain(to).chain(compression).collect();
+            succeed("dump", running.address(), &dump);
+            drop_database(&mut connection, "fixture");
+            let said = succeed("restore", running.address(), &[from, "--verify"]);
+            assert!(said.contains("verified"), "{compression:?} {from}: {said}");
+            assert!(contents(&mut connection, "fixture") == before, "{compression:?} {from}");
+        }
+        check_with_other_readers(&file, compression);
+        fs::remove_dir_all(&files).expect("removed");
+    }
+}
+
+/// The programs that everybody has accept what we compressed; who lacks one is told.
+fn check_with_other_readers(file: &std::path::Path, compression: Option<&str>) {
+    let program = match compression {
+        Some("--gzip") => "gzip",
+        Some("--lz4") => "lz4",
+        Some(_) => "zstd",
+        None => return,
+    };
+    let input = fs::File::open(file).expect("there");
+    match Command::new(program).arg("-t").stdin(input).stderr(Stdio::null()).stdout(Stdio::null()).status() {
+        Ok(status) => assert!(status.success(), "{program} -t: {status}"),
+        Err(error) => println!("SKIPPED {program} -t: {error}"),
+    }
+}
+
+#[test]
+fn archives_stream_through_pipes() {
+    let running = Running::start();
+    let mut connection = connect(running.address());
+    insert(&mut connection, "pipe", "c", &numbered(5_000, 200));
+    let before = contents(&mut connection, "pipe");
+    let mut dump = tool::command("dump", running.address(), &["--db", "pipe", "--archive", "--zstd", "--quiet"]);
+    let mut dump = dump.stdout(Stdio::piped()).spawn().expect("the tool runs");
+    let stream = dump.stdout.take().expect("piped");
+    let rename = ["--archive", "--nsFrom", "pipe.*", "--nsTo", "other.*", "--quiet"];
+    let restore = tool::command("restore", running.address(), &rename).stdin(stream).status().expect("the tool runs");
+    assert!(restore.success() && dump.wait().expect("ends").success());
+    assert!(contents(&mut connection, "other") == before);
+}
+
+#[test]
+fn a_directory_is_dumped_and_restored_without_a_server() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (one, other) = (directory.path().join("one"), directory.path().join("other"));
+    let file = directory.path().join("archive");
+    let tool = |arguments: &[&str]| {
+        let output = Command::new(peer::binary()).args(arguments).output().expect("the tool runs");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    let types = archive(&fixture("fixture.archive"));
+    let state = directory.path().join("state");
+    tool(&["restore", "--dbpath", text(&one), &types, "--nsInclude=fixture.types", "--resumeFile", text(&state)]);
+    tool(&["dump", "--dbpath", text(&one), &archive(&file), "--lz4"]);
+    tool(&["restore", "--dbpath", text(&other), &archive(&file), "--verify"]);
+    let read = |dbpath: &std::path::Path| {
+        let server = bunko_testkit::process::Server::start(&peer::binary(), dbpath, &[]).expect("the server starts");
+        contents(&mut connect(server.address()), "fixture")
+    };
+    let restored = read(&other);
+    assert_eq!(restored[0].1.len(), 29);
+    assert!(restored == read(&one));
+}
+
+#[test]
+fn a_damaged_archive_is_refused_at_its_place_and_says_what_was_restored() {
+    let running = Running::start();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let whole = fs::read(fixture("fixture.archive")).expect("there");
+    let file = directory.path().join("damaged");
+    let damage = |bytes: &[u8], words: &str| {
+        fs::write(&file, bytes).expect("written");
+        let said = fail("restore", running.address(), &["--drop", &archive(&file), "--nsInclude=fixture.*"]);
+        assert!(said.contains(words) && said.contains("document(s) restored"), "'{words}' is not in: {said}");
+        let state = directory.path().join("damaged.restore-resume");
+        let _ = fs::remove_file(state);
+    };
+    damage(&whole[..whole.len() / 2], "damaged at offset");
+    let mut flipped = whole.clone();
+    // In the middle of the three long documents, whose text is covered by nothing but the checksum.
+    let at =
+        whole.windows(64).position(|window| window.iter().all(|byte| *byte == window[0] && byte.is_ascii_alphabetic()));
+    flipped[at.expect("a long text") + 5_000] ^= 1;
+    damage(&flipped, "damaged at offset");
+    let mut lying = whole;
+    lying.truncate(60_000);
+    lying.extend_from_slice(&[0xff; 64]);
+    damage(&lying, "damaged at offset");
+    running.assert_serves();
+}
+
+#[test]
+fn names_that_lead_out_of_a_directory_are_refused() {
+    let running = Running::start();
+    let mut connection = connect(running.address());
+    insert(&mut connection, "paths", "x/../../up", &numbered(2, 1));
+    insert(&mut connection, "paths", "/root", &numbered(2, 1));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let out = directory.path().join("a/b/dump");
+    succeed("dump", running.address(), &["--db", "paths", "--out", text(&out)]);
+    let entries = |path: &std::path::Path| fs::read_dir(path).expect("there").count();
+    assert_eq!((entries(&directory.path().join("a")), entries(&out)), (1, 1));
+    let before = contents(&mut connection, "paths");
+    succeed("restore", running.address(), &["--drop", text(&out), "--verify"]);
+    assert!(contents(&mut connection, "paths") == before);
+}
+
+#[test]
+fn flags_that_mean_nothing_together_are_refused() {
+    let running = Running::start();
+    for (tool, flags, words) in [
+        ("dump", &["--archive=x", "--query={", "--db=a", "--collection=b"][..], "--query"),
+        ("dump", &["--oplog", "--db", "a"][..], "--oplog"),
+        ("restore", &["/nonexistent/dump"][..], "/nonexistent/dump"),
+        ("restore", &["--archive=/nonexistent"][..], "/nonexistent"),
+        ("restore", &["--writeConcern={\"w\": 99}", "."][..], "'w' cannot be 99"),
+        ("restore", &["--nsFrom=a.*", "."][..], "nsTo"),
+    ] {
+        let said = fail(tool, running.address(), flags);
+        assert!(said.contains(words), "{tool} {flags:?}: {said}");
+    }
+}

@@ -1,0 +1,74 @@
+//! What an engine promises of the end of its process: `memory` that nothing is left, `mmap` that a disk that fails under
+//! the map is a clean death.
+
+mod peer;
+
+use bunko_testkit::process::{Server, temporary_dbpath};
+use peer::{Peer, binary};
+use std::fs;
+use std::path::Path;
+
+/// Exit status after a SIGBUS in a map.
+const BUS_ERROR_STATUS: i32 = 14;
+
+fn start(engine: &str, dbpath: &Path) -> Server {
+    Server::start(&binary(), dbpath, &["--storage-engine", engine]).expect("the server starts")
+}
+
+fn insert(server: &Server) {
+    let mut peer = Peer::connect(server.address());
+    for id in 0..100 {
+        let reply = peer.text("test", &format!("{{insert: 't', documents: [{{_id: {id}, text: 'text {id}'}}]}}"));
+        assert_eq!(reply, "{n: 1, ok: 1.0}");
+    }
+}
+
+#[test]
+fn memory_leaves_nothing_and_says_so() {
+    let directory = temporary_dbpath();
+    let dbpath = directory.path().join("data");
+    let mut server = start("memory", &dbpath);
+    let warning = "keeps nothing on disk: data will not survive the end of this process";
+    assert!(server.output_tail().contains(warning), "{}", server.output_tail());
+    insert(&server);
+    let mut peer = Peer::connect(server.address());
+    assert_eq!(peer.text("test", "{count: 't'}"), "{n: 100, ok: 1.0}");
+    // Neither a checkpoint nor `j: true` makes a file.
+    assert!(peer.text("admin", "{fsync: 1}").contains("ok: 1.0"));
+    let journaled = "{insert: 't', documents: [{_id: 'last'}], writeConcern: {w: 1, j: true}}";
+    assert_eq!(peer.text("test", journaled), "{n: 1, ok: 1.0}");
+    assert!(!dbpath.exists(), "{} was made", dbpath.display());
+    server.stop();
+    assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 0);
+
+    let server = start("memory", &dbpath);
+    let mut peer = Peer::connect(server.address());
+    assert_eq!(peer.text("test", "{count: 't'}"), "{n: 0, ok: 1.0}");
+    assert_eq!(peer::first_batch(&peer.run("test", "{listCollections: 1}")), [""; 0]);
+}
+
+#[test]
+fn a_data_file_cut_under_the_map_is_a_clean_death() {
+    let dbpath = temporary_dbpath();
+    let mut server = start("mmap", dbpath.path());
+    insert(&server);
+    let mut peer = Peer::connect(server.address());
+    assert!(peer.text("admin", "{fsync: 1}").contains("ok: 1.0"));
+    let data_file = dbpath.path().join("mmap/data.mdb");
+    let file = fs::OpenOptions::new().write(true).open(&data_file).expect("writable");
+    file.set_len(0).expect("cut");
+    peer.send(&peer::message(
+        1000,
+        bunko_wire::MessageFlags::NONE,
+        peer::command("test", "{find: 't', filter: {_id: 7}}").as_ref(),
+    ));
+    peer.assert_closed("the server is gone");
+    // An exit, not the signal: that would have left a core dump.
+    assert_eq!(server.terminate().code(), Some(BUS_ERROR_STATUS), "{}", server.output_tail());
+    // Nothing is left to be killed, but the rest of its output to be read.
+    server.kill();
+    let output = server.output_tail();
+    let last = output.lines().last().unwrap_or_default();
+    assert!(last.starts_with("bunko: ") && last.contains("SIGBUS"), "{output}");
+    assert!(last.contains(&*data_file.to_string_lossy()), "{output}");
+}
