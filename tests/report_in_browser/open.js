@@ -8,6 +8,9 @@ import puppeteer from "puppeteer-core";
 
 const [pages, screenshots] = process.argv.slice(2);
 const PHONE_WIDTH = 360;
+// How long closing may take, and one call to the browser.
+const CLOSING_MS = 10_000;
+const CALL_MS = 60_000;
 const VIEWS = {
   desktop: { width: 1280, height: 900, scheme: "light" },
   dark: { width: 1280, height: 900, scheme: "dark" },
@@ -19,7 +22,8 @@ const launch = async () => {
     const executablePath = process.env.CHROMIUM ?? (await chromium.executablePath());
     // From LANG=C a headless Chromium makes the language "en-US@posix", which its own Intl refuses.
     const env = { ...process.env, LANG: "en_US.UTF-8", LC_ALL: "en_US.UTF-8" };
-    return await puppeteer.launch({ executablePath, args: [...chromium.args, "--lang=en-US"], headless: "shell", env });
+    const args = [...chromium.args, "--lang=en-US"];
+    return await puppeteer.launch({ executablePath, args, headless: "shell", env, protocolTimeout: CALL_MS });
   } catch (error) {
     console.error(String(error));
     process.exit(77);
@@ -33,6 +37,7 @@ const EXPECTED = {
   sizes: { rows: 24, panels: 6, curves: 24, maps: 1 },
   mixed: { rows: 1, panels: 6, curves: 3, maps: 0 },
   "mixed-later": { rows: 2, panels: 6, curves: 4, maps: 0 },
+  restores: { rows: 4, panels: 6, curves: 4, maps: 1 },
   allocation: { rows: 2, panels: 6, curves: 2, maps: 0 },
   hostile: { rows: 3, panels: 6, curves: 1, maps: 0 },
   "targets-compared": { rows: 24, panels: 0, curves: 0, maps: 0 },
@@ -124,15 +129,28 @@ const withoutScripts = async (browser) => {
   await page.close();
 };
 
+// A browser that does not close by itself is killed: a failure must not become a hang.
+const close = async (browser) => {
+  const killer = setTimeout(() => browser.process()?.kill("SIGKILL"), CLOSING_MS);
+  await browser.close().catch(() => {});
+  clearTimeout(killer);
+};
+
 const browser = await launch();
+let status = 1;
 try {
   const names = readdirSync(pages).map((file) => file.replace(/\.html$/, ""));
   assert.deepEqual(names.sort(), Object.keys(EXPECTED).sort(), "pages of the fixture");
   for (const name of names) {
+    console.log(`report_in_browser: ${name}`);
     for (const view of Object.entries(VIEWS)) await visit(browser, name, view);
   }
   await withoutScripts(browser);
   console.log(`report_in_browser: ${names.length} reports in ${await browser.version()}: all well`);
+  status = 0;
+} catch (error) {
+  console.error(error);
 } finally {
-  await browser.close();
+  await close(browser);
 }
+process.exit(status);
