@@ -10,6 +10,7 @@ mod read_preference;
 pub use credential::{Credential, Mechanism};
 pub use error::UriError;
 pub use host::{DEFAULT_PORT, Host};
+pub use percent::percent_encoded;
 pub use read_preference::ReadPreference;
 
 use crate::tls::TlsOptions;

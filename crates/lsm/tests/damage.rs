@@ -1,14 +1,11 @@
 //! A flipped byte in any file of the trees is found and named, and never served.
 
-use bunko_lsm::{Compression, LsmOptions};
-use bunko_store::{
-    Batch, Direction, EngineTable, KeyRange, KeyspaceId, Location, LogOptions, RecordId, RecordRange, StorageError,
-    Store, StoreOptions,
-};
+mod opened;
+
+use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, Location, RecordId, RecordRange, StorageError, Store};
 use bunko_testkit::directory::files_below;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 const RECORDS: KeyspaceId = KeyspaceId(5);
 const INDEX: KeyspaceId = KeyspaceId(6);
@@ -18,15 +15,7 @@ const FLIPS_MAX: usize = 40;
 type Contents = (Vec<(u64, Location)>, Vec<(Vec<u8>, u64)>);
 
 fn open(path: &Path) -> Result<Arc<Store>, StorageError> {
-    let options = StoreOptions {
-        log: LogOptions::default(),
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
-        clock: Arc::new(|| 1),
-        on_background_error: Arc::new(|_, _| {}),
-    };
-    let lsm = LsmOptions { cache_bytes: 8 << 20, compression: Compression::Lz4 };
-    Store::open(path, options, EngineTable::only(bunko_lsm::kind(lsm)))
+    opened::open(path, |_, _| {})
 }
 
 fn key(number: u64) -> Vec<u8> {

@@ -1,32 +1,20 @@
 //! The store over its default engine: what survives closing, crashing, tearing and corruption.
 
-use bunko_lsm::{Compression, LsmOptions};
+mod opened;
+
 use bunko_store::{
-    Batch, Direction, EngineTable, KeyRange, KeyspaceId, Location, LogOptions, Lsn, RecordId, RecordRange,
-    StorageError, Store, StoreOptions, View,
+    Batch, Direction, KeyRange, KeyspaceId, Location, Lsn, RecordId, RecordRange, StorageError, Store, View,
 };
 use bunko_testkit::directory::crash_copy;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 const RECORDS: KeyspaceId = KeyspaceId(5);
 const INDEX: KeyspaceId = KeyspaceId(6);
 
 fn open(path: &Path) -> Result<Arc<Store>, StorageError> {
-    let options = StoreOptions {
-        log: LogOptions::default(),
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
-        clock: Arc::new(|| 1),
-        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-    };
-    Store::open(
-        path,
-        options,
-        EngineTable::only(bunko_lsm::kind(LsmOptions { cache_bytes: 1 << 20, compression: Compression::Lz4 })),
-    )
+    opened::open(path, |what, error| panic!("{what}: {error}"))
 }
 
 fn document(number: u64) -> Vec<u8> {

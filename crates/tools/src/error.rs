@@ -33,12 +33,19 @@ pub enum ToolError {
         /// `database.collection`, or a database, or nothing.
         namespace: String,
         /// What it said, or what happened to the connection.
-        cause: ClientError,
+        cause: Box<ClientError>,
     },
     /// It was told to stop; what was done can be resumed.
     Interrupted,
     /// Anything else, in one sentence.
     Failed(String),
+}
+
+impl ToolError {
+    /// What the server said while working on `namespace`, or what happened to the connection.
+    pub(crate) fn server(namespace: impl Into<String>, cause: impl Into<ClientError>) -> Self {
+        Self::Server { namespace: namespace.into(), cause: Box::new(cause.into()) }
+    }
 }
 
 impl fmt::Display for ToolError {

@@ -3,8 +3,6 @@
 //! **Invariant:** servers are reached only through [`Link`], so whatever speaks the protocol will do; documents travel
 //! as raw bytes from one end to the other.
 #![forbid(unsafe_code)]
-// An error is made once in a run; boxing its cause would only make it harder to match.
-#![allow(clippy::result_large_err)]
 
 mod cursor;
 pub mod dump;

@@ -29,6 +29,12 @@ pub trait Link: Send {
     /// Commands whose replies have not been received.
     fn in_flight(&self) -> usize;
 
+    /// What reads must say in `$readPreference` for the server to serve them, whatever its role; `None` where nothing is
+    /// to be said. Whoever wants the newest data leaves it out.
+    fn read_preference(&self) -> Option<&DocumentBuf> {
+        None
+    }
+
     /// Runs one command while nothing is in flight.
     /// # Errors
     /// `Command` where the server refuses it or reports write errors; else what happened to the connection.
@@ -69,7 +75,9 @@ impl Remote {
 
 impl Server for Remote {
     fn connect(&self) -> Result<Box<dyn Link>, ClientError> {
-        Ok(Box::new(Socket { pipeline: Pipeline::new(Connection::connect(&self.uri)?), body: DocumentBuf::new() }))
+        let connection = Connection::connect(&self.uri)?;
+        let read_preference = connection.read_preference();
+        Ok(Box::new(Socket { pipeline: Pipeline::new(connection), read_preference, body: DocumentBuf::new() }))
     }
 
     fn name(&self) -> &str {
@@ -79,6 +87,8 @@ impl Server for Remote {
 
 struct Socket {
     pipeline: Pipeline,
+    /// Of this connection and not of the server: behind an election the same address has another role.
+    read_preference: Option<DocumentBuf>,
     body: DocumentBuf,
 }
 
@@ -94,5 +104,9 @@ impl Link for Socket {
 
     fn in_flight(&self) -> usize {
         self.pipeline.in_flight()
+    }
+
+    fn read_preference(&self) -> Option<&DocumentBuf> {
+        self.read_preference.as_ref()
     }
 }

@@ -64,7 +64,7 @@ impl Backoff {
     /// `error` itself where it does not pass, or after the last attempt; `Interrupted`.
     pub fn wait(&mut self, namespace: &str, error: ClientError, interrupted: &Interrupted) -> Result<(), ToolError> {
         if !is_transient(&error) || self.attempts >= ATTEMPTS_MAX {
-            return Err(ToolError::Server { namespace: namespace.to_owned(), cause: error });
+            return Err(ToolError::server(namespace, error));
         }
         let mut rest = (WAIT_MIN * 2_u32.pow(self.attempts.min(16))).min(WAIT_MAX);
         self.attempts += 1;

@@ -275,7 +275,7 @@ fn refuse_existing(link: &mut dyn Link) -> Result<(), ToolError> {
 }
 
 fn failed(cause: ClientError) -> ToolError {
-    ToolError::Server { namespace: DATABASE.to_owned(), cause }
+    ToolError::server(DATABASE, cause)
 }
 
 /// Restores until the dump or the time has come to its end.

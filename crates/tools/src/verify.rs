@@ -84,8 +84,9 @@ pub fn checksum(
     progress: &Progress,
     interrupted: &Interrupted,
 ) -> Result<CollectionSum, ToolError> {
-    let failed = |cause| ToolError::Server { namespace: format!("{database}.{collection}"), cause };
-    let indexes = list_indexes(link, database, collection, progress).map_err(failed)?;
+    let failed = |cause| ToolError::server(format!("{database}.{collection}"), cause);
+    let collected = |command: &DocumentBuf| collect(link, progress, database, command);
+    let indexes = list_indexes(collection, collected).map_err(failed)?;
     let natural = DocumentBuf::new().with("$natural", 1_i32);
     let find = DocumentBuf::new()
         .with("find", collection)
@@ -106,17 +107,15 @@ pub fn checksum(
     Ok(CollectionSum { documents: sum, indexes: normalised(&indexes) })
 }
 
-/// As the server lists them; none for a view or a collection that does not exist.
+/// As the server lists them to `collect`; none for a view or a collection that does not exist.
 /// # Errors
 /// What the server says, or what happened to the connection.
 pub(crate) fn list_indexes(
-    link: &mut dyn Link,
-    database: &str,
     collection: &str,
-    progress: &Progress,
+    collect: impl FnOnce(&DocumentBuf) -> Result<Vec<DocumentBuf>, ClientError>,
 ) -> Result<Vec<DocumentBuf>, ClientError> {
     let command = DocumentBuf::new().with("listIndexes", collection).with("cursor", &DocumentBuf::new());
-    match collect(link, progress, database, &command) {
+    match collect(&command) {
         Err(ClientError::Command(error)) if WITHOUT_INDEXES.contains(&error.code) => Ok(Vec::new()),
         listed => listed,
     }

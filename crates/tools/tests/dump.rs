@@ -1,8 +1,5 @@
 //! Dumps from a server whose connections break, gone on with after interruptions, with and without an oplog.
 
-// As in the crate itself.
-#![allow(clippy::result_large_err)]
-
 mod shelf;
 
 use bunko_archive::archive::{Part, Reader};
@@ -253,6 +250,23 @@ fn a_collection_that_is_named_has_to_exist() {
     options.query = Some(DocumentBuf::new().with("_id", &DocumentBuf::new().with("$lt", 5)));
     let summary = dump(&shelf(Fault::None), &options).expect("dumped");
     assert_eq!((summary.collections.len(), summary.collections[0].documents), (1, 5));
+}
+
+#[test]
+fn a_secondary_is_told_with_every_read_that_it_may_serve_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("dump.archive");
+    let large = Collection { size_claimed: GIB, ..Collection::numbered("shop", "large", 900, 20_000) };
+    let secondary = Shelf {
+        collections: Arc::new(vec![large, oplog(1..11)]),
+        read_preference: Some(DocumentBuf::new().with("mode", "primaryPreferred")),
+        ..Shelf::default()
+    };
+    let threads = NonZeroUsize::new(8).expect("not zero");
+    let options = DumpOptions { oplog: OplogMode::With, threads, ..archive_options(&path, Compression::None) };
+    dump(&secondary, &options).expect("dumped");
+    let contents = read_archive(&path);
+    assert_eq!((contents["shop.large"].len(), contents[".oplog"].as_slice()), (900, &[10][..]));
 }
 
 fn oplog(seconds: std::ops::Range<u32>) -> Collection {

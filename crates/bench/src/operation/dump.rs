@@ -1,7 +1,7 @@
 //! Dumping all collections.
 
 use super::transfer::check_parallel_collections;
-use super::{Assignment, CompressionSetting, Effect, Form, Moves, Operation, Requests, Transfer};
+use super::{CompressionSetting, Effect, Form, Moves, Operation, Transfer};
 use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
@@ -37,23 +37,11 @@ impl Operation for Dump {
         Moves::WholeDocuments
     }
 
-    fn natural_requests(&self, _documents: u64, _slots: u64) -> Option<u64> {
-        Some(1)
-    }
-
     fn check(&self, _dataset: &Dataset) -> Result<(), String> {
         check_parallel_collections(self.parallel_collections)
     }
 
     fn transfer(&self) -> Option<Transfer<'_>> {
         Some(Transfer::Dump(self))
-    }
-
-    fn takes_collections(&self) -> bool {
-        true
-    }
-
-    fn start(&self, _assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
-        Err("dump: it is not made of single requests".to_owned())
     }
 }

@@ -120,7 +120,7 @@ pub(crate) trait Operation {
     /// After how many requests it is complete by itself; `None` where it has no end.
     fn natural_requests(&self, documents: u64, slots: u64) -> Option<u64> {
         let _ = (documents, slots);
-        None
+        self.transfer().map(|_| 1)
     }
 
     /// Whether its settings make sense together with the documents.
@@ -136,11 +136,14 @@ pub(crate) trait Operation {
 
     /// Whether it can do with a dataset that is spread over several collections.
     fn takes_collections(&self) -> bool {
-        false
+        self.transfer().is_some()
     }
 
-    /// One thread's requests.
-    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String>;
+    /// One thread's requests; every operation has some but those that [`Self::transfer`].
+    fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
+        let _ = assignment;
+        Err("it is not made of single requests".to_owned())
+    }
 }
 
 /// A share of the collection that completes an operation; more than 1 reads documents again.

@@ -1,7 +1,7 @@
 //! Restoring what was dumped.
 
 use super::transfer::check_parallel_collections;
-use super::{ArchiveCache, Assignment, BulkSetting, Effect, Moves, Operation, Requests, Transfer, Workers};
+use super::{ArchiveCache, BulkSetting, Effect, Moves, Operation, Transfer, Workers};
 use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
@@ -41,23 +41,11 @@ impl Operation for Restore {
         Moves::WholeDocuments
     }
 
-    fn natural_requests(&self, _documents: u64, _slots: u64) -> Option<u64> {
-        Some(1)
-    }
-
     fn check(&self, _dataset: &Dataset) -> Result<(), String> {
         check_parallel_collections(self.parallel_collections)
     }
 
     fn transfer(&self) -> Option<Transfer<'_>> {
         Some(Transfer::Restore(self))
-    }
-
-    fn takes_collections(&self) -> bool {
-        true
-    }
-
-    fn start(&self, _assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
-        Err("restore: it is not made of single requests".to_owned())
     }
 }

@@ -100,7 +100,7 @@ fn dump(
     let server = Remote::new(session.uri.clone())?;
     let stop = session.stop.clone();
     let started_at_ms = now_ms();
-    let work = |progress: &Arc<Progress>| dump::run(&server, &options, progress, &stop).map_err(Box::new);
+    let work = |progress: &Arc<Progress>| dump::run(&server, &options, progress, &stop);
     let MeasuredTransfer { mut measurement, returned, counted } = measure_transfer(work, &mut session.probe, observer);
     let moved = match returned {
         Ok(summary) => Moved {
@@ -108,7 +108,7 @@ fn dump(
             bytes: summary.collections.iter().map(|collection| collection.bytes).sum(),
             ..Moved::default()
         },
-        Err(error) if matches!(*error, ToolError::Interrupted) => return Ok(skipped(session, INTERRUPTED.to_owned())),
+        Err(ToolError::Interrupted) => return Ok(skipped(session, INTERRUPTED.to_owned())),
         Err(error) => {
             Moved { documents: counted.documents(), bytes: counted.bytes(), errors: 1, first_error: error.to_string() }
         }
@@ -155,7 +155,7 @@ fn restore(
     let server = Remote::new(session.uri.clone())?;
     let stop = session.stop.clone();
     let started_at_ms = now_ms();
-    let work = |progress: &Arc<Progress>| restore::run(&server, &options, progress, &stop).map_err(Box::new);
+    let work = |progress: &Arc<Progress>| restore::run(&server, &options, progress, &stop);
     let MeasuredTransfer { mut measurement, returned, .. } = measure_transfer(work, &mut session.probe, observer);
     let (summary, ended_by) = match returned {
         Ok(summary) => (summary, None),

@@ -1,7 +1,7 @@
 //! Which server a tool talks to, and how it tells how far it is.
 
 use super::in_process::InProcess;
-use bunko_client::{ReadPreference, Uri, WriteConcern};
+use bunko_client::{ReadPreference, Uri, WriteConcern, percent_encoded};
 use bunko_tools::progress::{Progress, Reporter, Style};
 use bunko_tools::{Remote, Server};
 use clap::{Args, ValueEnum};
@@ -99,17 +99,18 @@ impl ServerArguments {
     /// # Errors
     /// One line for the user.
     pub fn open(&self) -> Result<Opened, String> {
-        self.open_for(self.read_preference()?)
+        self.open_for(None)
     }
 
-    /// As [`Self::open`], a server to read from.
+    /// As [`Self::open`], to read from a member of that role; where none is given, the connection string says which.
     /// # Errors
     /// One line for the user.
-    pub fn open_for(&self, preference: ReadPreference) -> Result<Opened, String> {
+    pub fn open_for(&self, preference: Option<ReadPreference>) -> Result<Opened, String> {
         if let Some(dbpath) = &self.dbpath {
             return InProcess::open(dbpath, self.storage_engine.as_deref()).map(Opened::InProcess);
         }
-        let uri = Uri { read_preference: preference, ..self.uri()? };
+        let mut uri = self.uri()?;
+        uri.read_preference = preference.unwrap_or(uri.read_preference);
         Remote::new(uri).map(Box::new).map(Opened::Remote).map_err(|error| error.to_string())
     }
 
@@ -118,13 +119,6 @@ impl ServerArguments {
     /// As [`Self::uri`].
     pub fn write_concern(&self) -> Result<Option<WriteConcern>, String> {
         self.uri().map(|uri| uri.write_concern)
-    }
-
-    /// What the connection string says of reads.
-    /// # Errors
-    /// As [`Self::uri`].
-    pub fn read_preference(&self) -> Result<ReadPreference, String> {
-        self.uri().map(|uri| uri.read_preference)
     }
 
     /// The connection string, given or put together.
@@ -178,13 +172,6 @@ impl ReportArguments {
             eprintln!("{summary}");
         }
     }
-}
-
-fn percent_encoded(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }
 
 #[cfg(test)]

@@ -78,9 +78,8 @@ impl DumpArguments {
     /// # Errors
     /// One line for the user.
     pub fn run(&self) -> Result<ExitCode, String> {
-        let preference = self.read_preference.map_or_else(|| self.server.read_preference(), Ok)?;
-        let options = self.options(preference)?;
-        let opened = self.server.open_for(preference)?;
+        let options = self.options()?;
+        let opened = self.server.open_for(self.read_preference)?;
         let result = self.dump(&opened, &options);
         opened.close()?;
         result
@@ -96,7 +95,7 @@ impl DumpArguments {
         result.map(|_| ExitCode::SUCCESS).map_err(|error| error.to_string())
     }
 
-    fn options(&self, preference: ReadPreference) -> Result<DumpOptions, String> {
+    fn options(&self) -> Result<DumpOptions, String> {
         let output = match &self.archive {
             Some(file) if file == Path::new("-") => Output::Archive(ArchiveTarget::Stdout),
             Some(file) => Output::Archive(ArchiveTarget::File(file.clone())),
@@ -118,7 +117,6 @@ impl DumpArguments {
         options.database.clone_from(&self.db);
         options.collection.clone_from(&self.collection);
         options.query = query;
-        options.read_preference = (preference != ReadPreference::Primary).then(|| preference.to_document());
         options.compression = self.compression.get();
         options.oplog = if self.oplog { OplogMode::With } else { OplogMode::Without };
         options.exclude_collections.clone_from(&self.exclude_collection);

@@ -1,5 +1,13 @@
 //! Percent-encoding.
-//! Source: RFC 3986, section 2.1.
+//! Source: RFC 3986, sections 2.1 and 2.3.
+
+/// A part of a connection string (user, password, socket, option) as it stands in one: all bytes encoded but letters,
+/// digits and `-._~`, which mean themselves everywhere.
+pub fn percent_encoded(part: impl AsRef<[u8]>) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let bytes = part.as_ref().iter();
+    bytes.map(|&byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
 
 /// The text behind an encoded one; `None` where a percent sign is not followed by two hexadecimal digits or the bytes
 /// are not UTF-8. A plus sign stays one: this is not a form.
@@ -15,4 +23,20 @@ pub(super) fn decode(text: &str) -> Option<String> {
         decoded.push((digit()? * 16 + digit()?) as u8);
     }
     String::from_utf8(decoded).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_holds_no_character_that_means_something_and_decodes_to_the_same() {
+        assert_eq!(percent_encoded("Az09-._~"), "Az09-._~");
+        assert_eq!(percent_encoded("/tmp/a b.sock"), "%2Ftmp%2Fa%20b.sock");
+        assert_eq!(percent_encoded([0x0a, 0xff]), "%0A%FF");
+        let every: String = (0..=0x17f_u32).filter_map(char::from_u32).collect();
+        let encoded = percent_encoded(&every);
+        assert!(encoded.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)), "{encoded}");
+        assert_eq!(decode(&encoded), Some(every));
+    }
 }

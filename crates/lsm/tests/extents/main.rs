@@ -1,12 +1,12 @@
 //! Documents in extents: they are found wherever they are, space comes back, and nothing is lost on the way.
 
 mod drops;
+#[path = "../opened/mod.rs"]
+mod opened;
 mod staged;
 
-use bunko_lsm::{Compression, LsmOptions};
 use bunko_store::{
-    Batch, Direction, EngineTable, KeyspaceId, Location, LogOptions, Presence, RecordId, RecordRange, Snapshot,
-    StorageError, Store, StoreOptions, View,
+    Batch, Direction, KeyspaceId, Location, Presence, RecordId, RecordRange, Snapshot, StorageError, Store, View,
 };
 use bunko_testkit::directory::crash_copy;
 use std::collections::BTreeMap;
@@ -19,15 +19,7 @@ const IDS: KeyspaceId = KeyspaceId(6);
 const OTHERS: KeyspaceId = KeyspaceId(7);
 
 fn open(path: &Path) -> Result<Arc<Store>, StorageError> {
-    let options = StoreOptions {
-        log: LogOptions::default(),
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
-        clock: Arc::new(|| 1),
-        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-    };
-    let lsm = LsmOptions { cache_bytes: 8 << 20, compression: Compression::Lz4 };
-    Store::open(path, options, EngineTable::only(bunko_lsm::kind(lsm)))
+    opened::open(path, |what, error| panic!("{what}: {error}"))
 }
 
 /// 100,000 bytes that compress well but differ by number and version.

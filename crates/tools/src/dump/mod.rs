@@ -72,7 +72,7 @@ pub fn run(
 ) -> Result<DumpSummary, ToolError> {
     options.validate()?;
     let resumability = target::resumability(&options.output)?;
-    let mut link = server.connect().map_err(|cause| ToolError::Server { namespace: String::new(), cause })?;
+    let mut link = server.connect().map_err(|cause| ToolError::server("", cause))?;
     let Begun { mut plan, state, streams } = begin(link.as_mut(), options, resumability, progress)?;
     // The oplog's entries are chosen last, so the collections are dumped under a plan without them.
     let collections = Dump { server, options, progress, interrupted, plan: plan.clone(), kind: Part::Collections };
@@ -152,7 +152,6 @@ impl Dump<'_> {
         let schedule = Schedule::new(&self.plan.collections, self.options.parallel_collections, is_left);
         let readers = Readers {
             server: self.server,
-            options: self.options,
             progress: self.progress,
             interrupted: self.interrupted,
             is_stopped: AtomicBool::new(false),

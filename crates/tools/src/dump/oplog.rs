@@ -1,6 +1,6 @@
 //! The operations that happened while the dump was made.
 
-use super::plan::{Kind, Order, Plan, Planned};
+use super::plan::{Kind, Order, Plan, Planned, with_read_preference};
 use super::ranges::Range;
 use crate::cursor::collect;
 use crate::progress::Progress;
@@ -28,6 +28,7 @@ fn end_of(link: &mut dyn Link, progress: &Progress, direction: i32) -> Result<Op
         .with("sort", &DocumentBuf::new().with("$natural", direction))
         .with("projection", &DocumentBuf::new().with("ts", 1_i32))
         .with("limit", 1_i32);
+    let find = with_read_preference(find, link);
     let found = collect(link, progress, DATABASE, &find).map_err(failed)?;
     match found.first().map(|entry| entry.as_ref().get("ts")) {
         None => Ok(None),
@@ -43,6 +44,7 @@ fn oldest_open_transaction(link: &mut dyn Link, progress: &Progress) -> Option<T
         .with("filter", &DocumentBuf::new().with("state", &DocumentBuf::new().with("$in", &open)))
         .with("sort", &DocumentBuf::new().with("startOpTime", 1_i32))
         .with("limit", 1_i32);
+    let find = with_read_preference(find, link);
     // Servers that have no such list have no such transactions.
     let found = collect(link, progress, "config", &find).ok()?;
     let begun = found.first()?.as_ref().get("startOpTime")?.as_document()?;
@@ -96,5 +98,5 @@ pub(super) fn check_reach(link: &mut dyn Link, progress: &Progress, start: Times
 }
 
 fn failed(cause: ClientError) -> ToolError {
-    ToolError::Server { namespace: format!("{DATABASE}.{COLLECTION}"), cause }
+    ToolError::server(format!("{DATABASE}.{COLLECTION}"), cause)
 }

@@ -76,8 +76,6 @@ pub struct DumpOptions {
     pub collection: Option<String>,
     /// Only those documents of [`Self::collection`].
     pub query: Option<DocumentBuf>,
-    /// `$readPreference` of all reads.
-    pub read_preference: Option<DocumentBuf>,
     /// Where it goes.
     pub output: Output,
     /// How it is compressed.
@@ -107,7 +105,6 @@ impl DumpOptions {
             database: None,
             collection: None,
             query: None,
-            read_preference: None,
             output,
             compression: Compression::None,
             oplog: OplogMode::Without,

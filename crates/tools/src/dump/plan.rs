@@ -206,7 +206,7 @@ impl Planner<'_> {
         let is_definition = entry.kind == Kind::View && self.options.views == Views::AsDefinitions;
         let has_indexes = entry.kind != Kind::View;
         let indexes = if has_indexes {
-            list_indexes(self.link, database, entry.name, self.progress).map_err(server(&namespace))?
+            list_indexes(entry.name, |command| self.try_collect(database, command)).map_err(server(&namespace))?
         } else {
             Vec::new()
         };
@@ -320,7 +320,7 @@ impl Planner<'_> {
     }
 
     fn run(&mut self, database: &str, command: &DocumentBuf) -> Result<DocumentBuf, ToolError> {
-        let command = with_read_preference(command.clone(), self.options);
+        let command = with_read_preference(command.clone(), self.link);
         self.link.run(database, &command).map_err(server(""))
     }
 
@@ -334,20 +334,21 @@ impl Planner<'_> {
     }
 
     fn try_collect(&mut self, database: &str, command: &DocumentBuf) -> Result<Vec<DocumentBuf>, ClientError> {
-        collect(self.link, self.progress, database, &with_read_preference(command.clone(), self.options))
+        let command = with_read_preference(command.clone(), self.link);
+        collect(self.link, self.progress, database, &command)
     }
 }
 
 /// Adds what the server is told about who may answer.
-pub(super) fn with_read_preference(mut command: DocumentBuf, options: &DumpOptions) -> DocumentBuf {
-    if let Some(read_preference) = &options.read_preference {
+pub(super) fn with_read_preference(mut command: DocumentBuf, link: &dyn Link) -> DocumentBuf {
+    if let Some(read_preference) = link.read_preference() {
         command.append("$readPreference", read_preference);
     }
     command
 }
 
 fn server(namespace: &str) -> impl Fn(ClientError) -> ToolError {
-    move |cause| ToolError::Server { namespace: namespace.to_owned(), cause }
+    move |cause| ToolError::server(namespace, cause)
 }
 
 fn id_of(document: &DocumentBuf) -> Option<Value> {

@@ -1,6 +1,5 @@
 //! Reading one range of a collection into units, on from where a connection was lost.
 
-use super::options::DumpOptions;
 use super::plan::{Order, Planned, with_read_preference};
 use super::ranges::Range;
 use super::target::Target;
@@ -16,7 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What all readers share.
 pub(super) struct Readers<'a> {
     pub server: &'a dyn Server,
-    pub options: &'a DumpOptions,
     pub progress: &'a Progress,
     pub interrupted: &'a Interrupted,
     /// Set by the first reader that fails: the others stop.
@@ -132,12 +130,13 @@ impl<'a> Reader<'a> {
         counts: &Counts,
         backoff: &mut Backoff,
     ) -> Result<(), Broken> {
-        let Some(find) = find(position.planned, &position.rest, self.shared.options) else { return Ok(()) };
+        let Some(find) = find(position.planned, &position.rest) else { return Ok(()) };
         let shared = self.shared;
         let mut link = match self.link.take() {
             Some(link) => link,
             None => shared.server.connect()?,
         };
+        let find = with_read_preference(find, link.as_ref());
         let mut cursor = Cursor::open(link.as_mut(), shared.progress, &position.planned.source_database, &find)?;
         loop {
             if let Err(stop) = shared.check() {
@@ -195,7 +194,7 @@ fn write_unit(target: &Target<'_>, position: &mut Position<'_>) -> Result<(), To
 }
 
 /// The command that reads a range; `None` where nothing can be in it.
-fn find(planned: &Planned, range: &Range, options: &DumpOptions) -> Option<DocumentBuf> {
+fn find(planned: &Planned, range: &Range) -> Option<DocumentBuf> {
     let of_range = range.filter()?;
     let filter = match &planned.filter {
         Some(filter) if of_range.as_ref().is_empty() => filter.clone(),
@@ -215,7 +214,7 @@ fn find(planned: &Planned, range: &Range, options: &DumpOptions) -> Option<Docum
         Order::Found => {}
     }
     find.append("batchSize", batch_documents(document_bytes) as i64);
-    Some(with_read_preference(find, options))
+    Some(find)
 }
 
 fn last_id(planned: &Planned, document: &[u8]) -> Result<Value, ToolError> {

@@ -7,7 +7,7 @@ use super::target::{Role, Target};
 use crate::progress::Activity;
 use crate::{Link, ToolError};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
-use bunko_client::{ClientError, CommandError};
+use bunko_client::CommandError;
 
 /// MongoDB's `NamespaceNotFound`.
 const NAMESPACE_NOT_FOUND: i32 = 26;
@@ -38,7 +38,7 @@ pub(super) fn prepare(run: &Run<'_>, link: &mut Box<dyn Link>, target: &Target) 
 fn refused(run: &Run<'_>, target: &Target, command: &str, refusal: CommandError) -> Result<(), ToolError> {
     target.fail(format!("{command} refused: {refusal}"));
     if run.options.stops_on_error() {
-        return Err(ToolError::Server { namespace: target.name.clone(), cause: ClientError::Command(refusal) });
+        return Err(ToolError::server(&target.name, refusal));
     }
     Ok(())
 }

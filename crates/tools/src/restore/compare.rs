@@ -4,8 +4,10 @@ use super::indexes::wanted;
 use super::options::{IndexVersion, Indexes};
 use super::run::Run;
 use super::target::{Role, Target};
+use crate::cursor::collect;
 use crate::verify::{self, CollectionSum, normalised};
 use crate::{Link, ToolError};
+use bunko_bson::DocumentBuf;
 
 /// Compares every collection of the dump with the server's; lists the differences.
 /// # Errors
@@ -33,14 +35,17 @@ fn found(run: &Run<'_>, link: &mut dyn Link, target: &Target) -> Result<Collecti
     let sum = verify::checksum(link, &target.database, &target.data_collection(), run.progress, run.interrupted)?;
     let indexes = match target.role {
         // Those of a time series are not those of the collection behind it.
-        Role::TimeSeries => verify::list_indexes(link, &target.database, &target.collection, run.progress)
-            .map_err(|cause| ToolError::Server { namespace: target.name.clone(), cause })?,
+        Role::TimeSeries => {
+            let collected = |command: &DocumentBuf| collect(link, run.progress, &target.database, command);
+            verify::list_indexes(&target.collection, collected)
+                .map_err(|cause| ToolError::server(&target.name, cause))?
+        }
         _ => sum.indexes,
     };
     Ok(CollectionSum { documents: sum.documents, indexes: as_built(&indexes) })
 }
 
 /// Without those that come with the collection: dumps of old tools do not have them all.
-fn as_built(indexes: &[bunko_bson::DocumentBuf]) -> Vec<bunko_bson::DocumentBuf> {
+fn as_built(indexes: &[DocumentBuf]) -> Vec<DocumentBuf> {
     normalised(&wanted(indexes, IndexVersion::ChosenByServer))
 }

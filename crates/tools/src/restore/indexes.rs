@@ -7,7 +7,7 @@ use super::target::Target;
 use crate::progress::Activity;
 use crate::{Link, ToolError};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number};
-use bunko_client::{ClientError, CommandError};
+use bunko_client::CommandError;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -92,7 +92,7 @@ fn refused(run: &Run<'_>, target: &Target, index: &DocumentBuf, refusal: Command
     let name = index.as_ref().get("name").and_then(ValueRef::as_str).unwrap_or("without a name");
     target.note_index_refused(format!("{name}: {refusal}"));
     if run.options.stops_on_error() {
-        return Err(ToolError::Server { namespace: target.name.clone(), cause: ClientError::Command(refusal) });
+        return Err(ToolError::server(&target.name, refusal));
     }
     Ok(())
 }

@@ -107,7 +107,7 @@ fn restore(
 ) -> Result<(), ToolError> {
     check(options)?;
     let summary = &mut attempted.summary;
-    let failed = |cause| ToolError::Server { namespace: String::new(), cause };
+    let failed = |cause| ToolError::server("", cause);
     let form = match options.mode {
         Mode::Restore => {
             let mut link = server.connect().map_err(failed)?;

@@ -9,7 +9,7 @@ use super::target::{Role, Target};
 use crate::ToolError;
 use crate::progress::Activity;
 use bunko_bson::DocumentBuf;
-use bunko_client::{Acknowledgement, ClientError, CommandError, WriteConcern};
+use bunko_client::{Acknowledgement, CommandError, WriteConcern};
 use std::sync::Arc;
 
 /// MongoDB's `CommandNotFound`.
@@ -44,7 +44,7 @@ pub(super) fn merge(run: &Run<'_>) -> Result<Option<String>, ToolError> {
         Err(CommandError { code: COMMAND_NOT_FOUND, .. }) if *asked == UsersAndRoles::IfPresent => {
             Ok(Some("the server has no users and roles: those of the dump were not restored".to_owned()))
         }
-        Err(refusal) => Err(ToolError::Server { namespace: ADMIN.to_owned(), cause: ClientError::Command(refusal) }),
+        Err(refusal) => Err(ToolError::server(ADMIN, refusal)),
     }
 }
 

@@ -151,7 +151,7 @@ impl Worker<'_> {
         target.fail(format!("insert refused: {refusal}"));
         self.run.queue.release(&sent.batch);
         if self.run.options.stops_on_error() {
-            return Err(ToolError::Server { namespace: target.name.clone(), cause: ClientError::Command(refusal) });
+            return Err(ToolError::server(&target.name, refusal));
         }
         Ok(())
     }
@@ -162,8 +162,7 @@ impl Worker<'_> {
             (Some(error), _) => {
                 batch.target.note_error(|| format!("write concern: {error}"));
                 if self.run.options.stops_on_error() {
-                    let namespace = batch.target.name.clone();
-                    return Err(ToolError::Server { namespace, cause: ClientError::Command(error) });
+                    return Err(ToolError::server(&batch.target.name, error));
                 }
             }
             (None, Some(checkpoint)) => {
@@ -215,8 +214,7 @@ impl Worker<'_> {
         target.counts.failures.fetch_add(errors.len() as u64, Ordering::Relaxed);
         let first = errors.into_iter().next().filter(|_| self.run.options.stops_on_error());
         if let Some(first) = first {
-            let cause = ClientError::Command(first.error);
-            return Err(ToolError::Server { namespace: target.name.clone(), cause });
+            return Err(ToolError::server(&target.name, first.error));
         }
         self.run.acknowledge(batch);
         self.run.queue.release(batch);

@@ -38,6 +38,8 @@ pub struct Collection {
 pub struct Shelf {
     pub collections: Arc<Vec<Collection>>,
     pub fault: Fault,
+    /// What it has to be told before it serves a read, as a secondary has; `None` is a server that serves all.
+    pub read_preference: Option<DocumentBuf>,
     pub interrupted: Interrupted,
     /// Batches handed out by all links.
     pub batches: Arc<AtomicU64>,
@@ -71,6 +73,7 @@ impl Server for Shelf {
         Ok(Box::new(ShelfLink {
             collections: Arc::clone(&self.collections),
             fault: self.fault,
+            read_preference: self.read_preference.clone(),
             interrupted: Arc::clone(&self.interrupted),
             batches: Arc::clone(&self.batches),
             cursors: HashMap::new(),
@@ -87,6 +90,7 @@ impl Server for Shelf {
 struct ShelfLink {
     collections: Arc<Vec<Collection>>,
     fault: Fault,
+    read_preference: Option<DocumentBuf>,
     interrupted: Interrupted,
     batches: Arc<AtomicU64>,
     cursors: HashMap<i64, VecDeque<DocumentBuf>>,
@@ -126,6 +130,10 @@ impl Link for ShelfLink {
     fn in_flight(&self) -> usize {
         self.replies.len()
     }
+
+    fn read_preference(&self) -> Option<&DocumentBuf> {
+        self.read_preference.as_ref()
+    }
 }
 
 fn refusal(code: i32, message: &str) -> DocumentBuf {
@@ -141,6 +149,11 @@ impl ShelfLink {
             collections.iter().find(|each| each.database == command.database && each.name() == name)
         };
         let ok = DocumentBuf::new().with("ok", 1.0);
+        let said = command.body.get("$readPreference").and_then(ValueRef::as_document);
+        let is_of_cursor = ["getMore", "killCursors"].contains(&first.name);
+        if !is_of_cursor && said != self.read_preference.as_ref().map(DocumentBuf::as_ref) {
+            return refusal(13435, &format!("{}: not primary", first.name));
+        }
         match first.name {
             "buildInfo" => ok.with("version", "8.0.0"),
             "listDatabases" => {
