@@ -22,17 +22,17 @@ impl Catalog {
             return self.insert(namespace, documents, order);
         }
         let collection = self.collection_or_create(namespace)?;
-        let Some(mut inserted) = self.insert_staged(&collection, documents, order)? else {
+        let Some(Placed { mut inserted, tried, is_stopped }) = self.insert_staged(&collection, documents, order)?
+        else {
             return self.insert(namespace, documents, order);
         };
-        let done = inserted.tried;
-        if done < documents.len() && !inserted.is_stopped {
+        if tried < documents.len() && !is_stopped {
             // The collection was dropped on the way: the rest goes into a new one of its name.
-            let mut rest = self.insert(namespace, &documents[done..], order)?;
-            rest.failures.iter_mut().for_each(|(position, _)| *position += done);
-            inserted.inserted.add(rest);
+            let mut rest = self.insert(namespace, &documents[tried..], order)?;
+            rest.failures.iter_mut().for_each(|(position, _)| *position += tried);
+            inserted.add(rest);
         }
-        Ok(inserted.inserted)
+        Ok(inserted)
     }
 
     /// `None` where the engine keeps no files of that kind, or the collection is gone: nothing has been done then.
@@ -41,7 +41,7 @@ impl Catalog {
         collection: &Collection,
         documents: &[Cow<'_, [u8]>],
         order: Order,
-    ) -> Result<Option<Staging>> {
+    ) -> Result<Option<Placed>> {
         let first_record = collection.take_record_ids(documents.len() as u64);
         let record = |position: usize| RecordId(first_record.0 + position as u64);
         let mut numbered = documents.iter().enumerate().map(|(position, document)| (record(position), &**document));
@@ -59,23 +59,23 @@ impl Catalog {
             staged.adopt(&mut batch);
             self.store.commit(&batch).map_err(from_storage)?;
         }
-        let mut staging = Staging::default();
-        while staging.tried < documents.len() && !staging.is_stopped {
-            let first = staging.tried;
+        let mut placed = Placed::default();
+        while placed.tried < documents.len() && !placed.is_stopped {
+            let first = placed.tried;
             let end = documents.len().min(first + BATCH_COUNT_MAX);
             let place = Place::Staged { first_record: record(first), locations: &staged.locations()[first..end] };
             let Some(part) = self.insert_batch(collection, &documents[first..end], first, order, place)? else { break };
-            staging.is_stopped = order == Order::Ordered && !part.failures.is_empty();
-            staging.inserted.add(part);
-            staging.tried = end;
+            placed.is_stopped = order == Order::Ordered && !part.failures.is_empty();
+            placed.inserted.add(part);
+            placed.tried = end;
         }
-        Ok(Some(staging))
+        Ok(Some(placed))
     }
 }
 
 /// How far an insert of staged documents came.
 #[derive(Default)]
-struct Staging {
+struct Placed {
     inserted: Inserted,
     /// Documents from the beginning that were placed or refused.
     tried: usize,

@@ -3,7 +3,7 @@
 use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
-use crate::{EngineChoice, Index, IndexState, Namespace, from_storage, persistence};
+use crate::{EngineChoice, Index, IndexState, Namespace, from_storage, notes, persistence};
 use bunko_bson::DocumentBuf;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
@@ -56,8 +56,17 @@ pub struct DropOutcome {
 
 impl Catalog {
     /// Reads the catalog of an open store. `new_uuid` gives collections their identity.
+    /// # Errors
+    /// `IllegalOperation` where a collection has the name of the oplog that the store is to keep.
     pub fn open(store: Arc<Store>, new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>) -> Result<Arc<Self>> {
+        if store.keeps_history() {
+            store.commit(&notes::batch_of_start()).map_err(from_storage)?;
+        }
         let loaded = persistence::load(&store)?;
+        if store.keeps_history() && loaded.collections.iter().any(|collection| collection.namespace().is_oplog()) {
+            let message = "local.oplog.rs is a collection: drop or rename it before an oplog takes its name";
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
+        }
         let collections = loaded
             .collections
             .into_iter()
@@ -111,7 +120,7 @@ impl Catalog {
     /// `NamespaceExists`, also where another collection has the UUID; a database whose name differs only in case.
     pub fn create(&self, namespace: &Namespace, create: CreateOptions) -> Result<(Arc<Collection>, Lsn)> {
         let mut changes = self.changes.lock();
-        if self.collection(namespace).is_some() {
+        if self.collection(namespace).is_some() || self.shows_oplog(namespace) {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_EXISTS,
                 format!("Collection already exists. NS: {namespace}"),
@@ -145,12 +154,20 @@ impl Catalog {
         persistence::put_counter(&self.store, &mut batch, changes.next_keyspace)?;
         let record = persistence::encode(&collection, namespace, &collection.indexes());
         persistence::put(&self.store, &mut batch, catalog_record, record)?;
+        let mut created = DocumentBuf::new().with("create", namespace.collection());
+        created.extend(collection.options());
+        notes::put_command(&mut batch, &collection, &created.with("idIndex", &collection.id_index().spec));
         for keyspace in [records, keys] {
             collection.engine.create_keyspace(&mut batch, keyspace);
         }
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         self.collections.write().insert(namespace.as_str().to_owned(), Arc::clone(&collection));
         Ok((collection, lsn))
+    }
+
+    /// Whether the name is taken by the view of the log.
+    fn shows_oplog(&self, namespace: &Namespace) -> bool {
+        namespace.is_oplog() && self.store.keeps_history()
     }
 
     /// The collection with that name, created where it is missing.
@@ -206,6 +223,8 @@ impl Catalog {
     fn put_drop(&self, batch: &mut Batch<'_>, collection: &Collection) -> Result<usize> {
         let indexes = collection.indexes();
         persistence::delete(&self.store, batch, collection.catalog_record)?;
+        let dropped = DocumentBuf::new().with("drop", collection.namespace().collection());
+        notes::put_command(batch, collection, &dropped);
         batch.drop_keyspace(collection.records);
         for index in indexes.iter() {
             batch.drop_keyspace(index.keyspace);
@@ -229,6 +248,9 @@ impl Catalog {
         let _no_writer = source.structure.write();
         let _no_writer_either = target.as_ref().map(|target| target.structure.write());
         let mut batch = Batch::new();
+        if self.shows_oplog(to) {
+            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
+        }
         if let Some(target) = &target {
             if replace == RenameTarget::Keep {
                 return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
@@ -237,6 +259,8 @@ impl Catalog {
         } else {
             self.refuse_other_case(to.database())?;
         }
+        let renamed = DocumentBuf::new().with("renameCollection", from.as_str()).with("to", to.as_str());
+        notes::put_command(&mut batch, &source, &renamed.with("stayTemp", false));
         let record = persistence::encode(&source, to, &source.indexes());
         persistence::put(&self.store, &mut batch, source.catalog_record, record)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
@@ -267,10 +291,17 @@ impl Catalog {
             ));
         }
         let mut batch = Batch::new();
-        let record = persistence::encode(collection, &collection.namespace(), &indexes);
+        let name = collection.namespace();
+        let record = persistence::encode(collection, &name, &indexes);
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
         match difference {
-            Difference::None => {}
+            Difference::Built(built) => {
+                for index in built {
+                    let mut command = DocumentBuf::new().with("createIndexes", name.collection());
+                    command.extend(index.spec.as_ref());
+                    notes::put_command(&mut batch, collection, &command);
+                }
+            }
             Difference::Created(created) => {
                 for index in created {
                     collection.engine.create_keyspace(&mut batch, index.keyspace);
@@ -278,6 +309,11 @@ impl Catalog {
             }
             Difference::Dropped(dropped) => {
                 for index in dropped {
+                    // Of a build that failed nobody was told.
+                    if index.state() == IndexState::Ready {
+                        let command = DocumentBuf::new().with("dropIndexes", name.collection());
+                        notes::put_command(&mut batch, collection, &command.with("index", index.name.as_str()));
+                    }
                     batch.drop_keyspace(index.keyspace);
                 }
             }
@@ -300,7 +336,8 @@ impl Catalog {
 /// The indexes that a new set has more or less than the one before.
 #[derive(Clone, Copy)]
 pub(crate) enum Difference<'a> {
-    None,
+    /// None: these were being built, and now they are.
+    Built(&'a [Arc<Index>]),
     Created(&'a [Arc<Index>]),
     Dropped(&'a [Arc<Index>]),
 }

@@ -11,6 +11,7 @@ pub fn from_storage(error: StorageError) -> Failure {
         StorageError::RecordTooLarge { .. } => ErrorCode::BSON_OBJECT_TOO_LARGE,
         StorageError::OutOfMemory { .. } => ErrorCode::EXCEEDED_MEMORY_LIMIT,
         StorageError::UnknownEngine { .. } => ErrorCode::INVALID_OPTIONS,
+        StorageError::HistoryLost => ErrorCode::CAPPED_POSITION_LOST,
         StorageError::LogFailed => ErrorCode::INTERRUPTED_AT_SHUTDOWN,
         StorageError::Io { .. }
         | StorageError::Corrupt { .. }

@@ -113,7 +113,7 @@ impl Catalog {
         for index in built {
             index.set_state(IndexState::Ready);
         }
-        self.save_indexes(collection, collection.indexes().as_ref().clone(), Difference::None)
+        self.save_indexes(collection, collection.indexes().as_ref().clone(), Difference::Built(built))
     }
 
     fn build(&self, collection: &Collection, built: &[Arc<Index>]) -> Result<()> {

@@ -17,6 +17,11 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// The database that has the oplog.
+    pub const OPLOG_DATABASE: &str = "local";
+    /// The oplog's name in it.
+    pub const OPLOG_COLLECTION: &str = "oplog.rs";
+
     /// Checks both names.
     /// # Errors
     /// `InvalidNamespace` names what is wrong.
@@ -44,6 +49,11 @@ impl Namespace {
     pub fn parse(full: &str) -> Result<Self> {
         let (database, collection) = full.split_once('.').unwrap_or((full, ""));
         Self::new(database, collection)
+    }
+
+    /// Whether it is the name of the oplog.
+    pub fn is_oplog(&self) -> bool {
+        self.database() == Self::OPLOG_DATABASE && self.collection() == Self::OPLOG_COLLECTION
     }
 
     /// The database's name.

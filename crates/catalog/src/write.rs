@@ -2,7 +2,7 @@
 
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, scalar_key, stored_key};
-use crate::{Catalog, Collection, Index, Namespace, from_storage, persistence};
+use crate::{Catalog, Collection, Index, Namespace, from_storage, notes, persistence};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Batch, KeyspaceId, Location, LockTable, Lsn, Presence, RecordId};
@@ -249,7 +249,7 @@ impl Catalog {
         stripes.extend((0..documents.len()).map(|position| record_stripe(collection.records, record(position))));
         let _locked = self.store.locks().lock_all(&mut stripes);
         let latest = self.store.latest();
-        let mut batch = Batch::new();
+        let mut batch = notes::batch_of(collection);
         let mut added: FxHashSet<(usize, &[u8])> = FxHashSet::default();
         let mut inserted = Inserted::default();
         let mut entries = keys.entries.as_slice();
@@ -290,7 +290,7 @@ impl Catalog {
             }
             inserted.count += 1;
         }
-        if !batch.is_empty() {
+        if inserted.count > 0 {
             inserted.lsn = Some(self.store.commit(&batch).map_err(from_storage)?);
         }
         Ok(Some(inserted))
@@ -383,7 +383,7 @@ impl Catalog {
                     return Err(duplicate_key(collection, &indexes[*index], key));
                 }
             }
-            let mut batch = Batch::new();
+            let mut batch = notes::batch_of(collection);
             for (index, key) in &old {
                 batch.delete_key(indexes[*index].keyspace, key);
             }
@@ -394,7 +394,10 @@ impl Catalog {
                     let key = id_key.unwrap_or_else(|| primary_key(&indexes[0], &current));
                     batch.put_primary_key(indexes[0].keyspace, &key, record, Presence::Moved);
                 }
-                None => batch.delete_record(collection.records, record, location),
+                None => {
+                    notes::put_deleted(&mut batch, collection, &current);
+                    batch.delete_record(collection.records, record, location);
+                }
             }
             for (index, key) in &new {
                 batch.put_key(indexes[*index].keyspace, key, record);

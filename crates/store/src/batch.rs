@@ -3,138 +3,15 @@
 //! The encoding is effects first, documents after, so that a record's effects can be decoded without touching the
 //! documents, and an inserted document's bytes are copied only once on their way to the log.
 
-use crate::engines::Part;
-use crate::{KeyspaceId, Location, RecordId, varint};
+use crate::effects::{
+    ADOPT_FILE, CREATE_KEYSPACE, DELETE_KEY, DELETE_RECORD, DROP_KEYSPACE, Documents, MOVE_PRIMARY_KEY, NOTE,
+    PLACE_RECORD, PUT_KEY, PUT_PRIMARY_KEY, PUT_RECORD, REPLACE_RECORD,
+};
+use crate::{Effect, Effects, KeyspaceId, Location, Presence, RecordId, varint};
 use std::borrow::Cow;
-
-const PUT_RECORD: u8 = 1;
-const REPLACE_RECORD: u8 = 2;
-const DELETE_RECORD: u8 = 3;
-const PUT_KEY: u8 = 4;
-const DELETE_KEY: u8 = 5;
-const DROP_KEYSPACE: u8 = 6;
-const PUT_PRIMARY_KEY: u8 = 7;
-const MOVE_PRIMARY_KEY: u8 = 8;
-const CREATE_KEYSPACE: u8 = 9;
-const ADOPT_FILE: u8 = 10;
-const PLACE_RECORD: u8 = 11;
 
 /// Room for the effects of one replaced document and a few index keys, in bytes.
 const EFFECTS_BYTES_USUAL: usize = 192;
-
-/// One effect, decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect<'a> {
-    /// A document now stands at `location`.
-    PutRecord {
-        /// The record store.
-        keyspace: KeyspaceId,
-        /// The record.
-        record: RecordId,
-        /// Where the document's bytes stand in the log.
-        location: Location,
-        /// The bytes themselves.
-        document: &'a [u8],
-        /// Where the version that it replaces was.
-        replaced: Option<Location>,
-    },
-    /// A file that the engine wrote ahead of the log belongs to it from now on; see [`crate::Staged`].
-    AdoptFile {
-        /// The record store whose documents it holds.
-        keyspace: KeyspaceId,
-        /// Its number.
-        number: u64,
-        /// Bytes of all its documents.
-        documents_bytes: u64,
-    },
-    /// A new record, whose document stands in an adopted file.
-    PlaceRecord {
-        /// The record store.
-        keyspace: KeyspaceId,
-        /// The record.
-        record: RecordId,
-        /// Where its document is.
-        location: Location,
-    },
-    /// A document is gone.
-    DeleteRecord {
-        /// The record store.
-        keyspace: KeyspaceId,
-        /// The record.
-        record: RecordId,
-        /// Where it was.
-        replaced: Location,
-    },
-    /// An index key now leads to a record.
-    PutKey {
-        /// The index.
-        keyspace: KeyspaceId,
-        /// The memcomparable key.
-        key: &'a [u8],
-        /// The record.
-        record: RecordId,
-    },
-    /// A primary key now leads to a record and to where its document stands; written again with every version.
-    PutPrimaryKey {
-        /// The index.
-        keyspace: KeyspaceId,
-        /// The memcomparable key.
-        key: &'a [u8],
-        /// The record.
-        record: RecordId,
-        /// Where its document is.
-        location: Location,
-        /// Whether the key is new or was there for the version before.
-        presence: Presence,
-    },
-    /// An index key is gone.
-    DeleteKey {
-        /// The index.
-        keyspace: KeyspaceId,
-        /// The memcomparable key.
-        key: &'a [u8],
-    },
-    /// A keyspace is there from now on; one that was never created belongs to the store's own engine.
-    CreateKeyspace {
-        /// Which.
-        keyspace: KeyspaceId,
-        /// The name of the engine that holds it.
-        engine: &'a str,
-        /// A BSON document that only that engine understands, or nothing.
-        settings: &'a [u8],
-    },
-    /// All of a keyspace is gone.
-    DropKeyspace {
-        /// Which.
-        keyspace: KeyspaceId,
-    },
-}
-
-impl Effect<'_> {
-    /// What it changes.
-    pub fn keyspace(&self) -> KeyspaceId {
-        match *self {
-            Self::PutRecord { keyspace, .. }
-            | Self::AdoptFile { keyspace, .. }
-            | Self::PlaceRecord { keyspace, .. }
-            | Self::DeleteRecord { keyspace, .. }
-            | Self::PutKey { keyspace, .. }
-            | Self::PutPrimaryKey { keyspace, .. }
-            | Self::DeleteKey { keyspace, .. }
-            | Self::CreateKeyspace { keyspace, .. }
-            | Self::DropKeyspace { keyspace } => keyspace,
-        }
-    }
-}
-
-/// Whether a key was there before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// It was not.
-    New,
-    /// It was, for the record's version before.
-    Moved,
-}
 
 /// Effects that become one log record, all or none.
 #[derive(Default)]
@@ -253,6 +130,12 @@ impl<'d> Batch<'d> {
         self.header(keyspace);
     }
 
+    /// Adds what no engine looks at: what who reads the log as a history must know besides.
+    pub fn note(&mut self, content: &[u8]) {
+        self.effects.push(NOTE);
+        self.key(content);
+    }
+
     fn header(&mut self, keyspace: KeyspaceId) {
         varint::put(&mut self.effects, u64::from(keyspace.0));
     }
@@ -289,152 +172,17 @@ impl<'d> Batch<'d> {
     }
 }
 
-/// A record's documents in the order of its effects.
-#[derive(Clone)]
-pub(crate) enum Documents<'a> {
-    /// As a batch holds them.
-    OneByOne(std::slice::Iter<'a, Cow<'a, [u8]>>),
-    /// As they stand in the log.
-    InARow(&'a [u8]),
-}
-
-impl<'a> Documents<'a> {
-    fn next(&mut self, length: u32) -> Option<&'a [u8]> {
-        match self {
-            Self::OneByOne(documents) => documents.next().map(AsRef::as_ref),
-            Self::InARow(bytes) => {
-                let (document, rest) = bytes.split_at_checked(length as usize)?;
-                *bytes = rest;
-                Some(document)
-            }
-        }
-    }
-}
-
-/// Walks a record's effects; the documents' positions follow from the record's own.
-#[derive(Clone)]
-pub struct Effects<'a> {
-    rest: &'a [u8],
-    documents: Documents<'a>,
-    /// Where the next document of the record stands in the log.
-    next_document: u64,
-    /// The document put or placed last.
-    last: Option<Location>,
-    /// Whose effects are shown; all where there is nothing to tell them apart.
-    part: Option<Part<'a>>,
-}
-
-impl<'a> Effects<'a> {
-    /// `documents_position` is where the record's first document stands in the log.
-    pub(crate) fn new(encoded: &'a [u8], documents: Documents<'a>, documents_position: u64) -> Self {
-        Self { rest: encoded, documents, next_document: documents_position, last: None, part: None }
-    }
-
-    /// Only those of one engine's keyspaces.
-    pub(crate) fn of<'p>(self, part: Part<'p>) -> Effects<'p>
-    where
-        'a: 'p,
-    {
-        Effects { part: Some(part), ..self }
-    }
-
-    /// Whether the walk ended before the end, which only a malformed record does.
-    pub(crate) fn is_cut(&self) -> bool {
-        !self.rest.is_empty()
-    }
-
-    fn decode(&mut self) -> Option<Effect<'a>> {
-        let mut input = self.rest;
-        let (&kind, rest) = input.split_first()?;
-        input = rest;
-        let known = if matches!(kind, REPLACE_RECORD | DELETE_RECORD | PLACE_RECORD) {
-            let (encoded, rest) = input.split_at_checked(Location::ENCODED_BYTES)?;
-            input = rest;
-            Location::decode(encoded)
-        } else {
-            None
-        };
-        let keyspace = KeyspaceId(u32::try_from(varint::take(&mut input)?).ok()?);
-        let effect = match kind {
-            PUT_RECORD | REPLACE_RECORD => {
-                let record = RecordId(varint::take(&mut input)?);
-                let length = u32::try_from(varint::take(&mut input)?).ok()?;
-                let (checksum, rest) = input.split_at_checked(4)?;
-                input = rest;
-                let checksum = u32::from_le_bytes(checksum.try_into().ok()?);
-                let location = Location { position: self.next_document, length, checksum };
-                self.next_document += u64::from(length);
-                self.last = Some(location);
-                let document = self.documents.next(length)?;
-                Effect::PutRecord { keyspace, record, location, document, replaced: known }
-            }
-            DELETE_RECORD => {
-                Effect::DeleteRecord { keyspace, record: RecordId(varint::take(&mut input)?), replaced: known? }
-            }
-            PLACE_RECORD => {
-                self.last = known;
-                Effect::PlaceRecord { keyspace, record: RecordId(varint::take(&mut input)?), location: known? }
-            }
-            ADOPT_FILE => Effect::AdoptFile {
-                keyspace,
-                number: varint::take(&mut input)?,
-                documents_bytes: varint::take(&mut input)?,
-            },
-            PUT_KEY | DELETE_KEY | PUT_PRIMARY_KEY | MOVE_PRIMARY_KEY => {
-                let key = take_bytes(&mut input)?;
-                match kind {
-                    DELETE_KEY => Effect::DeleteKey { keyspace, key },
-                    PUT_KEY => Effect::PutKey { keyspace, key, record: RecordId(varint::take(&mut input)?) },
-                    _ => Effect::PutPrimaryKey {
-                        keyspace,
-                        key,
-                        record: RecordId(varint::take(&mut input)?),
-                        location: self.last?,
-                        presence: if kind == PUT_PRIMARY_KEY { Presence::New } else { Presence::Moved },
-                    },
-                }
-            }
-            CREATE_KEYSPACE => {
-                let engine = std::str::from_utf8(take_bytes(&mut input)?).ok()?;
-                Effect::CreateKeyspace { keyspace, engine, settings: take_bytes(&mut input)? }
-            }
-            DROP_KEYSPACE => Effect::DropKeyspace { keyspace },
-            _ => return None,
-        };
-        self.rest = input;
-        Some(effect)
-    }
-}
-
-fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::try_from(varint::take(input)?).ok()?;
-    let (bytes, rest) = input.split_at_checked(length)?;
-    *input = rest;
-    Some(bytes)
-}
-
-impl<'a> Iterator for Effects<'a> {
-    type Item = Effect<'a>;
-
-    fn next(&mut self) -> Option<Effect<'a>> {
-        loop {
-            let effect = self.decode()?;
-            if self.part.as_ref().is_none_or(|part| part.contains(effect.keyspace())) {
-                return Some(effect);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effects::Statement;
 
     #[test]
     fn effects_come_back_with_their_documents_positions() {
         let (records, index) = (KeyspaceId(300), KeyspaceId(7));
         let old = Location { position: 9, length: 3, checksum: 4 };
         let mut batch = Batch::new();
+        batch.note(b"noted");
         batch.insert_record(records, RecordId(1), b"first".as_slice());
         batch.put_key(index, b"key", RecordId(1));
         batch.put_primary_key(index, b"id", RecordId(1), Presence::New);
@@ -494,5 +242,8 @@ mod tests {
         let in_a_row = Effects::new(batch.encoded_effects(), Documents::InARow(b"firstsecond!"), 1000);
         assert_eq!(in_a_row.collect::<Vec<_>>(), seen);
         assert_eq!(batch.documents().len(), 2);
+        let stated: Vec<_> = batch.effects(1000).noted().collect();
+        assert_eq!(stated[0], Statement::Note(b"noted"));
+        assert_eq!(stated[1..], seen.into_iter().map(Statement::Effect).collect::<Vec<_>>());
     }
 }

@@ -1,6 +1,7 @@
 //! Checkpoints: the log synced, the views flushed, the watermark noted - in that order.
 
 use crate::background::Bell;
+use crate::history::Kept;
 use crate::journal::Journal;
 use crate::log::segment_of;
 use crate::manifest::Manifest;
@@ -86,7 +87,15 @@ impl Store {
             }
             let keyspaces = self.statistics.copy();
             let routes = self.engines.routes().into_iter().map(|(keyspace, name)| (keyspace, name.to_owned()));
-            (engines, Manifest { watermark, keyspaces, engines: Vec::new(), routes: routes.collect() })
+            let manifest = Manifest {
+                watermark,
+                time_ms: self.journal.last_time_ms(),
+                noted_from: self.kept.as_ref().map(Kept::noted_from),
+                keyspaces,
+                engines: Vec::new(),
+                routes: routes.collect(),
+            };
+            (engines, manifest)
         };
         // A view must never point past the durable log.
         self.journal.sync_blocking(manifest.watermark)?;
@@ -110,13 +119,21 @@ impl Store {
         }
         let (Some(directory), Journal::Log(log)) = (&self.directory, &self.journal) else { return Ok(()) };
         if planted::active(Bug::SegmentBeforeExtent) {
-            retire_segments(log, engines, manifest.watermark)?;
+            self.retire_segments(log, engines, manifest.watermark)?;
         }
         manifest.write(&directory.path)?;
         for engine in engines {
             engine.checkpoint_is_durable(oldest)?;
         }
-        retire_segments(log, engines, manifest.watermark)
+        self.retire_segments(log, engines, manifest.watermark)
+    }
+
+    /// Gives up the segments below the watermark that no engine reads from any more, nor who reads the log back.
+    fn retire_segments(&self, log: &Log, engines: &[Arc<dyn Engine>], watermark: Lsn) -> Result<()> {
+        let end = self.kept.as_ref().map_or(segment_of(watermark.0), |kept| kept.give_up(watermark));
+        let mut numbers = log.segment_numbers();
+        numbers.retain(|number| *number < end && engines.iter().all(|engine| engine.has_left_segment(*number)));
+        log.retire(&numbers)
     }
 
     /// Lets the engines merge what they keep sorted.
@@ -130,12 +147,4 @@ impl Store {
         let _not_beside_a_checkpoint = self.checkpointer.running.lock();
         self.engines.all().iter().try_for_each(|engine| engine.compact(self.oldest_view()))
     }
-}
-
-/// Gives up the segments below the watermark that no engine reads from any more.
-fn retire_segments(log: &Log, engines: &[Arc<dyn Engine>], watermark: Lsn) -> Result<()> {
-    let current = segment_of(watermark.0);
-    let mut numbers = log.segment_numbers();
-    numbers.retain(|number| *number < current && engines.iter().all(|engine| engine.has_left_segment(*number)));
-    log.retire(&numbers)
 }

@@ -68,6 +68,8 @@ pub enum StorageError {
         /// Its length in bytes.
         length_bytes: u64,
     },
+    /// A part of the log that was to be read back has been given up.
+    HistoryLost,
     /// The log failed before; nothing is acknowledged any more.
     LogFailed,
 }
@@ -114,6 +116,9 @@ impl fmt::Display for StorageError {
             ),
             Self::RecordTooLarge { length_bytes } => {
                 write!(f, "a write of {length_bytes} bytes does not fit into one log segment")
+            }
+            Self::HistoryLost => {
+                write!(f, "the log was given up before it was read back; keep more of it (oplogSizeMB)")
             }
             Self::LogFailed => write!(f, "the log failed earlier; the server must be restarted"),
         }

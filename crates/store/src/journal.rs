@@ -68,6 +68,14 @@ impl Journal {
         }
     }
 
+    /// See [`Log::last_time_ms`].
+    pub fn last_time_ms(&self) -> u64 {
+        match self {
+            Self::Log(log) => log.last_time_ms(),
+            Self::None(_) => 0,
+        }
+    }
+
     pub fn statistics(&self) -> LogStatistics {
         match self {
             Self::Log(log) => log.statistics(),

@@ -15,6 +15,10 @@ const FILE_NAME: &str = "manifest.bson";
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Manifest {
     pub watermark: Lsn,
+    /// When the last record below the watermark was written, or a later one; milliseconds since 1970.
+    pub time_ms: u64,
+    /// Where notes begin that go on to the end; `None` where they are not taken.
+    pub noted_from: Option<Lsn>,
     pub keyspaces: Vec<(KeyspaceId, KeyspaceStatistics)>,
     /// Each engine's name and note, the store's own first.
     pub engines: Vec<(String, DocumentBuf)>,
@@ -45,6 +49,8 @@ impl Manifest {
         }
         Ok(Some(Self {
             watermark: Lsn(number(document, "watermark").ok_or_else(|| corrupt("has no watermark"))?),
+            time_ms: number(document, "timeMs").unwrap_or(0),
+            noted_from: number(document, "notedFrom").map(Lsn),
             keyspaces: read_list(document, "keyspaces", read_keyspace)
                 .ok_or_else(|| corrupt("malformed 'keyspaces'"))?,
             engines: read_list(document, "engines", read_engine).ok_or_else(|| corrupt("malformed 'engines'"))?,
@@ -72,7 +78,11 @@ impl Manifest {
         writer
             .append("formatVersion", i64::from(FORMAT_VERSION))
             .append("watermark", self.watermark.0 as i64)
-            .begin_array("engines");
+            .append("timeMs", self.time_ms as i64);
+        if let Some(noted_from) = self.noted_from {
+            writer.append("notedFrom", noted_from.0 as i64);
+        }
+        writer.begin_array("engines");
         for (index, (name, note)) in self.engines.iter().enumerate() {
             writer.push(index, &DocumentBuf::new().with("name", name.as_str()).with("note", note));
         }
@@ -130,6 +140,8 @@ mod tests {
     fn manifest() -> Manifest {
         Manifest {
             watermark: Lsn(777),
+            time_ms: 5,
+            noted_from: Some(Lsn(700)),
             keyspaces: vec![(KeyspaceId(4), KeyspaceStatistics { entries: 2, bytes: 30 })],
             engines: vec![("lsm".into(), DocumentBuf::new().with("extents", 3))],
             routes: vec![(KeyspaceId(5), "memory".into())],

@@ -4,6 +4,7 @@ use crate::checkpoint::Checkpointer;
 use crate::data_directory::DataDirectory;
 use crate::delegate::Delegate;
 use crate::engines::{EngineTable, Engines, Survival};
+use crate::history::{Kept, noted_from};
 use crate::journal::Journal;
 use crate::log::{Log, LogOptions};
 use crate::manifest::Manifest;
@@ -68,6 +69,8 @@ pub struct Store {
     /// `None` for a store that keeps nothing.
     pub(crate) directory: Option<DataDirectory>,
     pub(crate) journal: Journal,
+    /// What is kept of the log to be read back; `None` for nothing.
+    pub(crate) kept: Option<Kept>,
     pub(crate) engines: Engines,
     pub(crate) watermark: Watermark,
     pub(crate) snapshots: Arc<Snapshots>,
@@ -120,7 +123,7 @@ impl Store {
                 }
                 let engines = Engines::open(table, path, &LogHandle::default(), None)?;
                 let journal = Journal::None(Mutex::new(Journal::FIRST));
-                Ok(Self::start(None, journal, engines, Statistics::default(), Journal::FIRST, options))
+                Ok(Self::start(None, journal, None, engines, Statistics::default(), Journal::FIRST, options))
             }
         }
     }
@@ -129,7 +132,7 @@ impl Store {
         let directory = DataDirectory::open(path)?;
         let manifest = Manifest::read(path)?;
         let is_new = manifest.is_none();
-        let manifest = manifest.unwrap_or_default();
+        let mut manifest = manifest.unwrap_or_default();
         let (own_name, own_note) = manifest.engines.first().map(|(name, note)| (name, note.as_ref())).unzip();
         if own_name.is_some_and(|name| name != table.own.name) {
             return Err(other_engine(path, &manifest, table.own.name));
@@ -142,9 +145,10 @@ impl Store {
         for (keyspace, engine) in &manifest.routes {
             engines.assign(*keyspace, engine)?;
         }
-        let kept = manifest.keyspaces.into_iter().filter(|(keyspace, _)| !engines.is_volatile(*keyspace));
-        let statistics = Statistics::restore(kept);
-        let log = Log::open(&path.join("log"), options.log.clone(), manifest.watermark, &mut |lsn, effects| {
+        let lasting = manifest.keyspaces.iter().copied().filter(|(keyspace, _)| !engines.is_volatile(*keyspace));
+        let statistics = Statistics::restore(lasting);
+        let (watermark, time_ms) = (manifest.watermark, manifest.time_ms);
+        let log = Log::open(&path.join("log"), options.log.clone(), watermark, time_ms, &mut |lsn, effects| {
             engines.replay(lsn, &effects, &|effects| statistics.apply(effects))
         })?;
         let _ = handle.set(Arc::clone(&log));
@@ -152,16 +156,26 @@ impl Store {
             engine.check_segments(&log)?;
         }
         let end = log.next_lsn();
+        let history_bytes_max = options.log.history_bytes_max;
+        let noted_from = noted_from(&manifest, history_bytes_max.is_some(), end);
         if is_new {
-            let engines = vec![(engines.own().name().to_owned(), DocumentBuf::new())];
-            Manifest { watermark: end, engines, ..Manifest::default() }.write(path)?;
+            manifest.watermark = end;
+            manifest.engines = vec![(engines.own().name().to_owned(), DocumentBuf::new())];
         }
-        Ok(Self::start(Some(directory), Journal::Log(log), engines, statistics, end, options))
+        // Before the first record with notes, or without.
+        if is_new || manifest.noted_from != noted_from {
+            manifest.noted_from = noted_from;
+            manifest.write(path)?;
+        }
+        let kept = history_bytes_max.zip(noted_from);
+        let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, from, &log.segment_numbers(), end));
+        Ok(Self::start(Some(directory), Journal::Log(log), kept, engines, statistics, end, options))
     }
 
     fn start(
         directory: Option<DataDirectory>,
         journal: Journal,
+        kept: Option<Kept>,
         engines: Engines,
         statistics: Statistics,
         end: Lsn,
@@ -170,6 +184,7 @@ impl Store {
         let store = Arc::new(Self {
             directory,
             journal,
+            kept,
             engines,
             watermark: Watermark::new(end),
             snapshots: Arc::default(),
@@ -215,7 +230,8 @@ impl Store {
         Ok(lsn)
     }
 
-    /// Lets the engine of a record store write documents ahead of the log; see [`Engine::stage`].
+    /// Lets the engine of a record store write documents ahead of the log; see [`Engine::stage`]. Where the log is to be
+    /// read back, it must have all of them, and `None` is returned.
     ///
     /// # Errors
     /// What the files are refused for; nothing is left then.
@@ -224,6 +240,9 @@ impl Store {
         keyspace: KeyspaceId,
         documents: &mut dyn Iterator<Item = (RecordId, &[u8])>,
     ) -> Result<Option<Staged>> {
+        if self.keeps_history() {
+            return Ok(None);
+        }
         self.engines.of(keyspace).stage(keyspace, documents)
     }
 

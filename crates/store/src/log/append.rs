@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// Bytes that may wait in memory before an append writes them itself.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
+/// Where the lower 32 bits of the place begin anew, a second begins too, that they tell records of one second apart.
+const SEGMENTS_PER_SECOND_MAX: u64 = (1 << 32) / SEGMENT_BYTES;
 /// What the kernel caches files by, in bytes.
 const PAGE_BYTES: u64 = 4096;
 
@@ -28,13 +30,16 @@ const PAGE_BYTES: u64 = 4096;
 pub struct LogOptions {
     /// Longest time that a record stays unsynced without anyone asking (`storage.journal.commitIntervalMs`).
     pub commit_interval: Duration,
+    /// How much of the log is kept to be read back as a history, in bytes, in whole segments; `None` for what is needed
+    /// anyway (`replication.oplogSizeMB`).
+    pub history_bytes_max: Option<u64>,
     /// Told once when a write or sync fails; a server stops itself here, since nothing may be acknowledged after.
     pub on_failure: Arc<dyn Fn(&StorageError) + Send + Sync>,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { commit_interval: Duration::from_millis(100), on_failure: Arc::new(|_| ()) }
+        Self { commit_interval: Duration::from_millis(100), history_bytes_max: None, on_failure: Arc::new(|_| ()) }
     }
 }
 
@@ -83,6 +88,8 @@ pub struct Log {
 /// Where the next record goes, and what is not yet in the kernel.
 struct Tail {
     next: Lsn,
+    /// When the last record was written, never earlier than the one before; see [`crate::Moment`].
+    time_ms: u64,
     /// Rests of segments that are full.
     sealed: Vec<Group>,
     current: Group,
@@ -96,7 +103,8 @@ struct Group {
 }
 
 impl Log {
-    /// Opens the log of `directory`, replaying records from `replay_from` on to `replay`.
+    /// Opens the log of `directory`, replaying records from `replay_from` on to `replay`. No record before that was
+    /// written after `time_ms`.
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] with file and offset for a bad record before the end; a torn tail is cut.
@@ -104,10 +112,11 @@ impl Log {
         directory: &Path,
         options: LogOptions,
         replay_from: Lsn,
+        time_ms: u64,
         replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
     ) -> Result<Arc<Self>> {
         std::fs::create_dir_all(directory).map_err(|error| StorageError::io(directory, error))?;
-        let Recovered { segments, end } = recovery::recover(directory, replay_from, replay)?;
+        let Recovered { segments, end, time_ms: last_time_ms } = recovery::recover(directory, replay_from, replay)?;
         let mut segments: FxHashMap<u64, Arc<Segment>> =
             segments.into_iter().map(|segment| (segment.number, Arc::new(segment))).collect();
         let number = segment_of(end.0);
@@ -122,6 +131,7 @@ impl Log {
             directory: directory.to_owned(),
             tail: Mutex::new(Tail {
                 next: end,
+                time_ms: last_time_ms.max(time_ms),
                 sealed: Vec::new(),
                 current: Group { segment, position: end.0, bytes: Vec::new() },
             }),
@@ -164,11 +174,12 @@ impl Log {
         if offset_in_segment(tail.next.0) + length + HEADER_BYTES as u64 > SEGMENT_BYTES {
             self.next_segment(&mut tail)?;
         }
+        tail.time_ms = tail.time_ms.max(time_ms);
         let header = Header {
             length: length as u32,
             lsn: tail.next,
             synced: Lsn(self.synced.load(Ordering::Relaxed)),
-            time_ms,
+            time_ms: tail.time_ms,
             effects_length: effects.len() as u32,
             effects_checksum,
             kind: Kind::Batch,
@@ -215,6 +226,9 @@ impl Log {
             segments
         });
         tail.next = Lsn(first_record(segment.number));
+        if segment.number.is_multiple_of(SEGMENTS_PER_SECOND_MAX) {
+            tail.time_ms = (tail.time_ms / 1000 + 1) * 1000;
+        }
         let next = Group { segment, position: tail.next.0, bytes: Vec::new() };
         let mut full = std::mem::replace(&mut tail.current, next);
         full.bytes.extend_from_slice(&seal.encode());
@@ -279,6 +293,11 @@ impl Log {
     /// Whether a write or sync has failed: the log takes nothing any more.
     pub fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// When the last record was written, in milliseconds since 1970; 0 where there has been none.
+    pub(crate) fn last_time_ms(&self) -> u64 {
+        self.tail.lock().time_ms
     }
 
     /// Position behind the last record.

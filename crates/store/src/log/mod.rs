@@ -5,6 +5,7 @@
 
 mod append;
 mod group_commit;
+mod history;
 mod preallocate;
 mod read;
 mod record;
@@ -14,5 +15,7 @@ mod walk;
 
 pub use append::{Log, LogOptions, LogStatistics};
 pub use group_commit::DurabilityCallback;
+pub use history::{History, Moment};
 pub(crate) use record::HEADER_BYTES as RECORD_HEADER_BYTES;
+pub(crate) use segment::first_record;
 pub use segment::{SEGMENT_BYTES, segment_of};

@@ -13,7 +13,7 @@
 //! ```
 //! Every byte is under exactly one checksum, so a document is verified alone when it is read.
 
-use crate::batch::Documents;
+use crate::effects::Documents;
 use crate::{Effects, Lsn};
 
 pub(crate) const HEADER_BYTES: usize = 44;

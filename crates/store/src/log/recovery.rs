@@ -15,6 +15,8 @@ pub(crate) struct Recovered {
     pub(super) segments: Vec<Segment>,
     /// Position behind the last good record.
     pub end: Lsn,
+    /// When the last one found was written; 0 where none was.
+    pub time_ms: u64,
 }
 
 /// Reads the log from `replay_from` on, hands each record to `replay`, and finds the end.
@@ -40,13 +42,17 @@ pub(super) fn recover(
                 found: "the segment that the manifest points into is missing".into(),
             });
         }
-        return Ok(Recovered { segments, end: from });
+        return Ok(Recovered { segments, end: from, time_ms: 0 });
     }
-    let mut end = from;
+    let (mut end, mut time_ms) = (from, 0);
     let mut content = Content::default();
     for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
         content.read(segment)?;
-        match scan(segment, &content.bytes, from, replay)? {
+        let mut replay = |header: &Header, effects: Effects<'_>| {
+            time_ms = header.time_ms;
+            replay(header.lsn, effects)
+        };
+        match scan(segment, &content.bytes, from, &mut replay)? {
             End::Sealed => {
                 // A segment is sealed only once the next is durable.
                 let next = segment.number + 1;
@@ -77,7 +83,7 @@ pub(super) fn recover(
         }
     }
     segments.retain(|segment| segment.number <= segment_of(end.0));
-    Ok(Recovered { segments, end })
+    Ok(Recovered { segments, end, time_ms })
 }
 
 /// How a segment's records end.
@@ -91,7 +97,7 @@ fn scan(
     segment: &Segment,
     content: &[u8],
     from: Lsn,
-    replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
+    replay: &mut dyn FnMut(&Header, Effects<'_>) -> Result<()>,
 ) -> Result<End> {
     let mut position = first_record(segment.number);
     loop {
@@ -103,7 +109,7 @@ fn scan(
             return Ok(End::Sealed);
         }
         if position >= from.0 {
-            replay(Lsn(position), header.effects(record))?;
+            replay(&header, header.effects(record))?;
         }
         position += u64::from(header.length);
         if offset_in_segment(position) as usize + HEADER_BYTES > content.len() || segment_of(position) != segment.number

@@ -24,7 +24,7 @@ pub(super) fn offset_in_segment(position: u64) -> u64 {
 }
 
 /// Position of the first record of a segment.
-pub(super) fn first_record(number: u64) -> u64 {
+pub(crate) fn first_record(number: u64) -> u64 {
     number * SEGMENT_BYTES + SEGMENT_HEADER_BYTES
 }
 

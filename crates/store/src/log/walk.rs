@@ -30,7 +30,7 @@ impl Log {
             self.write_through(Lsn(end))?;
         }
         let segment = self.shared_segment(number)?;
-        let mut window = Window { bytes: Vec::new(), start: 0 };
+        let mut window = Window::default();
         let mut position = first_record(number);
         loop {
             let corrupt = || segment.corrupt(position, "no valid record, in a sealed segment");
@@ -48,7 +48,8 @@ impl Log {
 }
 
 /// Some bytes of a segment.
-struct Window {
+#[derive(Default)]
+pub(super) struct Window {
     bytes: Vec<u8>,
     /// Offset of the first in the file.
     start: usize,
@@ -56,7 +57,7 @@ struct Window {
 
 impl Window {
     /// The bytes at a position, fewer where the segment ends before.
-    fn at(&mut self, segment: &Segment, position: u64, length: usize) -> Result<&[u8]> {
+    pub fn at(&mut self, segment: &Segment, position: u64, length: usize) -> Result<&[u8]> {
         let offset = offset_in_segment(position) as usize;
         let end = (offset + length).min(SEGMENT_BYTES as usize);
         if offset < self.start || end > self.start + self.bytes.len() {

@@ -1,0 +1,112 @@
+//! How far the log can be read back, and reading it.
+//!
+//! A record tells what became of documents, but neither the name of their collection nor the `_id` of one that is gone:
+//! [`Batch::note`](crate::Batch::note) adds that. So a history begins where notes began, or where the oldest segment
+//! that was kept for it does.
+
+use crate::journal::Journal;
+use crate::log::{History, Moment, first_record, segment_of};
+use crate::manifest::Manifest;
+use crate::{Direction, Lsn, Result, Store};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a store keeps of its log for those who read it as a history.
+pub(crate) struct Kept {
+    /// Whole segments are kept as long as about that much of the log stands behind them, in bytes.
+    bytes_max: u64,
+    /// Where the notes begin.
+    noted_from: Lsn,
+    /// The oldest segment that nobody has given up.
+    oldest_segment: AtomicU64,
+}
+
+impl Kept {
+    /// What a log that ends at `end` has: a run of `segments`, ascending, up to the last.
+    pub fn new(bytes_max: u64, noted_from: Lsn, segments: &[u64], end: Lsn) -> Self {
+        let run =
+            segments.iter().rev().enumerate().take_while(|(back, number)| **number + *back as u64 == segment_of(end.0));
+        let oldest = run.last().map_or(segment_of(end.0), |(_, number)| *number);
+        let kept = Self { bytes_max, noted_from, oldest_segment: AtomicU64::new(oldest) };
+        kept.give_up(end);
+        kept
+    }
+
+    /// Gives up what is too old for a log that ends at `end`; the oldest segment that is left.
+    pub fn give_up(&self, end: Lsn) -> u64 {
+        let oldest = segment_of(end.0.saturating_sub(self.bytes_max));
+        self.oldest_segment.fetch_max(oldest, Ordering::Relaxed).max(oldest)
+    }
+
+    /// Where the notes begin.
+    pub fn noted_from(&self) -> Lsn {
+        self.noted_from
+    }
+
+    fn start(&self) -> Lsn {
+        self.noted_from.max(Lsn(first_record(self.oldest_segment.load(Ordering::Relaxed))))
+    }
+}
+
+/// Where notes begin in a log that ends at `end`. Notes go on from one run of the process to the next only if every
+/// run takes them.
+pub(crate) fn noted_from(manifest: &Manifest, takes_notes: bool, end: Lsn) -> Option<Lsn> {
+    takes_notes.then(|| manifest.noted_from.unwrap_or(end))
+}
+
+impl Store {
+    /// Whether batches are to have notes.
+    pub fn keeps_history(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// The part of the log that can be read back; `None` where nothing is kept for that.
+    pub fn history_span(&self) -> Option<Range<Lsn>> {
+        let kept = self.kept.as_ref()?;
+        let end = self.watermark.visible();
+        Some(kept.start().min(end)..end)
+    }
+
+    /// Most bytes of the log that are kept, about; `None` where nothing is.
+    pub fn history_bytes_max(&self) -> Option<u64> {
+        self.kept.as_ref().map(|kept| kept.bytes_max)
+    }
+
+    /// Reads all that can be read back of the log up to now, but for what is too early; that stands before all that is
+    /// not. `None` where nothing is kept.
+    ///
+    /// # Errors
+    /// As [`History::next_record`].
+    pub fn history(&self, direction: Direction, is_early: &dyn Fn(Moment) -> bool) -> Result<Option<History>> {
+        let (Some(span), Journal::Log(log)) = (self.history_span(), &self.journal) else { return Ok(None) };
+        let start = log.first_not_early(span.clone(), is_early)?;
+        Ok(Some(History::new(std::sync::Arc::clone(log), start..span.end, direction)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: u64 = crate::SEGMENT_BYTES;
+
+    #[test]
+    fn whole_segments_are_kept_behind_the_end_and_none_behind_a_gap() {
+        let kept = Kept::new(2 * SEGMENT, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        assert_eq!(kept.start(), Lsn(first_record(3)));
+        assert_eq!(kept.give_up(Lsn(6 * SEGMENT + 1000)), 4);
+        assert_eq!(kept.start(), Lsn(first_record(4)));
+        let kept = Kept::new(9 * SEGMENT, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        assert_eq!(kept.start(), Lsn(first_record(3)), "segment 2 is missing");
+        let kept = Kept::new(9 * SEGMENT, Lsn(5 * SEGMENT + 500), &[3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        assert_eq!(kept.start(), Lsn(5 * SEGMENT + 500), "notes begin later");
+    }
+
+    #[test]
+    fn notes_begin_anew_after_a_run_without_them() {
+        let with = Manifest { noted_from: Some(Lsn(100)), ..Manifest::default() };
+        assert_eq!(noted_from(&with, true, Lsn(200)), Some(Lsn(100)));
+        assert_eq!(noted_from(&with, false, Lsn(200)), None);
+        assert_eq!(noted_from(&Manifest::default(), true, Lsn(200)), Some(Lsn(200)));
+    }
+}
