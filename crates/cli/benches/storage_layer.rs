@@ -184,7 +184,11 @@ fn open(engine: &Entry, directory: &Path, options: &Options) -> Result<Arc<Store
         memory_limit_bytes: options.memory_bytes,
     };
     let store_options = StoreOptions {
-        log: LogOptions { commit_interval: COMMIT_INTERVAL, on_failure: Arc::new(|error| panic!("the log: {error}")) },
+        log: LogOptions {
+            commit_interval: COMMIT_INTERVAL,
+            history_bytes_max: None,
+            on_failure: Arc::new(|error| panic!("the log: {error}")),
+        },
         checkpoint_interval: CHECKPOINT_INTERVAL,
         unflushed_bytes_max: UNFLUSHED_BYTES_MAX,
         clock: Arc::new(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)),

@@ -4,12 +4,12 @@ use crate::configuration::{self, Configuration, ExistingLog, LogFile, ServeArgum
 use crate::log_format::LogLayer;
 use crate::pid_file::PidFile;
 use bunko_catalog::Catalog;
+use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, Service, World};
 use bunko_server::{Server, ServerOptions};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -68,7 +68,7 @@ fn start(settings: &Settings) -> Result<ExitCode, String> {
         (Server::start(&service, &server_options(settings)).map_err(|error| error.to_string())?, signals)
     };
     resume_index_builds(catalog);
-    let socket = server.unix_socket().map(percent_encoded);
+    let socket = server.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
     for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
         tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
     }
@@ -148,6 +148,7 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
     let options = StoreOptions {
         log: LogOptions {
             commit_interval: settings.commit_interval,
+            history_bytes_max: settings.oplog_bytes,
             on_failure: Arc::new(|error| {
                 // Nothing may be acknowledged after a failed write or sync: stop at once, recover at the next start.
                 tracing::error!(target: "STORAGE", id = 50853, ctx = "log", error = %error, "The log failed: stopping");
@@ -184,13 +185,6 @@ fn facts(settings: &Settings) -> Facts {
         connections_max: settings.connections_max as u32,
         journal_commit_interval: settings.commit_interval,
     }
-}
-
-/// A path as a connection string has it.
-fn percent_encoded(path: &Path) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let encoded = path.as_os_str().as_encoded_bytes().iter();
-    encoded.map(|&byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// Index builds that a crash interrupted go on beside the first connections.

@@ -5,6 +5,7 @@ use crate::dispatch::{Command, Halt, Pace, Request};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::operations::{Interrupt, Interruption, RunningOperation};
+use crate::oplog_view;
 use crate::service::Service;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::{Collection, Namespace};
@@ -86,7 +87,7 @@ impl<'a> Invocation<'a> {
 
     /// The collection that the command's first value names.
     /// # Errors
-    /// `InvalidNamespace`; `InvalidNamespace` too where it is not a string.
+    /// `InvalidNamespace`, also where it is not a string; `CommandNotSupported` for the oplog, unless the command reads it.
     pub fn namespace(&mut self) -> Result<Namespace> {
         let name = match self.argument() {
             ValueRef::String(name) => name,
@@ -98,6 +99,7 @@ impl<'a> Invocation<'a> {
             }
         };
         let namespace = Namespace::new(self.request.database, name)?;
+        oplog_view::check(&self.service.catalog, &namespace, self.command.name)?;
         self.note_collection(name);
         Ok(namespace)
     }

@@ -22,6 +22,7 @@ mod namespace_usage;
 mod operation_class;
 mod operation_description;
 mod operations;
+mod oplog_view;
 mod parameters;
 mod service;
 mod source_stages;

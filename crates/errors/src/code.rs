@@ -72,6 +72,7 @@ codes! {
     DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure";
     NOT_A_REPLICA_SET = 123 "NotAReplicaSet";
     EXCEEDED_MEMORY_LIMIT = 146 "ExceededMemoryLimit";
+    CAPPED_POSITION_LOST = 136 "CappedPositionLost";
     CANNOT_INDEX_PARALLEL_ARRAYS = 171 "CannotIndexParallelArrays";
     QUERY_PLAN_KILLED = 175 "QueryPlanKilled";
     INTERRUPTED_AT_SHUTDOWN = 11600 "InterruptedAtShutdown";

@@ -237,7 +237,7 @@ mod tests {
             ("net: 5\n", "net: invalid type: integer `5`, expected a section with keys at line 1 column 6"),
             (
                 "replication:\n  replSetName: rs\n",
-                "replication is not supported: there are no replica sets yet at line 1 column 1",
+                "replication: replication.replSetName is not supported: there are no replica sets yet at line 2 column 3",
             ),
             (
                 "net:\n  tls:\n    CAFile: x\n",

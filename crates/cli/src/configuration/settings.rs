@@ -6,7 +6,8 @@ use super::setting::{Effect, Setting};
 use super::table::{
     BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE, FILE_PERMISSIONS,
     IN_MEMORY_SIZE_GB, IPV6, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH,
-    MAX_CONNECTIONS, PID_FILE_PATH, PORT, SYNC_DELAY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
+    MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT, SYNC_DELAY, UNIX_SOCKET, UNIX_SOCKET_PREFIX,
+    parse_permissions,
 };
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
@@ -33,6 +34,8 @@ pub struct Settings {
     pub connections_max: usize,
     pub commit_interval: Duration,
     pub checkpoint_interval: Duration,
+    /// How much of the log is shown as an oplog; `None` where none is.
+    pub oplog_bytes: Option<u64>,
     pub pid_file: Option<PathBuf>,
     /// Settings that were given and do nothing with that engine.
     pub idle: Vec<String>,
@@ -77,6 +80,9 @@ impl Settings {
             connections_max: configuration.whole(&MAX_CONNECTIONS) as usize,
             commit_interval: Duration::from_millis(configuration.whole(&JOURNAL_COMMIT_INTERVAL) as u64),
             checkpoint_interval: Duration::from_secs_f64(configuration.number(&SYNC_DELAY)),
+            oplog_bytes: configuration
+                .given(&OPLOG_SIZE_MB)
+                .map(|_| (configuration.whole(&OPLOG_SIZE_MB) as u64) << 20),
             pid_file: path(&PID_FILE_PATH),
             idle: idle(configuration, survival),
             parsed: configuration.parsed(),

@@ -116,6 +116,16 @@ pub const SYNC_DELAY: Setting = Setting {
     effect: Effect::OnDisk,
     ..PLAIN
 };
+pub const OPLOG_SIZE_MB: Setting = Setting {
+    keys: &["replication.oplogSizeMB"],
+    flag: "oplog-size",
+    mongod_flag: Some("oplogSize"),
+    help: "Show the last so many MB of the log as local.oplog.rs, for dump --oplog [default: no oplog]",
+    value_name: "MB",
+    kind: Kind::Whole(1..=1 << 30),
+    effect: Effect::OnDisk,
+    ..PLAIN
+};
 pub const PORT: Setting = Setting {
     keys: &["net.port"],
     flag: "port",
@@ -259,6 +269,7 @@ pub static SETTINGS: &[Setting] = &[
     JOURNAL,
     JOURNAL_COMMIT_INTERVAL,
     SYNC_DELAY,
+    OPLOG_SIZE_MB,
     PORT,
     BIND_IP,
     BIND_IP_ALL,

@@ -6,12 +6,14 @@ use crate::cursor_store::CursorSource;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::oplog_view::{self, is_oplog};
 use crate::source_stages::{SourcedPipeline, Subject};
 use bunko_aggregate::{DocumentStream, Documents, Environment, Flow, Pipeline, PlannerPart};
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Writer, number};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_query::{Execution, FindQuery, Hint, QueryScope, plan};
+use bunko_store::Direction;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -39,6 +41,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let batch_size = batch_size(invocation)?;
     let (source, is_long) = match sourced {
         Some(sourced) => (open_sourced(invocation, &namespace, &sourced)?, false),
+        None if is_oplog(&invocation.service.catalog, &namespace) => (open_oplog(invocation)?, true),
         None => {
             let aggregation = parse(invocation, invocation.service.world.now_ms())?;
             open(invocation, &namespace, aggregation)?
@@ -92,9 +95,7 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<u64, Failure> {
 /// MongoDB's codes for malformed fields, stages and expressions.
 pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<Aggregation, Failure> {
     check_options(fields)?;
-    let stages = fields.array("pipeline")?.ok_or_else(|| {
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field")
-    })?;
+    let stages = required_stages(fields)?;
     if let Some(sourced) = SourcedPipeline::take_off(stages)? {
         // Only `explain` comes here with one.
         let message = format!("explain of {} is not supported", sourced.stage.name);
@@ -108,6 +109,12 @@ pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<Aggregation, Fai
         query.hint = Hint::parse(hint)?;
     }
     Ok(Aggregation { query, pipeline })
+}
+
+fn required_stages<'a>(fields: &Fields<'a>) -> Result<ArrayRef<'a>, Failure> {
+    fields.array("pipeline")?.ok_or_else(|| {
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field")
+    })
 }
 
 fn check_options(fields: &Fields<'_>) -> Result<(), Failure> {
@@ -158,6 +165,16 @@ fn open(
     }
     let stream = pipeline.open(Box::new(Planned(execution)));
     Ok((Box::new(Aggregated { stream, current: None }), is_long))
+}
+
+/// Runs all stages over the oplog. A hint has nothing to choose from.
+fn open_oplog(invocation: &Invocation<'_>) -> Result<Box<dyn CursorSource>, Halt> {
+    invocation.refuse_if_long(true)?;
+    check_options(invocation)?;
+    let stages = required_stages(invocation)?;
+    let scope = scope(invocation.service.world.now_ms());
+    let stream = oplog_view::open(invocation, stages, scope, Direction::Forward)?;
+    Ok(Box::new(Aggregated { stream, current: None }))
 }
 
 /// Puts the other stages on top of a source stage. A hint has nothing to choose from, and is ignored as in MongoDB.

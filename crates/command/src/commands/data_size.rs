@@ -2,6 +2,7 @@
 
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::oplog_view;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
 
@@ -18,6 +19,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Err(invocation.mismatch("dataSize", invocation.argument(), "type 'string'").into());
     };
     let namespace = Namespace::parse(name)?;
+    oplog_view::check(&invocation.service.catalog, &namespace, invocation.command.name)?;
     let is_estimate = invocation.boolean("estimate", false)?;
     for bound in ["keyPattern", "min", "max"] {
         if invocation.document(bound)?.is_some() {

@@ -6,6 +6,7 @@ use crate::dispatch::{Command, Databases, Halt, Request};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
+use crate::oplog_view;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::{Environment, Pipeline, STAGE_MEMORY_BYTES_MAX};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -69,6 +70,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
             return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
         }
     };
+    oplog_view::check(&invocation.service.catalog, &namespace, invocation.command.name)?;
     Ok(Subject {
         fields: Fields::new(command.name, body),
         collection: invocation.collection(&namespace),

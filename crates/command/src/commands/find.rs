@@ -5,6 +5,7 @@ use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::oplog_view::{self, is_oplog};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::Failure;
@@ -57,6 +58,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let batch_size = invocation.size("batchSize")?;
     let is_single_batch = invocation.boolean("singleBatch", false)?;
     let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
+    if is_oplog(&invocation.service.catalog, &namespace) {
+        invocation.refuse_if_long(true)?;
+        let source = oplog_view::find(invocation, query, invocation.document("sort")?)?;
+        let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
+        let batch = FirstBatch { documents, is_only: is_single_batch, is_long: true, has_no_timeout };
+        return Ok(write_first_batch(invocation, reply, namespace, source, &batch)?);
+    }
     let Some(collection) = collection else {
         let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
         return Ok(write_first_batch(invocation, reply, namespace, Box::new(NoDocuments), &batch)?);

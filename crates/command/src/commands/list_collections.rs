@@ -3,6 +3,7 @@
 use crate::dispatch::{Command, Databases, Halt};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
+use crate::oplog_view;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_matcher::Filter;
@@ -30,8 +31,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let database = invocation.request.database;
     let namespace = Namespace::of_cursor(database, "$cmd.listCollections")?;
     let mut listed = Vec::new();
-    for collection in invocation.service.catalog.collections(database) {
-        let document = describe(&collection, detail);
+    let catalog = &invocation.service.catalog;
+    let described = catalog.collections(database).into_iter().map(|collection| describe(&collection, detail));
+    for document in described.chain(oplog_view::description(catalog, database)) {
         let is_listed = match &filter {
             Some(filter) => filter.try_matches(document.as_ref())?,
             None => true,

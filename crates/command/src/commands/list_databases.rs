@@ -3,9 +3,11 @@
 use crate::collection_statistics::CollectionStatistics;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::oplog_view;
 use bunko_bson::{DocumentBuf, Writer};
 use bunko_catalog::Catalog;
 use bunko_matcher::Filter;
+use std::collections::BTreeMap;
 
 pub(super) const COMMAND: Command = Command {
     name: "listDatabases",
@@ -28,8 +30,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     reply.begin_array("databases");
     let names = catalog.databases();
     let sizes = if is_name_only { vec![0; names.len()] } else { sizes(catalog, &names) };
-    for (name, bytes) in names.iter().zip(sizes) {
-        let mut item = DocumentBuf::new().with("name", name.as_str());
+    let mut listed: BTreeMap<&str, u64> = names.iter().map(String::as_str).zip(sizes).collect();
+    if let Some((name, bytes)) = oplog_view::database(catalog) {
+        *listed.entry(name).or_default() += bytes;
+    }
+    for (name, bytes) in listed {
+        let mut item = DocumentBuf::new().with("name", name);
         if !is_name_only {
             // A database is there while it has a collection, so it is never empty.
             item.append("sizeOnDisk", bytes as i64).append("empty", false);

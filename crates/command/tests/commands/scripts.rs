@@ -1,5 +1,5 @@
-//! Runs the scripts in `tests/scripts` on every engine, and those in `tests/engines/<engine>` on that one: commands
-//! against a real store, one fresh server for each file.
+//! Runs the scripts in `tests/scripts` on every engine, those in `tests/engines/<engine>` on that one, and those in
+//! `tests/oplog` on a server that keeps an oplog: commands against a real store, one fresh server for each file.
 //!
 //! ```text
 //! run admin
@@ -14,6 +14,7 @@
 use crate::server::Server;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_engines::{ENGINES, EngineOptions};
+use bunko_store::LogOptions;
 use bunko_testkit::shell;
 use datadriven::TestCase;
 use std::fmt::Write as _;
@@ -204,4 +205,15 @@ fn scripts_of_one_engine() {
             file.run(|case| runner.run(case));
         });
     }
+}
+
+#[test]
+fn scripts_of_a_server_with_an_oplog() {
+    // Places in the log, and so the times of entries, are a little different on another engine: its name is in the log.
+    let lsm = &ENGINES[0];
+    datadriven::walk("tests/oplog", |file| {
+        let log = LogOptions { history_bytes_max: Some(128 << 20), ..LogOptions::default() };
+        let mut runner = Runner { server: Server::start_with_log(lsm, &EngineOptions::default(), log), hidden: None };
+        file.run(|case| runner.run(case));
+    });
 }

@@ -22,9 +22,9 @@ pub struct Server {
     _directory: tempfile::TempDir,
 }
 
-fn open_store(directory: &tempfile::TempDir, engine: &Entry, options: &EngineOptions) -> Arc<Store> {
+fn open_store(directory: &tempfile::TempDir, engine: &Entry, options: &EngineOptions, log: LogOptions) -> Arc<Store> {
     let store = StoreOptions {
-        log: LogOptions::default(),
+        log,
         checkpoint_interval: Duration::from_hours(1),
         unflushed_bytes_max: 64 << 20,
         clock: Arc::new(|| NOW_MS),
@@ -46,6 +46,10 @@ fn repeatable_random(seed: u64) -> impl Fn() -> u64 + Send + Sync {
 
 impl Server {
     pub fn start(engine: &Entry, options: &EngineOptions) -> Self {
+        Self::start_with_log(engine, options, LogOptions::default())
+    }
+
+    pub fn start_with_log(engine: &Entry, options: &EngineOptions, log: LogOptions) -> Self {
         let directory = tempfile::tempdir().expect("temporary directory");
         let uuids = repeatable_random(1000);
         let new_uuid = Box::new(move || {
@@ -54,7 +58,8 @@ impl Server {
             uuid[8..].copy_from_slice(&uuids().to_le_bytes());
             uuid
         });
-        let catalog = Catalog::open(open_store(&directory, engine, options), new_uuid).expect("an empty catalog opens");
+        let catalog =
+            Catalog::open(open_store(&directory, engine, options, log), new_uuid).expect("an empty catalog opens");
         let facts = Facts {
             host: "localhost:27017".to_owned(),
             arguments: vec!["bunko".to_owned(), "serve".to_owned()],

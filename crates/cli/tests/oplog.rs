@@ -1,0 +1,119 @@
+//! The oplog of a server as processes see it: a dump under load is of one moment, and survives what the server does.
+
+mod peer;
+mod tool;
+
+use bunko_bson::{DocumentBuf, ValueRef, number};
+use bunko_client::{Connection, check_reply};
+use bunko_testkit::process::{Server, temporary_dbpath};
+use peer::{Running, binary};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use tool::{archive, connect, documents, fail, insert, succeed, text};
+
+const ACCOUNTS: i32 = 500;
+const BALANCE: i64 = 1000;
+/// Documents that a dump has to read between the accounts of one side and those of the other.
+const FILLING: i32 = 20_000;
+
+fn accounts() -> Vec<DocumentBuf> {
+    (0..ACCOUNTS).map(|id| DocumentBuf::new().with("_id", id).with("balance", BALANCE)).collect()
+}
+
+fn change(connection: &mut Connection, collection: &str, id: i32, amount: i64) {
+    let command = format!(
+        "{{update: '{collection}', updates: [{{q: {{_id: {id}}}, u: {{$inc: {{balance: NumberLong({amount})}}}}}}]}}"
+    );
+    let command = bunko_testkit::shell::parse_document(&command).expect("a command");
+    let reply = connection.run_command("bank", command.as_ref()).expect("a reply");
+    check_reply(reply.as_ref()).expect("updated");
+    assert_eq!(reply.as_ref().get("nModified").and_then(number::as_i64_exact), Some(1));
+}
+
+/// Moves one coin after the other from `debits` to `credits`, in this order.
+fn transfer(address: SocketAddr, is_over: &AtomicBool, transfers: &AtomicU64) {
+    let mut connection = connect(address);
+    while !is_over.load(Ordering::Relaxed) {
+        let number = transfers.fetch_add(1, Ordering::Relaxed) as i32;
+        change(&mut connection, "a_debits", number % ACCOUNTS, -1);
+        change(&mut connection, "z_credits", number * 7 % ACCOUNTS, 1);
+    }
+}
+
+fn sum(connection: &mut Connection, collection: &str) -> i64 {
+    let accounts = documents(connection, "bank", collection);
+    assert_eq!(accounts.len(), ACCOUNTS as usize);
+    let balance = |account: &DocumentBuf| account.as_ref().get("balance").and_then(number::as_i64_exact);
+    accounts.iter().map(|account| balance(account).expect("a balance")).sum()
+}
+
+/// Coins that are on their way from one side to the other.
+fn missing(connection: &mut Connection) -> i64 {
+    2 * i64::from(ACCOUNTS) * BALANCE - sum(connection, "a_debits") - sum(connection, "z_credits")
+}
+
+#[test]
+fn a_dump_under_load_is_of_one_moment() {
+    let dbpath = temporary_dbpath();
+    let running = Server::start(&binary(), dbpath.path(), &["--oplogSize", "256"]).expect("the server starts");
+    let mut connection = connect(running.address());
+    let filling: Vec<_> =
+        (0..FILLING).map(|id| DocumentBuf::new().with("_id", id).with("pad", "x".repeat(1000).as_str())).collect();
+    insert(&mut connection, "bank", "a_debits", &accounts());
+    insert(&mut connection, "bank", "m_filling", &filling);
+    insert(&mut connection, "bank", "z_credits", &accounts());
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let dump = archive(&directory.path().join("bank"));
+    let (is_over, transfers) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| transfer(running.address(), &is_over, &transfers));
+        while transfers.load(Ordering::Relaxed) < 100 {
+            thread::yield_now();
+        }
+        succeed("dump", running.address(), &["--oplog", "--numParallelCollections", "1", &dump]);
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let target = Running::start();
+    let mut restored = connect(target.address());
+    let state = directory.path().join("state");
+    succeed("restore", target.address(), &[&dump, "--resumeFile", text(&state)]);
+    let torn = missing(&mut restored);
+    assert!(torn.abs() > 1, "the dump took no time: {torn} coins are missing without the oplog");
+    let replay = [dump.as_str(), "--drop", "--oplogReplay", "--resumeFile", text(&state)];
+    let said = succeed("restore", target.address(), &replay);
+    assert!(said.contains("oplog entries applied"), "{said}");
+    let missing = missing(&mut restored);
+    assert!((0..=1).contains(&missing), "{missing} coins are missing, {torn} without the oplog");
+}
+
+fn entries(connection: &mut Connection) -> Vec<DocumentBuf> {
+    let found = connection.find_all("local", DocumentBuf::new().with("find", "oplog.rs").as_ref()).expect("readable");
+    found.collect::<Result<_, _>>().expect("readable")
+}
+
+#[test]
+fn entries_outlive_a_kill() {
+    let dbpath = temporary_dbpath();
+    let mut running = Server::start(&binary(), dbpath.path(), &["--oplogSize", "64"]).expect("the server starts");
+    let mut connection = connect(running.address());
+    insert(&mut connection, "bank", "a_debits", &accounts());
+    change(&mut connection, "a_debits", 3, -5);
+    let before = entries(&mut connection);
+    assert_eq!(before.len(), 2 + accounts().len() + 1);
+    running.kill();
+    let running = Server::start(&binary(), dbpath.path(), &["--oplogSize", "64"]).expect("the server starts again");
+    let mut connection = connect(running.address());
+    let after = entries(&mut connection);
+    assert_eq!(after[..before.len()], before);
+    let started = after.last().and_then(|entry| entry.as_ref().get("op")).and_then(ValueRef::as_str);
+    assert_eq!((started, after.len()), (Some("n"), before.len() + 1));
+}
+
+#[test]
+fn without_an_oplog_a_dump_says_so() {
+    let running = Running::start();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let said = fail("dump", running.address(), &["--oplog", &archive(&directory.path().join("a"))]);
+    assert!(said.contains("local.oplog.rs is empty or missing: the server keeps no oplog"), "{said}");
+}

@@ -1,0 +1,149 @@
+//! `local.oplog.rs` for commands: `find` and `aggregate` read it, all others are refused.
+
+use crate::cursor_store::CursorSource;
+use crate::invocation::Invocation;
+use crate::operations::Interrupt;
+use bunko_aggregate::{DocumentStream, Environment, Pipeline};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_catalog::{Catalog, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_oplog::Entries;
+use bunko_query::{FindQuery, Hint, QueryScope};
+use bunko_store::Direction;
+use std::sync::Arc;
+
+/// After how many entries a reader asks whether it is to stop.
+const ENTRIES_PER_INTERRUPT: u32 = 256;
+/// The commands that read it.
+const READERS: [&str; 2] = ["find", "aggregate"];
+
+/// Whether the namespace is that of an oplog that there is.
+pub(crate) fn is_oplog(catalog: &Catalog, namespace: &Namespace) -> bool {
+    namespace.is_oplog() && catalog.store().keeps_history()
+}
+
+/// Refuses what a view cannot do.
+/// # Errors
+/// `CommandNotSupported` where a command that does not read it names the oplog.
+pub(crate) fn check(catalog: &Catalog, namespace: &Namespace, command: &str) -> Result<()> {
+    if !is_oplog(catalog, namespace) || READERS.contains(&command) {
+        return Ok(());
+    }
+    let message =
+        format!("{command} is not supported on {namespace}, a view of the log that only find and aggregate read");
+    Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message))
+}
+
+/// What `listCollections` shows of it: name, kind, and the size that it is kept to.
+pub(crate) fn description(catalog: &Catalog, database: &str) -> Option<DocumentBuf> {
+    let size_bytes = catalog.store().history_bytes_max().filter(|_| database == Namespace::OPLOG_DATABASE)?;
+    let options = DocumentBuf::new().with("capped", true).with("size", size_bytes as i64);
+    let info = DocumentBuf::new().with("readOnly", true);
+    let document = DocumentBuf::new().with("name", Namespace::OPLOG_COLLECTION).with("type", "collection");
+    Some(document.with("options", &options).with("info", &info))
+}
+
+/// The database that has it, and the bytes of the log that it reaches back.
+pub(crate) fn database(catalog: &Catalog) -> Option<(&'static str, u64)> {
+    let span = catalog.store().history_span()?;
+    Some((Namespace::OPLOG_DATABASE, span.end.0 - span.start.0))
+}
+
+/// Opens it for `find`: `sort` is that of the command.
+/// # Errors
+/// `BadValue` for an index hint: there are no indexes.
+pub(crate) fn find(
+    invocation: &Invocation<'_>,
+    query: FindQuery,
+    sort: Option<DocumentRef<'_>>,
+) -> Result<Box<dyn CursorSource>> {
+    let direction = match &query.hint {
+        None if query.key_bounds.is_none() => Direction::Forward,
+        Some(Hint::Natural(direction)) if query.key_bounds.is_none() => *direction,
+        _ => return Err(Failure::bad_value("hint provided does not correspond to an existing index")),
+    };
+    let mut stages = ArrayBuf::new();
+    stages.push(&DocumentBuf::new().with("$match", &query.filter_document));
+    if let (Some(sort), Some(_)) = (sort, &query.sort) {
+        stages.push(&DocumentBuf::new().with("$sort", sort));
+    }
+    if query.skip > 0 {
+        stages.push(&DocumentBuf::new().with("$skip", query.skip as i64));
+    }
+    if let Some(limit) = query.limit {
+        stages.push(&DocumentBuf::new().with("$limit", limit as i64));
+    }
+    let stream = open(invocation, stages.as_ref(), Arc::clone(&query.scope), direction)?;
+    Ok(Box::new(Found { stream, query, current: DocumentBuf::new(), projected: Vec::new() }))
+}
+
+/// Opens it under the stages of a pipeline.
+/// # Errors
+/// Those of the stages.
+pub(crate) fn open(
+    invocation: &Invocation<'_>,
+    stages: ArrayRef<'_>,
+    scope: Arc<QueryScope>,
+    direction: Direction,
+) -> Result<Box<dyn DocumentStream>> {
+    let pipeline = Pipeline::parse(stages, Environment::new(scope))?;
+    let first = stages.iter().next().and_then(ValueRef::as_document);
+    let from = first.and_then(|stage| earliest(stage.get("$match")?.as_document()?));
+    let entries = Entries::open(invocation.service.catalog.store(), direction, from)?;
+    Ok(pipeline.open(Box::new(Stream { entries, interrupt: invocation.interrupt(), count: 0 })))
+}
+
+/// What no entry that matches is earlier than.
+fn earliest(filter: DocumentRef<'_>) -> Option<Timestamp> {
+    match filter.get("ts")? {
+        ValueRef::Timestamp(at) => Some(at),
+        ValueRef::Document(operators) => operators.iter().find_map(|operator| match (operator.name, operator.value) {
+            ("$gte" | "$gt" | "$eq", ValueRef::Timestamp(at)) => Some(at),
+            _ => None,
+        }),
+        _ => None,
+    }
+}
+
+struct Stream {
+    /// `None` where the oplog was there a moment ago and is not.
+    entries: Option<Entries>,
+    interrupt: Interrupt,
+    count: u32,
+}
+
+impl DocumentStream for Stream {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        self.count += 1;
+        if self.count.is_multiple_of(ENTRIES_PER_INTERRUPT)
+            && let Some(failure) = (self.interrupt)()
+        {
+            return Err(failure);
+        }
+        self.entries.as_mut().and_then(Entries::next).transpose()
+    }
+}
+
+/// Entries as `find` shows them.
+struct Found {
+    stream: Box<dyn DocumentStream>,
+    query: FindQuery,
+    current: DocumentBuf,
+    projected: Vec<u8>,
+}
+
+impl CursorSource for Found {
+    fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
+        let Some(entry) = self.stream.next()? else { return Ok(None) };
+        self.current = entry;
+        let entry = self.current.as_ref();
+        let Some(projection) = &self.query.projection else { return Ok(Some(entry)) };
+        let matched = match projection.positional_path() {
+            Some(_) => self.query.filter.matches_with_position(entry)?.and_then(|position| position.index),
+            None => None,
+        };
+        self.projected.clear();
+        projection.apply(&self.query.scope.context(entry), matched, &mut self.projected)?;
+        Ok(Some(DocumentRef::trusted(&self.projected)))
+    }
+}

@@ -1,0 +1,47 @@
+//! The entries one after the other, from either end.
+
+use crate::entry::{last_timestamp, put_entries};
+use bunko_bson::{DocumentBuf, Timestamp};
+use bunko_catalog::from_storage;
+use bunko_errors::Result;
+use bunko_store::{Direction, History, Store};
+
+/// Reads the oplog as it was when it was opened. Fails with `CappedPositionLost` where it was given up before it was
+/// read so far, and is not to be used then.
+pub struct Entries {
+    history: History,
+    direction: Direction,
+    /// Entries of the record at hand that are yet to be read, the next one last.
+    ahead: Vec<DocumentBuf>,
+}
+
+impl Entries {
+    /// Opens the oplog. Of entries before `from`, if that is given, some may be shown and most are not read. `None`
+    /// where the store keeps none.
+    /// # Errors
+    /// As reading it.
+    pub fn open(store: &Store, direction: Direction, from: Option<Timestamp>) -> Result<Option<Self>> {
+        let is_early = |moment| from.is_some_and(|from| last_timestamp(moment) < from);
+        let history = store.history(direction, &is_early).map_err(from_storage)?;
+        Ok(history.map(|history| Self { history, direction, ahead: Vec::new() }))
+    }
+
+    fn next_entry(&mut self) -> Result<Option<DocumentBuf>> {
+        while self.ahead.is_empty() {
+            let Some((moment, effects)) = self.history.next_record().map_err(from_storage)? else { return Ok(None) };
+            put_entries(moment, effects, &mut self.ahead)?;
+            if self.direction == Direction::Forward {
+                self.ahead.reverse();
+            }
+        }
+        Ok(self.ahead.pop())
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<DocumentBuf>;
+
+    fn next(&mut self) -> Option<Result<DocumentBuf>> {
+        self.next_entry().transpose()
+    }
+}

@@ -1,0 +1,14 @@
+//! The log shown as MongoDB's oplog, `local.oplog.rs`.
+//!
+//! Nothing is written for it but the log itself: [`Entries`] makes entries of the log's records as they are asked for.
+//! An update's entry has the whole document, so that entries may be applied twice; MongoDB's own may have a delta.
+//!
+//! **Invariant:** an entry has the same time whenever it is read, no two have the same, and they ascend in the order in
+//! which writes became visible.
+//! Source: the fields of entries as `local.oplog.rs` of MongoDB 8.0 shows them.
+#![forbid(unsafe_code)]
+
+mod entries;
+mod entry;
+
+pub use entries::Entries;

@@ -1,0 +1,260 @@
+//! The oplog of catalogs over real stores: nothing is missing, nothing is twice, and times never change.
+
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_catalog::{Catalog, Namespace, Order, Target, Verdict};
+use bunko_engines::{ENGINES, EngineOptions};
+use bunko_errors::ErrorCode;
+use bunko_oplog::Entries;
+use bunko_store::{Direction, LogOptions, SEGMENT_BYTES, Store, StoreOptions};
+use proptest::prelude::*;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const NOW_MS: u64 = 1_767_225_600_500;
+
+/// A server's data directory, opened.
+struct Opened {
+    store: Arc<Store>,
+    catalog: Arc<Catalog>,
+    clock_ms: Arc<AtomicU64>,
+}
+
+impl Opened {
+    fn new(path: &Path, history_bytes_max: Option<u64>) -> Self {
+        let clock_ms = Arc::new(AtomicU64::new(NOW_MS));
+        let clock = Arc::clone(&clock_ms);
+        let options = StoreOptions {
+            log: LogOptions { history_bytes_max, ..LogOptions::default() },
+            checkpoint_interval: Duration::from_hours(1),
+            unflushed_bytes_max: 64 << 20,
+            clock: Arc::new(move || clock.load(Ordering::Relaxed)),
+            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+        };
+        let table = bunko_engines::table(&ENGINES[0], &EngineOptions::default());
+        let store = Store::open(path, options, table).expect("the store opens");
+        let catalog = Catalog::open(Arc::clone(&store), Box::new(|| [7; 16])).expect("the catalog opens");
+        Self { store, catalog, clock_ms }
+    }
+
+    fn insert(&self, ids: &[i32], padding_bytes: usize) {
+        let pad = "x".repeat(padding_bytes);
+        let document = |id: &i32| DocumentBuf::new().with("_id", *id).with("n", 0).with("pad", pad.as_str());
+        let documents: Vec<_> = ids.iter().map(|id| Cow::Owned(document(id).into_bytes())).collect();
+        let inserted = self.catalog.insert(&namespace(), &documents, Order::Unordered).expect("inserted");
+        if let Some(lsn) = inserted.lsn {
+            self.store.write(lsn).expect("written");
+        }
+    }
+
+    fn change(&self, id: i32, verdict: impl Fn(DocumentRef<'_>) -> Verdict) {
+        let Some(collection) = self.catalog.collection(&namespace()) else { return };
+        let Some(record) = collection.record_of_id(id.into()).expect("readable") else { return };
+        let mut decide = |document: DocumentRef<'_>| Ok(verdict(document));
+        self.catalog.change(&collection, Target::Record(record), &mut decide).expect("changed");
+    }
+
+    fn set(&self, id: i32, n: i32) {
+        self.change(id, |_| Verdict::Replace(DocumentBuf::new().with("_id", id).with("n", n)));
+    }
+
+    fn delete(&self, id: i32) {
+        self.change(id, |_| Verdict::Delete);
+    }
+
+    fn entries(&self, direction: Direction, from: Option<Timestamp>) -> Vec<DocumentBuf> {
+        let entries = Entries::open(&self.store, direction, from).expect("readable").expect("an oplog");
+        entries.map(|entry| entry.expect("readable")).collect()
+    }
+
+    fn all(&self) -> Vec<DocumentBuf> {
+        self.entries(Direction::Forward, None)
+    }
+}
+
+fn namespace() -> Namespace {
+    Namespace::new("db", "t").expect("valid")
+}
+
+fn at(entry: &DocumentBuf) -> Timestamp {
+    match entry.as_ref().get("ts") {
+        Some(ValueRef::Timestamp(at)) => at,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn operations(entries: &[DocumentBuf]) -> String {
+    entries.iter().map(|entry| entry.as_ref().get("op").and_then(ValueRef::as_str).expect("an operation")).collect()
+}
+
+/// `n` by `_id`, as the entries say.
+fn replayed(entries: &[DocumentBuf]) -> BTreeMap<i32, i32> {
+    let mut state = BTreeMap::new();
+    for entry in entries {
+        let field = |name| entry.as_ref().get(name).expect("a field");
+        let (operation, object) = (field("op").as_str().expect("text"), field("o").as_document().expect("a document"));
+        let number = |name| match object.get(name) {
+            Some(ValueRef::Int32(number)) => number,
+            other => panic!("{other:?}"),
+        };
+        match operation {
+            "i" => assert_eq!(state.insert(number("_id"), number("n")), None, "inserted twice"),
+            "u" => assert!(state.insert(number("_id"), number("n")).is_some(), "updated, and not there"),
+            "d" => assert!(state.remove(&number("_id")).is_some(), "deleted, and not there"),
+            "c" if object.get("drop").is_some() => state.clear(),
+            _ => {}
+        }
+    }
+    state
+}
+
+fn contents(catalog: &Catalog) -> BTreeMap<i32, i32> {
+    let Some(collection) = catalog.collection(&namespace()) else { return BTreeMap::new() };
+    let mut state = BTreeMap::new();
+    for id in 0..10 {
+        let mut bytes = Vec::new();
+        if collection.find_id(id.into(), &mut bytes).expect("readable").is_some()
+            && let Some(ValueRef::Int32(n)) = DocumentRef::trusted(&bytes).get("n")
+        {
+            state.insert(id, n);
+        }
+    }
+    state
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(Vec<i32>),
+    Set(i32, i32),
+    Delete(i32),
+    Drop,
+    Wait(u64),
+    TurnBack(u64),
+    Checkpoint,
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => proptest::collection::vec(0..10, 1..6).prop_map(Step::Insert),
+        4 => (0..10, 1..100).prop_map(|(id, n)| Step::Set(id, n)),
+        3 => (0..10).prop_map(Step::Delete),
+        1 => Just(Step::Drop),
+        1 => (1..3000_u64).prop_map(Step::Wait),
+        1 => (1..3000_u64).prop_map(Step::TurnBack),
+        1 => Just(Step::Checkpoint),
+        1 => Just(Step::Restart),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn entries_in_their_order_make_what_there_is(steps in proptest::collection::vec(step(), 1..30)) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut opened = Opened::new(directory.path(), Some(SEGMENT_BYTES));
+        let mut seen: Vec<DocumentBuf> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Insert(ids) => opened.insert(&ids, 10),
+                Step::Set(id, n) => opened.set(id, n),
+                Step::Delete(id) => opened.delete(id),
+                Step::Drop => drop(opened.catalog.drop_collection(&namespace()).expect("dropped")),
+                Step::Wait(ms) => drop(opened.clock_ms.fetch_add(ms, Ordering::Relaxed)),
+                Step::TurnBack(ms) => drop(opened.clock_ms.fetch_sub(ms, Ordering::Relaxed)),
+                Step::Checkpoint => opened.store.checkpoint().expect("checkpoint"),
+                Step::Restart => {
+                    opened.store.close().expect("closes");
+                    drop(opened);
+                    opened = Opened::new(directory.path(), Some(SEGMENT_BYTES));
+                }
+            }
+            let all = opened.all();
+            prop_assert_eq!(&all[..seen.len()], &seen, "entries once seen changed");
+            prop_assert_eq!(replayed(&all), contents(&opened.catalog));
+            seen = all;
+        }
+        prop_assert!(seen.is_sorted_by(|one, next| at(one) < at(next)));
+        let mut backward = opened.entries(Direction::Backward, None);
+        backward.reverse();
+        prop_assert_eq!(&backward, &seen);
+        for entry in &seen {
+            let later = |entries: Vec<DocumentBuf>| entries.into_iter().filter(|other| at(other) >= at(entry)).collect::<Vec<_>>();
+            prop_assert_eq!(later(opened.entries(Direction::Forward, Some(at(entry)))), later(seen.clone()));
+        }
+    }
+}
+
+#[test]
+fn old_entries_go_in_whole_segments_and_a_slow_reader_is_told() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let opened = Opened::new(directory.path(), Some(SEGMENT_BYTES));
+    let first = at(&opened.all()[0]);
+    let mut slow = Entries::open(&opened.store, Direction::Forward, None).expect("readable").expect("an oplog");
+    let ids: Vec<i32> = (0..20).collect();
+    for round in 0..12 {
+        let ids: Vec<_> = ids.iter().map(|id| round * 20 + id).collect();
+        opened.insert(&ids, 1 << 20);
+        opened.clock_ms.fetch_add(1000, Ordering::Relaxed);
+    }
+    // What is alive of the oldest segments moves away; then only the oplog holds them.
+    opened.store.compact().expect("compacts");
+    let entries = opened.all();
+    assert!(at(&entries[0]) > first, "the oldest are gone");
+    assert!(!operations(&entries).contains('n'), "with the start");
+    let bytes = opened.store.history_span().map(|span| span.end.0 - span.start.0).expect("an oplog");
+    assert!((SEGMENT_BYTES / 2..3 * SEGMENT_BYTES).contains(&bytes), "{bytes} are kept");
+    let on_disk = std::fs::read_dir(directory.path().join("log")).expect("a log").count();
+    assert!(on_disk < 10, "{on_disk} files");
+    let lost = slow.next().expect("something").expect_err("lost");
+    assert_eq!(lost.code(), ErrorCode::CAPPED_POSITION_LOST, "{lost}");
+}
+
+#[test]
+fn an_oplog_begins_anew_after_a_run_without_one() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let opened = Opened::new(directory.path(), Some(4 * SEGMENT_BYTES));
+    opened.insert(&[1, 2], 0);
+    opened.store.close().expect("closes");
+    drop(opened);
+    let opened = Opened::new(directory.path(), Some(4 * SEGMENT_BYTES));
+    opened.delete(1);
+    assert_eq!(operations(&opened.all()), "nciind");
+    opened.store.close().expect("closes");
+    drop(opened);
+    let opened = Opened::new(directory.path(), None);
+    assert!(Entries::open(&opened.store, Direction::Forward, None).expect("readable").is_none());
+    opened.delete(2);
+    opened.insert(&[3], 0);
+    // Not closed: a kill comes between.
+    drop(opened);
+    let opened = Opened::new(directory.path(), Some(4 * SEGMENT_BYTES));
+    assert_eq!(operations(&opened.all()), "n");
+    opened.set(3, 1);
+    assert_eq!(operations(&opened.all()), "nu");
+}
+
+#[test]
+fn a_collection_that_has_the_oplogs_name_keeps_it() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let opened = Opened::new(directory.path(), None);
+    let oplog = Namespace::new("local", "oplog.rs").expect("valid");
+    opened.catalog.collection_or_create(&oplog).expect("created");
+    opened.store.close().expect("closes");
+    drop(opened);
+    let options = StoreOptions {
+        log: LogOptions { history_bytes_max: Some(SEGMENT_BYTES), ..LogOptions::default() },
+        checkpoint_interval: Duration::from_hours(1),
+        unflushed_bytes_max: 64 << 20,
+        clock: Arc::new(|| NOW_MS),
+        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+    };
+    let table = bunko_engines::table(&ENGINES[0], &EngineOptions::default());
+    let store = Store::open(directory.path(), options, table).expect("the store opens");
+    let refused = Catalog::open(store, Box::new(|| [7; 16])).err().expect("refused");
+    assert_eq!(refused.code(), ErrorCode::ILLEGAL_OPERATION, "{refused}");
+}
