@@ -31,6 +31,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The engine's name in `serverStatus` and the manifest.
 pub const NAME: &str = "lsm";
 
+/// Tables of the first level before they are merged into the next.
+const L0_TABLES_MAX: u8 = 16;
 /// Most compactions in a row: each moves one level on, seven is the tree's depth.
 const COMPACTION_ROUNDS_MAX: usize = 7;
 
@@ -282,8 +284,13 @@ impl Engine for LsmEngine {
         let keep = if threshold == 0 { Keep::AllVersions } else { Keep::Newest };
         // More than one where an earlier flush failed; the oldest first, as each hides what was flushed before it.
         for memtable in self.state.load_full().sealed.iter().rev() {
-            if let Some((tables, blobs)) = self.tree.flush_to_tables(memtable.in_order(keep).map(Ok)).map_err(io)? {
-                self.tree.register_tables(&tables, blobs.as_deref(), None, &[], threshold).map_err(io)?;
+            let mut tables = Vec::new();
+            for part in memtable.parts(keep) {
+                let flushed = self.tree.flush_to_tables(part.map(Ok)).map_err(io)?;
+                tables.extend(flushed.into_iter().flat_map(|(tables, _no_blobs)| tables));
+            }
+            if !tables.is_empty() {
+                self.tree.register_tables(&tables, None, None, &[], threshold).map_err(io)?;
             }
             self.flushes.fetch_add(1, Ordering::Relaxed);
             self.flushed.lock().push(Arc::clone(memtable));
@@ -340,7 +347,9 @@ impl Engine for LsmEngine {
         let threshold = self.forgettable(oldest_view);
         for _ in 0..COMPACTION_ROUNDS_MAX {
             let before = self.tree.l0_run_count();
-            self.tree.compact(Arc::new(Leveled::default()), threshold).map_err(|error| self.files.error(error))?;
+            self.tree
+                .compact(Arc::new(Leveled::default().with_l0_threshold(L0_TABLES_MAX)), threshold)
+                .map_err(|error| self.files.error(error))?;
             // Even a round that merged no run of the first level may have moved tables.
             self.compactions.fetch_add(1, Ordering::Relaxed);
             self.state.rcu(|state| state.compacted(&self.tree));

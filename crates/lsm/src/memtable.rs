@@ -9,6 +9,7 @@ use bunko_versions::{Before, HeadKey, Put, Version, VersionedMap, Walk};
 use lsm_tree::{InternalValue, SeqNo, UserKey, UserValue, ValueType};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,11 @@ pub(crate) type Known = bunko_versions::Known<UserValue>;
 const ENTRY_BYTES: u64 = 112;
 /// What a version that is kept behind a newer one costs beside its bytes.
 const OLDER_VERSION_BYTES: u64 = size_of::<Version<UserValue>>() as u64;
+
+/// Keys from which on a keyspace is flushed into tables of its own.
+const PART_KEYS_MIN: usize = 16 * 1024;
+/// Keys that a flush takes out of a keyspace at once, so that it never holds a second copy of all.
+const KEYS_AT_ONCE: usize = 256;
 
 /// All keyspaces' recent entries.
 #[derive(Default)]
@@ -70,20 +76,18 @@ impl Memtable {
         self.keyspaces.read().get(&keyspace)?.get(&ShelfKey::from(key), before)
     }
 
-    /// Every entry in the tree's form and order; only the newest version of each where older ones may be forgotten.
-    pub fn in_order(&self, keep: Keep) -> impl Iterator<Item = InternalValue> {
+    /// Every entry in the tree's form and order, in parts that are to be tables of their own; only the newest version of
+    /// each where older ones may be forgotten.
+    ///
+    /// A large keyspace is a part by itself: most grow at their end, so that such tables follow each other and lie side
+    /// by side in one run of the tree, where tables of all keyspaces would all overlap.
+    pub fn parts(&self, keep: Keep) -> Vec<impl Iterator<Item = InternalValue> + use<>> {
         let mut keyspaces: Vec<_> = self.keyspaces.read().iter().map(|(id, shelf)| (*id, Arc::clone(shelf))).collect();
         keyspaces.sort_by_key(|(id, _)| *id);
-        keyspaces.into_iter().flat_map(move |(keyspace, shelf)| {
-            let prefix = keyspace.0.to_be_bytes();
-            let mut entries = Vec::new();
-            shelf.for_each(|key, newest| {
-                let key = UserKey::from([prefix.as_slice(), key].concat());
-                let count = if keep == Keep::Newest { 1 } else { usize::MAX };
-                entries.extend(newest.all().take(count).map(|version| internal(key.clone(), version)));
-            });
-            entries
-        })
+        let is_large = |shelf: &Shelf| shelf.key_count() >= PART_KEYS_MIN;
+        let parts = keyspaces.chunk_by(|(_, one), (_, next)| !is_large(one) && !is_large(next));
+        let in_order = move |(keyspace, shelf)| InOrder { keyspace, shelf, keep, last: None, ahead: VecDeque::new() };
+        parts.map(|part| part.to_vec().into_iter().flat_map(in_order)).collect()
     }
 
     /// Walks a keyspace.
@@ -107,6 +111,36 @@ impl Memtable {
 pub(crate) enum Keep {
     AllVersions,
     Newest,
+}
+
+/// A keyspace's entries in the tree's form and order.
+struct InOrder {
+    keyspace: KeyspaceId,
+    shelf: Arc<Shelf>,
+    keep: Keep,
+    /// The last key that was taken out.
+    last: Option<ShelfKey>,
+    ahead: VecDeque<InternalValue>,
+}
+
+impl Iterator for InOrder {
+    type Item = InternalValue;
+
+    fn next(&mut self) -> Option<InternalValue> {
+        if self.ahead.is_empty() {
+            let versions_max = if self.keep == Keep::Newest { 1 } else { usize::MAX };
+            let mut tree_key = self.keyspace.0.to_be_bytes().to_vec();
+            let prefix_bytes = tree_key.len();
+            let ahead = &mut self.ahead;
+            self.last = self.shelf.visit_next(self.last.as_ref(), KEYS_AT_ONCE, |key, newest| {
+                tree_key.truncate(prefix_bytes);
+                tree_key.extend_from_slice(key);
+                let key = UserKey::from(tree_key.as_slice());
+                ahead.extend(newest.all().take(versions_max).map(|version| internal(key.clone(), version)));
+            });
+        }
+        self.ahead.pop_front()
+    }
 }
 
 fn internal(key: UserKey, version: &Version<UserValue>) -> InternalValue {
@@ -174,11 +208,25 @@ mod tests {
     }
 
     #[test]
+    fn large_keyspaces_are_parts_of_their_own() {
+        let memtable = Memtable::default();
+        for (keyspace, keys) in [(1, 3), (2, 4), (3, PART_KEYS_MIN), (4, PART_KEYS_MIN), (5, 1), (6, 2)] {
+            for key in 0..keys as u32 {
+                memtable.put(KeyspaceId(keyspace), &key.to_be_bytes(), 10, Some(b"value"), 0);
+            }
+        }
+        let lengths: Vec<_> = memtable.parts(Keep::Newest).into_iter().map(Iterator::count).collect();
+        assert_eq!(lengths, [7, PART_KEYS_MIN, PART_KEYS_MIN, 3]);
+        let keys: Vec<_> = memtable.parts(Keep::Newest).into_iter().flatten().map(|entry| entry.key).collect();
+        assert!(keys.is_sorted_by(|one, next| one.user_key < next.user_key));
+    }
+
+    #[test]
     fn a_flush_writes_versions_newest_first() {
         let memtable = memtable();
         let of_six = |keep| {
             let six = |entry: &InternalValue| entry.key.user_key[4] == 6;
-            memtable.in_order(keep).filter(six).map(|entry| entry.key.seqno).collect::<Vec<_>>()
+            memtable.parts(keep).into_iter().flatten().filter(six).map(|entry| entry.key.seqno).collect::<Vec<_>>()
         };
         assert_eq!(of_six(Keep::AllVersions), [501, 16]);
         assert_eq!(of_six(Keep::Newest), [501]);

@@ -34,7 +34,7 @@ pub(crate) fn write(
 ) -> Result<(Option<Extent>, Vec<Location>)> {
     let segment = segment_of_extent(number);
     let mut writer = ExtentWriter::create(directory, number)?;
-    let mut locations = Vec::new();
+    let mut locations = Vec::with_capacity(documents.size_hint().0);
     let start = segment * SEGMENT_BYTES;
     let mut position = start;
     for (record, document) in documents {

@@ -4,6 +4,7 @@ use crate::{Forgotten, Rest, Superseded, Version};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::Bound;
 
 /// An ordered map of versions behind one lock, which is held for the time of a search.
 #[derive(Debug)]
@@ -107,6 +108,22 @@ impl<K: Ord, V> VersionedMap<K, V> {
         }
     }
 
+    /// Shows that many keys behind `last`, or from the first one on, with their newest versions, in order of keys; returns
+    /// the last one shown. Nobody waits for more than that.
+    pub fn visit_next(&self, last: Option<&K>, count: usize, mut visit: impl FnMut(&K, &Version<V>)) -> Option<K>
+    where
+        K: Clone,
+    {
+        let start = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let entries = self.entries.read();
+        let mut shown = None;
+        for (key, newest) in entries.range((start, Bound::Unbounded)).take(count) {
+            visit(key, newest);
+            shown = Some(key);
+        }
+        shown.cloned()
+    }
+
     /// Number of keys, deleted ones that are not forgotten among them.
     pub fn key_count(&self) -> usize {
         self.entries.read().len()
@@ -159,6 +176,20 @@ mod tests {
         assert_eq!(rest(2), Some(Rest::Waiting { lsn: 2 }));
         assert_eq!((rest(3), map.key_count()), (Some(Rest::Nothing), 0));
         assert_eq!(rest(3), None);
+    }
+
+    #[test]
+    fn a_map_is_visited_a_few_keys_at_a_time() {
+        let map = VersionedMap::default();
+        let _ = [map.put(1, 1, Some('a'), 0), map.put(2, 2, None, 0), map.put(3, 3, Some('c'), 0)];
+        let visit = |last: Option<i32>, count| {
+            let mut seen = Vec::new();
+            let last = map.visit_next(last.as_ref(), count, |key, newest| seen.push((*key, newest.value().copied())));
+            (last, seen)
+        };
+        assert_eq!(visit(None, 2), (Some(2), vec![(1, Some('a')), (2, None)]));
+        assert_eq!(visit(Some(2), 2), (Some(3), vec![(3, Some('c'))]));
+        assert_eq!(visit(Some(3), 2), (None, vec![]));
     }
 
     #[test]

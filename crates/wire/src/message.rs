@@ -75,6 +75,21 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
+    /// What [`Self::parse`] would read from a frame with this body and, where one is given, a sequence: its name, and
+    /// encoded documents one behind the other. For those who talk to a server in their own process.
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn of_parts(body: DocumentRef<'a>, sequence: Option<(&'a str, &'a [u8])>) -> Result<Self, WireError> {
+        let header = Header { length: 0, request_id: 0, response_to: 0, op_code: OpCode::Message };
+        let first = match sequence {
+            Some((identifier, documents)) => Some(Sequence::of_documents(identifier, Cursor::new(documents))?),
+            None => None,
+        };
+        let message = Self { header, flags: MessageFlags::default(), body, first, rest: Vec::new() };
+        message.refuse_duplicates()?;
+        Ok(message)
+    }
+
     /// A name that is there twice would let two layers see two different commands.
     fn refuse_duplicates(&self) -> Result<(), WireError> {
         for (index, sequence) in self.sequences().enumerate() {
@@ -111,6 +126,10 @@ impl<'a> Sequence<'a> {
         let mut section = Cursor::new(cursor.sized()?);
         section.int32()?;
         let identifier = section.name()?;
+        Self::of_documents(identifier, section)
+    }
+
+    fn of_documents(identifier: &'a str, mut section: Cursor<'a>) -> Result<Self, WireError> {
         let rest = section.rest();
         let mut count = 0;
         while !section.is_empty() {

@@ -4,7 +4,6 @@ use crate::configuration::{Configuration, ServeArguments, Settings};
 use crate::serve;
 use bunko_bson::DocumentRef;
 use bunko_client::ClientError;
-use bunko_client::frame::{FrameWriter, ReplyMode};
 use bunko_command::{Acknowledgement, ClientConnection, Pace, Peer, Request, Service};
 use bunko_store::{StorageError, Store};
 use bunko_tools::{Command, Link, Server};
@@ -48,7 +47,6 @@ impl Server for InProcess {
             service: Arc::clone(&self.service),
             name: self.name.clone(),
             connection: ClientConnection::new(number, Peer::Unix),
-            frame: Vec::new(),
             replies: VecDeque::new(),
             handed_out: Vec::new(),
         }))
@@ -64,7 +62,6 @@ struct Call {
     service: Arc<Service>,
     name: String,
     connection: ClientConnection,
-    frame: Vec<u8>,
     replies: VecDeque<Vec<u8>>,
     /// The reply that the caller looks at.
     handed_out: Vec<u8>,
@@ -92,15 +89,9 @@ impl Call {
 
 impl Link for Call {
     fn send(&mut self, command: Command<'_>) -> Result<(), ClientError> {
-        self.frame.clear();
         let body = command.body.to_owned().with("$db", command.database);
-        let mut frame = FrameWriter::new(&mut self.frame, 1, ReplyMode::Expected, body.as_ref());
-        if let Some((name, documents)) = command.documents {
-            frame.sequence(name, |out| out.extend_from_slice(documents));
-        }
-        let finished = frame.finish();
-        finished.map_err(|error| self.violation(format!("the request is too long: {error}")))?;
-        let message = Message::parse(&self.frame).map_err(|error| self.violation(error.to_string()))?;
+        let message = Message::of_parts(body.as_ref(), command.documents);
+        let message = message.map_err(|error| self.violation(error.to_string()))?;
         let request = Request { database: command.database, body: message.body, message: Some(&message) };
         let mut reply = Vec::new();
         let answer = self.service.run(&mut self.connection, request, Pace::Long, &mut reply);
