@@ -40,7 +40,7 @@ impl Pool {
             self.returned.wait_for(&mut state, LOOK_UP);
         }
         state.lent_bytes += self.buffer_bytes;
-        let bytes = state.free.pop().unwrap_or_default();
+        let bytes = state.free.pop().unwrap_or_else(|| Vec::with_capacity(self.buffer_bytes));
         Some(Loan {
             documents: Documents { bytes, count: 0 },
             charged_bytes: self.buffer_bytes,
