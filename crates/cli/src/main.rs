@@ -6,6 +6,7 @@ mod configuration;
 mod embedded;
 mod log_format;
 mod pid_file;
+mod printed;
 mod serve;
 mod stop;
 mod tools;

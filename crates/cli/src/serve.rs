@@ -3,6 +3,7 @@
 use crate::configuration::{self, Configuration, ExistingLog, LogFile, ServeArguments, Settings};
 use crate::log_format::LogLayer;
 use crate::pid_file::PidFile;
+use crate::printed::print;
 use bunko_catalog::Catalog;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, Service, World};
@@ -38,7 +39,7 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
         }
     };
     if arguments.print_config {
-        print!("{}", configuration::print(&configuration, settings.survival));
+        print(format_args!("{}", configuration::print(&configuration, settings.survival)))?;
         return Ok(ExitCode::SUCCESS);
     }
     start(&settings)

@@ -191,3 +191,14 @@ fn passwords_appear_nowhere() {
         assert_no_password(&uri, &stderr);
     }
 }
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    for arguments in [&["bench", "list"][..], &["bench", "show", "ycsb-a"], &["serve", "--print-config"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = Command::new(lab::binary()).args(arguments).stdout(writer).output().expect("it runs");
+        assert!(output.status.success(), "{arguments:?}: {}", output.status);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+    }
+}

@@ -3,6 +3,7 @@
 use super::arguments::{CommonArguments, EmbeddedArguments, SearchArguments};
 use super::run as runs;
 use super::{NOT_VALID, output, progress};
+use crate::printed::print_line;
 use bunko_bench::scenario::ScenarioSource;
 use bunko_bench::{FindMaxOptions, FoundRate, RateTrial};
 use std::process::ExitCode;
@@ -52,19 +53,19 @@ pub fn run(
 fn print(found: &FoundRate, quantile: f64, objective_ms: f64, json: bool) -> Result<(), String> {
     if json {
         let answer = serde_json::json!({ "requests_per_second": found.rate, "trials": found.trials });
-        println!("{}", serde_json::to_string_pretty(&answer).map_err(|error| error.to_string())?);
+        print_line(format_args!("{}", serde_json::to_string_pretty(&answer).map_err(|error| error.to_string())?))?;
         return Ok(());
     }
     let percentile = format!("p{}", quantile * 100.0);
     match found.rate {
-        Some(rate) => println!("{rate:.0} requests/s keep {percentile} under {objective_ms} ms"),
-        None => println!("no rate that was tried keeps {percentile} under {objective_ms} ms"),
+        Some(rate) => print_line(format_args!("{rate:.0} requests/s keep {percentile} under {objective_ms} ms"))?,
+        None => print_line(format_args!("no rate that was tried keeps {percentile} under {objective_ms} ms"))?,
     }
-    println!("{:>14} {:>14} {:>12}  objective", "offered /s", "achieved /s", "latency us");
+    print_line(format_args!("{:>14} {:>14} {:>12}  objective", "offered /s", "achieved /s", "latency us"))?;
     for RateTrial { offered, achieved, latency_us, reason, .. } in &found.trials {
         let latency = latency_us.map_or("-".to_owned(), |us| format!("{us:.0}"));
         let met = reason.as_deref().map_or("met".to_owned(), |reason| format!("missed: {reason}"));
-        println!("{offered:>14.0} {achieved:>14.0} {latency:>12}  {met}");
+        print_line(format_args!("{offered:>14.0} {achieved:>14.0} {latency:>12}  {met}"))?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `bunko bench history`.
 
 use super::NOT_VALID;
+use crate::printed::{print, print_line};
 use bunko_bench::Report;
 use bunko_report::history::{Ending, LeftOut, history};
 use bunko_report::result::Outcome;
@@ -26,9 +27,9 @@ pub fn run(paths: &[PathBuf], json: bool, html: Option<&Path>) -> Result<ExitCod
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     if json {
-        println!("{}", serde_json::to_string_pretty(&history).map_err(|error| error.to_string())?);
+        print_line(format_args!("{}", serde_json::to_string_pretty(&history).map_err(|error| error.to_string())?))?;
     } else {
-        print!("{history}");
+        print(format_args!("{history}"))?;
     }
     Ok(if history.ending == Ending::Worse { ExitCode::from(NOT_VALID) } else { ExitCode::SUCCESS })
 }

@@ -1,22 +1,26 @@
 //! `bunko bench list`.
 
+use crate::printed::print_line;
 use bunko_bench::operation::OPERATIONS;
 use bunko_bench::scenario::BUILTIN;
 use bunko_dataset::SHAPES;
 use std::process::ExitCode;
 
-pub fn print() -> ExitCode {
-    println!("Scenarios (bunko bench NAME; bunko bench show NAME prints the file):");
+/// Prints all that a scenario may name.
+/// # Errors
+/// One line, where it cannot be written.
+pub fn print() -> Result<ExitCode, String> {
+    print_line(format_args!("Scenarios (bunko bench NAME; bunko bench show NAME prints the file):"))?;
     for builtin in BUILTIN {
-        println!("  {:<20} {}", builtin.name, builtin.about());
+        print_line(format_args!("  {:<20} {}", builtin.name, builtin.about()))?;
     }
-    println!("\nOperations of a phase (operation.NAME = {{ settings }}):");
+    print_line(format_args!("\nOperations of a phase (operation.NAME = {{ settings }}):"))?;
     for (name, about) in OPERATIONS {
-        println!("  {name:<20} {about}");
+        print_line(format_args!("  {name:<20} {about}"))?;
     }
-    println!("\nShapes of documents (dataset.shape):");
+    print_line(format_args!("\nShapes of documents (dataset.shape):"))?;
     for shape in SHAPES {
-        println!("  {:<20} {}", shape.name, shape.about);
+        print_line(format_args!("  {:<20} {}", shape.name, shape.about))?;
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }

@@ -11,6 +11,7 @@ mod run;
 
 pub use arguments::BenchCommand;
 
+use crate::printed::{print, print_line};
 use arguments::Verb;
 use bunko_bench::Report;
 use bunko_bench::scenario::{BUILTIN, ScenarioSource};
@@ -27,7 +28,7 @@ pub const NOT_VALID: u8 = 2;
 pub fn run(command: BenchCommand) -> Result<ExitCode, String> {
     match command {
         BenchCommand::Builtin(name, arguments) => run::run(builtin(name)?, arguments),
-        BenchCommand::Verb(Verb::List) => Ok(list::print()),
+        BenchCommand::Verb(Verb::List) => list::print(),
         BenchCommand::Verb(Verb::Show { scenario }) => show(&scenario),
         BenchCommand::Verb(Verb::Run { file, run }) => run::run(read(&file)?, run),
         BenchCommand::Verb(Verb::Compare { a, b, json, html }) => compare_reports(&a, &b, json, html.as_deref()),
@@ -46,7 +47,7 @@ pub fn run(command: BenchCommand) -> Result<ExitCode, String> {
 fn show(name: &str) -> Result<ExitCode, String> {
     builtin(name)?;
     let text = BUILTIN.iter().find(|builtin| builtin.name == name).map_or("", |builtin| builtin.text);
-    print!("{text}");
+    print(format_args!("{text}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -73,9 +74,9 @@ fn compare_reports(a: &Path, b: &Path, json: bool, html: Option<&Path>) -> Resul
         std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     if json {
-        println!("{}", serde_json::to_string_pretty(&comparison).map_err(|error| error.to_string())?);
+        print_line(format_args!("{}", serde_json::to_string_pretty(&comparison).map_err(|error| error.to_string())?))?;
     } else {
-        print!("{comparison}");
+        print(format_args!("{comparison}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,7 @@
 //! Where a report goes: a table to the terminal, files to a folder.
 
 use super::NOT_VALID;
+use crate::printed::{print, print_line};
 use bunko_bench::Report;
 use bunko_report::compare::Comparison;
 use bunko_report::{csv, html, interval_log, text};
@@ -28,8 +29,10 @@ impl Shown {
 /// Prints the report, writes its files, and turns its verdict into an exit status.
 pub fn finish(report: &Report, folder: Option<PathBuf>, shown: Shown) -> Result<ExitCode, String> {
     match shown {
-        Shown::Table => print!("{}", text::table(report)),
-        Shown::Json => println!("{}", serde_json::to_string(report).map_err(|error| error.to_string())?),
+        Shown::Table => print(format_args!("{}", text::table(report)))?,
+        Shown::Json => {
+            print_line(format_args!("{}", serde_json::to_string(report).map_err(|error| error.to_string())?))?;
+        }
     }
     write(report, folder)?;
     let is_good = report.is_valid() && report.keeps_limits();

@@ -3,6 +3,7 @@
 use super::arguments::{CommonArguments, EmbeddedArguments, RunArguments};
 use super::{output, progress};
 use crate::embedded::{ChildServer, ServerChoice};
+use crate::printed::print;
 use crate::stop;
 use bunko_bench::scenario::{Override, ScenarioSource, Servers};
 use bunko_bench::{AllocationPlace, DATABASE, Existing, RunOptions, Target, TargetServer};
@@ -54,7 +55,7 @@ pub fn ab(mut source: ScenarioSource, uris: [String; 2], common: CommonArguments
         let comparison = compare::compare_targets(&report, 0, 1);
         output::write_comparison(&comparison, &report, &folder)?;
         if !common.json {
-            print!("\n{comparison}");
+            print(format_args!("\n{comparison}"))?;
         }
     }
     Ok(code)

@@ -1,6 +1,7 @@
 //! `bunko restore`.
 
 use super::connection::{Opened, ReportArguments, ServerArguments};
+use crate::printed::{print, print_line};
 use crate::stop;
 use bunko_bson::Timestamp;
 use bunko_client::WriteConcern;
@@ -157,7 +158,7 @@ impl RestoreArguments {
         }
         let summary = result.map_err(|error| error.to_string())?;
         if self.list {
-            print!("{}", summary.listing());
+            print(format_args!("{}", summary.listing()))?;
         } else {
             self.report.print(&summary);
         }
@@ -167,7 +168,7 @@ impl RestoreArguments {
     fn tune(&self, opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
         let mut on_trial = |trial: &tune::Trial| self.report.print(trial);
         let tuning = tune::run(opened.server(), options, &stop::on_signal(), &mut on_trial);
-        println!("{}", tuning.map_err(|error| error.to_string())?);
+        print_line(format_args!("{}", tuning.map_err(|error| error.to_string())?))?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -34,7 +34,7 @@ shape = 'plain'
 documents = 500
 ";
 
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     std::env::var_os("BUNKO_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_bunko").into(), PathBuf::from)
 }
 
