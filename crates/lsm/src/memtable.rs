@@ -85,9 +85,10 @@ impl Memtable {
         let mut keyspaces: Vec<_> = self.keyspaces.read().iter().map(|(id, shelf)| (*id, Arc::clone(shelf))).collect();
         keyspaces.sort_by_key(|(id, _)| *id);
         let is_large = |shelf: &Shelf| shelf.key_count() >= PART_KEYS_MIN;
-        let parts = keyspaces.chunk_by(|(_, one), (_, next)| !is_large(one) && !is_large(next));
+        let is_together = |one: &(_, Arc<Shelf>), next: &(_, Arc<Shelf>)| !is_large(&one.1) && !is_large(&next.1);
+        let parts: Vec<Vec<_>> = keyspaces.chunk_by(is_together).map(<[_]>::to_vec).collect();
         let in_order = move |(keyspace, shelf)| InOrder { keyspace, shelf, keep, last: None, ahead: VecDeque::new() };
-        parts.map(|part| part.to_vec().into_iter().flat_map(in_order)).collect()
+        parts.into_iter().map(|part| part.into_iter().flat_map(in_order)).collect()
     }
 
     /// Walks a keyspace.
