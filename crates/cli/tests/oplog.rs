@@ -6,11 +6,11 @@ mod tool;
 use bunko_bson::{DocumentBuf, ValueRef, number};
 use bunko_client::{Connection, check_reply};
 use bunko_testkit::process::{Server, temporary_dbpath};
-use peer::{Running, binary};
+use peer::{Peer, Running, binary};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use tool::{archive, connect, documents, fail, insert, succeed, text};
+use tool::{archive, collections, connect, documents, fail, insert, succeed, text};
 
 const ACCOUNTS: i32 = 500;
 const BALANCE: i64 = 1000;
@@ -108,6 +108,64 @@ fn entries_outlive_a_kill() {
     assert_eq!(after[..before.len()], before);
     let started = after.last().and_then(|entry| entry.as_ref().get("op")).and_then(ValueRef::as_str);
     assert_eq!((started, after.len()), (Some("n"), before.len() + 1));
+}
+
+/// Changes of every kind that an oplog tells of.
+const HISTORY: &[(&str, &str)] = &[
+    ("shop", "{create: 'made', storageEngine: {lsm: {blockCompressor: 'zstd'}}}"),
+    ("shop", "{createIndexes: 'things', indexes: [{key: {k: 1}, name: 'k_1', unique: true}]}"),
+    ("shop", "{insert: 'things', documents: [{_id: 1, k: 1, l: [1]}, {_id: 2, k: 2}, {_id: 3, k: 3}, {_id: 4, k: 4}]}"),
+    ("shop", "{createIndexes: 'things', indexes: [{key: {l: -1}, name: 'down'}, {key: {x: 1}, name: 'x_1'}]}"),
+    ("shop", "{update: 'things', updates: [{q: {_id: {$lt: 4}}, u: {$push: {l: 7}, $inc: {n: 2}}, multi: true}]}"),
+    ("shop", "{update: 'things', updates: [{q: {_id: 'new'}, u: {$set: {k: 'new'}}, upsert: true}]}"),
+    ("shop", "{findAndModify: 'things', query: {_id: 1}, update: {_id: 1, k: 'one'}}"),
+    ("shop", "{delete: 'things', deletes: [{q: {k: {$in: [2, 3]}}, limit: 0}]}"),
+    ("shop", "{insert: 'things', documents: [{_id: 3.0, k: 33}]}"),
+    ("shop", "{dropIndexes: 'things', index: 'x_1'}"),
+    ("shop", "{insert: 'before', documents: [{_id: 1}]}"),
+    ("shop", "{insert: 'gone', documents: [{_id: 1}]}"),
+    ("shop", "{drop: 'gone'}"),
+    ("other", "{insert: 'gone', documents: [{_id: 'é'}]}"),
+    ("other", "{dropDatabase: 1}"),
+    ("admin", "{renameCollection: 'shop.before', to: 'shop.after'}"),
+    ("shop", "{insert: 'after', documents: [{_id: 2}]}"),
+];
+
+/// All that a database holds.
+fn contents(address: SocketAddr, database: &str) -> Vec<(String, Vec<DocumentBuf>, Vec<DocumentBuf>)> {
+    let mut connection = connect(address);
+    let names = collections(&mut connection, database);
+    let contents = names.into_iter().map(|name| {
+        let list = DocumentBuf::new().with("listIndexes", name.as_str());
+        let indexes = connection.find_all(database, list.as_ref()).expect("listed");
+        let indexes = indexes.collect::<Result<_, _>>().expect("listed");
+        let documents = documents(&mut connection, database, &name);
+        (name, documents, indexes)
+    });
+    contents.collect()
+}
+
+#[test]
+fn all_of_an_oplog_makes_what_there_is() {
+    let dbpath = temporary_dbpath();
+    let source = Server::start(&binary(), dbpath.path(), &["--oplogSize", "64"]).expect("the server starts");
+    let mut peer = Peer::connect(source.address());
+    for (database, command) in HISTORY {
+        let reply = peer.text(database, command);
+        assert!(reply.contains("ok: 1.0") && !reply.contains("writeErrors"), "{command}: {reply}");
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (out, empty) = (directory.path().join("out"), directory.path().join("empty"));
+    std::fs::create_dir(&empty).expect("created");
+    let dump = ["--db", "local", "--collection", "oplog.rs", "--out", text(&out)];
+    succeed("dump", source.address(), &dump);
+    let target = Running::start();
+    let oplog = out.join("local/oplog.rs.bson");
+    succeed("restore", target.address(), &["--oplogReplay", "--oplogFile", text(&oplog), text(&empty)]);
+    let expected = contents(source.address(), "shop");
+    assert_eq!(expected.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>(), ["after", "made", "things"]);
+    assert_eq!(contents(target.address(), "shop"), expected);
+    assert_eq!(contents(target.address(), "other"), []);
 }
 
 #[test]

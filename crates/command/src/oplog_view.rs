@@ -1,4 +1,4 @@
-//! `local.oplog.rs` for commands: `find` and `aggregate` read it, all others are refused.
+//! `local.oplog.rs` for commands: `find` and `aggregate` read it, it has no indexes to list, all others are refused.
 
 use crate::cursor_store::CursorSource;
 use crate::invocation::Invocation;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// After how many entries a reader asks whether it is to stop.
 const ENTRIES_PER_INTERRUPT: u32 = 256;
 /// The commands that read it.
-const READERS: [&str; 2] = ["find", "aggregate"];
+const READERS: [&str; 3] = ["find", "aggregate", "listIndexes"];
 
 /// Whether the namespace is that of an oplog that there is.
 pub(crate) fn is_oplog(catalog: &Catalog, namespace: &Namespace) -> bool {

@@ -3,6 +3,7 @@
 use crate::dispatch::{Command, Databases, Halt};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
+use crate::oplog_view::is_oplog;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -11,6 +12,9 @@ pub(super) const COMMAND: Command =
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
+    if is_oplog(&invocation.service.catalog, &namespace) {
+        return Ok(write_document_list(invocation, reply, namespace, Vec::new())?);
+    }
     let collection = invocation
         .collection(&namespace)
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
