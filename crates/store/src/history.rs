@@ -9,6 +9,7 @@ use crate::log::{History, Moment, first_record, segment_of};
 use crate::manifest::Manifest;
 use crate::{Direction, Lsn, Result, Store};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a store keeps of its log for those who read it as a history.
@@ -80,7 +81,7 @@ impl Store {
     pub fn history(&self, direction: Direction, is_early: &dyn Fn(Moment) -> bool) -> Result<Option<History>> {
         let (Some(span), Journal::Log(log)) = (self.history_span(), &self.journal) else { return Ok(None) };
         let start = log.first_not_early(span.clone(), is_early)?;
-        Ok(Some(History::new(std::sync::Arc::clone(log), start..span.end, direction)))
+        Ok(Some(History::new(Arc::clone(log), start..span.end, direction)))
     }
 }
 

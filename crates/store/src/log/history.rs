@@ -89,9 +89,7 @@ impl History {
         };
         let segment = self.log.history_segment(number)?;
         let records = &mut self.records;
-        self.log.each_header(&segment, &part, &mut |header| {
-            records.push_back(Moment::of(&header));
-        })?;
+        self.log.each_header(&segment, &part, &mut |header| records.push_back(Moment::of(&header)))?;
         self.segment = Some(segment);
         Ok(())
     }
@@ -111,6 +109,7 @@ impl Log {
             if start >= span.end {
                 break;
             }
+            self.write_through(start)?;
             let segment = self.history_segment(number)?;
             let header = header_at(&mut Window::default(), &segment, start.0)?;
             if !is_early(Moment::of(&header)) {
