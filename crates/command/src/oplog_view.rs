@@ -136,14 +136,6 @@ impl CursorSource for Found {
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
         let Some(entry) = self.stream.next()? else { return Ok(None) };
         self.current = entry;
-        let entry = self.current.as_ref();
-        let Some(projection) = &self.query.projection else { return Ok(Some(entry)) };
-        let matched = match projection.positional_path() {
-            Some(_) => self.query.filter.matches_with_position(entry)?.and_then(|position| position.index),
-            None => None,
-        };
-        self.projected.clear();
-        projection.apply(&self.query.scope.context(entry), matched, &mut self.projected)?;
-        Ok(Some(DocumentRef::trusted(&self.projected)))
+        self.query.projected(self.current.as_ref(), &mut self.projected).map(Some)
     }
 }

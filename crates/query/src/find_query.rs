@@ -130,6 +130,20 @@ impl FindQuery {
         self.key_bounds = is_given.then(|| KeyBounds { min: min.to_owned(), max: max.to_owned() });
     }
 
+    /// What the projection makes of a document that matches, in `buffer`; the document itself where there is none.
+    /// # Errors
+    /// Those of the projection's expressions.
+    pub fn projected<'d>(&self, document: DocumentRef<'d>, buffer: &'d mut Vec<u8>) -> Result<DocumentRef<'d>> {
+        let Some(projection) = &self.projection else { return Ok(document) };
+        let matched = match projection.positional_path() {
+            Some(_) => self.filter.matches_with_position(document)?.and_then(|position| position.index),
+            None => None,
+        };
+        buffer.clear();
+        projection.apply(&self.scope.context(document), matched, buffer)?;
+        Ok(DocumentRef::trusted(buffer))
+    }
+
     /// Takes `projection`; an empty one is none.
     /// # Errors
     /// As [`Projection::parse`].

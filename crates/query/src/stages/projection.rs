@@ -63,16 +63,9 @@ impl Documents for Projecting {
             return Ok(None);
         };
         run.at(self.number).advanced += 1;
-        let query = &run.query;
-        let Some(projection) = query.projection.as_ref().filter(|_| run.output == Output::Projected) else {
+        if run.output != Output::Projected {
             return Ok(Some(row));
-        };
-        let matched = match projection.positional_path() {
-            Some(_) => query.filter.matches_with_position(row.document)?.and_then(|position| position.index),
-            None => None,
-        };
-        self.projected.clear();
-        projection.apply(&query.scope.context(row.document), matched, &mut self.projected)?;
-        Ok(Some(Row { record: row.record, document: DocumentRef::trusted(&self.projected) }))
+        }
+        Ok(Some(Row { record: row.record, document: run.query.projected(row.document, &mut self.projected)? }))
     }
 }
