@@ -7,7 +7,7 @@ use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, se
 use super::walk::Window;
 use crate::{Direction, Effects, Lsn, Result, StorageError};
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -89,7 +89,10 @@ impl History {
         };
         let segment = self.log.history_segment(number)?;
         let records = &mut self.records;
-        self.log.each_header(&segment, &part, &mut |header| records.push_back(Moment::of(&header)))?;
+        self.log.each_moment(&segment, &part, &mut |moment| {
+            records.push_back(moment);
+            ControlFlow::Continue(())
+        })?;
         self.segment = Some(segment);
         Ok(())
     }
@@ -119,10 +122,12 @@ impl Log {
         }
         let part = from..span.end.min(Lsn(first_record(segment_of(from.0) + 1)));
         let mut found = None;
-        self.each_header(&*self.history_segment(segment_of(from.0))?, &part, &mut |header| {
-            if found.is_none() && !is_early(Moment::of(&header)) {
-                found = Some(header.lsn);
+        self.each_moment(&*self.history_segment(segment_of(from.0))?, &part, &mut |moment| {
+            if is_early(moment) {
+                return ControlFlow::Continue(());
             }
+            found = Some(moment.lsn);
+            ControlFlow::Break(())
         })?;
         Ok(found.unwrap_or(part.end))
     }
@@ -131,8 +136,13 @@ impl Log {
         self.shared_segment(number).map_err(|_| StorageError::HistoryLost)
     }
 
-    /// Shows the headers of the records in a part of one segment, which begins with a record.
-    fn each_header(&self, segment: &Segment, part: &Range<Lsn>, visit: &mut dyn FnMut(Header)) -> Result<()> {
+    /// Shows where the records are in a part of one segment, which begins with one, as long as `visit` wants more.
+    fn each_moment(
+        &self,
+        segment: &Segment,
+        part: &Range<Lsn>,
+        visit: &mut dyn FnMut(Moment) -> ControlFlow<()>,
+    ) -> Result<()> {
         if part.is_empty() {
             return Ok(());
         }
@@ -144,8 +154,11 @@ impl Log {
             if header.kind == Kind::Seal {
                 break;
             }
-            position += u64::from(header.length);
-            visit(header);
+            let moment = Moment::of(&header);
+            position = moment.end.0;
+            if visit(moment).is_break() {
+                break;
+            }
         }
         Ok(())
     }
