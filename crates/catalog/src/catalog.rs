@@ -59,13 +59,13 @@ impl Catalog {
     /// # Errors
     /// `IllegalOperation` where a collection has the name of the oplog that the store is to keep.
     pub fn open(store: Arc<Store>, new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>) -> Result<Arc<Self>> {
-        if store.keeps_history() {
-            store.commit(&notes::batch_of_start()).map_err(from_storage)?;
-        }
         let loaded = persistence::load(&store)?;
-        if store.keeps_history() && loaded.collections.iter().any(|collection| collection.namespace().is_oplog()) {
-            let message = "local.oplog.rs is a collection: drop or rename it before an oplog takes its name";
-            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
+        if store.keeps_history() {
+            if loaded.collections.iter().any(|collection| collection.namespace().is_oplog()) {
+                let message = "local.oplog.rs is a collection: drop or rename it before an oplog takes its name";
+                return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
+            }
+            store.commit(&notes::batch_of_start()).map_err(from_storage)?;
         }
         let collections = loaded
             .collections
@@ -247,14 +247,11 @@ impl Catalog {
         let target = self.collection(to);
         let _no_writer = source.structure.write();
         let _no_writer_either = target.as_ref().map(|target| target.structure.write());
-        let mut batch = Batch::new();
-        if self.shows_oplog(to) {
+        if self.shows_oplog(to) || target.is_some() && replace == RenameTarget::Keep {
             return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
         }
+        let mut batch = Batch::new();
         if let Some(target) = &target {
-            if replace == RenameTarget::Keep {
-                return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
-            }
             self.put_drop(&mut batch, target)?;
         } else {
             self.refuse_other_case(to.database())?;
