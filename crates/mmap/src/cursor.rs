@@ -12,6 +12,16 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// The tree's next place; the walk goes once it is at its end.
+fn next_place(tree: &mut Option<TreeWalk>, committed: &Committed) -> Result<Option<Place>> {
+    let Some(walk) = tree else { return Ok(None) };
+    let place = walk.next(committed)?;
+    if place.is_none() {
+        *tree = None;
+    }
+    Ok(place)
+}
+
 /// Walks a record store. Documents are lent out of the map.
 pub(crate) struct MmapRecordCursor {
     keyspace: KeyspaceId,
@@ -51,11 +61,7 @@ impl MmapRecordCursor {
         if self.head.is_some() {
             return Ok(());
         }
-        let Some(tree) = &mut self.tree else { return Ok(()) };
-        let Some(place) = tree.next(&self.committed)? else {
-            self.tree = None;
-            return Ok(());
-        };
+        let Some(place) = next_place(&mut self.tree, &self.committed)? else { return Ok(()) };
         let entry = self.committed.entry(place)?;
         let id =
             stored::record_id(entry.key).map_err(|found| self.committed.file.corrupt(entry.offset_bytes, found))?;
@@ -138,11 +144,7 @@ impl MmapKeyCursor {
                 self.head = Some(Head::Long(key, record));
                 return Ok(());
             }
-            let Some(tree) = &mut self.tree else { return Ok(()) };
-            let Some(place) = tree.next(&self.committed)? else {
-                self.tree = None;
-                return Ok(());
-            };
+            let Some(place) = next_place(&mut self.tree, &self.committed)? else { return Ok(()) };
             let entry = self.committed.entry(place)?;
             let damaged = |found| self.committed.file.corrupt(entry.offset_bytes, found);
             if !stored::is_shared(entry.key) {
