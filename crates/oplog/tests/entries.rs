@@ -23,19 +23,23 @@ struct Opened {
     clock_ms: Arc<AtomicU64>,
 }
 
+fn open_store(path: &Path, history_bytes_max: Option<u64>, clock_ms: &Arc<AtomicU64>) -> Arc<Store> {
+    let clock = Arc::clone(clock_ms);
+    let options = StoreOptions {
+        log: LogOptions { history_bytes_max, ..LogOptions::default() },
+        checkpoint_interval: Duration::from_hours(1),
+        unflushed_bytes_max: 64 << 20,
+        clock: Arc::new(move || clock.load(Ordering::Relaxed)),
+        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+    };
+    let table = bunko_engines::table(&ENGINES[0], &EngineOptions::default());
+    Store::open(path, options, table).expect("the store opens")
+}
+
 impl Opened {
     fn new(path: &Path, history_bytes_max: Option<u64>) -> Self {
         let clock_ms = Arc::new(AtomicU64::new(NOW_MS));
-        let clock = Arc::clone(&clock_ms);
-        let options = StoreOptions {
-            log: LogOptions { history_bytes_max, ..LogOptions::default() },
-            checkpoint_interval: Duration::from_hours(1),
-            unflushed_bytes_max: 64 << 20,
-            clock: Arc::new(move || clock.load(Ordering::Relaxed)),
-            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-        };
-        let table = bunko_engines::table(&ENGINES[0], &EngineOptions::default());
-        let store = Store::open(path, options, table).expect("the store opens");
+        let store = open_store(path, history_bytes_max, &clock_ms);
         let catalog = Catalog::open(Arc::clone(&store), Box::new(|| [7; 16])).expect("the catalog opens");
         Self { store, catalog, clock_ms }
     }
@@ -246,15 +250,7 @@ fn a_collection_that_has_the_oplogs_name_keeps_it() {
     opened.catalog.collection_or_create(&oplog).expect("created");
     opened.store.close().expect("closes");
     drop(opened);
-    let options = StoreOptions {
-        log: LogOptions { history_bytes_max: Some(SEGMENT_BYTES), ..LogOptions::default() },
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
-        clock: Arc::new(|| NOW_MS),
-        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-    };
-    let table = bunko_engines::table(&ENGINES[0], &EngineOptions::default());
-    let store = Store::open(directory.path(), options, table).expect("the store opens");
+    let store = open_store(directory.path(), Some(SEGMENT_BYTES), &Arc::default());
     let refused = Catalog::open(store, Box::new(|| [7; 16])).err().expect("refused");
     assert_eq!(refused.code(), ErrorCode::ILLEGAL_OPERATION, "{refused}");
 }
