@@ -1,8 +1,8 @@
 //! Whether a run's figures mean anything.
 
 use bunko_host::MachineCpu;
-use bunko_report::result::{Finding, Interval};
-use bunko_statistics::Steadiness;
+use bunko_report::result::{Finding, Interval, MachinePauses};
+use bunko_statistics::{LatencySummary, Steadiness};
 use std::time::Duration;
 
 /// From this share of its threads' time on, the generator may be what was measured.
@@ -46,6 +46,10 @@ pub(crate) struct Evidence<'a> {
     pub achieved_rate: f64,
     /// Second by second.
     pub intervals: &'a [Interval],
+    /// All requests' latencies.
+    pub latency: &'a LatencySummary,
+    /// What sleepers saw of this machine; `None` where nobody could watch.
+    pub pauses: Option<&'a MachinePauses>,
     /// Whether the work had an end of its own: one that is short then is just quickly done.
     pub has_natural_end: bool,
 }
@@ -60,6 +64,7 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Finding> {
     findings.extend(generator_bound(evidence).map(|detail| Finding::GeneratorBound { detail }));
     findings.extend(evidence.offered_rate.and_then(|offered| Finding::of_rate(offered, evidence.achieved_rate)));
     findings.extend(not_steady(evidence));
+    findings.extend(evidence.pauses.and_then(|pauses| Finding::of_pauses(&pauses.lateness, evidence.latency)));
     findings
 }
 
@@ -119,6 +124,7 @@ fn not_steady(evidence: &Evidence<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_report::result::SleepPriority;
     use bunko_statistics::LatencyHistogram;
 
     fn intervals(requests: impl Iterator<Item = u64>) -> Vec<Interval> {
@@ -134,7 +140,18 @@ mod tests {
         requests.enumerate().map(interval).collect()
     }
 
-    fn good(intervals: &[Interval]) -> Evidence<'_> {
+    /// Ten thousand times the same.
+    fn times(us: u64) -> LatencyHistogram {
+        let mut times = LatencyHistogram::default();
+        (0..10_000).for_each(|_| times.record(Duration::from_micros(us)));
+        times
+    }
+
+    fn pauses(us: u64) -> MachinePauses {
+        MachinePauses::new(1, SleepPriority::RealTime, 10_000, 0.0, &times(us))
+    }
+
+    fn good<'e>(intervals: &'e [Interval], latency: &'e LatencySummary) -> Evidence<'e> {
         Evidence {
             errors: 0,
             first_error: None,
@@ -153,13 +170,16 @@ mod tests {
             offered_rate: None,
             achieved_rate: 1000.0,
             intervals,
+            latency,
+            pauses: None,
             has_natural_end: false,
         }
     }
 
     fn found(change: impl FnOnce(&mut Evidence<'_>)) -> Vec<String> {
         let steady = intervals((0..10).map(|_| 1000));
-        let mut evidence = good(&steady);
+        let latency = times(1_000).summary();
+        let mut evidence = good(&steady, &latency);
         change(&mut evidence);
         judge(&evidence).iter().map(ToString::to_string).collect()
     }
@@ -190,11 +210,22 @@ mod tests {
     }
 
     #[test]
+    fn pauses_that_explain_the_slow_requests_are_named() {
+        let (steady, latency) = (intervals((0..10).map(|_| 1000)), times(1_000).summary());
+        let judged = |us| judge(&Evidence { pauses: Some(&pauses(us)), ..good(&steady, &latency) });
+        assert_eq!(judged(450), []);
+        let findings = judged(600);
+        let [Finding::MachinePauses { pause_us, latency_us }] = findings[..] else { panic!("{findings:?}") };
+        assert!((590.0..610.0).contains(&pause_us) && (990.0..1010.0).contains(&latency_us), "{findings:?}");
+    }
+
+    #[test]
     fn a_drift_is_found_and_a_run_too_short_is_named() {
+        let latency = times(1_000).summary();
         let drifting = intervals((0..12).map(|second| 1000 - second * 50));
-        assert!(judge(&good(&drifting)).iter().any(|finding| matches!(finding, Finding::NotSteady { .. })));
+        assert!(judge(&good(&drifting, &latency)).iter().any(|finding| matches!(finding, Finding::NotSteady { .. })));
         let short = intervals([1000, 1000].into_iter());
-        let mut evidence = good(&short);
+        let mut evidence = good(&short, &latency);
         (evidence.elapsed, evidence.generator_cpu) = (Duration::from_secs(2), Duration::from_secs(1));
         evidence.generator_waited = Duration::from_secs(1);
         assert!(judge(&evidence).iter().any(|finding| matches!(finding, Finding::Short { .. })));

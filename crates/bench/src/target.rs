@@ -1,6 +1,7 @@
 //! What a scenario measures.
 
 use crate::BenchError;
+use crate::scenario::TransportSetting;
 use std::path::PathBuf;
 
 /// A server to measure.
@@ -21,10 +22,10 @@ pub enum TargetServer {
 
 /// A server that the lab may start and stop. `cli` implements it: the lab knows no server.
 pub trait EmbeddedServer {
-    /// Starts it and returns once it accepts connections, or will within the connect timeout.
+    /// Starts it, to be reached by that, and returns once it accepts connections, or will within the connect timeout.
     /// # Errors
     /// Why it did not start, in words.
-    fn start(&mut self, data: Data) -> Result<Running, String>;
+    fn start(&mut self, data: Data, transport: TransportSetting) -> Result<Running, String>;
 
     /// Stops it in an orderly way; its data stays.
     fn stop(&mut self);
@@ -57,17 +58,19 @@ pub(crate) struct OpenTarget<'t> {
     pub uri: String,
     /// Known only of a server that we started.
     pub running: Option<Running>,
+    transport: TransportSetting,
     server: &'t mut TargetServer,
 }
 
 impl<'t> OpenTarget<'t> {
-    pub fn open(server: &'t mut TargetServer) -> Result<Self, BenchError> {
+    /// Starts a server that is to be reached by that; one that runs already is reached as its URI says.
+    pub fn open(server: &'t mut TargetServer, transport: TransportSetting) -> Result<Self, BenchError> {
         let running = match server {
-            TargetServer::Uri(uri) => return Ok(Self { uri: uri.clone(), running: None, server }),
-            TargetServer::Embedded(embedded) => embedded.start(Data::Empty),
+            TargetServer::Uri(uri) => return Ok(Self { uri: uri.clone(), running: None, transport, server }),
+            TargetServer::Embedded(embedded) => embedded.start(Data::Empty, transport),
         };
         let running = running.map_err(BenchError::EmbeddedServer)?;
-        Ok(Self { uri: running.uri.clone(), running: Some(running), server })
+        Ok(Self { uri: running.uri.clone(), running: Some(running), transport, server })
     }
 
     /// Stops an embedded server, lets the kernel forget its files and starts it again.
@@ -77,7 +80,7 @@ impl<'t> OpenTarget<'t> {
         let TargetServer::Embedded(embedded) = &mut *self.server else { return Ok(Chilled::NotOurs) };
         embedded.stop();
         let forgotten = self.running.as_ref().map(|running| bunko_host::forget_cached_pages(&running.data_directory));
-        let running = embedded.start(Data::AsLeft).map_err(BenchError::EmbeddedServer)?;
+        let running = embedded.start(Data::AsLeft, self.transport).map_err(BenchError::EmbeddedServer)?;
         self.uri.clone_from(&running.uri);
         self.running = Some(running);
         Ok(match forgotten {

@@ -73,6 +73,7 @@ fn every_key_of_a_scenario_file_is_explained() {
         "wrong = 1",
         "dataset = { wrong = 1 }",
         "load = { wrong = 1 }",
+        "server = { wrong = 1 }",
         "phase = [{ wrong = 1 }]",
         "phase = [{ name = 'x', operation.find = {}, limits = { wrong = 1 } }]",
         "allocation = { wrong = 1 }",

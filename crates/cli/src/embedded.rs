@@ -1,5 +1,6 @@
 //! A server in a child process on a temporary directory, for the lab.
 
+use bunko_bench::scenario::TransportSetting;
 use bunko_bench::{Data, EmbeddedServer, Running};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -25,7 +26,24 @@ pub struct ServerOption {
 }
 
 /// What the lab decides about its servers itself.
-const RESERVED: [&str; 7] = ["dbpath", "port", "log-format", "config", "storage-engine", "bind-ip", "print-config"];
+const RESERVED: [&str; 11] = [
+    "dbpath",
+    "port",
+    "log-format",
+    "config",
+    "storage-engine",
+    "bind-ip",
+    "print-config",
+    "unix-socket",
+    "no-unix-socket",
+    "nounixsocket",
+    "unix-socket-prefix",
+];
+/// Bytes of a socket's path, the zero that ends it left out.
+/// Source: unix(7), `sun_path`.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// The longest name that a server gives its socket.
+const SOCKET_NAME: &str = "mongodb-65535.sock";
 
 impl FromStr for ServerOption {
     type Err = String;
@@ -68,11 +86,13 @@ pub struct ChildServer {
     choice: ServerChoice,
     child: Option<Child>,
     data: Option<TempDir>,
+    /// Where its socket is. In the system's directory for temporary files: that of the data may be too deep for one.
+    sockets: Option<TempDir>,
 }
 
 impl ChildServer {
     pub fn new(directory: PathBuf, choice: ServerChoice) -> Self {
-        Self { directory, choice, child: None, data: None }
+        Self { directory, choice, child: None, data: None, sockets: None }
     }
 
     fn data_directory(&mut self, data: Data) -> Result<PathBuf, String> {
@@ -86,17 +106,37 @@ impl ChildServer {
         let made = made.map_err(|error| format!("no directory in {}: {error}", self.directory.display()))?;
         Ok(self.data.insert(made).path().to_owned())
     }
+
+    fn socket_directory(&mut self) -> Result<PathBuf, String> {
+        if let Some(sockets) = &self.sockets {
+            return Ok(sockets.path().to_owned());
+        }
+        let parent = std::env::temp_dir();
+        let made = tempfile::Builder::new().prefix("bunko-bench-").tempdir_in(&parent);
+        let made = made.map_err(|error| format!("no directory in {}: {error}", parent.display()))?;
+        let bytes = made.path().join(SOCKET_NAME).as_os_str().len();
+        if bytes > SOCKET_PATH_BYTES_MAX {
+            let parent = parent.display();
+            return Err(format!(
+                "server.transport: a socket in {parent} has a path of {bytes} bytes, more than {SOCKET_PATH_BYTES_MAX}; \
+                 TMPDIR may name another directory"
+            ));
+        }
+        Ok(self.sockets.insert(made).path().to_owned())
+    }
 }
 
 impl EmbeddedServer for ChildServer {
-    fn start(&mut self, data: Data) -> Result<Running, String> {
+    fn start(&mut self, data: Data, transport: TransportSetting) -> Result<Running, String> {
         self.stop();
         let data_directory = self.data_directory(data)?;
         let program = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
         let mut command = Command::new(program);
-        command
-            .args(["serve", "--port", "0", "--no-unix-socket", "--log-format", "json", "--dbpath"])
-            .arg(&data_directory);
+        command.args(["serve", "--port", "0", "--log-format", "json", "--dbpath"]).arg(&data_directory);
+        match transport {
+            TransportSetting::Tcp => command.arg("--no-unix-socket"),
+            TransportSetting::Unix => command.arg("--unix-socket-prefix").arg(self.socket_directory()?),
+        };
         command.args(self.choice.engine.map(|engine| format!("--storage-engine={engine}")));
         let settings: Vec<_> =
             self.choice.options.iter().map(|option| (option.name.clone(), option.value.clone())).collect();
@@ -107,7 +147,7 @@ impl EmbeddedServer for ChildServer {
         let stderr = child.stderr.take().ok_or("the server has no stderr")?;
         let pid = child.id();
         self.child = Some(child);
-        Ok(Running { uri: wait_for_uri(stderr)?, pid, data_directory, settings })
+        Ok(Running { uri: wait_for_uri(stderr, transport)?, pid, data_directory, settings })
     }
 
     fn stop(&mut self) {
@@ -126,14 +166,17 @@ impl Drop for ChildServer {
     }
 }
 
-/// Reads log lines up to the one with the connection string; a thread swallows the rest.
-fn wait_for_uri(stderr: impl Read + Send + 'static) -> Result<String, String> {
+/// Reads log lines up to the one with the connection string for that transport; a thread swallows the rest.
+fn wait_for_uri(stderr: impl Read + Send + 'static, transport: TransportSetting) -> Result<String, String> {
     let mut lines = BufReader::new(stderr).lines();
     let mut said = String::new();
     for line in lines.by_ref() {
         let line = line.map_err(|error| format!("the server's log cannot be read: {error}"))?;
-        if let Some((_, rest)) = line.split_once("mongodb://") {
-            let address = rest.split(['"', '/', ' ']).next().unwrap_or_default();
+        let address =
+            line.split_once("mongodb://").map(|(_, rest)| rest.split(['"', '/', ' ']).next().unwrap_or_default());
+        // A socket's path begins with a slash, and is encoded.
+        let is_it = |address: &&str| address.starts_with("%2F") == (transport == TransportSetting::Unix);
+        if let Some(address) = address.filter(is_it) {
             let uri = format!("mongodb://{address}/");
             std::thread::spawn(move || lines.for_each(drop));
             return Ok(uri);
@@ -159,5 +202,6 @@ mod tests {
         assert!(flag("=1").is_err() && flag("a b=1").is_err());
         assert!(flag("storageEngine=memory").is_err_and(|error| error.contains("the lab's own")));
         assert!(flag("dbpath=/").is_err());
+        assert!(flag("unixSocketPrefix=/tmp").is_err() && flag("unix-socket=false").is_err());
     }
 }

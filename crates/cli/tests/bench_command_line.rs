@@ -4,6 +4,7 @@ mod lab;
 
 use bunko_bench::{DATABASE, Report};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_report::result::Transport;
 use lab::{Done, HEAD, Lab, Measured, REPORT, proxy};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -171,7 +172,9 @@ fn passwords_appear_nowhere() {
     let uri = format!("mongodb://somebody:{ENCODED_PASSWORD}@localhost:{port}/?{options}");
     let done = lab.run(&uri, &[]);
     done.assert_ended();
-    let command = lab.report(REPORT).command.join(" ");
+    let report = lab.report(REPORT);
+    assert_eq!(report.targets[0].transports, [Transport::Tls]);
+    let command = report.command.join(" ");
     assert!(command.contains(&format!("localhost:{port}")), "the command repeats the run: {command}");
     for file in std::fs::read_dir(lab.path(REPORT)).expect("the report") {
         let path = file.expect("a file").path();

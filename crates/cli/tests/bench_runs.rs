@@ -4,7 +4,7 @@
 mod lab;
 
 use bunko_bson::{DocumentBuf, DocumentRef};
-use bunko_host::MachineCpu;
+use bunko_host::{MachineCpu, Sleeper};
 use bunko_report::Report;
 use bunko_report::result::{Completion, Finding, Measurement, Outcome};
 use lab::{Done, Lab, Measured, PATIENCE, REPORT, only_measurement, only_run, proxy};
@@ -49,6 +49,54 @@ fn an_open_loop_sees_a_frozen_server() {
     let p90_ms = measurement.latency.p90_us.expect("enough samples") / 1e3;
     let p99_ms = measurement.latency.p99_us.expect("enough samples") / 1e3;
     assert!(p99_ms >= 150.0, "p99 {p99_ms} ms, p90 {p90_ms} ms");
+    // It was the server alone that stood still, for more than one in a hundred milliseconds.
+    if let Some(pause_us) = measurement.pauses.and_then(|pauses| pauses.lateness.p99_us) {
+        assert!(pause_us < 100e3, "the machine woke threads {pause_us} us late");
+    }
+}
+
+fn has_pauses(measurement: &Measurement) -> bool {
+    measurement.findings.iter().any(|finding| matches!(finding, Finding::MachinePauses { .. }))
+}
+
+#[test]
+fn a_machine_that_stands_still_is_not_taken_for_a_slow_server() {
+    let _alone = alone();
+    let server = Measured::start();
+    let lab = Lab::with_phases(
+        "[[phase]]\nname = 'insert'\noperation.insert = {}\nload = { rate = 2500, connections = 4, duration = '11s' }\n",
+    );
+    let run = lab.start(&server.uri(), &[]);
+    server.wait_for_documents(100);
+    // To who sleeps in a process, a process that stands still is a machine that does.
+    lab::signal(&run, Signal::STOP);
+    sleep(FREEZE);
+    lab::signal(&run, Signal::CONT);
+    let done = Done::of(run);
+    done.assert_ended();
+    let report = lab.report(REPORT);
+    let measurement = only_measurement(&report, "insert");
+    if !std::thread::spawn(|| Sleeper::on(0).is_some()).join().expect("asked") {
+        eprintln!("SKIPPED: neither real-time priority nor scheduler statistics");
+        return;
+    }
+    let pauses = measurement.pauses.as_ref().expect("somebody watched");
+    let pause_ms = pauses.lateness.max_us.expect("milliseconds") / 1e3;
+    assert!(pause_ms >= 150.0, "{pauses:?}");
+    // More than one in a hundred milliseconds, and of all requests.
+    let pause_p99_ms = pauses.lateness.p99_us.expect("enough wake-ups") / 1e3;
+    assert!(pause_p99_ms >= 50.0, "{pauses:?}");
+    // A single processor that wakes up as rarely as can be has too few for p99.9.
+    if pauses.wake_ups >= 1_000 {
+        assert!(has_pauses(measurement), "{:?}, {:?}, {pauses:?}", measurement.findings, measurement.latency);
+        assert!(
+            done.stdout.contains("machine pauses: ") && done.stdout.contains("machine p99.9 us"),
+            "{}",
+            done.stdout
+        );
+    }
+    let csv = fs::read_to_string(lab.path(REPORT).join("runs.csv")).expect("written");
+    assert!(csv.contains("machine_pause_p99_us"), "{csv}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
-//! What Linux tells of a machine: processes, filesystems, CPU quotas, how long file allocation takes.
+//! What Linux tells of a machine: processes, filesystems, CPU quotas, how long file allocation takes, how late it wakes
+//! threads.
 //!
 //! Readings are cheap and never fail loudly: what this process may not see, or what this kernel does not count, is
 //! `None`. Only what changes something on disk ([`allocation`], [`loop_filesystem`], [`forget_cached_pages`]) has
 //! errors.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod allocation;
 mod control_group;
@@ -17,7 +18,9 @@ mod machine_cpu;
 mod memory_limit;
 mod mount_table;
 mod page_cache;
+mod pauses;
 mod process;
+mod raw_calls;
 mod regular_files;
 mod run_delay;
 mod ticks;
@@ -25,10 +28,11 @@ mod ticks;
 pub use cpu_quota::CpuQuota;
 pub use disk_use::directory_bytes;
 pub use filesystem::{Filesystem, filesystem_of, free_bytes};
-pub use listener::{listener, local_server};
+pub use listener::{listener, local_server, local_unix_server};
 pub use machine::{Machine, machine};
 pub use machine_cpu::MachineCpu;
 pub use memory_limit::usable_memory_bytes;
 pub use page_cache::forget_cached_pages;
+pub use pauses::{SleepPriority, Sleeper, Slept, usable_processors};
 pub use process::{ProcessReading, ProcessUse};
 pub use run_delay::thread_run_delay;

@@ -1,7 +1,10 @@
-//! Which process listens on a port.
+//! Which process listens on a port or a Unix domain socket.
 
+use crate::raw_calls;
 use std::fs;
 use std::net::ToSocketAddrs;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 /// The process that listens on a TCP port of this machine, if we may see it.
 ///
@@ -27,6 +30,23 @@ pub fn local_server(host: &str, port: u16, stated_pid: Option<u32>) -> Option<u3
     let pid = if is_local { listener(port)? } else { return None };
     // Through a forwarded port the listener is the forwarder.
     stated_pid.is_none_or(|stated| stated == pid).then_some(pid)
+}
+
+/// The process behind a Unix domain socket, which the kernel knows of whoever connects to it: it must be the one that
+/// the server says it is. `None` where it is in another process namespace (a container), or hands on to another server.
+///
+/// Connects once, and says nothing.
+pub fn local_unix_server(socket: &Path, stated_pid: Option<u32>) -> Option<u32> {
+    let connection = UnixStream::connect(socket).ok()?;
+    let pid = visible(raw_calls::peer_pid(&connection).ok()?)?;
+    stated_pid.is_none_or(|stated| stated == pid).then_some(pid)
+}
+
+/// A process id as the kernel gives it for a socket's other end, if it is one here: a process of a namespace that this
+/// one does not see is 0, and one that has handed its socket on may be gone.
+fn visible(pid: i32) -> Option<u32> {
+    let pid = u32::try_from(pid).ok().filter(|&pid| pid != 0)?;
+    Path::new(&format!("/proc/{pid}")).exists().then_some(pid)
 }
 
 /// Sockets in state LISTEN (0A) whose local address ends in the port.
@@ -61,6 +81,27 @@ mod tests {
             1: 0100007F:6989 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 4712 1\n\
             2: 0100007F:698A 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1\n";
         assert_eq!(listening_inodes(table, 27017), [4711]);
+    }
+
+    #[test]
+    fn this_process_is_found_behind_its_socket() {
+        let directory = tempfile::tempdir().expect("writable");
+        let path = directory.path().join("mongodb-1.sock");
+        assert_eq!(local_unix_server(&path, None), None);
+        let socket = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+        let pid = std::process::id();
+        assert_eq!(local_unix_server(&path, None), Some(pid));
+        assert_eq!(local_unix_server(&path, Some(pid)), Some(pid));
+        assert_eq!(local_unix_server(&path, Some(pid + 1)), None);
+        drop(socket);
+        assert_eq!(local_unix_server(&path, None), None);
+    }
+
+    #[test]
+    fn a_process_that_cannot_be_seen_is_none() {
+        assert_eq!(visible(std::process::id() as i32), Some(std::process::id()));
+        // Of another namespace; no process at all; above the kernel's limit of 2^22.
+        assert_eq!([0, -1, i32::MAX].map(visible), [None; 3]);
     }
 
     #[test]

@@ -1,12 +1,31 @@
 //! How long a thread that could run had to wait for a processor.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// Time that the calling thread was ready to run but waited for a processor, since its start.
 /// Grows; two readings are subtracted. `None` where the kernel keeps no scheduler statistics.
 pub fn thread_run_delay() -> Option<Duration> {
     parse_schedstat(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+}
+
+/// [`thread_run_delay`] of one thread, to be asked again and again.
+pub(crate) struct RunDelay(File);
+
+impl RunDelay {
+    /// Of the calling thread.
+    pub fn of_this_thread() -> Option<Self> {
+        let delay = Self(File::open("/proc/thread-self/schedstat").ok()?);
+        delay.read().map(|_| delay)
+    }
+
+    pub fn read(&self) -> Option<Duration> {
+        // Three numbers of 64 bits.
+        let mut text = [0; 64];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        parse_schedstat(std::str::from_utf8(&text[..length]).ok()?)
+    }
 }
 
 /// Nanoseconds on a processor, nanoseconds waiting for one, time slices.
@@ -32,6 +51,11 @@ mod tests {
             return;
         };
         std::thread::yield_now();
-        assert!(thread_run_delay().is_some_and(|after| after >= before));
+        let after = thread_run_delay().expect("as before");
+        assert!(after >= before);
+        // An open file tells what it is now, not what it was when it was opened.
+        let delay = RunDelay::of_this_thread().expect("as before");
+        std::thread::yield_now();
+        assert!(delay.read().is_some_and(|later| later >= after));
     }
 }

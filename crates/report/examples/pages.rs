@@ -1,7 +1,7 @@
 //! Writes every report of the fixture as HTML, two comparisons and a history, to look at and for `tests/report_in_browser`:
 //! `cargo run -p bunko-report --example pages -- DIRECTORY`
 
-#[path = "../src/fixture.rs"]
+#[path = "../src/fixture/mod.rs"]
 mod fixture;
 
 use bunko_report::{compare, history, html};

@@ -1,5 +1,6 @@
 //! Figures for spreadsheets: one row per run, one row per second. RFC 4180, with a heading that carries the units.
 
+use crate::machine_pauses;
 use crate::result::{Interval, Measurement, Outcome, Report, Run, Step};
 use crate::step_label;
 use std::io::{self, Write};
@@ -47,6 +48,13 @@ const FIGURES: &[RunColumn] = &[
     ("latency_p999_us", |row| row.figure(|run| run.latency.p999_us)),
     ("latency_p9999_us", |row| row.figure(|run| run.latency.p9999_us)),
     ("latency_max_us", |row| row.figure(|run| run.latency.max_us)),
+    ("machine_pause_p99_us", |row| row.figure(|run| run.pauses.as_ref()?.lateness.p99_us)),
+    ("machine_pause_p999_us", |row| row.figure(|run| run.pauses.as_ref()?.lateness.p999_us)),
+    ("machine_pause_max_us", |row| row.figure(|run| run.pauses.as_ref()?.lateness.max_us)),
+    ("machine_pause_priority", |row| {
+        let pauses = row.run.measurement().and_then(|run| run.pauses.as_ref());
+        pauses.map(|pauses| machine_pauses::priority(pauses.priority).to_owned()).unwrap_or_default()
+    }),
     ("server_cpu_s", |row| row.figure(|run| run.server_cpu_seconds)),
     ("server_resident_bytes", |row| row.figure(|run| run.server_resident_bytes.map(|bytes| bytes as f64))),
     ("server_resident_max_bytes", |row| row.figure(|run| run.server_resident_max_bytes().map(|bytes| bytes as f64))),

@@ -19,6 +19,7 @@ pub mod history;
 pub mod html;
 pub mod interval_log;
 mod json;
+mod machine_pauses;
 pub mod merge;
 mod number;
 mod recommendation;

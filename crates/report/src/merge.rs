@@ -7,6 +7,7 @@
 mod finding;
 mod interval;
 mod measurement;
+mod pauses;
 mod provenance;
 mod refusal;
 mod run;

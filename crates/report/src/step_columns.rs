@@ -121,6 +121,22 @@ pub(crate) const FIGURES: &[Column] = &[
         },
     },
     Column {
+        heading: "machine p99.9 us",
+        about: "how late the generator's machine woke threads that only slept: in 999 of 1,000 milliseconds no later",
+        cell: |summary| {
+            summary.of_requests()?;
+            summary.pauses.as_ref()?.p999_us.map(figure)
+        },
+    },
+    Column {
+        heading: "machine max us",
+        about: "its longest pause",
+        cell: |summary| {
+            summary.of_requests()?;
+            summary.pauses.as_ref()?.max_us.map(figure)
+        },
+    },
+    Column {
         heading: "p99.9 drift",
         about: "how far p99.9 moved from the beginning of a run to its end, by Theil and Sen's line, and the 99 % \
                 interval of that; of several runs the one that rose most",

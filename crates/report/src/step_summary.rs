@@ -1,6 +1,6 @@
 //! A step's repetitions as one row of figures.
 
-use crate::result::{ActivityTime, Measurement, OperationPart, Report, Step};
+use crate::result::{self, ActivityTime, Measurement, OperationPart, Report, Step};
 use bunko_statistics::{Estimate, LatencyHistogram, LatencySummary, Ratio, Significance};
 
 /// One row of the tables.
@@ -11,6 +11,8 @@ pub(crate) struct StepSummary<'a> {
     pub(crate) documents_per_second: Option<Estimate>,
     /// Of all repetitions' requests together, for percentiles must not be averaged.
     pub(crate) latency: Option<LatencySummary>,
+    /// How late the machine woke threads that slept, over all repetitions.
+    pub(crate) pauses: Option<LatencySummary>,
     /// Throughput against the baseline's.
     pub(crate) relative: Option<Relative>,
 }
@@ -73,6 +75,7 @@ pub(crate) fn of_report(report: &Report) -> (Vec<StepSummary<'_>>, Option<Baseli
         step,
         documents_per_second: Estimate::of(&rates(step)),
         latency: pooled_latency(step),
+        pauses: pooled_pauses(step),
         relative: baseline.and_then(|baseline| relative(report, step, baseline)),
     });
     (summaries.collect(), baseline)
@@ -174,6 +177,13 @@ fn pooled_latency(step: &Step) -> Option<LatencySummary> {
         return Some(first.latency.clone());
     }
     pooled_histogram(step).map(|histogram| histogram.summary())
+}
+
+fn pooled_pauses(step: &Step) -> Option<LatencySummary> {
+    let pauses = || step.measurements().filter_map(|measurement| measurement.pauses.as_ref());
+    let wake_ups = pauses().map(|pauses| pauses.wake_ups).sum();
+    let milliseconds = pool(pauses().map(|pauses| pauses.histogram.as_str()))?;
+    Some(result::lateness(&milliseconds, wake_ups))
 }
 
 fn choose_baseline(report: &Report) -> Option<Baseline> {

@@ -4,10 +4,10 @@ mod grid;
 mod transfers;
 
 use crate::number::{self, bytes, duration, figure, utc};
-use crate::result::{AllocationRecord, Report, TargetRecord};
+use crate::result::{AllocationRecord, Report, TargetRecord, Transport};
 use crate::step_columns::{self, Column};
 use crate::step_summary::{self, StepSummary};
-use crate::{step_label, storage_rows};
+use crate::{machine_pauses, step_label, storage_rows};
 use bunko_statistics::{Estimate, LatencyHistogram, LatencySummary};
 use grid::{Grid, Side};
 
@@ -47,7 +47,9 @@ fn header(report: &Report) -> Vec<String> {
     }
     let machine = &report.machine;
     let memory = bytes(machine.memory_bytes as f64);
-    lines.push(format!("client: {}, {} cores, {memory}, {}", machine.processor, machine.cores, machine.kernel));
+    let watched = machine_pauses::watched(report).map_or(String::new(), |watched| format!(", pauses {watched}"));
+    lines
+        .push(format!("client: {}, {} cores, {memory}, {}{watched}", machine.processor, machine.cores, machine.kernel));
     let scenario = &report.scenario;
     lines.push(format!("load: {}: {}, seed {}", scenario.name, scenario.about, scenario.seed));
     let took = report.ended_at_ms.saturating_sub(report.started_at_ms) as f64 / 1e3;
@@ -67,7 +69,7 @@ fn remarks(report: &Report) -> Vec<String> {
 
 /// What is known of a server, on one line.
 pub(crate) fn server(target: &TargetRecord) -> String {
-    let mut parts = vec![target.address.clone()];
+    let mut parts = vec![format!("{} over {}", target.address, transports(target))];
     parts
         .push(target.version.as_ref().map_or("of unstated version".to_owned(), |version| format!("version {version}")));
     parts.extend(target.storage_engine.as_ref().map(|engine| format!("engine {engine}")));
@@ -75,6 +77,8 @@ pub(crate) fn server(target: &TargetRecord) -> String {
     let place = match (target.embedded, target.local) {
         (true, _) => "started by the lab on the client's machine",
         (false, true) => "on the client's machine",
+        // No socket leads elsewhere.
+        (false, false) if target.transports == [Transport::Unix] => "on the client's machine, in a container",
         (false, false) => "on another machine",
     };
     parts.push(place.to_owned());
@@ -82,6 +86,18 @@ pub(crate) fn server(target: &TargetRecord) -> String {
         parts.push(format!("with {}", settings(target)));
     }
     parts.join(", ")
+}
+
+/// What bytes travelled over. A report that is older than that word tells by the address, and TLS is over TCP, too.
+pub(crate) fn transports(target: &TargetRecord) -> String {
+    let name = |transport: &Transport| match transport {
+        Transport::Tcp => "TCP",
+        Transport::Tls => "TLS",
+        Transport::Unix => "a Unix socket",
+    };
+    let by_address = [if target.address.starts_with('/') { Transport::Unix } else { Transport::Tcp }];
+    let transports = if target.transports.is_empty() { &by_address } else { target.transports.as_slice() };
+    transports.iter().map(name).collect::<Vec<_>>().join(" and ")
 }
 
 /// The settings that set a server apart, or that there are none.
@@ -202,4 +218,24 @@ fn allocations(report: &Report) -> Vec<String> {
     grid.add("sync s", Side::Right, records.iter().map(|record| of(&record.sync_seconds)));
     grid.add("refused", Side::Left, records.iter().map(|record| record.refused.clone()));
     grid.lines(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_server_is_said_to_be_where_it_can_be() {
+        let mut target = fixture::plain().targets.remove(0);
+        assert!(
+            server(&target).starts_with("127.0.0.1:27017 over TCP, ") && server(&target).contains("on the client's")
+        );
+        target.local = false;
+        assert!(server(&target).ends_with("on another machine"), "{}", server(&target));
+        target.transports = vec![Transport::Unix];
+        assert!(server(&target).ends_with("on the client's machine, in a container"), "{}", server(&target));
+        target.transports = vec![Transport::Tls, Transport::Unix];
+        assert!(server(&target).contains(" over TLS and a Unix socket, "), "{}", server(&target));
+    }
 }

@@ -8,16 +8,17 @@
 //! B is slower in ...
 //! ```
 //! `compare` takes two reports, `targets` two targets of one. A line is the side, then a step with the figures of its
-//! repetitions, or one of `durability TEXT`, `server NAME=VALUE` (a setting of it), `interrupted`, `version TEXT` (of the
-//! lab), `setting NAME = VALUE` (of the scenario), and for a step `skipped REASON` or `errors COUNT`. `REWRITE=1 cargo test` writes the answers; read them.
+//! repetitions, or one of `durability TEXT`, `server NAME=VALUE` (a setting of it), `transport NAMES` (`tcp`, `unix`,
+//! several, or none), `interrupted`, `version TEXT` (of the lab), `setting NAME = VALUE` (of the scenario), and for a
+//! step `skipped REASON`, or findings: `errors=COUNT`, `pauses=US`. `REWRITE=1 cargo test` writes the answers; read them.
 
-#[path = "../src/fixture.rs"]
+#[path = "../src/fixture/mod.rs"]
 #[allow(dead_code)]
 mod fixture;
 
 use bunko_report::Report;
 use bunko_report::compare::{Comparison, Role, Verdict, compare, compare_targets};
-use bunko_report::result::{Completion, Finding, Measurement, Outcome, Run, Step};
+use bunko_report::result::{Completion, Finding, Measurement, Outcome, Run, Step, Transport};
 use bunko_statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 
@@ -65,6 +66,7 @@ fn side(input: &str, label: &str) -> Report {
                 let (name, value) = rest.split_once('=').expect("NAME=VALUE");
                 report.targets[0].settings.push((name.into(), value.into()));
             }
+            "transport" => report.targets[0].transports = rest.split_whitespace().map(transport).collect(),
             "interrupted" => report.completion = Completion::Interrupted,
             "version" => report.lab_version = rest.into(),
             "setting" => {
@@ -75,6 +77,14 @@ fn side(input: &str, label: &str) -> Report {
         }
     }
     report
+}
+
+fn transport(name: &str) -> Transport {
+    match name {
+        "tcp" => Transport::Tcp,
+        "unix" => Transport::Unix,
+        other => panic!("no transport {other}"),
+    }
 }
 
 /// `insert 10x1 documents/s=1,2,3 p99=4,5,6`
@@ -115,6 +125,10 @@ fn repeat(template: &Measurement, figures: &BTreeMap<&str, Vec<f64>>) -> Vec<Run
                 "errors" => {
                     let first = "E11000 duplicate key".to_owned();
                     measurement.findings.push(Finding::Errors { count: value as u64, first });
+                }
+                "pauses" => {
+                    let (pause_us, latency_us) = (value, measurement.latency.p999_us.unwrap_or_default());
+                    measurement.findings.push(Finding::MachinePauses { pause_us, latency_us });
                 }
                 other => panic!("no metric {other}"),
             }

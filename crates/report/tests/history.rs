@@ -9,17 +9,20 @@
 //! insert: worse since ...
 //! ```
 //! A step with a metric and its figure in each report, `-` for none; several figures with commas are repetitions. `from N`
-//! (from 0) says what is so from that report on: `version TEXT` (of the lab), `processor TEXT`, `server VERSION`, `durability TEXT`, `setting NAME = VALUE`;
+//! (from 0) says what is so from that report on: `version TEXT` (of the lab), `processor TEXT`, `server VERSION`, `durability TEXT`,
+//! `transport unix`, `setting NAME = VALUE`;
 //! `only N` what is so in that one: besides those `errors`, `worker INDEX/COUNT`, `named NAME` (the scenario), `copied`.
 //! `REWRITE=1 cargo test` writes the answers; read them.
 
-#[path = "../src/fixture.rs"]
+#[path = "../src/fixture/mod.rs"]
 #[allow(dead_code)]
 mod fixture;
 
 use bunko_report::Report;
 use bunko_report::history::{Ending, history};
-use bunko_report::result::{Completion, Finding, Measurement, Outcome, Run, Step, TargetRecord, WorkerShare};
+use bunko_report::result::{
+    Completion, Finding, Measurement, Outcome, Run, Step, TargetRecord, Transport, WorkerShare,
+};
 use bunko_statistics::LatencyHistogram;
 use std::path::PathBuf;
 
@@ -77,6 +80,7 @@ fn target() -> TargetRecord {
     TargetRecord {
         label: "bunko".to_owned(),
         address: "127.0.0.1:27017".to_owned(),
+        transports: vec![Transport::Tcp],
         embedded: false,
         local: true,
         version: Some("8.0.0".to_owned()),
@@ -85,6 +89,14 @@ fn target() -> TargetRecord {
         settings: Vec::new(),
         data_directory: None,
         filesystem: None,
+    }
+}
+
+fn transport(name: &str) -> Transport {
+    match name {
+        "tcp" => Transport::Tcp,
+        "unix" => Transport::Unix,
+        other => panic!("no transport {other}"),
     }
 }
 
@@ -104,6 +116,7 @@ fn alter(report: &mut Report, what: &str, value: &str) {
         "version" => value.clone_into(&mut report.lab_version),
         "server" => report.targets[0].version = Some(value.to_owned()),
         "durability" => value.clone_into(&mut report.targets[0].durability),
+        "transport" => report.targets[0].transports = vec![transport(value)],
         "processor" => value.clone_into(&mut report.machine.processor),
         "setting" => {
             report.scenario.resolved += value;

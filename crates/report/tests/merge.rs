@@ -1,13 +1,14 @@
 //! Merging the reports of several generators.
 
-#[path = "../src/fixture.rs"]
+#[path = "../src/fixture/mod.rs"]
 #[allow(dead_code)]
 mod fixture;
 
 use bunko_report::Report;
 use bunko_report::merge::merge;
 use bunko_report::result::{
-    Completion, Finding, Interval, Measurement, OperationPart, Outcome, Run, ServerSample, WorkerShare,
+    Completion, Finding, Interval, MachinePauses, Measurement, OperationPart, Outcome, Run, ServerSample,
+    SleepPriority, Transport, WorkerShare,
 };
 use bunko_statistics::LatencyHistogram;
 use proptest::prelude::*;
@@ -184,6 +185,57 @@ fn the_server_is_seen_by_the_worker_that_sees_most() {
     let sum = figures(&mut merged);
     assert_eq!(sum.server, [sample(1.25, 60.0), sample(2.25, 70.0)]);
     assert_eq!((sum.server_cpu_seconds, sum.journal_syncs), (None, Some(9)));
+}
+
+/// What a worker saw of its machine: ten thousand milliseconds that were this late.
+fn pauses(late_us: u64) -> MachinePauses {
+    let mut milliseconds = LatencyHistogram::default();
+    (0..10_000).for_each(|_| milliseconds.record(Duration::from_micros(late_us)));
+    MachinePauses::new(2, SleepPriority::RealTime, 5_000, 0.125, &milliseconds)
+}
+
+#[test]
+fn pauses_of_all_machines_are_added_and_judged_anew() {
+    let slow = vec![(0, Duration::from_micros(900)); 4_000];
+    let mut shares: Vec<_> = (0..WORKERS).map(|index| share(index, 0, 0, measure(&slow, 1))).collect();
+    for (share, late_us) in shares.iter_mut().zip([50, 50, 50, 600]) {
+        figures(share).pauses = Some(pauses(late_us));
+    }
+    figures(&mut shares[0]).findings.push(Finding::MachinePauses { pause_us: 1.0, latency_us: 1.0 });
+    figures(&mut shares[1]).pauses.as_mut().expect("just set").priority = SleepPriority::Ordinary;
+    let mut merged = merge(&shares).unwrap();
+    let sum = figures(&mut merged).pauses.clone().expect("all have some");
+    assert_eq!((sum.threads, sum.wake_ups, sum.cpu_seconds), (8, 20_000, 0.5));
+    assert_eq!(sum.priority, SleepPriority::Ordinary, "no better than the worst");
+    assert_eq!(decode(&sum.histogram).summary(), sum.lateness);
+    assert_eq!(sum.lateness.samples, 40_000);
+    // A quarter of all milliseconds was late.
+    let near = |us: Option<f64>, expected: f64| us.is_some_and(|us| (us / expected - 1.0).abs() < 0.01);
+    assert!(near(sum.lateness.p50_us, 50.0) && near(sum.lateness.p999_us, 600.0), "{:?}", sum.lateness);
+    let findings = figures(&mut merged).findings.clone();
+    let [Finding::MachinePauses { pause_us, latency_us }] = findings[..] else { panic!("{findings:?}") };
+    assert!(near(Some(pause_us), 600.0) && near(Some(latency_us), 900.0), "{pause_us} {latency_us}");
+
+    // Of those that could watch theirs.
+    for share in &mut shares[1..] {
+        figures(share).pauses = None;
+    }
+    let mut merged = merge(&shares).unwrap();
+    assert_eq!(figures(&mut merged).pauses, Some(pauses(50)));
+    assert_eq!(figures(&mut merged).findings, [], "what one said is not what the sum says");
+    figures(&mut shares[0]).pauses = None;
+    assert_eq!(figures(&mut merge(&shares).unwrap()).pauses, None);
+}
+
+#[test]
+fn a_worker_beside_the_server_may_come_by_its_socket() {
+    let mut shares = shares();
+    for share in &mut shares {
+        share.targets[0].local = false;
+    }
+    let near = &mut shares[2].targets[0];
+    (near.local, near.transports) = (true, vec![Transport::Unix]);
+    assert_eq!(merge(&shares).unwrap().targets[0].transports, [Transport::Tcp, Transport::Unix]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! `REWRITE=1 cargo test -p bunko-report --test rendering` writes them anew; read them then.
 
-#[path = "../src/fixture.rs"]
+#[path = "../src/fixture/mod.rs"]
 mod fixture;
 
 use bunko_report::result::Outcome;

@@ -1,6 +1,7 @@
 //! One load, measured: generator, seconds, the server's side, judgement.
 
 mod collector;
+mod pauses;
 mod recorder;
 mod sampler;
 mod transfer;
@@ -17,6 +18,7 @@ use bunko_host::{CpuQuota, MachineCpu};
 use bunko_report::result::{Measurement, OperationPart, ServerSample};
 use bunko_statistics::LatencyHistogram;
 use collector::Collector;
+use pauses::PauseWatch;
 use recorder::{Answered, Recorder, Second};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
@@ -61,6 +63,7 @@ pub(crate) fn measure(
     let over = sampler::Over::default();
     let duration = load.options_mut().duration;
     let before = Before::read(probe);
+    let sleepers = PauseWatch::begin();
     let (figures, samples, collected) = std::thread::scope(|scope| {
         let sampled = scope.spawn(|| sampler::sample(probe, &over));
         let generated = scope.spawn(|| {
@@ -76,8 +79,9 @@ pub(crate) fn measure(
         over.announce();
         (figures, sampled.join().expect("the sampler does not panic"), collected)
     });
+    sleepers.stop();
     let (figures, parts) = figures?;
-    Ok(before.finish(task, &figures, collected, &parts, samples, probe))
+    Ok(before.finish(task, &figures, collected, &parts, ServerSide { samples, probe }, sleepers))
 }
 
 fn recorders(load: &Load, task: &Task<'_>, seconds: &mpsc::Sender<Second>) -> Result<Vec<Recorder>, BenchError> {
@@ -153,6 +157,12 @@ fn collect(
     }
 }
 
+/// What was and can be known of the server.
+struct ServerSide<'p> {
+    samples: Vec<ServerSample>,
+    probe: &'p mut Probe,
+}
+
 /// Readings from before the load.
 struct Before {
     process: Option<bunko_host::ProcessReading>,
@@ -172,8 +182,8 @@ impl Before {
         figures: &LoadFigures,
         (collector, first_error): (Collector, Option<String>),
         parts: &[Vec<LatencyHistogram>],
-        server: Vec<ServerSample>,
-        probe: &mut Probe,
+        ServerSide { samples: server, probe }: ServerSide<'_>,
+        sleepers: PauseWatch,
     ) -> Measured {
         let process = probe.process();
         let server_cpu = process.as_ref().zip(self.process.as_ref()).map(|(now, before)| now.since(before).cpu);
@@ -184,7 +194,10 @@ impl Before {
             (Some(now), Some(before)) => now.journal_syncs_since(before),
             _ => None,
         };
+        // Last of all that is read: it may take them 20 ms to hear that it is over.
+        let pauses = sleepers.end();
         let sums = collector.sums();
+        let latency = sums.latency.summary();
         let elapsed_seconds = figures.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let achieved_rate = sums.requests as f64 / elapsed_seconds;
         let intervals = collector.intervals(elapsed_seconds);
@@ -204,6 +217,8 @@ impl Before {
             offered_rate: task.offered_rate,
             achieved_rate,
             intervals: &intervals,
+            latency: &latency,
+            pauses: pauses.as_ref(),
             has_natural_end: task.requests.is_some(),
         });
         let moves_documents = task.operation.operation().moves() == Moves::WholeDocuments;
@@ -217,8 +232,9 @@ impl Before {
             documents_per_second: sums.documents as f64 / elapsed_seconds,
             offered_rate: task.offered_rate,
             achieved_rate,
-            latency: sums.latency.summary(),
+            latency,
             histogram: sums.latency.encode(),
+            pauses,
             parts: named_parts(task.operation, parts),
             intervals,
             server,

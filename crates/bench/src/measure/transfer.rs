@@ -1,6 +1,6 @@
 //! Dumping or restoring, measured: the tools' own counts, second by second, beside the server's side.
 
-use super::{Before, TICK, sampler};
+use super::{Before, PauseWatch, TICK, sampler};
 use crate::observer::{Observer, Pace, Tick};
 use crate::server::Probe;
 use bunko_report::result::{ActivityTime, Interval, Measurement, TransferRecord};
@@ -28,6 +28,7 @@ pub(crate) fn measure_transfer<T: Send>(
     let over = sampler::Over::default();
     let before = Before::read(probe);
     let tool_before = own_cpu();
+    let sleepers = PauseWatch::begin();
     let progress = Arc::new(Progress::default());
     let (done, is_done) = mpsc::channel::<()>();
     let (returned, elapsed, mut intervals, server) = std::thread::scope(|scope| {
@@ -46,13 +47,17 @@ pub(crate) fn measure_transfer<T: Send>(
         over.announce();
         (returned, elapsed, intervals, sampled.join().expect("the sampler does not panic"))
     });
-    let tool = own_cpu().saturating_sub(tool_before);
+    let own = own_cpu().saturating_sub(tool_before);
+    sleepers.stop();
     let process = probe.process();
     let server_cpu = process.as_ref().zip(before.process.as_ref()).map(|(now, before)| now.since(before).cpu);
     let journal_syncs = match (probe.status(), &before.status) {
         (Some(now), Some(before)) => now.journal_syncs_since(before),
         _ => None,
     };
+    let pauses = sleepers.end();
+    // Sleepers are threads of this process, but not the tool's.
+    let tool_seconds = own.as_secs_f64() - pauses.as_ref().map_or(0.0, |pauses| pauses.cpu_seconds);
     let counted = progress.snapshot();
     close(&mut intervals, &counted, elapsed);
     let elapsed_seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -68,6 +73,7 @@ pub(crate) fn measure_transfer<T: Send>(
         achieved_rate: elapsed_seconds.recip(),
         latency: latency.summary(),
         histogram: latency.encode(),
+        pauses,
         parts: Vec::new(),
         intervals,
         server,
@@ -76,7 +82,7 @@ pub(crate) fn measure_transfer<T: Send>(
         journal_syncs,
         settling: None,
         p999_trend: None,
-        generator_cpu_seconds: tool.as_secs_f64(),
+        generator_cpu_seconds: tool_seconds.max(0.0),
         generator_threads: 1,
         transfer: Some(TransferRecord { archive_bytes: 0, spent: spent(&counted) }),
         cache: String::new(),

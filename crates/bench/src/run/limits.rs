@@ -90,6 +90,7 @@ mod tests {
             achieved_rate: 1.0,
             latency: LatencyHistogram::default().summary(),
             histogram: String::new(),
+            pauses: None,
             parts: Vec::new(),
             intervals: Vec::new(),
             server: resident_bytes.iter().map(sample).collect(),

@@ -19,7 +19,7 @@ use crate::BenchError;
 use crate::database::Existing;
 use crate::observer::Observer;
 use crate::scenario::{Scenario, ScenarioSource, Variant, VariantOrder};
-use crate::target::{OpenTarget, Target};
+use crate::target::{OpenTarget, Target, TargetServer};
 use bunko_report::Report;
 use bunko_report::result::{
     Completion, FORMAT, Finding, Machine, Outcome, Run, ScenarioRecord, Step, StorageRecord, WorkerShare,
@@ -104,6 +104,7 @@ pub fn run(
 ) -> Result<Report, BenchError> {
     let scenario = source.scenario()?;
     let plans = plans(source)?;
+    check_targets(source, &plans, targets)?;
     let steps_of_all = plans.iter().map(|plan| plan.phases.len()).sum::<usize>();
     let mut course = Course {
         options,
@@ -147,6 +148,18 @@ pub fn check(source: &ScenarioSource) -> Result<(), BenchError> {
     plans(source).map(|_| ())
 }
 
+/// # Errors
+/// The scenario says how servers are to be started, but some run already.
+fn check_targets(source: &ScenarioSource, plans: &[Plan], targets: &[Target]) -> Result<(), BenchError> {
+    let is_said = plans.iter().any(|plan| plan.scenario.server.transport.is_some());
+    if is_said && targets.iter().any(|target| matches!(target.server, TargetServer::Uri(_))) {
+        let message =
+            "server.transport is for servers that the lab starts; a URI (--uri, --a, --b) names one that runs";
+        return Err(source.failed(message.to_owned()).into());
+    }
+    Ok(())
+}
+
 /// Which target, in which repetition.
 #[derive(Clone, Copy)]
 struct Place {
@@ -171,12 +184,14 @@ impl Course<'_> {
 
     fn run_variant(&mut self, plan: &Plan, target: &mut Target, place: Place) -> Result<(), BenchError> {
         let label = target.label.clone();
-        let open = OpenTarget::open(&mut target.server)?;
+        let transport = plan.scenario.server.transport.unwrap_or_default();
+        let open = OpenTarget::open(&mut target.server, transport)?;
         let mut session = Session::begin(plan, open, self.options, place, &label)?;
         if self.report.targets.len() <= place.target {
             // Targets begin in their order: the first repetition goes through them from the first to the last.
             self.report.targets.push(session.target_record());
         }
+        self.report.targets[place.target].add_transport(session.transport());
         if let (Some(worker), None) = (self.options.worker, &self.report.worker) {
             let (index, count) = (worker.index, worker.count);
             let clock_offset_ms = session.clock_offset_ms()?;

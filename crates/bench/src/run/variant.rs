@@ -14,7 +14,7 @@ use crate::target::OpenTarget;
 use bunko_bson::number;
 use bunko_client::{Connection, Host, ReadPreference, Uri, WriteConcern};
 use bunko_dataset::{Compressible, Dataset};
-use bunko_report::result::{Run, StorageRecord, TargetRecord};
+use bunko_report::result::{Run, StorageRecord, TargetRecord, Transport};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl<'t> Session<'t> {
         let pid = match (&target.running, control.host()) {
             (Some(running), _) => Some(running.pid),
             (None, Host::Tcp { name, port }) => bunko_host::local_server(name, *port, server.pid),
-            (None, _) => None,
+            (None, Host::Unix(path)) => bunko_host::local_unix_server(path, server.pid),
         };
         let data_directory = data_directory(&target, &server, pid);
         let probe = Probe::new(control.open_another()?, pid, data_directory);
@@ -176,6 +176,8 @@ impl<'t> Session<'t> {
         TargetRecord {
             label,
             address: self.uri.address(),
+            // Each variant adds its own.
+            transports: Vec::new(),
             embedded: self.target.running.is_some(),
             local: self.pid.is_some(),
             version: self.server.version.clone(),
@@ -187,6 +189,15 @@ impl<'t> Session<'t> {
             },
             data_directory: directory.map(|directory| directory.display().to_string()),
             filesystem: directory.and_then(|directory| bunko_host::filesystem_of(directory)).map(|found| found.kind),
+        }
+    }
+
+    /// What the server is reached by.
+    pub fn transport(&self) -> Transport {
+        match (self.control.host(), &self.uri.tls) {
+            (Host::Unix(_), _) => Transport::Unix,
+            (Host::Tcp { .. }, Some(_)) => Transport::Tls,
+            (Host::Tcp { .. }, None) => Transport::Tcp,
         }
     }
 

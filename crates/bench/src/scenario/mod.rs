@@ -10,6 +10,7 @@ mod overrides;
 mod parse;
 mod phase;
 mod quantity;
+mod server;
 mod sweep;
 
 pub use builtin::{BUILTIN, Builtin};
@@ -20,6 +21,7 @@ pub(crate) use overrides::shown;
 pub use parse::{ScenarioError, ScenarioSource};
 pub use phase::{Cache, Phase, Role};
 pub use quantity::{Bytes, OneOrMany, Span};
+pub use server::{ServerSettings, TransportSetting};
 pub use sweep::{Axis, Variant};
 
 use bunko_dataset::{Compressible, IdKind, KeyOrder};
@@ -47,6 +49,9 @@ pub struct Scenario {
     /// What is measured where the command line names no server.
     #[serde(default)]
     pub servers: Servers,
+    /// How those are to be.
+    #[serde(default)]
+    pub server: ServerSettings,
     /// The documents.
     pub dataset: DatasetSettings,
     /// How the load is offered, where a phase says nothing else.

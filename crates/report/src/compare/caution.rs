@@ -1,6 +1,6 @@
 //! What to know before believing a comparison.
 
-use crate::result::{Completion, Machine, Outcome, Report, Severity, Step, TargetRecord, WorkerShare};
+use crate::result::{Completion, Finding, Machine, Outcome, Report, Severity, Step, TargetRecord, WorkerShare};
 use crate::{step_label, text};
 
 /// What makes two reports unlike besides the server.
@@ -25,12 +25,13 @@ pub(super) fn of_run(report: &Report, (a, b): (&TargetRecord, &TargetRecord)) ->
     cautions
 }
 
-/// Steps without figures, and figures that mean nothing.
+/// Steps without figures, figures that mean nothing, and latencies that are the machine's.
 pub(super) fn of_steps(pairs: &[(&Step, &Step)], (label_a, label_b): (&str, &str)) -> Vec<String> {
     let mut cautions = Vec::new();
     for (label, steps) in [(label_a, side(pairs, |pair| pair.0)), (label_b, side(pairs, |pair| pair.1))] {
         cautions.extend(with_others(label, "was skipped", &steps, skipped));
         cautions.extend(with_others(label, "is not valid", &steps, invalid));
+        cautions.extend(with_others(label, "is slowed by its machine", &steps, paused));
     }
     cautions
 }
@@ -62,6 +63,11 @@ fn invalid(step: &Step) -> Option<String> {
     findings.find(|finding| finding.severity() == Severity::Invalid).map(ToString::to_string)
 }
 
+fn paused(step: &Step) -> Option<String> {
+    let mut findings = step.measurements().flat_map(|measurement| &measurement.findings);
+    findings.find(|finding| matches!(finding, Finding::MachinePauses { .. })).map(ToString::to_string)
+}
+
 fn incomplete(label: &str, completion: &Completion) -> Option<String> {
     match completion {
         Completion::Complete => None,
@@ -78,11 +84,14 @@ fn servers_unlike((label_a, a): (&str, &TargetRecord), (label_b, b): (&str, &Tar
             a.durability, b.durability
         )
     });
+    let (over_a, over_b) = (text::transports(a), text::transports(b));
+    let transports = (over_a != over_b)
+        .then(|| format!("the servers are reached differently: {label_a}: over {over_a}; {label_b}: over {over_b}"));
     let settings = (a.settings != b.settings).then(|| {
         let (a, b) = (text::settings(a), text::settings(b));
         format!("the servers' settings differ: {label_a}: {a}; {label_b}: {b}")
     });
-    promises.into_iter().chain(settings).collect()
+    promises.into_iter().chain(transports).chain(settings).collect()
 }
 
 fn differs(what: &str, a: &str, b: &str) -> Option<String> {

@@ -3,6 +3,7 @@
 use super::Members;
 use super::change::SAME_TIME_REPORTS;
 use crate::result::{Report, TargetRecord};
+use crate::text;
 
 /// Whether the report before was made on another machine.
 pub(super) fn is_other_machine(members: &Members<'_>, report: usize) -> bool {
@@ -33,13 +34,14 @@ pub(super) fn differences(members: &Members<'_>, report: usize, target: &str) ->
     differing.map(|((what, before), (_, after))| format!("{what}: {before} -> {after}")).collect()
 }
 
-fn statements(report: &Report, target: &TargetRecord) -> [(&'static str, String); 6] {
+fn statements(report: &Report, target: &TargetRecord) -> [(&'static str, String); 7] {
     let stated = |statement: &Option<String>| statement.clone().unwrap_or_else(|| "not stated".to_owned());
     [
         ("lab", report.lab_version.clone()),
         ("kernel", report.machine.kernel.clone()),
         ("server", stated(&target.version)),
         ("engine", stated(&target.storage_engine)),
+        ("transport", text::transports(target)),
         ("durability", target.durability.clone()),
         ("filesystem", stated(&target.filesystem)),
     ]

@@ -1,6 +1,7 @@
 //! Where the figures come from, and how to get them again.
 
 use super::markup::Markup;
+use crate::machine_pauses;
 use crate::number::bytes;
 use crate::result::{Report, TargetRecord, WorkerShare};
 use crate::text::server;
@@ -19,6 +20,7 @@ pub(super) fn environment(report: &Report) -> Markup {
         ("System", machine.kernel.clone()),
         ("Lab", format!("version {}", report.lab_version)),
     ];
+    entries.extend(machine_pauses::watched(report).map(|watched| ("Pauses", watched)));
     entries.extend(report.worker.map(|worker| ("Share", share(worker))));
     definitions(&mut markup, &entries);
     markup

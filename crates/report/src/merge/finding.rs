@@ -3,9 +3,10 @@
 use super::measurement::Part;
 use crate::result::Finding;
 
-/// The findings of all workers: what all say in the same words once, what one says with its index. Whether the rate was
-/// kept is judged anew, for one worker's backlog does not matter where the sum was sent in time.
-pub(super) fn unite(parts: &[Part<'_>], offered_rate: Option<f64>, achieved_rate: f64) -> Vec<Finding> {
+/// The findings of all workers: what all say in the same words once, what one says with its index. Left out are those that
+/// are judged anew, of the sum: whether the rate was kept, for one worker's backlog does not matter where the sum was sent
+/// in time, and the machines' pauses, for one of many machines is as small a part of all latencies as of all pauses.
+pub(super) fn unite(parts: &[Part<'_>]) -> Vec<Finding> {
     let mut united: Vec<Finding> = Vec::new();
     for part in parts {
         for finding in &part.measurement.findings {
@@ -13,13 +14,12 @@ pub(super) fn unite(parts: &[Part<'_>], offered_rate: Option<f64>, achieved_rate
             add(&mut united, if of_all { finding.clone() } else { attribute(finding, part.worker) });
         }
     }
-    united.extend(offered_rate.and_then(|offered| Finding::of_rate(offered, achieved_rate)));
     united
 }
 
 fn add(united: &mut Vec<Finding>, finding: Finding) {
     match finding {
-        Finding::RateNotKept { .. } => {}
+        Finding::RateNotKept { .. } | Finding::MachinePauses { .. } => {}
         Finding::Errors { count, first } => {
             let earlier = united.iter_mut().find_map(|known| match known {
                 Finding::Errors { count, .. } => Some(count),
@@ -57,8 +57,10 @@ fn attribute(finding: &Finding, worker: u32) -> Finding {
         Finding::CacheNotAsDeclared { detail } => Finding::CacheNotAsDeclared { detail: of_worker(detail) },
         Finding::LimitExceeded { detail } => Finding::LimitExceeded { detail: of_worker(detail) },
         Finding::LimitUnchecked { detail } => Finding::LimitUnchecked { detail: of_worker(detail) },
-        Finding::Errors { .. } | Finding::RateNotKept { .. } | Finding::Short { .. } | Finding::NotSettled { .. } => {
-            finding.clone()
-        }
+        Finding::Errors { .. }
+        | Finding::RateNotKept { .. }
+        | Finding::MachinePauses { .. }
+        | Finding::Short { .. }
+        | Finding::NotSettled { .. } => finding.clone(),
     }
 }

@@ -1,8 +1,8 @@
 //! The sum of the workers' figures.
 
-use super::{MergeRefusal, finding, interval, provenance};
+use super::{MergeRefusal, finding, interval, pauses, provenance};
 use crate::p999_trend;
-use crate::result::{Measurement, OperationPart, ServerSample};
+use crate::result::{Finding, Measurement, OperationPart, ServerSample};
 use bunko_statistics::LatencyHistogram;
 
 /// One worker's share of a run.
@@ -23,15 +23,19 @@ pub(super) struct Part<'a> {
 pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRefusal> {
     let of = || parts.iter().map(|part| part.measurement);
     let histogram = histogram(run, parts)?;
+    let (latency, pauses) = (histogram.summary(), pauses::sum(run, parts)?);
     let requests: u64 = of().map(|share| share.requests).sum();
     let documents: u64 = of().map(|share| share.documents).sum();
     // From the earliest start to the latest reply.
     let ends = parts.iter().map(|part| part.late_seconds + part.measurement.elapsed_seconds);
     let elapsed_seconds = ends.fold(0.0, f64::max);
     let per_second = |count: u64| count as f64 / elapsed_seconds.max(f64::MIN_POSITIVE);
-    let offered_rate = of().map(|share| share.offered_rate).sum();
+    let offered_rate: Option<f64> = of().map(|share| share.offered_rate).sum();
     let observer = observer(parts);
     let intervals = interval::add(run, parts)?;
+    let mut findings = finding::unite(parts);
+    findings.extend(offered_rate.and_then(|offered| Finding::of_rate(offered, per_second(requests))));
+    findings.extend(pauses.as_ref().and_then(|pauses| Finding::of_pauses(&pauses.lateness, &latency)));
     Ok(Measurement {
         requests,
         documents,
@@ -41,8 +45,9 @@ pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRef
         documents_per_second: per_second(documents),
         offered_rate,
         achieved_rate: per_second(requests),
-        latency: histogram.summary(),
+        latency,
         histogram: histogram.encode(),
+        pauses,
         parts: operation_parts(run, parts)?,
         p999_trend: p999_trend(&intervals),
         intervals,
@@ -57,7 +62,7 @@ pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRef
         transfer: None,
         cache: provenance::distinct(of().map(|share| share.cache.as_str())),
         verified_documents: of().map(|share| share.verified_documents).sum(),
-        findings: finding::unite(parts, offered_rate, per_second(requests)),
+        findings,
     })
 }
 

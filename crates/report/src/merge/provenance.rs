@@ -37,7 +37,11 @@ pub(super) fn targets(workers: &[Worker<'_>]) -> Vec<TargetRecord> {
     positions
         .map(|position| {
             let near = workers.iter().find(|worker| worker.report.targets[position].local);
-            seen_by(near.unwrap_or(&workers[0]), position)
+            let mut target = seen_by(near.unwrap_or(&workers[0]), position);
+            // That one alone may have come by a socket.
+            let transports = workers.iter().flat_map(|worker| &worker.report.targets[position].transports);
+            transports.for_each(|transport| target.add_transport(*transport));
+            target
         })
         .collect()
 }

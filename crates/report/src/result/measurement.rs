@@ -1,6 +1,6 @@
 //! What was measured in one step.
 
-use super::{Finding, TransferRecord};
+use super::{Finding, MachinePauses, TransferRecord};
 use bunko_statistics::{LatencySummary, Trend};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -85,6 +85,9 @@ pub struct Measurement {
     pub latency: LatencySummary,
     /// The whole histogram, HdrHistogram V2 deflated, base64.
     pub histogram: String,
+    /// How late the machine woke threads that slept meanwhile; `None` where nobody could watch it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<MachinePauses>,
     /// The operations that a mixed phase consists of; empty elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<OperationPart>,

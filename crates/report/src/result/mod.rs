@@ -2,6 +2,7 @@
 
 mod finding;
 mod measurement;
+mod pauses;
 mod provenance;
 mod side_results;
 mod transfer;
@@ -10,7 +11,8 @@ pub use finding::{Badge, Finding, RATE_KEPT_MIN, Severity};
 pub use measurement::{
     Interval, Measurement, OperationPart, Outcome, ReferenceFigure, Run, ServerSample, Settling, Step,
 };
-pub use provenance::{Machine, ScenarioRecord, TargetRecord, WorkerShare};
+pub use pauses::{MachinePauses, SleepPriority, lateness};
+pub use provenance::{Machine, ScenarioRecord, TargetRecord, Transport, WorkerShare};
 pub use side_results::{AllocationRecord, StorageRecord, StorageReference};
 pub use transfer::{ActivityTime, TransferRecord};
 

@@ -59,8 +59,11 @@ pub struct Machine {
 pub struct TargetRecord {
     /// What tables call it: `A`, `lsm`, an address.
     pub label: String,
-    /// `host:port`, without credentials.
+    /// `host:port` or the path of a socket, without credentials.
     pub address: String,
+    /// What bytes travelled over; several where variants differ in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transports: Vec<Transport>,
     /// Whether the lab started it itself.
     pub embedded: bool,
     /// Whether it runs on the generator's machine.
@@ -79,4 +82,25 @@ pub struct TargetRecord {
     pub data_directory: Option<String>,
     /// Type of the filesystem that holds them, as the kernel names it.
     pub filesystem: Option<String>,
+}
+
+/// What a client and a server are connected by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// A TCP socket.
+    Tcp,
+    /// TLS over TCP.
+    Tls,
+    /// A Unix domain socket.
+    Unix,
+}
+
+impl TargetRecord {
+    /// Notes that bytes travelled over this, too.
+    pub fn add_transport(&mut self, transport: Transport) {
+        if let Err(place) = self.transports.binary_search(&transport) {
+            self.transports.insert(place, transport);
+        }
+    }
 }

@@ -1,0 +1,46 @@
+//! System calls that rustix lacks, or has in a form that does not fit.
+#![allow(unsafe_code)]
+
+use rustix::process::{Resource, getrlimit};
+use std::io;
+use std::mem::size_of;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+
+/// The process that listened when this connection was made; 0 for one of a namespace that is not seen from here.
+///
+/// rustix gives it a type that cannot be 0.
+pub(crate) fn peer_pid(connection: &UnixStream) -> io::Result<i32> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the descriptor is open as long as `connection` is borrowed; the kernel writes at most `length` bytes, all
+    // of which are plain numbers.
+    let outcome = unsafe {
+        libc::getsockopt(
+            connection.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    if outcome == 0 { Ok(peer.pid) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets the calling thread run before all others (SCHED_FIFO) at the highest priority that it may have.
+/// # Errors
+/// It may have none.
+pub(crate) fn run_before_others() -> io::Result<()> {
+    // SAFETY: takes a number.
+    let highest = unsafe { libc::sched_get_priority_max(libc::SCHED_FIFO) };
+    let allowed = getrlimit(Resource::Rtprio).current.map_or(highest, |limit| limit.min(highest as u64) as i32);
+    // Whoever may do everything has no use for the limit.
+    set_fifo(highest).or_else(|_| set_fifo(allowed))
+}
+
+fn set_fifo(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the kernel reads `parameters`, which lives until then; 0 is the calling thread.
+    let outcome = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
