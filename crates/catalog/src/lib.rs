@@ -19,6 +19,7 @@ mod namespace;
 mod notes;
 mod persistence;
 pub mod stored_document;
+mod taken;
 mod validation;
 mod write;
 

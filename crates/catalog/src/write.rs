@@ -2,11 +2,11 @@
 
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, scalar_key, stored_key};
+use crate::taken::Taken;
 use crate::{Catalog, Collection, Index, Namespace, from_storage, notes, persistence};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_store::{Batch, KeyspaceId, Location, LockTable, Lsn, Presence, RecordId};
-use rustc_hash::FxHashSet;
+use bunko_store::{Batch, KeyspaceId, Location, LockTable, Lsn, Presence, RecordId, View};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -104,6 +104,15 @@ impl Keys {
 
     fn of<'k>(&'k self, entry: &KeyEntry) -> &'k [u8] {
         &self.bytes[entry.start..entry.end]
+    }
+
+    /// Of each index, which of the keys are taken if it is unique. The keys must be locked.
+    fn taken<'k>(&'k self, view: &dyn View, indexes: &[Arc<Index>]) -> Result<Vec<Taken<'k>>> {
+        let of_index = |(position, index): (usize, &Arc<Index>)| {
+            let own = self.entries.iter().filter(move |entry| index.is_unique && entry.index == position);
+            Taken::new(view, index.keyspace, own.map(|entry| self.of(entry)))
+        };
+        indexes.iter().enumerate().map(of_index).collect::<bunko_store::Result<_>>().map_err(from_storage)
     }
 
     /// Adds the keys of a document; the multikey bits of each index that gained some.
@@ -250,7 +259,8 @@ impl Catalog {
         let _locked = self.store.locks().lock_all(&mut stripes);
         let latest = self.store.latest();
         let mut batch = notes::batch_of(collection);
-        let mut added: FxHashSet<(usize, &[u8])> = FxHashSet::default();
+        // One document has nobody beside it, and each of its keys is looked up once at most.
+        let mut taken = if documents.len() > 1 { keys.taken(latest, &indexes)? } else { Vec::new() };
         let mut inserted = Inserted::default();
         let mut entries = keys.entries.as_slice();
         let mut refused = refused.into_iter().peekable();
@@ -264,9 +274,11 @@ impl Catalog {
                     break;
                 }
                 let (index, key) = (&indexes[entry.index], keys.of(entry));
-                let is_taken = (documents.len() > 1 && added.contains(&(entry.index, key)))
-                    || latest.key(index.keyspace, key).map_err(from_storage)?.is_some();
-                failure = is_taken.then(|| duplicate_key(collection, index, key));
+                let is_taken = match taken.get(entry.index) {
+                    Some(taken) => taken.contains(latest, key),
+                    None => latest.key(index.keyspace, key).map(|holder| holder.is_some()),
+                };
+                failure = is_taken.map_err(from_storage)?.then(|| duplicate_key(collection, index, key));
             }
             if let Some(failure) = failure {
                 inserted.failures.push((offset + position, failure));
@@ -284,8 +296,10 @@ impl Catalog {
             for entry in own {
                 let (index, key) = (&indexes[entry.index], keys.of(entry));
                 put_key(&mut batch, index, key, record(position), Presence::New);
-                if index.is_unique && documents.len() > 1 {
-                    added.insert((entry.index, key));
+                if index.is_unique
+                    && let Some(taken) = taken.get_mut(entry.index)
+                {
+                    taken.add(key);
                 }
             }
             inserted.count += 1;

@@ -182,8 +182,21 @@ pub fn points(view: &dyn View, collection: &Collection) -> Outcome {
         if let Some((record, location)) = found {
             document(record, location, &bytes, collection.documents[&record.0])?;
         }
+        vacancy(view, collection, key, self::key(number + 1))?;
     }
     Ok(())
+}
+
+/// An engine that does not know may always deny that a range is vacant.
+fn vacancy(view: &dyn View, collection: &Collection, one: Vec<u8>, other: Vec<u8>) -> Outcome {
+    let (first, last) = if one <= other { (one, other) } else { (other, one) };
+    let is_vacant = view.is_vacant(collection.ids, &first, &last)?;
+    match collection.by_id.range(first..=last).next() {
+        Some((held, _)) if is_vacant => {
+            Err(Difference::Wrong(format!("a range with {:?} in it is called vacant", Short(held))))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A key that is printed as what it is made of: runs of one byte are counted.

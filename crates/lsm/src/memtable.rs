@@ -76,6 +76,11 @@ impl Memtable {
         self.keyspaces.read().get(&keyspace)?.get(&ShelfKey::from(key), before)
     }
 
+    /// Whether it knows a key from `first` to `last`, be it a deleted one.
+    pub fn knows_any(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> bool {
+        self.shelf(keyspace).is_some_and(|shelf| shelf.has_any(ShelfKey::from(first)..=ShelfKey::from(last)))
+    }
+
     /// Every entry in the tree's form and order, in parts that are to be tables of their own; only the newest version of
     /// each where older ones may be forgotten.
     ///

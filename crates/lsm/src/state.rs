@@ -8,8 +8,14 @@ use lsm_tree::table::filter::standard_bloom;
 use lsm_tree::{AbstractTree, AnyTree, SeqNo, UserValue};
 use std::sync::Arc;
 
-/// Looks a key of the tree up in one version of its tables.
-type Tables = Arc<dyn Fn(&[u8], SeqNo) -> lsm_tree::Result<Option<UserValue>> + Send + Sync>;
+/// One version of the tree's tables, in functions because its type has no name outside of the tree's own crate.
+#[derive(Clone)]
+struct Tables {
+    /// Looks a key up.
+    get: Arc<dyn Fn(&[u8], SeqNo) -> lsm_tree::Result<Option<UserValue>> + Send + Sync>,
+    /// Whether no table can have a key from the first to the last.
+    is_vacant: Arc<dyn Fn(&[u8], &[u8]) -> bool + Send + Sync>,
+}
 
 /// One arrangement of what the engine holds; what comes first hides what comes later.
 #[derive(Clone)]
@@ -57,7 +63,18 @@ impl State {
                 None => {}
             }
         }
-        key::with_key(keyspace, key, |key| (self.tables)(key, before)).map_err(|error| self.files.error(error))
+        key::with_key(keyspace, key, |key| (self.tables.get)(key, before)).map_err(|error| self.files.error(error))
+    }
+
+    /// Whether neither a memtable knows a key from `first` to `last`, nor a table reaches over one.
+    pub fn is_vacant(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> bool {
+        let is_known = |memtable: &Arc<Memtable>| memtable.knows_any(keyspace, first, last);
+        let in_tables = || {
+            key::with_key(keyspace, first, |first| {
+                key::with_key(keyspace, last, |last| (self.tables.is_vacant)(first, last))
+            })
+        };
+        !self.memtables().any(is_known) && in_tables()
     }
 }
 
@@ -65,7 +82,8 @@ impl State {
 /// changes it.
 fn tables_of(tree: &AnyTree) -> Tables {
     let version = tree.current_version();
-    Arc::new(move |key, before| {
+    let of_ranges = version.clone();
+    let get = move |key: &[u8], before| {
         let hash = standard_bloom::Builder::get_hash(key);
         let candidates = version.iter_levels().flat_map(|level| level.iter()).filter_map(|run| run.get_for_key(key));
         for table in candidates {
@@ -74,5 +92,10 @@ fn tables_of(tree: &AnyTree) -> Tables {
             }
         }
         Ok(None)
-    })
+    };
+    let is_vacant = move |first: &[u8], last: &[u8]| {
+        let mut ranges = of_ranges.iter_tables().map(|table| &table.metadata.key_range);
+        !ranges.any(|range| &**range.min() <= last && &**range.max() >= first)
+    };
+    Tables { get: Arc::new(get), is_vacant: Arc::new(is_vacant) }
 }

@@ -135,4 +135,11 @@ impl View for LsmView {
     fn keys(&self, keyspace: KeyspaceId, range: KeyRange, direction: Direction) -> Box<dyn KeyCursor> {
         Box::new(LsmKeyCursor::new(self.walk(keyspace, (range.start, range.end), direction)))
     }
+
+    fn is_vacant(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> Result<bool> {
+        Ok(match &self.at {
+            At::Snapshot { state, .. } => state.is_vacant(keyspace, first, last),
+            At::Latest { state, .. } => state.load().is_vacant(keyspace, first, last),
+        })
+    }
 }

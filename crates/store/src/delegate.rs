@@ -38,4 +38,8 @@ impl<D: Delegate> View for D {
     fn keys(&self, keyspace: KeyspaceId, range: KeyRange, direction: Direction) -> Box<dyn KeyCursor> {
         self.with(keyspace, |view| view.keys(keyspace, range, direction))
     }
+
+    fn is_vacant(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> Result<bool> {
+        self.with(keyspace, |view| view.is_vacant(keyspace, first, last))
+    }
 }

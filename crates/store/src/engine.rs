@@ -210,6 +210,13 @@ pub trait View: Send + Sync {
 
     /// Walks an index in order of keys.
     fn keys(&self, keyspace: KeyspaceId, range: KeyRange, direction: Direction) -> Box<dyn KeyCursor>;
+
+    /// Whether an index has no key from `first` to `last`, both included. False also where to know it would take more
+    /// than to look up a few keys.
+    fn is_vacant(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> Result<bool> {
+        let range = KeyRange { start: Bound::Included(first.to_vec()), end: Bound::Included(last.to_vec()) };
+        Ok(self.keys(keyspace, range, Direction::Forward).next()?.is_none())
+    }
 }
 
 /// Walks records; a document is lent until the next call.

@@ -4,7 +4,7 @@ use crate::{Forgotten, Rest, Superseded, Version};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 /// An ordered map of versions behind one lock, which is held for the time of a search.
 #[derive(Debug)]
@@ -124,6 +124,11 @@ impl<K: Ord, V> VersionedMap<K, V> {
         shown.cloned()
     }
 
+    /// Whether a key of that range is known, be it a deleted one.
+    pub fn has_any(&self, range: impl RangeBounds<K>) -> bool {
+        self.entries.read().range(range).next().is_some()
+    }
+
     /// Number of keys, deleted ones that are not forgotten among them.
     pub fn key_count(&self) -> usize {
         self.entries.read().len()
@@ -190,6 +195,13 @@ mod tests {
         assert_eq!(visit(None, 2), (Some(2), vec![(1, Some('a')), (2, None)]));
         assert_eq!(visit(Some(2), 2), (Some(3), vec![(3, Some('c'))]));
         assert_eq!(visit(Some(3), 2), (None, vec![]));
+    }
+
+    #[test]
+    fn a_deleted_key_is_in_its_range() {
+        let map = VersionedMap::default();
+        let _ = [map.put(1, 1, Some(()), 0), map.put(4, 2, None, 0)];
+        assert_eq!([1..=1, 2..=3, 3..=4, 5..=9].map(|range| map.has_any(range)), [true, false, true, false]);
     }
 
     #[test]

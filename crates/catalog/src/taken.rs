@@ -1,0 +1,126 @@
+//! Whether a unique key of an insert is taken: in the collection, or by a document before it in the same batch.
+
+use bunko_store::{KeyspaceId, Result, View};
+use rustc_hash::FxHashSet;
+
+/// Keys of a batch from which on it is looked whether all of them are new at once.
+const RANGE_KEYS_MIN: usize = 8;
+
+/// The unique keys of one index.
+pub(crate) struct Taken<'k> {
+    keyspace: KeyspaceId,
+    /// Whether the collection has none from the smallest to the largest of the batch, as is usual for object ids and
+    /// counters: then none has to be looked up.
+    is_vacant: bool,
+    added: Added<'k>,
+}
+
+/// Keys of the batch.
+enum Added<'k> {
+    /// Each is larger than the one before it, as object ids and counters are.
+    Ascending(Vec<&'k [u8]>),
+    Any(FxHashSet<&'k [u8]>),
+}
+
+impl<'k> Taken<'k> {
+    /// Of the index in that keyspace, for all the keys that a batch may add. Whoever asks holds the locks of these.
+    pub fn new(view: &dyn View, keyspace: KeyspaceId, keys: impl Iterator<Item = &'k [u8]> + Clone) -> Result<Self> {
+        let count = keys.clone().count();
+        let is_vacant = match (keys.clone().min(), keys.max()) {
+            (Some(smallest), Some(largest)) if count >= RANGE_KEYS_MIN => {
+                view.is_vacant(keyspace, smallest, largest)?
+            }
+            _ => false,
+        };
+        Ok(Self { keyspace, is_vacant, added: Added::Ascending(Vec::with_capacity(count)) })
+    }
+
+    /// Whether a document cannot have that key.
+    pub fn contains(&self, view: &dyn View, key: &[u8]) -> Result<bool> {
+        let is_added = match &self.added {
+            Added::Ascending(keys) => keys.last().is_some_and(|last| key <= *last) && keys.binary_search(&key).is_ok(),
+            Added::Any(keys) => keys.contains(key),
+        };
+        Ok(is_added || !self.is_vacant && view.key(self.keyspace, key)?.is_some())
+    }
+
+    /// A document of the batch has that key, which was not taken.
+    pub fn add(&mut self, key: &'k [u8]) {
+        match &mut self.added {
+            Added::Ascending(keys) if keys.last().is_none_or(|last| *last < key) => keys.push(key),
+            Added::Ascending(keys) => {
+                self.added = Added::Any(keys.drain(..).chain(std::iter::once(key)).collect());
+            }
+            Added::Any(keys) => {
+                keys.insert(key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_store::{Batch, LogOptions, RecordId, Store, StoreOptions};
+    use std::sync::Arc;
+
+    const INDEX: KeyspaceId = KeyspaceId(1);
+
+    /// A store with those keys in an index.
+    fn store(keys: &[u8]) -> Arc<Store> {
+        let options = StoreOptions {
+            log: LogOptions::default(),
+            checkpoint_interval: std::time::Duration::from_hours(1),
+            unflushed_bytes_max: 1 << 20,
+            clock: Arc::new(|| 1),
+            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+        };
+        let engine = bunko_engines::find("memory").expect("an engine of the table");
+        let table = bunko_engines::table(engine, &bunko_engines::EngineOptions::default());
+        let store = Store::open(std::path::Path::new("touched by nobody"), options, table).expect("opens");
+        let mut batch = Batch::new();
+        for key in keys {
+            batch.put_key(INDEX, &[*key], RecordId(u64::from(*key)));
+        }
+        store.commit(&batch).expect("committed");
+        store
+    }
+
+    /// Which keys of a batch are refused, and whether any had to be looked up.
+    fn refused(store: &Store, batch: &[u8]) -> (Vec<u8>, bool) {
+        let keys: Vec<[u8; 1]> = batch.iter().map(|key| [*key]).collect();
+        let view = store.latest();
+        let mut taken = Taken::new(view, INDEX, keys.iter().map(|key| key.as_slice())).expect("readable");
+        let mut refused = Vec::new();
+        for key in &keys {
+            if taken.contains(view, key).expect("readable") {
+                refused.push(key[0]);
+            } else {
+                taken.add(key);
+            }
+        }
+        (refused, !taken.is_vacant)
+    }
+
+    #[test]
+    fn keys_of_a_vacant_range_are_new_without_a_look() {
+        let store = store(&[9, 30]);
+        assert_eq!(refused(&store, &[10, 11, 12, 13, 14, 15, 16, 17]), (vec![], false));
+        assert_eq!(refused(&store, &[17, 16, 10, 15, 14, 13, 12, 11]), (vec![], false));
+    }
+
+    #[test]
+    fn keys_beside_others_are_looked_up() {
+        let store = store(&[9, 13]);
+        assert_eq!(refused(&store, &[10, 11, 12, 13, 14, 15, 16, 17]), (vec![13], true));
+        assert_eq!(refused(&store, &[9, 10]), (vec![9], true));
+    }
+
+    #[test]
+    fn keys_that_a_batch_has_twice_are_taken_in_any_order() {
+        let store = store(&[]);
+        assert_eq!(refused(&store, &[10, 11, 11, 12, 10, 13, 14, 15, 13]), (vec![11, 10, 13], false));
+        assert_eq!(refused(&store, &[20, 11, 20, 12, 10, 11, 14, 20, 13]), (vec![20, 11, 20], false));
+        assert_eq!(refused(&store, &[2, 1, 2]), (vec![2], true));
+    }
+}
