@@ -10,6 +10,7 @@
 
 mod accounts;
 mod compression;
+mod cooling;
 mod cursor;
 mod documents;
 mod dropped;

@@ -6,6 +6,7 @@
 
 use crate::accounts::{Accounts, Share, State};
 use crate::compression::Compression;
+use crate::cooling::Cooling;
 use crate::documents::Documents;
 use crate::extents::{Block, Extent, ExtentWriter, Registry};
 use crate::staging::{self, Hold, Staging, extent_of_segment, segment_of_extent};
@@ -18,6 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// An extent in which less than that part is alive is rewritten.
 const LIVE_PART_MIN: f64 = 0.5;
@@ -71,6 +73,7 @@ struct Moves {
     empty_since: FxHashMap<u64, Lsn>,
     /// Segments of the log that hold nothing that any view needs.
     emptied: FxHashSet<u64>,
+    cooling: Cooling,
     /// Extents that hold documents only for views older than that: not worth while to be rewritten until those close.
     held_back: FxHashMap<u64, Lsn>,
     /// Extents that were replaced, but that the last durable manifest may name.
@@ -191,7 +194,7 @@ impl Mover {
         let state = self.accounts.copy();
         let by_segment = state.by_segment();
         let full = self.full_segments(log, &registry, oldest_view);
-        if let Some(sources) = self.choose_segments(log, &full, &by_segment, oldest_view) {
+        if let Some(sources) = self.choose_segments(log, &full, &by_segment, oldest_view, effort) {
             return self.empty(&sources, oldest, &state);
         }
         self.accounts.forget_segments(|segment| log.has_segment(segment) || registry.of_segment(segment).is_some());
@@ -231,21 +234,24 @@ impl Mover {
         full: &[u64],
         by_segment: &FxHashMap<u64, Share>,
         oldest_view: Lsn,
+        effort: Effort,
     ) -> Option<Sources> {
         let mut moves = self.state.lock();
+        let live_of = |segment: u64| by_segment.get(&segment).map_or(0, |share| share.live);
+        let (empty, full): (Vec<u64>, Vec<u64>) = full.iter().partition(|segment| live_of(**segment) == 0);
+        for segment in empty {
+            // Whoever took the last document's life came before that, whatever is open now.
+            let since = *moves.empty_since.entry(segment).or_insert_with(|| log.next_lsn());
+            if since <= oldest_view {
+                moves.empty_since.remove(&segment);
+                moves.emptied.insert(segment);
+            }
+        }
+        let full = if effort == Effort::Usual { moves.cooling.cold(&full, Instant::now()) } else { &full };
         let mut chosen = Vec::new();
         let mut chosen_bytes = 0;
         for &segment in full {
-            let live = by_segment.get(&segment).map_or(0, |share| share.live);
-            if live == 0 {
-                // Whoever took the last document's life came before that, whatever is open now.
-                let since = *moves.empty_since.entry(segment).or_insert_with(|| log.next_lsn());
-                if since <= oldest_view {
-                    moves.empty_since.remove(&segment);
-                    moves.emptied.insert(segment);
-                }
-                continue;
-            }
+            let live = live_of(segment);
             if !chosen.is_empty() && chosen_bytes + live > STEP_BYTES || chosen.len() == STEP_SOURCES {
                 break;
             }
@@ -281,8 +287,8 @@ impl Mover {
         extents.sort_by(|one, other| one.0.total_cmp(&other.0));
         let limit = match effort {
             Effort::All => LIVE_PART_EFFORT,
-            Effort::Usual if (all.live as f64) < all.total as f64 * LIVE_PART_ALL => LIVE_PART_ALL,
-            Effort::Usual => LIVE_PART_MIN,
+            Effort::Usual | Effort::Now if (all.live as f64) < all.total as f64 * LIVE_PART_ALL => LIVE_PART_ALL,
+            Effort::Usual | Effort::Now => LIVE_PART_MIN,
         };
         let mut chosen = Vec::new();
         let mut chosen_bytes = 0;

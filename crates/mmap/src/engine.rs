@@ -145,7 +145,7 @@ impl MmapEngine {
         let allocated_bytes = free_pages::allocated_bytes(&self.file)?;
         let is_worth_while =
             free_bytes >= FREE_BYTES_MIN && allocated_bytes > 2 * held_bytes + self.ahead_bytes(&committed);
-        if effort == Effort::Usual && !is_worth_while {
+        if effort != Effort::All && !is_worth_while {
             return Ok(Reclaimed::Nothing);
         }
         let run_pages_min = if effort == Effort::All { 1 } else { RUN_PAGES_MIN };
@@ -256,7 +256,7 @@ impl Engine for MmapEngine {
         match effort {
             Effort::All => self.punch(&mut self.writer.lock(), effort),
             // A checkpoint writes; the next time will do.
-            Effort::Usual => match self.writer.try_lock() {
+            Effort::Usual | Effort::Now => match self.writer.try_lock() {
                 Some(mut writer) => self.punch(&mut writer, effort),
                 None => Ok(Reclaimed::Nothing),
             },

@@ -155,8 +155,10 @@ pub trait Engine: Send + Sync {
 /// How hard [`Engine::reclaim`] tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// What pays for itself.
+    /// What pays for itself; what was written of late may wait until it is known how much of it stays.
     Usual,
+    /// What pays for itself, at once (`fsync`).
+    Now,
     /// Whatever space there is to gain (`compact`).
     All,
 }

@@ -4,6 +4,7 @@ use crate::background::Bell;
 use crate::{Effort, Reclaimed, Result, Store};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ const STEPS_MAX: usize = 1 << 20;
 #[derive(Default)]
 pub(crate) struct Reclaimer {
     bell: Arc<Bell>,
+    /// The next time nothing waits.
+    is_urgent: AtomicBool,
     /// One step at a time: each pins the oldest view, and would hold back the other.
     running: Mutex<()>,
 }
@@ -27,7 +30,9 @@ impl Reclaimer {
         let run = move || {
             while bell.wait(INTERVAL) {
                 let Some(store) = weak.upgrade() else { return };
-                match store.reclaim_while(|| !bell.is_closing()) {
+                let is_urgent = store.reclaimer.is_urgent.swap(false, Ordering::Relaxed);
+                let effort = if is_urgent { Effort::Now } else { Effort::Usual };
+                match store.reclaim_while(effort, || !bell.is_closing()) {
                     Ok(Reclaimed::Nothing) => {}
                     // What was left goes with the next checkpoint.
                     Ok(Reclaimed::Some) => store.checkpointer.ask(),
@@ -53,9 +58,9 @@ impl Reclaimer {
 
 impl Store {
     /// Takes steps for as long as there are some and `goes_on` says so.
-    fn reclaim_while(&self, goes_on: impl Fn() -> bool) -> Result<Reclaimed> {
+    fn reclaim_while(&self, effort: Effort, goes_on: impl Fn() -> bool) -> Result<Reclaimed> {
         let mut outcome = Reclaimed::Nothing;
-        while goes_on() && self.reclaim_step(Effort::Usual)? == Reclaimed::Some {
+        while goes_on() && self.reclaim_step(effort)? == Reclaimed::Some {
             outcome = Reclaimed::Some;
         }
         Ok(outcome)
@@ -73,6 +78,17 @@ impl Store {
             }
         }
         Ok(outcome)
+    }
+
+    /// Checkpoints, and has engines begin with all that they had put off.
+    ///
+    /// # Errors
+    /// As [`Store::checkpoint`].
+    pub fn flush(&self) -> Result<()> {
+        self.checkpoint()?;
+        self.reclaimer.is_urgent.store(true, Ordering::Relaxed);
+        self.reclaimer.ask();
+        Ok(())
     }
 
     /// Gives back all the space that there is to give, and returns once it is given back.

@@ -32,7 +32,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     // It bounds the wait for the lock, and there is none.
     invocation.size("fsyncLockAcquisitionTimeoutMillis")?;
     invocation.refuse_if_long(true)?;
-    invocation.service.catalog.store().checkpoint().map_err(from_storage)?;
+    invocation.service.catalog.store().flush().map_err(from_storage)?;
     reply.append("numFiles", 1);
     Ok(())
 }

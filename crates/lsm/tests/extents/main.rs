@@ -97,6 +97,31 @@ fn extent_bytes(path: &Path) -> u64 {
     extents(path).iter().map(|path| path.metadata().expect("there").len()).sum()
 }
 
+/// Waits until there is an extent, at most so long.
+fn has_extent(path: &Path, longest: Duration) -> bool {
+    let deadline = std::time::Instant::now() + longest;
+    while extents(path).is_empty() {
+        if std::time::Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    true
+}
+
+#[test]
+fn what_was_written_of_late_is_not_moved_unless_all_is_to_be_brought_to_rest() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let store = open(directory.path()).expect("opens");
+    (1..=1000).for_each(|number| put(&store, RECORDS, number, 0));
+    // It is looked every second what there is to move.
+    assert!(!has_extent(directory.path(), Duration::from_millis(2500)));
+    store.flush().expect("flushes");
+    assert!(has_extent(directory.path(), Duration::from_secs(20)));
+    assert_eq!(latest(&store), (1..=1000).map(|number| (number, 0)).collect());
+    store.close().expect("closes");
+}
+
 #[test]
 fn documents_of_full_segments_move_and_are_found_by_all_who_look() {
     let directory = tempfile::tempdir().expect("temporary directory");
