@@ -149,6 +149,11 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
+    /// The fields to come, as encoded.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// The next field still encoded: type, name, body. Names compare faster as bytes.
     #[inline]
     fn next_encoded(&mut self) -> Option<(Type, &'a [u8], &'a [u8])> {

@@ -2,6 +2,9 @@
 
 use bunko_bson::{DocumentRef, Element, Elements, ValueRef};
 
+/// Length of the length in front of a document's elements, in bytes.
+pub(crate) const LENGTH_BYTES: usize = 4;
+
 /// An element and where it stands in its document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encoded<'d> {
@@ -25,23 +28,16 @@ impl<'d> Encoded<'d> {
     }
 }
 
-/// Walks a document one element ahead, because an element ends where the next one starts.
+/// Walks a document.
 pub(crate) struct EncodedElements<'d> {
-    document: &'d [u8],
     elements: Elements<'d>,
-    ahead: Option<Element<'d>>,
+    /// Where the next element begins.
+    start: usize,
 }
 
 impl<'d> EncodedElements<'d> {
     pub fn new(document: DocumentRef<'d>) -> Self {
-        let mut elements = document.iter();
-        let ahead = elements.next();
-        Self { document: document.as_bytes(), elements, ahead }
-    }
-
-    /// A name is borrowed from the document's own bytes, behind its type byte: its address tells the offset.
-    fn start_of(&self, element: &Element<'_>) -> usize {
-        element.name.as_ptr().addr() - self.document.as_ptr().addr() - 1
+        Self { elements: document.iter(), start: LENGTH_BYTES }
     }
 }
 
@@ -49,11 +45,12 @@ impl<'d> Iterator for EncodedElements<'d> {
     type Item = Encoded<'d>;
 
     fn next(&mut self) -> Option<Encoded<'d>> {
-        let element = self.ahead.take()?;
-        self.ahead = self.elements.next();
-        let start = self.start_of(&element);
-        let end = self.ahead.as_ref().map_or(self.document.len() - 1, |next| self.start_of(next));
-        Some(Encoded { name: element.name, value: element.value, bytes: &self.document[start..end], start })
+        let rest = self.elements.rest();
+        let Element { name, value } = self.elements.next()?;
+        let bytes = &rest[..rest.len() - self.elements.rest().len()];
+        let start = self.start;
+        self.start += bytes.len();
+        Some(Encoded { name, value, bytes, start })
     }
 }
 

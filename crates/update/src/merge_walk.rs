@@ -4,7 +4,7 @@
 //! design, a mutable tree of the whole document, costs an allocation per field before the first operator runs.
 
 use crate::dotted_path::{Trail, as_index};
-use crate::encoded::{Encoded, EncodedElements};
+use crate::encoded::{Encoded, EncodedElements, LENGTH_BYTES};
 use crate::immutable_id::{self, ID};
 use crate::nesting;
 use crate::operators::{BlockedPath, Effect, Modifier, Scene};
@@ -19,8 +19,6 @@ use std::borrow::Cow;
 const PADDING_COUNT_MAX: usize = 1_500_000;
 /// Room for what a typical update adds, so that the result is written without growing, in bytes.
 const GROWTH_BYTES: usize = 128;
-/// Length of the length in front of a document, in bytes.
-const LENGTH_BYTES: usize = 4;
 
 /// What holds the value at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
