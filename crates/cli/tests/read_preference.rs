@@ -49,3 +49,19 @@ fn the_flag_goes_before_the_connection_string_and_both_before_what_the_role_need
         assert_eq!(said.try_recv().as_deref(), Ok(expected), "{options} {flag:?}");
     }
 }
+
+/// Writes go to the primary, whatever the connection string says of reads.
+#[test]
+fn a_restore_looks_for_the_primary() {
+    let (address, _said) = secondary();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(directory.path().join("c.bson"), DocumentBuf::new().with("_id", 1).into_bytes()).expect("written");
+    let uri = format!("mongodb://{address}/?replicaSet=rs0&readPreference=secondary&serverSelectionTimeoutMS=200");
+    let mut restore = Command::new(peer::binary());
+    restore
+        .args(["restore", "--quiet", "--uri", &uri, "--db=a", "--collection=c"])
+        .arg(directory.path().join("c.bson"));
+    let output = restore.output().expect("the tool runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("no primary found"), "{said}");
+}

@@ -9,7 +9,7 @@ use bunko_testkit::process::{Server, temporary_dbpath};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
-use tool::{archive, connect, drop_database, insert, spawn, succeed, text};
+use tool::{archive, connect, documents, drop_database, fail, insert, spawn, succeed, text};
 
 const KILLS: u64 = 20;
 /// Of the kills, those that must fall between beginning and end: how fast a machine is changes from one moment to the next.
@@ -131,4 +131,48 @@ fn a_restore_survives_its_server() {
         let said = succeed("restore", server.address(), &[&restore[..], &[rest, "--verify"]].concat());
         assert!(said.contains("verified"), "round {round}: {said}");
     }
+}
+
+/// What somebody does who does not know where it stopped: the same command with `--resume`.
+#[test]
+fn without_a_state_both_begin_anew_and_say_so() {
+    let dbpath = temporary_dbpath();
+    let server = started(dbpath.path());
+    fill(server.address());
+    let mut connection = connect(server.address());
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("archive");
+    let file = archive(&path);
+    let dump = ["--db", DATABASE, &file, "--resume"];
+    let said = succeed("dump", server.address(), &dump);
+    assert!(said.contains("archive.resume is not there: nothing to go on with, so the dump begins anew"), "{said}");
+    let said = fail("dump", server.address(), &dump);
+    assert!(said.contains("archive.resume is not there, but ") && said.contains("was finished"), "{said}");
+
+    let before = documents(&mut connection, DATABASE, "large");
+    let state = directory.path().join("archive.restore-resume");
+    let restore = [file.as_str(), "--resume", "--verify"];
+    let whole = timed(|| {
+        drop_database(&mut connection, DATABASE);
+        let said = succeed("restore", server.address(), &restore);
+        assert!(said.contains("archive.restore-resume is not there or empty: nothing to go on with"), "{said}");
+    });
+    // All of it there, a part of it, or a part of it after a kill whose state is gone.
+    for round in 0..3 {
+        if round > 0 {
+            drop_database(&mut connection, DATABASE);
+            kill_within("restore", server.address(), &[&file], 3 * round, whole);
+            let _ = std::fs::remove_file(&state);
+        }
+        let said = succeed("restore", server.address(), &restore);
+        let documents_all = DOCUMENTS + 1500;
+        assert!(said.contains(&format!("{documents_all} document(s) restored, 0 failed")), "round {round}: {said}");
+        assert!(said.contains("verified") && said.contains("begins anew") && !state.exists(), "round {round}: {said}");
+    }
+    assert!(documents(&mut connection, DATABASE, "large") == before);
+    // What differs from the dump is no document of it.
+    let changed = "{update: 'a', updates: [{q: {_id: 7}, u: {$set: {pad: 'another'}}}]}";
+    peer::Peer::connect(server.address()).text(DATABASE, changed);
+    let said = fail("restore", server.address(), &[&file, "--resume"]);
+    assert!(said.contains("_id 7: E11000") && said.contains("1 failed"), "{said}");
 }

@@ -5,7 +5,7 @@ mod tool;
 
 use bunko_bson::DocumentBuf;
 use peer::Running;
-use tool::{archive, collections, connect, documents, fail, insert, run, succeed};
+use tool::{archive, collections, connect, documents, fail, insert, run, succeed, text};
 
 #[test]
 fn tuning_tells_flags_and_leaves_nothing_behind() {
@@ -18,7 +18,7 @@ fn tuning_tells_flags_and_leaves_nothing_behind() {
     let file = archive(&directory.path().join("dump"));
     succeed("dump", running.address(), &["--db", "shop", &file]);
 
-    let output = run("restore", running.address(), &["--tune", "--drop", &file]);
+    let output = run("restore", running.address(), &["--tune", &file]);
     let told = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
     assert!(told.starts_with("best") && told.contains("--numParallelCollections="), "{told}");
@@ -30,8 +30,37 @@ fn tuning_tells_flags_and_leaves_nothing_behind() {
         "{trials}"
     );
     assert_eq!(collections(&mut connection, "bunko_tune"), Vec::<String>::new());
-    assert!(documents(&mut connection, "shop", "orders") == loaded, "--drop is not for trials");
+    assert!(documents(&mut connection, "shop", "orders") == loaded, "trials are made elsewhere");
     assert_eq!(std::fs::read_dir(directory.path()).expect("still there").count(), 1, "no state is left");
+}
+
+/// A dump of a whole server has its users and roles; no trial may touch those that the server has.
+#[test]
+fn users_and_roles_are_left_out_of_trials() {
+    let running = Running::start();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let write = |name: &str, documents: &[DocumentBuf]| {
+        let path = directory.path().join("dump").join(name);
+        std::fs::create_dir_all(path.parent().expect("has one")).expect("made");
+        let bytes: Vec<u8> = documents.iter().flat_map(|document| document.as_ref().as_bytes().to_vec()).collect();
+        std::fs::write(path, bytes).expect("written");
+    };
+    write("admin/system.users.bson", &[DocumentBuf::new().with("_id", "shop.anna").with("db", "shop")]);
+    write("admin/system.roles.bson", &[DocumentBuf::new().with("_id", "shop.clerk").with("db", "shop")]);
+    write("admin/system.version.bson", &[DocumentBuf::new().with("_id", "authSchema")]);
+    write("shop/orders.bson", &(0..500).map(|number| DocumentBuf::new().with("_id", number)).collect::<Vec<_>>());
+    // What an earlier restore left for the server to merge is somebody else's.
+    let mut connection = connect(running.address());
+    let waiting = [DocumentBuf::new().with("_id", "waits")];
+    insert(&mut connection, "admin", "tempusers", &waiting);
+
+    let output = run("restore", running.address(), &["--tune", text(&directory.path().join("dump"))]);
+    let told = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(told.starts_with("best"), "{told}");
+    assert_eq!(collections(&mut connection, "bunko_tune"), Vec::<String>::new());
+    assert_eq!(collections(&mut connection, "admin"), ["tempusers"]);
+    assert!(documents(&mut connection, "admin", "tempusers") == waiting);
 }
 
 #[test]

@@ -41,6 +41,16 @@ pub enum ToolError {
     Failed(String),
 }
 
+/// MongoDB's `Unauthorized`.
+pub(crate) const UNAUTHORIZED: i32 = 13;
+/// MongoDB's `OutOfDiskSpace`.
+pub(crate) const OUT_OF_DISK_SPACE: i32 = 14031;
+
+/// Whether a disk has no room left, or its user may not have more of it.
+pub(crate) fn is_full(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 impl ToolError {
     /// What the server said while working on `namespace`, or what happened to the connection.
     pub(crate) fn server(namespace: impl Into<String>, cause: impl Into<ClientError>) -> Self {

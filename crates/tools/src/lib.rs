@@ -13,7 +13,8 @@ pub mod progress;
 pub mod restore;
 mod retry;
 pub mod tune;
+mod unfinished;
 pub mod verify;
 
 pub use error::{Interrupted, ToolError};
-pub use link::{Command, Link, Remote, Server};
+pub use link::{Absent, Command, Link, Remote, Server};

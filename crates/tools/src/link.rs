@@ -57,6 +57,19 @@ pub trait Server: Send + Sync {
     fn name(&self) -> &str;
 }
 
+/// No server: for what asks none.
+pub struct Absent;
+
+impl Server for Absent {
+    fn connect(&self) -> Result<Box<dyn Link>, ClientError> {
+        Err(ClientError::Protocol { address: self.name().into(), detail: "there is none".into() })
+    }
+
+    fn name(&self) -> &'static str {
+        "no server"
+    }
+}
+
 /// A server at the other end of a socket.
 pub struct Remote {
     uri: Uri,

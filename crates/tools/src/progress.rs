@@ -120,6 +120,8 @@ pub struct Progress {
     started: Instant,
     namespaces: Mutex<Vec<(String, Arc<Counts>)>>,
     spent_ns: [AtomicU64; Activity::ALL.len()],
+    /// What the user is to know and was not told yet.
+    notes: Mutex<Vec<String>>,
     /// Bytes of the source that were consumed, as they stand in it (compressed).
     pub source_bytes: AtomicU64,
     /// Bytes of the whole source; 0 where that is not known (a pipe).
@@ -132,6 +134,7 @@ impl Default for Progress {
             started: Instant::now(),
             namespaces: Mutex::default(),
             spent_ns: Default::default(),
+            notes: Mutex::default(),
             source_bytes: AtomicU64::new(0),
             source_bytes_expected: AtomicU64::new(0),
         }
@@ -161,6 +164,16 @@ impl Progress {
     /// Books time.
     pub fn spend(&self, activity: Activity, time: Duration) {
         self.spent_ns[activity as usize].fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Has the user told of something that is no error, in one sentence.
+    pub fn note(&self, sentence: String) {
+        self.notes.lock().push(sentence);
+    }
+
+    /// What was noted since the last call.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.notes.lock())
     }
 
     /// All counts as they stand.

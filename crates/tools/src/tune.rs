@@ -9,7 +9,8 @@
 use crate::namespaces::Renames;
 use crate::progress::{Activity, Progress};
 use crate::restore::{
-    self, ArchiveSource, Existing, Indexes, InsertionOrder, Mode, Oplog, RestoreOptions, Source, Uuids, Verify,
+    self, ArchiveSource, Existing, Indexes, InsertionOrder, Mode, Oplog, RestoreOptions, Source, UsersAndRoles, Uuids,
+    Verify,
 };
 use crate::{Interrupted, Link, Server, ToolError};
 use bunko_bson::{ArrayRef, DocumentBuf, ValueRef};
@@ -140,15 +141,15 @@ impl fmt::Display for Tuning {
 
 /// Tries settings for what `options` say, and tells of each trial when it ends.
 /// # Errors
-/// `Usage` for what cannot be tried: a dump that can be read once only, documents in order, users and roles, a database
-/// [`DATABASE`] that is there already; what ended a trial; `Interrupted`.
+/// `Usage` for what cannot be tried: a dump that can be read once only, documents in order, a database [`DATABASE`] that
+/// is there already; what ended a trial; `Interrupted`.
 pub fn run(
     server: &dyn Server,
     options: &RestoreOptions,
     interrupted: &Interrupted,
     on_trial: &mut dyn FnMut(&Trial),
 ) -> Result<Tuning, ToolError> {
-    check(server, options, interrupted)?;
+    check(options)?;
     let mut link = server.connect().map_err(failed)?;
     refuse_existing(link.as_mut())?;
     let defaults = Settings::of(options);
@@ -222,7 +223,8 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates.get(rates.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What a trial leaves out: whatever is not documents, and whatever would outlast it.
+/// What a trial leaves out: whatever is not documents, and whatever would outlast it. Users and roles would: a server
+/// merges them into those that it has.
 fn for_trial(options: &RestoreOptions) -> RestoreOptions {
     let renames = Renames::new(&["$db$.$collection$".to_owned()], &[format!("{DATABASE}.$db$.$collection$")]);
     RestoreOptions {
@@ -232,6 +234,7 @@ fn for_trial(options: &RestoreOptions) -> RestoreOptions {
         uuids: Uuids::New,
         indexes: Indexes::Skip,
         oplog: Oplog::None,
+        users_and_roles: UsersAndRoles::Skip,
         resume: None,
         verify: Verify::Nothing,
         ..options.clone()
@@ -239,7 +242,7 @@ fn for_trial(options: &RestoreOptions) -> RestoreOptions {
 }
 
 /// Refuses what cannot be tried.
-fn check(server: &dyn Server, options: &RestoreOptions, interrupted: &Interrupted) -> Result<(), ToolError> {
+fn check(options: &RestoreOptions) -> Result<(), ToolError> {
     let usage = |message: &str| Err(ToolError::Usage(message.to_owned()));
     let is_stdin = match &options.source {
         Source::Archive(source) => matches!(source, ArchiveSource::Stdin),
@@ -251,13 +254,6 @@ fn check(server: &dyn Server, options: &RestoreOptions, interrupted: &Interrupte
     }
     if options.order == InsertionOrder::Maintain {
         return usage("--tune has nothing to vary with --maintainInsertionOrder");
-    }
-    let list = RestoreOptions { mode: Mode::List, resume: None, ..options.clone() };
-    let listed = restore::run(server, &list, &Arc::default(), interrupted).map_err(|error| error.cause)?;
-    if listed.namespaces.iter().any(|namespace| matches!(namespace.kind, "users" | "roles")) {
-        return usage(
-            "--tune: the dump has users and roles, which no trial may touch: tune with the dump of a database",
-        );
     }
     Ok(())
 }
@@ -377,5 +373,6 @@ mod tests {
         let trial = for_trial(&options);
         assert_eq!(trial.renames.apply("shop.orders.old"), "bunko_tune.shop.orders.old");
         assert_eq!((trial.existing, trial.uuids, trial.verify), (Existing::Keep, Uuids::New, Verify::Nothing));
+        assert_eq!(trial.users_and_roles, UsersAndRoles::Skip);
     }
 }

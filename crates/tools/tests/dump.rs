@@ -163,11 +163,64 @@ fn going_on_needs_an_unfinished_dump_of_the_same_kind() {
     let options = archive_options(&path, Compression::None);
     let again = DumpOptions { resume: Resume::Continue, ..options.clone() };
     let message = |options: &DumpOptions| dump(&shelf(Fault::None), options).expect_err("refused").to_string();
-    assert!(message(&again).contains("there is no"));
+    dump(&shelf(Fault::None), &options).expect("dumped");
+    let finished = std::fs::read(&path).expect("the archive");
+    let refused = message(&again);
+    assert!(refused.contains("dump.archive.resume is not there") && refused.contains("was finished"), "{refused}");
+    assert!(std::fs::read(&path).expect("the archive") == finished, "what is finished is left alone");
     dump(&shelf(Fault::InterruptAt(3)), &options).expect_err("interrupted");
     assert!(message(&DumpOptions { compression: Compression::Lz4, ..again.clone() }).contains("other flags"));
     std::fs::write(&path, b"cut").expect("written");
     assert!(message(&again).contains("has 3 bytes, but"));
+}
+
+/// What the user is told of a dump that was to go on.
+fn told_of(options: &DumpOptions) -> Vec<String> {
+    let progress = Arc::new(Progress::default());
+    let again = DumpOptions { resume: Resume::Continue, ..options.clone() };
+    run(&shelf(Fault::None), &again, &progress, &Interrupted::default()).expect("begun anew");
+    progress.take_notes()
+}
+
+#[test]
+fn going_on_with_nothing_begins_anew_and_says_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("dump.archive");
+    let archive = archive_options(&path, Compression::None);
+    let notes = told_of(&archive);
+    assert!(matches!(&notes[..], [note] if note.contains("dump.archive.resume is not there: nothing to go on with")));
+    assert_eq!(read_archive(&path), dumped());
+    // Killed before the plan was written: nothing of the dump is there, whatever stands at its place.
+    for torn in ["", "{\"fingerprint\":\"f"] {
+        std::fs::write(directory.path().join("dump.archive.resume"), torn).expect("written");
+        let notes = told_of(&archive);
+        assert!(matches!(&notes[..], [note] if note.contains("dump.archive.resume is empty")), "{notes:?}");
+        assert_eq!(read_archive(&path), dumped());
+    }
+    let root = directory.path().join("files");
+    std::fs::create_dir(&root).expect("made");
+    assert_eq!(told_of(&DumpOptions::new(Output::Directory(root.clone()))).len(), 1);
+    assert_eq!(read_directory(&root), dumped());
+}
+
+#[test]
+fn what_does_not_begin_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, root) = (directory.path().join("dump.archive"), directory.path().join("files"));
+    for options in [archive_options(&path, Compression::None), DumpOptions::new(Output::Directory(root))] {
+        let nothing = DumpOptions { database: Some("shop".into()), collection: Some("nothing".into()), ..options };
+        dump(&shelf(Fault::None), &nothing).expect_err("there is none");
+        assert_eq!(std::fs::read_dir(directory.path()).expect("there").count(), 0);
+    }
+}
+
+#[test]
+fn a_pipe_cannot_be_gone_on_with() {
+    let null = archive_options(Path::new("/dev/null"), Compression::None);
+    dump(&shelf(Fault::None), &null).expect("dumped");
+    let again = DumpOptions { resume: Resume::Continue, ..null };
+    let error = dump(&shelf(Fault::None), &again).expect_err("refused");
+    assert!(matches!(&error, ToolError::Usage(message) if message.contains("--resume")), "{error}");
 }
 
 fn capped() -> Collection {
@@ -226,6 +279,16 @@ fn metadata_is_as_the_classic_tool_writes_it() {
     assert_eq!(ids(text("system.buckets.t.bson").as_bytes()).len(), 5);
     assert!(!root.join("shop/system.buckets.t.metadata.json").exists());
 
+    // The classic tool looks for the series under its own name, and for its blocks under that of the buckets.
+    let path = directory.path().join("series.archive");
+    options.output = Output::Archive(ArchiveTarget::File(path.clone()));
+    dump(&shelf, &options).expect("dumped");
+    let (prelude, _) =
+        Reader::open(std::io::BufReader::new(std::fs::File::open(&path).expect("there"))).expect("sound");
+    let series = prelude.namespaces.iter().find(|entry| entry.kind == "timeseries").expect("a series");
+    assert_eq!(series.collection, "t");
+    assert_eq!(read_archive(&path)["shop.system.buckets.t"].len(), 5);
+
     let root = directory.path().join("materialised");
     options.output = Output::Directory(root.clone());
     options.views = Views::AsCollections;
@@ -246,6 +309,9 @@ fn a_collection_that_is_named_has_to_exist() {
     options.collection = Some("nothing".into());
     let error = dump(&shelf(Fault::None), &options).expect_err("refused");
     assert_eq!(error.to_string(), "shop.nothing does not exist");
+    let views = DumpOptions { collection: Some("small".into()), views: Views::AsCollections, ..options.clone() };
+    let error = dump(&shelf(Fault::None), &views).expect_err("no view").to_string();
+    assert!(error.contains("--viewsAsCollections dumps views alone"), "{error}");
     options.collection = Some("small".into());
     options.query = Some(DocumentBuf::new().with("_id", &DocumentBuf::new().with("$lt", 5)));
     let summary = dump(&shelf(Fault::None), &options).expect("dumped");

@@ -3,21 +3,27 @@
 use super::in_process::InProcess;
 use bunko_client::{ReadPreference, Uri, WriteConcern, percent_encoded};
 use bunko_tools::progress::{Progress, Reporter, Style};
-use bunko_tools::{Remote, Server};
+use bunko_tools::restore::RestoreSummary;
+use bunko_tools::{Absent, Remote, Server};
 use clap::{Args, ValueEnum};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where mongod listens when nothing is said.
 const DEFAULT_HOST: &str = "localhost";
 
+/// What stands in a connection string, or is of no use to a data directory. All of it is named: what a flag requires is
+/// not asked for where something else rules it out.
+const HOST_AND_USER: [&str; 6] =
+    ["host", "port", "username", "password", "authentication_database", "authentication_mechanism"];
+
 /// Flags that name a server; they mean what they mean to the classic tools.
 #[derive(Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerArguments {
-    /// A connection string, with credentials, TLS, replica set and read preference
-    #[arg(long, value_name = "URI", conflicts_with_all = ["host", "port", "username", "password"])]
+    /// A connection string, with credentials, TLS, replica set and read preference; a database in it is --db
+    #[arg(long, value_name = "URI", conflicts_with_all = HOST_AND_USER)]
     uri: Option<String>,
     /// A host, HOST:PORT, or SET/HOST:PORT,HOST:PORT
     #[arg(long, short = 'h', value_name = "HOST")]
@@ -38,10 +44,17 @@ pub struct ServerArguments {
     #[arg(long = "authenticationMechanism", value_name = "NAME", requires = "username")]
     authentication_mechanism: Option<String>,
     /// A data directory of bunko, which no server may have open: no socket lies between
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["uri", "host", "port", "username"])]
+    #[arg(long, value_name = "DIR", conflicts_with = "uri", conflicts_with_all = HOST_AND_USER)]
     dbpath: Option<PathBuf>,
     /// The storage engine of --dbpath: lsm or mmap
-    #[arg(long = "storage-engine", alias = "storageEngine", value_name = "NAME", requires = "dbpath")]
+    #[arg(
+        long = "storage-engine",
+        alias = "storageEngine",
+        value_name = "NAME",
+        requires = "dbpath",
+        conflicts_with = "uri",
+        conflicts_with_all = HOST_AND_USER
+    )]
     storage_engine: Option<String>,
 }
 
@@ -62,7 +75,7 @@ pub struct ReportArguments {
     #[arg(long = "log-format", alias = "logFormat", value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
     /// Say nothing but errors
-    #[arg(long)]
+    #[arg(long, conflicts_with = "log_format")]
     quiet: bool,
 }
 
@@ -72,6 +85,8 @@ pub enum Opened {
     Remote(Box<Remote>),
     /// This one.
     InProcess(InProcess),
+    /// None: nobody is asked.
+    Absent(Absent),
 }
 
 impl Opened {
@@ -80,38 +95,73 @@ impl Opened {
         match self {
             Self::Remote(remote) => &**remote,
             Self::InProcess(in_process) => in_process,
+            Self::Absent(absent) => absent,
         }
     }
 
-    /// Closes what was opened; what was written is durable then.
+    /// Closes what was opened, after work that came to `result`; what was written is durable then.
     /// # Errors
-    /// Why the data directory could not be closed.
-    pub fn close(self) -> Result<(), String> {
-        match self {
-            Self::Remote(_) => Ok(()),
+    /// Why the work ended early, and why the data directory could not be closed.
+    pub fn close<T>(self, result: Result<T, String>) -> Result<T, String> {
+        let closed = match self {
+            Self::Remote(_) | Self::Absent(_) => Ok(()),
             Self::InProcess(in_process) => in_process.close(),
+        };
+        match (result, closed) {
+            (Err(first), Err(then)) => Err(format!("{first}\nbunko: {then}")),
+            (Ok(_), Err(error)) => Err(error),
+            (result, Ok(())) => result,
         }
     }
 }
 
 impl ServerArguments {
-    /// Finds the server, or opens the directory.
+    /// Finds the server to write to, or opens the directory, which is made where it is missing.
     /// # Errors
     /// One line for the user.
-    pub fn open(&self) -> Result<Opened, String> {
-        self.open_for(None)
+    pub fn open_to_write(&self) -> Result<Opened, String> {
+        match &self.dbpath {
+            Some(dbpath) => self.open_directory(dbpath),
+            // Whatever the connection string says of reads: as with any driver, writes go to the primary.
+            None => self.connect(Some(ReadPreference::Primary)),
+        }
     }
 
-    /// As [`Self::open`], to read from a member of that role; where none is given, the connection string says which.
+    /// Finds a member of that role to read from, or opens the directory; where no role is given, the connection string
+    /// says which.
     /// # Errors
     /// One line for the user.
-    pub fn open_for(&self, preference: Option<ReadPreference>) -> Result<Opened, String> {
-        if let Some(dbpath) = &self.dbpath {
-            return InProcess::open(dbpath, self.storage_engine.as_deref()).map(Opened::InProcess);
+    pub fn open_to_read(&self, preference: Option<ReadPreference>) -> Result<Opened, String> {
+        match &self.dbpath {
+            Some(dbpath) if !dbpath.is_dir() => {
+                Err(format!("--dbpath {}: there is no such directory", dbpath.display()))
+            }
+            Some(dbpath) => self.open_directory(dbpath),
+            None => self.connect(preference),
         }
+    }
+
+    fn open_directory(&self, dbpath: &Path) -> Result<Opened, String> {
+        InProcess::open(dbpath, self.storage_engine.as_deref()).map(Opened::InProcess)
+    }
+
+    fn connect(&self, preference: Option<ReadPreference>) -> Result<Opened, String> {
         let mut uri = self.uri()?;
         uri.read_preference = preference.unwrap_or(uri.read_preference);
         Remote::new(uri).map(Box::new).map(Opened::Remote).map_err(|error| error.to_string())
+    }
+
+    /// The database that `--db` names, or the connection string.
+    /// # Errors
+    /// Where both do, and not the same.
+    /// Source: MongoDB Database Tools manual, "mongodump --db".
+    pub fn database(&self, db: Option<&str>) -> Result<Option<String>, String> {
+        match (self.uri()?.database, db) {
+            (Some(of_uri), Some(db)) if of_uri != db => {
+                Err(format!("--db {db}: the database in --uri is '{of_uri}': name one of them"))
+            }
+            (of_uri, db) => Ok(db.map(str::to_owned).or(of_uri)),
+        }
     }
 
     /// What the connection string says of writes.
@@ -132,6 +182,10 @@ impl ServerArguments {
             Some((set, hosts)) => (Some(set), hosts),
             None => (None, self.host.as_deref().unwrap_or(DEFAULT_HOST)),
         };
+        let names_its_own = |host: &str, port: u16| host.contains(':') && !host.ends_with(&format!(":{port}"));
+        if let Some(port) = self.port.filter(|&port| hosts.split(',').all(|host| names_its_own(host, port))) {
+            return Err(format!("--port {port}: --host {hosts} names other ports itself"));
+        }
         let with_port = |host: &str| match self.port {
             Some(port) if !host.contains(':') => format!("{host}:{port}"),
             _ => host.to_owned(),
@@ -166,10 +220,19 @@ impl ReportArguments {
         (!self.quiet).then(|| Reporter::start(Arc::clone(progress), style, Box::new(std::io::stderr())))
     }
 
-    /// Prints the result, unless nothing is to be said.
-    pub fn print(&self, summary: &dyn std::fmt::Display) {
+    /// Prints what came of a restore: in quiet only what is wrong with it.
+    pub fn print_summary(&self, summary: &RestoreSummary) {
+        match self.log_format {
+            _ if self.quiet => eprint!("{}", summary.troubles()),
+            LogFormat::Text => eprintln!("{summary}"),
+            LogFormat::Json => eprintln!("{}", summary.to_json()),
+        }
+    }
+
+    /// Prints a line, unless nothing is to be said.
+    pub fn print(&self, line: &dyn std::fmt::Display) {
         if !self.quiet {
-            eprintln!("{summary}");
+            eprintln!("{line}");
         }
     }
 }
@@ -195,7 +258,7 @@ mod tests {
     fn the_classic_flags_make_a_connection_string() {
         assert_eq!(uri("").address(), "localhost:27017");
         assert_eq!(uri("-h db --port 27018").address(), "db:27018");
-        assert_eq!(uri("--host db:5 --port 27018").address(), "db:5");
+        assert_eq!(uri("--host db:5 --port 5").address(), "db:5");
         let set = uri("--host rs0/a:1,b --port 2 -u me@x -p p:w/ --authenticationDatabase admin");
         assert_eq!((set.address().as_str(), set.replica_set.as_deref()), ("a:1,b:2", Some("rs0")));
         let credential = set.credential.expect("a credential");
@@ -203,5 +266,22 @@ mod tests {
         assert_eq!(uri("--uri mongodb://h:9/db").address(), "h:9");
         assert!(Line::try_parse_from(["tool", "--uri", "mongodb://h", "--port", "1"]).is_err());
         assert!(Line::try_parse_from(["tool", "--dbpath", "d", "--port", "1"]).is_err());
+    }
+
+    #[test]
+    fn what_would_be_ignored_is_refused() {
+        let parsed = |line: &str| {
+            let line = Line::try_parse_from(std::iter::once("tool").chain(line.split_whitespace()));
+            line.map(|line| line.server).map_err(|error| error.to_string())
+        };
+        let refused = parsed("--host db:5,other:6 --port 7").and_then(|server| server.uri());
+        assert!(refused.is_err_and(|error| error.contains("--port 7: --host db:5,other:6")));
+        let database = |line: &str, db| parsed(line).and_then(|server| server.database(db));
+        assert_eq!(database("--uri mongodb://h/shop", None), Ok(Some("shop".to_owned())));
+        assert_eq!(database("--uri mongodb://h/shop", Some("shop")), Ok(Some("shop".to_owned())));
+        assert_eq!(database("--uri mongodb://h/", Some("blog")), Ok(Some("blog".to_owned())));
+        assert_eq!(database("--host h", None), Ok(None));
+        let two = database("--uri mongodb://h/shop", Some("blog"));
+        assert!(two.is_err_and(|error| error.contains("--db blog: the database in --uri is 'shop'")));
     }
 }

@@ -27,7 +27,7 @@ pub struct DumpArguments {
     #[arg(long, short = 'd', value_name = "DATABASE")]
     db: Option<String>,
     /// Only this collection of --db
-    #[arg(long, short = 'c', value_name = "COLLECTION", requires = "db")]
+    #[arg(long, short = 'c', value_name = "COLLECTION")]
     collection: Option<String>,
     /// Only documents of --collection that match this filter, as Extended JSON
     #[arg(long, short = 'q', value_name = "JSON", requires = "collection")]
@@ -36,7 +36,7 @@ pub struct DumpArguments {
     #[arg(long = "queryFile", value_name = "FILE", requires = "collection", conflicts_with = "query")]
     query_file: Option<PathBuf>,
     /// Which member of a replica set to read from: primary, primaryPreferred, secondary, secondaryPreferred, nearest
-    #[arg(long = "readPreference", value_name = "MODE")]
+    #[arg(long = "readPreference", value_name = "MODE", conflicts_with = "dbpath")]
     read_preference: Option<ReadPreference>,
     /// The directory to write to; - writes the documents of one collection to standard output
     #[arg(long, short = 'o', value_name = "DIR", default_value = "dump")]
@@ -45,16 +45,16 @@ pub struct DumpArguments {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", conflicts_with = "out")]
     archive: Option<PathBuf>,
     /// Dump the oplog too, so that --oplogReplay restores all collections as of the dump's end
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dbpath")]
     oplog: bool,
     /// Dump the users and roles of --db
-    #[arg(long = "dumpDbUsersAndRoles", requires = "db")]
+    #[arg(long = "dumpDbUsersAndRoles")]
     users_and_roles: bool,
     /// Leave this collection of --db out; may be repeated
-    #[arg(long = "excludeCollection", value_name = "COLLECTION", requires = "db")]
+    #[arg(long = "excludeCollection", value_name = "COLLECTION")]
     exclude_collection: Vec<String>,
     /// Leave collections of --db out whose names begin so; may be repeated
-    #[arg(long = "excludeCollectionsWithPrefix", value_name = "PREFIX", requires = "db")]
+    #[arg(long = "excludeCollectionsWithPrefix", value_name = "PREFIX")]
     exclude_prefix: Vec<String>,
     /// Collections that are read at a time
     #[arg(long = "numParallelCollections", short = 'j', value_name = "N", default_value = "4")]
@@ -79,10 +79,9 @@ impl DumpArguments {
     /// One line for the user.
     pub fn run(&self) -> Result<ExitCode, String> {
         let options = self.options()?;
-        let opened = self.server.open_for(self.read_preference)?;
+        let opened = self.server.open_to_read(self.read_preference)?;
         let result = self.dump(&opened, &options);
-        opened.close()?;
-        result
+        opened.close(result)
     }
 
     fn dump(&self, opened: &Opened, options: &DumpOptions) -> Result<ExitCode, String> {
@@ -114,7 +113,7 @@ impl DumpArguments {
             .map(|(text, name)| extended_json::parse_document(&text).map_err(|error| format!("{name}: {error}")))
             .transpose()?;
         let mut options = DumpOptions::new(output);
-        options.database.clone_from(&self.db);
+        options.database = self.server.database(self.db.as_deref())?;
         options.collection.clone_from(&self.collection);
         options.query = query;
         options.compression = self.compression.get();
@@ -126,6 +125,8 @@ impl DumpArguments {
         options.users_and_roles = if self.users_and_roles { UsersAndRoles::With } else { UsersAndRoles::Without };
         options.resume = if self.resume { Resume::Continue } else { Resume::Fresh };
         options.threads = self.threads.unwrap_or(options.threads);
+        // Before anybody is asked anything.
+        options.validate().map_err(|error| error.to_string())?;
         Ok(options)
     }
 }

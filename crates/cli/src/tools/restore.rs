@@ -9,15 +9,75 @@ use bunko_tools::namespaces::{Filter, Renames};
 use bunko_tools::progress::Progress;
 use bunko_tools::restore::{
     self, ArchiveSource, Bulk, CollectionOptions, Existing, IndexVersion, Indexes, InsertionOrder, Mode, ObjectCheck,
-    OnError, Oplog, RestoreOptions, Resume, ResumeFile, Source, UsersAndRoles, Uuids, Validation, Verify,
+    OnError, Oplog, RestoreError, RestoreOptions, Resume, ResumeFile, Source, UsersAndRoles, Uuids, Validation, Verify,
 };
-use bunko_tools::tune;
+use bunko_tools::{Absent, tune};
 use clap::Args;
 use std::fs::OpenOptions;
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+
+/// What a list of the dump has no use for: it reads what the dump says of itself.
+const WITHOUT_EFFECT_ON_A_LIST: [&str; 31] = [
+    "uri",
+    "host",
+    "port",
+    "username",
+    "password",
+    "authentication_database",
+    "authentication_mechanism",
+    "dbpath",
+    "storage_engine",
+    "log_format",
+    "dry_run",
+    "drop",
+    "write_concern",
+    "no_index_restore",
+    "no_options_restore",
+    "keep_index_version",
+    "stop_on_error",
+    "maintain_insertion_order",
+    "parallel_collections",
+    "insertion_workers",
+    "batch_size",
+    "bypass_document_validation",
+    "preserve_uuid",
+    "objcheck",
+    "oplog_replay",
+    "oplog_limit",
+    "oplog_file",
+    "resume",
+    "resume_file",
+    "verify",
+    "no_bulk",
+];
+
+/// What trials leave out, see [`tune`].
+const WITHOUT_EFFECT_ON_TRIALS: [&str; 17] = [
+    "dry_run",
+    "list",
+    "resume",
+    "resume_file",
+    "verify",
+    "drop",
+    "preserve_uuid",
+    "from",
+    "to",
+    "no_index_restore",
+    "keep_index_version",
+    "oplog_replay",
+    "oplog_limit",
+    "oplog_file",
+    "users_and_roles",
+    "maintain_insertion_order",
+    "log_format",
+];
+
+/// What the state of a restore takes at first: a block of most filesystems.
+const FIRST_LINES_BYTES: usize = 4096;
 
 /// Flags as mongorestore's, and ours.
 #[derive(Args)]
@@ -43,7 +103,7 @@ pub struct RestoreArguments {
     #[arg(long, short = 'd', value_name = "DATABASE")]
     db: Option<String>,
     /// Only this collection; with a file, the collection to restore into
-    #[arg(long, short = 'c', value_name = "COLLECTION", requires = "db")]
+    #[arg(long, short = 'c', value_name = "COLLECTION")]
     collection: Option<String>,
     /// Only namespaces that match, such as shop.* ; may be repeated
     #[arg(long = "nsInclude", value_name = "PATTERN")]
@@ -60,11 +120,11 @@ pub struct RestoreArguments {
     /// Drop each collection of the dump before it is restored
     #[arg(long)]
     drop: bool,
-    /// Read and check the whole dump, write nothing
-    #[arg(long = "dryRun")]
+    /// Read and check the whole dump, ask no server, write nothing: with the flags of the restore to come
+    #[arg(long = "dryRun", conflicts_with_all = ["resume", "resume_file", "verify"])]
     dry_run: bool,
-    /// Print the dump's namespaces with their sizes, write nothing
-    #[arg(long, conflicts_with = "dry_run")]
+    /// Print the dump's namespaces with their sizes, ask no server, write nothing
+    #[arg(long, conflicts_with_all = WITHOUT_EFFECT_ON_A_LIST)]
     list: bool,
     /// When a write counts: a number of members, majority, or a document such as {"w": 1, "j": true}
     #[arg(long = "writeConcern", value_name = "CONCERN")]
@@ -76,7 +136,7 @@ pub struct RestoreArguments {
     #[arg(long = "noOptionsRestore")]
     no_options_restore: bool,
     /// Build indexes of the version that the dump names
-    #[arg(long = "keepIndexVersion")]
+    #[arg(long = "keepIndexVersion", conflicts_with = "no_index_restore")]
     keep_index_version: bool,
     /// End at the first document or index that is refused
     #[arg(long = "stopOnError")]
@@ -87,10 +147,10 @@ pub struct RestoreArguments {
     /// Files of a directory that are read at a time
     #[arg(long = "numParallelCollections", short = 'j', value_name = "N", default_value = "4")]
     parallel_collections: NonZeroUsize,
-    /// Connections that insert into one collection; their number follows the throughput where not given
+    /// Connections that insert into one collection, 64 in all at most; their number follows the throughput where not given
     #[arg(long = "numInsertionWorkersPerCollection", value_name = "N")]
     insertion_workers: Option<NonZeroUsize>,
-    /// Documents in one batch at most; as many as fit where not given
+    /// Documents in one batch at most, up to 100000; as many as fit where not given
     #[arg(long = "batchSize", value_name = "N")]
     batch_size: Option<NonZeroUsize>,
     /// Insert documents that a collection's validator would refuse
@@ -112,7 +172,7 @@ pub struct RestoreArguments {
     #[arg(long = "oplogFile", value_name = "FILE", requires = "oplog_replay")]
     oplog_file: Option<PathBuf>,
     /// Restore the users and roles of --db
-    #[arg(long = "restoreDbUsersAndRoles", requires = "db")]
+    #[arg(long = "restoreDbUsersAndRoles")]
     users_and_roles: bool,
     /// Go on with a restore that was cut short, with the same flags
     #[arg(long)]
@@ -124,7 +184,7 @@ pub struct RestoreArguments {
     #[arg(long)]
     verify: bool,
     /// Find the fastest flags for this dump and this server by short trials, in a database of their own that is dropped
-    #[arg(long, conflicts_with_all = ["dry_run", "list", "resume", "verify"])]
+    #[arg(long, conflicts_with_all = WITHOUT_EFFECT_ON_TRIALS)]
     tune: bool,
     /// Insert as with any server, even where this one has a faster way
     #[arg(long = "noBulk")]
@@ -143,10 +203,22 @@ impl RestoreArguments {
     /// What ended it early, and what had been restored until then.
     pub fn run(&self) -> Result<ExitCode, String> {
         let options = self.options()?;
-        let opened = self.server.open()?;
-        let result = if self.tune { self.tune(&opened, &options) } else { self.restore(&opened, &options) };
-        opened.close()?;
-        result
+        let opened = match options.mode {
+            Mode::Restore => self.server.open_to_write()?,
+            Mode::DryRun | Mode::List => Opened::Absent(Absent),
+        };
+        let result = match options.mode {
+            Mode::List => Self::list(&opened, &options),
+            Mode::Restore if self.tune => self.tune(&opened, &options),
+            Mode::Restore | Mode::DryRun => self.restore(&opened, &options),
+        };
+        opened.close(result)
+    }
+
+    fn list(opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
+        let listed = restore::run(opened.server(), options, &Arc::default(), &stop::on_signal());
+        print(format_args!("{}", listed.map_err(|error| error.cause.to_string())?.listing()))?;
+        Ok(ExitCode::SUCCESS)
     }
 
     fn restore(&self, opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
@@ -156,13 +228,13 @@ impl RestoreArguments {
         if let Some(reporter) = reporter {
             reporter.finish();
         }
-        let summary = result.map_err(|error| error.to_string())?;
-        if self.list {
-            print(format_args!("{}", summary.listing()))?;
-        } else {
-            self.report.print(&summary);
-        }
-        Ok(if summary.is_clean() || self.list { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let (summary, ended) = match result {
+            Ok(summary) if summary.is_clean() => (summary, Ok(ExitCode::SUCCESS)),
+            Ok(summary) => (summary, Ok(ExitCode::FAILURE)),
+            Err(RestoreError { cause, summary }) => (*summary, Err(cause.to_string())),
+        };
+        self.report.print_summary(&summary);
+        ended
     }
 
     fn tune(&self, opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
@@ -173,13 +245,14 @@ impl RestoreArguments {
     }
 
     fn options(&self) -> Result<RestoreOptions, String> {
-        let source = self.source()?;
+        let db = self.server.database(self.db.as_deref())?;
+        let source = self.source(db.as_ref())?;
         let in_error = |error: bunko_tools::namespaces::PatternError| error.to_string();
         // A directory's or a file's documents go where --db and --collection say; of an archive they choose.
         let is_choice = self.archive.is_some();
         let filter = Filter::new(&self.include, &self.exclude).map_err(in_error)?;
         let mut options = RestoreOptions::new(source);
-        options.filter = if is_choice { filter.with(self.db.as_deref(), self.collection.as_deref()) } else { filter };
+        options.filter = if is_choice { filter.with(db.as_deref(), self.collection.as_deref()) } else { filter };
         options.renames = Renames::new(&self.from, &self.to).map_err(in_error)?;
         options.mode = match (self.dry_run, self.list) {
             (true, _) => Mode::DryRun,
@@ -203,17 +276,34 @@ impl RestoreArguments {
         if self.oplog_replay {
             options.oplog = Oplog::Replay { limit: self.oplog_limit, file: self.oplog_file.clone() };
         }
-        if let (true, Some(database)) = (self.users_and_roles, &self.db) {
-            options.users_and_roles = UsersAndRoles::Of { database: database.clone() };
+        if self.users_and_roles {
+            options.users_and_roles = UsersAndRoles::Of { database: Self::database_of_users(db)? };
         }
         options.resume = self.resume_file()?;
         options.verify = if self.verify { Verify::Everything } else { Verify::Nothing };
         options.bulk = if self.no_bulk { Bulk::Never } else { Bulk::Automatic };
         options.threads = self.threads.unwrap_or(options.threads);
+        // Before anybody is asked anything.
+        options.validate().map_err(|error| error.to_string())?;
         Ok(options)
     }
 
-    fn source(&self) -> Result<Source, String> {
+    /// Whose users and roles are restored.
+    fn database_of_users(db: Option<String>) -> Result<String, String> {
+        match db {
+            None => Err("--restoreDbUsersAndRoles needs --db".into()),
+            Some(admin) if admin == "admin" => {
+                Err("--restoreDbUsersAndRoles cannot be combined with --db admin, with which all users are restored"
+                    .into())
+            }
+            Some(database) => Ok(database),
+        }
+    }
+
+    fn source(&self, db: Option<&String>) -> Result<Source, String> {
+        if self.collection.is_some() && db.is_none() {
+            return Err("--collection needs --db".into());
+        }
         if let Some(file) = &self.archive {
             let is_stdin = file == Path::new("-");
             return Ok(Source::Archive(if is_stdin {
@@ -224,7 +314,7 @@ impl RestoreArguments {
         }
         let path = self.path.as_ref().or(self.dir.as_ref()).cloned().unwrap_or_else(|| "dump".into());
         if path == Path::new("-") || path.is_file() {
-            let (Some(database), Some(collection)) = (self.db.clone(), self.collection.clone()) else {
+            let (Some(database), Some(collection)) = (db.cloned(), self.collection.clone()) else {
                 return Err(format!("{}: a single file needs --db and --collection", path.display()));
             };
             return Ok(Source::File { path, database, collection });
@@ -232,11 +322,14 @@ impl RestoreArguments {
         if self.collection.is_some() {
             return Err(format!("{}: --collection needs a .bson file, or --archive", path.display()));
         }
-        Ok(Source::Directory { path, database: self.db.clone() })
+        Ok(Source::Directory { path, database: db.cloned() })
     }
 
-    /// Beside the dump, unless nothing lies there or nothing is written.
+    /// Beside the dump, unless it comes from standard input or nothing can be written there.
     fn resume_file(&self) -> Result<Option<ResumeFile>, String> {
+        if self.dry_run || self.list || self.tune {
+            return Ok(None);
+        }
         let mode = if self.resume { Resume::Continue } else { Resume::Fresh };
         let beside = |path: &Path| {
             let mut name = path.as_os_str().to_owned();
@@ -245,16 +338,19 @@ impl RestoreArguments {
         };
         let source = self.archive.as_ref().or(self.path.as_ref()).or(self.dir.as_ref());
         let source = source.map_or_else(|| PathBuf::from("dump"), |path| path.components().collect());
+        if source == Path::new("-") {
+            let flag = [(self.resume, "--resume"), (self.resume_file.is_some(), "--resumeFile")];
+            return match flag.into_iter().find(|(is_given, _)| *is_given) {
+                Some((_, flag)) => Err(format!("{flag}: standard input cannot be read again: nothing can be resumed")),
+                None => Ok(None),
+            };
+        }
         let path = match &self.resume_file {
             Some(file) => Some(file.clone()),
             // Dumps may lie where nobody may write: then there is nothing to resume from.
-            None => (source != Path::new("-")).then(|| beside(&source)).filter(|path| self.resume || is_writable(path)),
+            None => Some(beside(&source)).filter(|path| self.resume || is_writable(path)),
         };
-        match path {
-            Some(path) => Ok(Some(ResumeFile { path, mode })),
-            None if self.resume => Err("--resume needs --resumeFile where the dump comes from standard input".into()),
-            None => Ok(None),
-        }
+        Ok(path.map(|path| ResumeFile { path, mode }))
     }
 
     fn write_concern(&self) -> Result<WriteConcern, String> {
@@ -265,14 +361,17 @@ impl RestoreArguments {
     }
 }
 
-/// Whether a file can be made there, or is there to be written to.
+/// Whether a file can be made there and has room for its first lines, or is there to be written to.
 fn is_writable(path: &Path) -> bool {
     let is_there = path.exists();
     let opened = OpenOptions::new().append(true).create(true).open(path);
-    if !is_there && opened.is_ok() {
-        let _ = std::fs::remove_file(path);
+    if is_there {
+        return opened.is_ok();
     }
-    opened.is_ok()
+    let Ok(mut file) = opened else { return false };
+    let written = file.write_all(&[b'\n'; FIRST_LINES_BYTES]);
+    let _ = std::fs::remove_file(path);
+    written.is_ok()
 }
 
 /// Seconds since 1970 and, behind a colon, a number within the second.

@@ -4,6 +4,8 @@
 #![allow(dead_code)]
 
 use crate::peer::binary;
+use bunko_archive::archive::{Header, NamespaceEntry, Prelude, begin_block, end_block, end_of_namespace};
+use bunko_archive::crc64;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_client::{Connection, Uri, check_reply};
 use std::net::SocketAddr;
@@ -94,4 +96,35 @@ pub fn collections(connection: &mut Connection, database: &str) -> Vec<String> {
 pub fn drop_database(connection: &mut Connection, database: &str) {
     let drop = DocumentBuf::new().with("dropDatabase", 1);
     connection.run_command(database, drop.as_ref()).expect("dropped");
+}
+
+/// A namespace of an archive that is made by hand.
+#[derive(Default)]
+pub struct Dumped {
+    pub database: &'static str,
+    pub name: &'static str,
+    pub kind: &'static str,
+    /// What its blocks call it.
+    pub block: &'static str,
+    pub metadata: String,
+    pub documents: Vec<u8>,
+}
+
+/// Writes an archive as mongodump does, one namespace behind the other.
+pub fn write_archive(path: &Path, namespaces: &[Dumped]) {
+    let entry = |dumped: &Dumped| NamespaceEntry {
+        database: dumped.database.to_owned(),
+        collection: dumped.name.to_owned(),
+        kind: dumped.kind.to_owned(),
+        metadata: dumped.metadata.clone(),
+        ..NamespaceEntry::default()
+    };
+    let mut bytes = Prelude { header: Header::default(), namespaces: namespaces.iter().map(entry).collect() }.encode();
+    for Dumped { database, block, documents, .. } in namespaces {
+        begin_block(&mut bytes, database, block);
+        bytes.extend(documents);
+        end_block(&mut bytes);
+        end_of_namespace(&mut bytes, database, block, crc64::checksum(documents));
+    }
+    std::fs::write(path, bytes).expect("written");
 }

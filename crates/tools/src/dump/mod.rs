@@ -15,6 +15,7 @@ mod authorisation;
 mod extended_json_text;
 mod oplog;
 mod options;
+mod place;
 mod plan;
 mod ranges;
 mod read;
@@ -27,14 +28,15 @@ mod unit;
 
 pub use options::{ArchiveTarget, DumpOptions, OplogMode, Output, Resume, UsersAndRoles, Views};
 
+use crate::error::is_full;
 use crate::progress::Progress;
 use crate::{Interrupted, Link, Server, ToolError};
+use place::Place;
 use plan::{Kind, Plan, Resumability};
 use read::{Reader, Readers};
 use schedule::{Schedule, Task};
-use state::{Begun, StateFile};
+use state::{Begun, Found, StateFile};
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use target::Target;
@@ -59,6 +61,11 @@ pub struct CollectionSummary {
     pub bytes: u64,
 }
 
+/// What a dump that has begun to write can do about a full disk.
+const GO_ON: &str = "what is written so far is kept: make room, then give the same command with --resume";
+/// The same for one that has not.
+const BEGIN_AGAIN: &str = "nothing is written yet: make room, then give the same command again";
+
 /// Dumps what `options` say.
 /// # Errors
 /// `Usage` for options that mean nothing; what the server says, after attempts that took about a minute; `File`;
@@ -71,12 +78,17 @@ pub fn run(
     interrupted: &Interrupted,
 ) -> Result<DumpSummary, ToolError> {
     options.validate()?;
-    let resumability = target::resumability(&options.output)?;
-    let mut link = server.connect().map_err(|cause| ToolError::server("", cause))?;
-    let Begun { mut plan, state, streams } = begin(link.as_mut(), options, resumability, progress)?;
+    let place = Place::prepare(&options.output).map_err(|error| with_advice(error, BEGIN_AGAIN))?;
+    let begun = begin(server, options, &place, progress);
+    let (mut link, begun) = begun.map_err(|error| with_advice(error, BEGIN_AGAIN)).inspect_err(|_| place.give_up())?;
+    let Begun { mut plan, state, streams } = begun;
+    let advised = |error| match place.resumability {
+        Resumability::Resumable => with_advice(error, GO_ON),
+        Resumability::Once => error,
+    };
     // The oplog's entries are chosen last, so the collections are dumped under a plan without them.
     let collections = Dump { server, options, progress, interrupted, plan: plan.clone(), kind: Part::Collections };
-    let target = Target::open(options, &collections.plan, progress, state, streams)?;
+    let target = Target::open(options, &collections.plan, progress, state, streams).map_err(advised)?;
     let result = collections.read_all(&target).and_then(|()| {
         if plan.oplog_start().is_none() {
             return Ok(());
@@ -89,27 +101,54 @@ pub fn run(
     });
     if let Err(error) = result {
         target.stop();
-        return Err(with_advice(error, resumability));
+        return Err(advised(error));
     }
     let summary = summary(&plan, &target);
-    target.finish().map_err(|error| with_advice(error, resumability))?;
+    target.finish().map_err(advised)?;
     Ok(summary)
 }
 
 /// Makes a plan, or reads that of the dump that goes on.
 fn begin(
-    link: &mut dyn Link,
+    server: &dyn Server,
     options: &DumpOptions,
-    resumability: Resumability,
+    place: &Place,
     progress: &Progress,
-) -> Result<Begun, ToolError> {
-    let path = target::state_path(&options.output).filter(|_| resumability == Resumability::Resumable);
-    if let (Resume::Continue, Some(path)) = (options.resume, &path) {
-        return StateFile::resume(path.clone(), &options.fingerprint());
+) -> Result<(Box<dyn Link>, Begun), ToolError> {
+    let mut link = server.connect().map_err(|cause| ToolError::server("", cause))?;
+    if options.resume == Resume::Continue
+        && let Some(begun) = earlier(options, place, progress)?
+    {
+        return Ok((link, begun));
     }
-    let plan = plan::make(link, options, resumability, progress)?;
-    let state = path.map(|path| StateFile::create(path, &plan)).transpose()?;
-    Ok(Begun { plan, state, streams: BTreeMap::new() })
+    let plan = plan::make(link.as_mut(), options, place.resumability, progress)?;
+    let state = place.state.clone().map(|path| StateFile::create(path, &plan)).transpose()?;
+    Ok((link, Begun { plan, state, streams: BTreeMap::new() }))
+}
+
+/// The dump that goes on; `None` where none was begun, which the user is told.
+fn earlier(options: &DumpOptions, place: &Place, progress: &Progress) -> Result<Option<Begun>, ToolError> {
+    let Some(state) = &place.state else {
+        let message = "--resume needs a file or a directory, not a pipe or a device";
+        return Err(ToolError::Usage(message.into()));
+    };
+    let has_state = state.exists();
+    if let Found::Dump(begun) = StateFile::resume(state.clone(), &options.fingerprint())? {
+        return Ok(Some(*begun));
+    }
+    let state = state.display();
+    match &place.existing {
+        // Most likely the dump was finished: it would be destroyed.
+        Some(existing) if !has_state => Err(ToolError::Failed(format!(
+            "--resume: {state} is not there, but {} is: its dump was finished. Without --resume it is made anew",
+            existing.display()
+        ))),
+        _ => {
+            let what = if has_state { "is empty" } else { "is not there" };
+            progress.note(format!("--resume: {state} {what}: nothing to go on with, so the dump begins anew"));
+            Ok(None)
+        }
+    }
 }
 
 /// Which of the plan's namespaces are read.
@@ -208,17 +247,11 @@ fn summary(plan: &Plan, target: &Target<'_>) -> DumpSummary {
     summary
 }
 
-/// A full disk is no reason to begin anew.
-fn with_advice(error: ToolError, resumability: Resumability) -> ToolError {
+/// Tells what can be done about a full disk.
+fn with_advice(error: ToolError, advice: &str) -> ToolError {
     match error {
-        ToolError::File { path, cause }
-            if resumability == Resumability::Resumable
-                && matches!(cause.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) =>
-        {
-            ToolError::Failed(format!(
-                "{}: {cause}; what is written so far is kept: make room, then give the same command with --resume",
-                path.display()
-            ))
+        ToolError::File { path, cause } if is_full(&cause) => {
+            ToolError::Failed(format!("{}: {cause}; {advice}", path.display()))
         }
         other => other,
     }

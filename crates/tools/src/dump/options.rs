@@ -122,7 +122,7 @@ impl DumpOptions {
     /// # Errors
     /// `Usage` names the flags.
     /// Source: MongoDB Database Tools manual, "mongodump".
-    pub(super) fn validate(&self) -> Result<(), ToolError> {
+    pub fn validate(&self) -> Result<(), ToolError> {
         let excludes = !self.exclude_collections.is_empty() || !self.exclude_prefixes.is_empty();
         let is_named = self.database.is_some() && self.collection.is_some();
         let contradiction = [

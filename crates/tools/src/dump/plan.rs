@@ -6,13 +6,14 @@ use super::ranges::{Range, interpolate, quantiles};
 use super::selection::{BUCKETS_PREFIX, takes_collection, takes_database};
 use super::{authorisation, oplog};
 use crate::cursor::collect;
+use crate::error::UNAUTHORIZED;
 use crate::progress::Progress;
 use crate::verify::list_indexes;
 use crate::{Link, ToolError};
 use bunko_archive::metadata::Metadata;
 use bunko_bson::order::compare;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, Value, ValueRef, number};
-use bunko_client::ClientError;
+use bunko_client::{ClientError, CommandError};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -128,8 +129,7 @@ pub(super) fn make(
     progress: &Progress,
 ) -> Result<Plan, ToolError> {
     let mut planner = Planner { link, options, resumability, progress };
-    let version = planner.run("admin", &DocumentBuf::new().with("buildInfo", 1_i32))?;
-    let version = version.as_ref().get("version").and_then(ValueRef::as_str).unwrap_or_default().to_owned();
+    let version = planner.server_version()?;
     // Before anything else is read: what changes from here on is in the oplog behind that entry.
     let oplog_start = match options.oplog {
         OplogMode::With => Some(oplog::start(planner.link, progress)?),
@@ -140,11 +140,18 @@ pub(super) fn make(
         planner.plan_database(&database, &mut collections)?;
     }
     if let (Some(database), Some(collection), true) = (&options.database, &options.collection, collections.is_empty()) {
-        return Err(ToolError::Failed(format!("{database}.{collection} does not exist")));
+        let what = match options.views {
+            Views::AsDefinitions => "does not exist",
+            Views::AsCollections => "does not exist, or is no view: --viewsAsCollections dumps views alone",
+        };
+        return Err(ToolError::Failed(format!("{database}.{collection} {what}")));
     }
     // Large ones first, so that none is left for the end; views last, which cost nothing.
     collections.sort_by_key(|collection| std::cmp::Reverse((!collection.ranges.is_empty(), collection.size_bytes)));
-    if let (Some(database), UsersAndRoles::With) = (&options.database, options.users_and_roles) {
+    // Those of `admin` are among its collections.
+    if let (Some(database), UsersAndRoles::With) = (&options.database, options.users_and_roles)
+        && database != "admin"
+    {
         collections.extend(authorisation::planned(database));
     }
     if oplog_start.is_some() {
@@ -162,11 +169,26 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
+    /// What preludes call it; nothing where the user may not ask.
+    fn server_version(&mut self) -> Result<String, ToolError> {
+        match self.run("admin", &DocumentBuf::new().with("buildInfo", 1_i32)) {
+            Ok(reply) => Ok(reply.as_ref().get("version").and_then(ValueRef::as_str).unwrap_or_default().to_owned()),
+            Err(ClientError::Command(CommandError { code: UNAUTHORIZED, .. })) => Ok(String::new()),
+            Err(error) => Err(server("")(error)),
+        }
+    }
+
     fn databases(&mut self) -> Result<Vec<String>, ToolError> {
         if let Some(database) = &self.options.database {
             return Ok(vec![database.clone()]);
         }
-        let reply = self.run("admin", &DocumentBuf::new().with("listDatabases", 1_i32).with("nameOnly", true))?;
+        let listed = self.run("admin", &DocumentBuf::new().with("listDatabases", 1_i32).with("nameOnly", true));
+        let reply = listed.map_err(|error| match error {
+            ClientError::Command(error) if error.code == UNAUTHORIZED => ToolError::Failed(format!(
+                "the databases cannot be listed: {error}. One that the user may read is dumped with --db"
+            )),
+            error => server("")(error),
+        })?;
         let listed = reply.as_ref().get("databases").and_then(ValueRef::as_array);
         let names = listed.iter().flat_map(|listed| listed.iter()).filter_map(|database| {
             database.as_document()?.get("name")?.as_str().filter(|name| takes_database(name)).map(str::to_owned)
@@ -319,9 +341,9 @@ impl Planner<'_> {
         (field("count"), field("size"))
     }
 
-    fn run(&mut self, database: &str, command: &DocumentBuf) -> Result<DocumentBuf, ToolError> {
+    fn run(&mut self, database: &str, command: &DocumentBuf) -> Result<DocumentBuf, ClientError> {
         let command = with_read_preference(command.clone(), self.link);
-        self.link.run(database, &command).map_err(server(""))
+        self.link.run(database, &command)
     }
 
     fn collect(

@@ -11,7 +11,7 @@ use bunko_bson::Value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// What has been read of one range.
@@ -102,36 +102,56 @@ pub(super) struct Begun {
 pub(super) struct StateFile {
     path: PathBuf,
     file: File,
+    /// Whole lines, in bytes.
+    valid_bytes: u64,
+}
+
+/// What an earlier run left.
+pub(super) enum Found {
+    /// No state; none that got as far as its first line, either.
+    Nothing,
+    /// A dump that can be gone on with.
+    Dump(Box<Begun>),
 }
 
 impl StateFile {
     /// Begins a new one.
     /// # Errors
-    /// `File`.
+    /// `File`; nothing is left behind then.
     pub fn create(path: PathBuf, plan: &Plan) -> Result<Self, ToolError> {
         let file = File::create(&path).map_err(|cause| ToolError::File { path: path.clone(), cause })?;
-        let mut state = Self { path, file };
-        state.append(plan, Durability::Immediate)?;
+        let mut state = Self { path, file, valid_bytes: 0 };
+        match state.begin(plan) {
+            Ok(()) => Ok(state),
+            Err(error) => {
+                // The first failure is the one that is told.
+                let _ = state.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&mut self, plan: &Plan) -> Result<(), ToolError> {
+        self.append(plan, Durability::Immediate)?;
         // A crash can lose a new file's name unless its directory is synced too.
-        let directory = state.path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        let directory = self.path.parent().filter(|directory| !directory.as_os_str().is_empty());
         File::open(directory.unwrap_or(Path::new(".")))
             .and_then(|directory| directory.sync_all())
-            .map_err(|cause| state.failed(cause))?;
-        Ok(state)
+            .map_err(|cause| self.failed(cause))
     }
 
     /// Reads an earlier one, and cuts off a last line that is not whole.
     /// # Errors
     /// `File`; `Failed` where it is not of a dump that `fingerprint` fits.
-    pub fn resume(path: PathBuf, fingerprint: &str) -> Result<Begun, ToolError> {
-        let failed = |cause: io::Error| match cause.kind() {
-            io::ErrorKind::NotFound => ToolError::Failed(format!(
-                "--resume: there is no {}: either the dump was finished, or it never began",
-                path.display()
-            )),
-            _ => ToolError::File { path: path.clone(), cause },
+    pub fn resume(path: PathBuf, fingerprint: &str) -> Result<Found, ToolError> {
+        let failed = |cause| ToolError::File { path: path.clone(), cause };
+        let text = match std::fs::read(&path) {
+            // A kill or a full disk came before the plan was written.
+            Ok(text) if !text.contains(&b'\n') => return Ok(Found::Nothing),
+            Ok(text) => text,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(cause) => return Err(failed(cause)),
         };
-        let text = std::fs::read(&path).map_err(failed)?;
         let (plan, streams, valid_bytes) = parse(&text).ok_or_else(|| {
             ToolError::Failed(format!("--resume: {} does not begin with the plan of a dump", path.display()))
         })?;
@@ -141,12 +161,12 @@ impl StateFile {
         }
         let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
         file.set_len(valid_bytes).map_err(failed)?;
-        Ok(Begun { plan, state: Some(Self { path, file }), streams })
+        Ok(Found::Dump(Box::new(Begun { plan, state: Some(Self { path, file, valid_bytes }), streams })))
     }
 
     /// Appends a line.
     /// # Errors
-    /// `File`.
+    /// `File`; the line is not there then.
     pub fn append(&mut self, line: &impl Serialize, durability: Durability) -> Result<(), ToolError> {
         let mut text = serde_json::to_string(line).map_err(|error| self.failed(error.into()))?;
         text.push('\n');
@@ -154,7 +174,18 @@ impl StateFile {
             Durability::Immediate => self.file.sync_data(),
             Durability::Eventual => Ok(()),
         });
+        match written {
+            Ok(()) => self.valid_bytes += text.len() as u64,
+            Err(_) => self.cut(),
+        }
         written.map_err(|cause| self.failed(cause))
+    }
+
+    /// Takes back what came behind the last whole line: a torn line would swallow the next one, and one that was written
+    /// but not synced would be told twice. That needs no space.
+    fn cut(&mut self) {
+        // What cannot be cut cannot be written to either.
+        let _ = self.file.set_len(self.valid_bytes).and_then(|()| self.file.seek(SeekFrom::End(0)));
     }
 
     /// The dump is finished.
@@ -220,9 +251,10 @@ mod tests {
         let first_line = whole.iter().position(|&byte| byte == b'\n').expect("a line") + 1;
         for length in 0..=whole.len() {
             std::fs::write(&path, &whole[..length]).expect("written");
-            let resumed = StateFile::resume(path.clone(), "f");
-            assert_eq!(resumed.is_ok(), length >= first_line, "{length}");
-            if let Ok(Begun { plan, streams, .. }) = resumed {
+            let resumed = StateFile::resume(path.clone(), "f").expect("a state");
+            assert_eq!(matches!(resumed, Found::Dump(_)), length >= first_line, "{length}");
+            if let Found::Dump(begun) = resumed {
+                let Begun { plan, streams, .. } = *begun;
                 let lines = whole[first_line..length].split(|&byte| byte == b'\n').count() - 1;
                 assert_eq!(plan.oplog_start(), Some(bunko_bson::Timestamp { seconds: 7, increment: 1 }));
                 let out_bytes = streams.get(&0).map_or(0, StreamState::out_bytes);
@@ -239,11 +271,28 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_could_not_be_written_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("x.resume");
+        let mut state = StateFile::create(path.clone(), &plan()).expect("created");
+        // What a full disk leaves of a line, and a line that was written before its sync failed.
+        for (torn, last) in
+            [(&b"{\"stream\":0,\"acc"[..], 1), (b"{\"stream\":0,\"accounts\":[],\"units\":[[10,20,1]]}\n", 2)]
+        {
+            state.file.write_all(torn).expect("written");
+            state.cut();
+            state.append(&checkpoint(last), Durability::Immediate).expect("appended");
+        }
+        let Ok(Found::Dump(begun)) = StateFile::resume(path, "f") else { panic!("no state") };
+        assert_eq!((begun.streams[&0].units.len(), begun.streams[&0].out_bytes()), (4, 80));
+    }
+
+    #[test]
     fn another_dump_is_refused() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("x.resume");
-        let message = |result: Result<_, ToolError>| result.map(|_: Begun| ()).expect_err("refused").to_string();
-        assert!(message(StateFile::resume(path.clone(), "f")).contains("there is no"));
+        let message = |result: Result<_, ToolError>| result.map(|_: Found| ()).expect_err("refused").to_string();
+        assert!(matches!(StateFile::resume(path.clone(), "f"), Ok(Found::Nothing)));
         StateFile::create(path.clone(), &plan()).expect("created");
         assert!(message(StateFile::resume(path.clone(), "g")).contains("other flags"));
         std::fs::write(&path, "{}\n").expect("written");

@@ -1,7 +1,7 @@
 //! Where the units of all threads go: an archive, a directory of files, or standard output.
 
 use super::options::{ArchiveTarget, DumpOptions, Output};
-use super::plan::{Kind, Plan, Planned, Resumability, kind_name};
+use super::plan::{Kind, Plan, Planned, kind_name};
 use super::state::{Account, Durability, StateFile, StreamState};
 use super::stream::{Encoding, Stream};
 use super::unit::{Form, SealedUnit, UNIT_BYTES};
@@ -53,38 +53,6 @@ struct Slot {
     /// What is written, while the file is not open.
     earlier: StreamState,
     stream: Option<Stream>,
-}
-
-/// Whether the output is of a kind that can be gone on with. Makes a missing directory or file.
-/// # Errors
-/// `File`.
-pub(super) fn resumability(output: &Output) -> Result<Resumability, ToolError> {
-    match output {
-        Output::Directory(root) => {
-            std::fs::create_dir_all(root).map_err(|cause| ToolError::File { path: root.clone(), cause })?;
-            Ok(Resumability::Resumable)
-        }
-        Output::Archive(ArchiveTarget::File(path)) => {
-            let failed = |cause| ToolError::File { path: path.clone(), cause };
-            let file = File::options().write(true).create(true).truncate(false).open(path).map_err(failed)?;
-            let is_file = file.metadata().map_err(failed)?.is_file();
-            Ok(if is_file { Resumability::Resumable } else { Resumability::Once })
-        }
-        Output::Archive(ArchiveTarget::Stdout) | Output::StandardOutput => Ok(Resumability::Once),
-    }
-}
-
-/// The file that records how far a dump is.
-pub(super) fn state_path(output: &Output) -> Option<PathBuf> {
-    match output {
-        Output::Directory(root) => Some(root.join(".bunko-resume")),
-        Output::Archive(ArchiveTarget::File(path)) => {
-            let mut name = path.clone().into_os_string();
-            name.push(".resume");
-            Some(name.into())
-        }
-        Output::Archive(ArchiveTarget::Stdout) | Output::StandardOutput => None,
-    }
 }
 
 impl<'a> Target<'a> {
@@ -309,7 +277,8 @@ fn prelude(options: &DumpOptions, plan: &Plan) -> archive::Prelude {
             .iter()
             .map(|planned| archive::NamespaceEntry {
                 database: planned.database.clone(),
-                collection: planned.collection.clone(),
+                // Of a time series its own name, though its blocks bear that of the collection behind it.
+                collection: planned.metadata_name.clone(),
                 metadata: planned.metadata.clone(),
                 size_bytes: i64::try_from(planned.size_bytes).unwrap_or(i64::MAX),
                 kind: kind_name(planned.kind).to_owned(),

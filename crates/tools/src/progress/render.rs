@@ -53,6 +53,11 @@ pub fn json_line(before: &Snapshot, now: &Snapshot) -> String {
     format!("{line}\n")
 }
 
+/// A sentence for the user, as one JSON object and a newline.
+pub fn note_json(sentence: &str) -> String {
+    format!("{}\n", json!({ "event": "note", "text": sentence }))
+}
+
 /// How much was done in which time, how the time was spent, and what set the pace.
 pub fn end_report(end: &Snapshot) -> String {
     let start = Snapshot::default();

@@ -26,6 +26,15 @@ impl Style {
             Self::Lines | Self::JsonLines => Duration::from_secs(3),
         }
     }
+
+    /// What was noted since the last time.
+    fn notes(self, progress: &Progress) -> String {
+        let line = |note: String| match self {
+            Self::Terminal | Self::Lines => note + "\n",
+            Self::JsonLines => render::note_json(&note),
+        };
+        progress.take_notes().into_iter().map(line).collect()
+    }
 }
 
 /// Pace and remaining time are measured over that many intervals: one alone jumps about.
@@ -60,7 +69,8 @@ impl Reporter {
     pub fn finish(mut self) {
         if let Some(mut out) = self.stop_thread() {
             let end = self.progress.snapshot();
-            let text = match self.style {
+            let mut text = self.style.notes(&self.progress);
+            text += &match self.style {
                 Style::Terminal | Style::Lines => render::end_report(&end),
                 Style::JsonLines => render::end_report_json(&end),
             };
@@ -91,7 +101,8 @@ fn report(progress: &Progress, stop: &Stop, style: Style, mut out: Box<dyn Write
         }
         let now = progress.snapshot();
         let before = earlier.front().expect("one is always kept");
-        let text = match style {
+        let mut text = style.notes(progress);
+        text += &match style {
             Style::Terminal | Style::Lines => render::lines(before, &now),
             Style::JsonLines => render::json_line(before, &now),
         };

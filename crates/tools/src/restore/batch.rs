@@ -3,6 +3,7 @@
 use super::pool::Loan;
 use super::target::Target;
 use bunko_archive::{each_document, split_document};
+use bunko_bson::DocumentRef;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -40,6 +41,12 @@ impl Batch {
     /// The encoded documents.
     pub(super) fn documents(&self) -> &[u8] {
         &self.part.documents().bytes[self.bytes.clone()]
+    }
+
+    /// Whether it may be there already, and holds documents that nobody could look for.
+    pub(super) fn may_be_doubled(&self) -> bool {
+        let has_no_id = |document| DocumentRef::trusted(document).get("_id").is_none();
+        self.doubt == Doubt::MayBeThere && each_document(self.documents()).any(has_no_id)
     }
 
     /// The encoded document with this number.

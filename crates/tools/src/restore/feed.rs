@@ -2,8 +2,9 @@
 
 use super::batch::{Batch, Doubt, cut};
 use super::collection;
-use super::options::{Mode, ObjectCheck, Verify};
+use super::options::{Existing, Mode, ObjectCheck, Verify};
 use super::pool::Loan;
+use super::resume::{Before, ResumeLog};
 use super::run::Run;
 use super::target::{Role, Target};
 use crate::{Link, ToolError};
@@ -88,8 +89,7 @@ impl<'r> Feed<'r> {
 
     /// Queues what begins at `from` of a part that stands at `position` among the target's documents.
     fn queue(&self, target: &Arc<Target>, part: Loan, from: usize, position: u64) {
-        // Whatever was not recorded as done may have been sent before the interruption.
-        let doubt = if target.earlier.is_prepared { Doubt::MayBeThere } else { Doubt::None };
+        let doubt = self.doubt(target);
         let part = Arc::new(part);
         let limits = self.run.form.limits(self.run.options);
         let batches = cut(&part.documents().bytes[from..], limits).map(|(bytes, count)| {
@@ -98,6 +98,17 @@ impl<'r> Feed<'r> {
             Batch { target: Arc::clone(target), part: Arc::clone(&part), bytes, count, stretch, doubt }
         });
         self.run.queue.push(batches);
+    }
+
+    /// Whatever was not recorded as done may have been sent before the interruption.
+    fn doubt(&self, target: &Target) -> Doubt {
+        let before = self.run.resume.as_ref().map_or(Before::Nothing, ResumeLog::before);
+        let is_kept = self.run.options.existing == Existing::Keep && !target.role.is_temporary();
+        if target.earlier.is_prepared || (before == Before::Unknown && is_kept) {
+            Doubt::MayBeThere
+        } else {
+            Doubt::None
+        }
     }
 
     /// The target has no more documents.

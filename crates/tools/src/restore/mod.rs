@@ -44,10 +44,12 @@ pub use options::{
 };
 pub use summary::{NamespaceSummary, RestoreError, RestoreSummary, State};
 
+use crate::error::{OUT_OF_DISK_SPACE, is_full};
 use crate::progress::Progress;
 use crate::{Interrupted, Server, ToolError};
+use bunko_client::ClientError;
 use insert::Form;
-use resume::ResumeLog;
+use resume::{Begun, ResumeLog};
 use run::Run;
 use rustc_hash::FxHashMap;
 use source::{Input, Opened};
@@ -105,7 +107,7 @@ fn restore(
     interrupted: &Interrupted,
     attempted: &mut Attempted,
 ) -> Result<(), ToolError> {
-    check(options)?;
+    options.validate()?;
     let summary = &mut attempted.summary;
     let failed = |cause| ToolError::server("", cause);
     let form = match options.mode {
@@ -115,14 +117,17 @@ fn restore(
         }
         Mode::DryRun | Mode::List => Form::Insert,
     };
-    let Opened { found, identity, warnings, input } = source::open(options, form.batch_bytes(), progress)?;
+    let Opened { found, identity, warnings, oplog, input } = source::open(options, form.batch_bytes(), progress)?;
+    // What is asked for and not there is told before anything is restored.
+    oplog::check(options, oplog)?;
+    users::check(options, &found)?;
     summary.warnings = warnings;
     let mut run = Run::new(server, options, progress, interrupted, form);
     if let (Mode::Restore, Some(file)) = (options.mode, &options.resume) {
-        run.resume = Some(ResumeLog::open(file, &state_identity(server, options, &identity))?);
+        run.resume = Some(open_state(file, &state_identity(server, options, &identity), progress)?);
     }
     run.targets = targets(&run, found)?;
-    let ended = execute(&run, input, summary);
+    let ended = execute(&run, input, summary).map_err(|error| with_advice(error, run.resume.as_ref()));
     summary.namespaces.splice(0..0, run.targets.iter().map(|target| target.summary()));
     attempted.has_restarted = run.has_restarted();
     ended?;
@@ -134,16 +139,35 @@ fn restore(
     run.resume.take().map_or(Ok(()), ResumeLog::remove)
 }
 
-/// Options that make no sense together.
-fn check(options: &RestoreOptions) -> Result<(), ToolError> {
-    let problem = if options.uuids == Uuids::Preserve && options.existing == Existing::Keep {
-        "--preserveUUID needs --drop: a collection that is there keeps its UUID"
-    } else if options.verify == Verify::Everything && options.oplog != Oplog::None {
-        "--verify compares with the dump's collections, which --oplogReplay changes: use one of them"
-    } else {
-        return Ok(());
+/// Begins to note how far the restore is, and tells whoever wanted to go on that there is nothing to go on with.
+fn open_state(file: &ResumeFile, identity: &str, progress: &Progress) -> Result<ResumeLog, ToolError> {
+    let log = ResumeLog::open(file, identity)?;
+    if log.begun() == Begun::Anew {
+        progress.note(format!(
+            "--resume: {} is not there or empty: nothing to go on with, so the restore begins anew; what is there \
+             already, byte for byte, counts as restored",
+            file.path.display()
+        ));
+    }
+    Ok(log)
+}
+
+/// Tells what can be done about a full disk, the server's or the one that the state is on.
+fn with_advice(error: ToolError, state: Option<&ResumeLog>) -> ToolError {
+    let is_full = match &error {
+        ToolError::Server { cause, .. } => {
+            matches!(&**cause, ClientError::Command(refusal) if refusal.code == OUT_OF_DISK_SPACE)
+        }
+        ToolError::File { cause, .. } => is_full(cause),
+        _ => false,
     };
-    Err(ToolError::Usage(problem.to_owned()))
+    match state {
+        Some(state) if is_full => ToolError::Failed(format!(
+            "{error}; {} says how far the restore is: make room, then give the same command with --resume",
+            state.path().display()
+        )),
+        _ => error,
+    }
 }
 
 /// What a state for `--resume` belongs to: a dump, a server, and what is done with one for the other.
@@ -177,7 +201,8 @@ fn execute(run: &Run<'_>, mut input: Input, summary: &mut RestoreSummary) -> Res
         Mode::List => return Ok(()),
         Mode::DryRun => {
             input.read(run)?;
-            return run.take_cause().map_or(Ok(()), Err);
+            run.take_cause().map_or(Ok(()), Err)?;
+            return oplog::rehearse(run, input);
         }
         Mode::Restore => load(run, &mut input)?,
     }

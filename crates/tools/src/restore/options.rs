@@ -1,5 +1,6 @@
 //! What a restore is asked to do.
 
+use crate::ToolError;
 use crate::namespaces::{Filter, Renames};
 use bunko_bson::Timestamp;
 use bunko_client::WriteConcern;
@@ -84,6 +85,32 @@ impl RestoreOptions {
             verify: Verify::Nothing,
             bulk: Bulk::Automatic,
             threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        }
+    }
+
+    /// Refuses options that make no sense together.
+    /// # Errors
+    /// `Usage` names the flags.
+    pub fn validate(&self) -> Result<(), ToolError> {
+        let asked_workers = self.insertion_workers.map_or(1, NonZeroUsize::get);
+        let contradictions = [
+            (
+                self.uuids == Uuids::Preserve && self.existing == Existing::Keep,
+                "--preserveUUID needs --drop: a collection that is there keeps its UUID",
+            ),
+            (
+                self.verify == Verify::Everything && self.oplog != Oplog::None,
+                "--verify compares with the dump's collections, which --oplogReplay changes: use one of them",
+            ),
+            (
+                self.order == InsertionOrder::Maintain && asked_workers > 1,
+                "--maintainInsertionOrder sends one batch after the other: --numInsertionWorkersPerCollection above 1 \
+                 cannot be combined with it",
+            ),
+        ];
+        match contradictions.into_iter().find(|(is_there, _)| *is_there) {
+            Some((_, message)) => Err(ToolError::Usage(message.to_owned())),
+            None => Ok(()),
         }
     }
 
@@ -234,8 +261,11 @@ pub enum Oplog {
 /// Which users and roles are restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsersAndRoles {
-    /// Those of `admin`, if the dump has them; a server that cannot take them is told of as a warning.
+    /// Those of `admin`, if the dump has them and the filter takes them; a server that cannot take them is told of as a
+    /// warning.
     IfPresent,
+    /// None.
+    Skip,
     /// Those of one database; that they are not there or that the server cannot take them is an error.
     Of {
         /// The database as the dump names it.
@@ -257,7 +287,8 @@ pub struct ResumeFile {
 pub enum Resume {
     /// Nothing: it is overwritten.
     Fresh,
-    /// What it says is done is not done again. Without a state everything is done.
+    /// What it says is done is not done again. Without a state everything is done, and what is there already, byte for
+    /// byte, is no failure.
     Continue,
 }
 

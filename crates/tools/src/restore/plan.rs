@@ -2,6 +2,7 @@
 
 use super::options::{Oplog, RestoreOptions, UsersAndRoles};
 use super::target::{BUCKETS_PREFIX, Found, Role};
+use crate::ToolError;
 use bunko_archive::metadata::Metadata;
 
 /// Where users and roles wait for the server to merge them.
@@ -31,7 +32,7 @@ pub(super) fn is_needed(options: &RestoreOptions, database: &str, collection: &s
     if (database, collection) == OPLOG {
         return matches!(options.oplog, Oplog::Replay { file: None, .. });
     }
-    match users_or_roles(&options.users_and_roles, database, collection) {
+    match users_or_roles(options, database, collection) {
         Some(Share::Wanted(_)) => true,
         Some(Share::Unwanted) => false,
         None => {
@@ -42,18 +43,31 @@ pub(super) fn is_needed(options: &RestoreOptions, database: &str, collection: &s
 }
 
 /// What becomes of a namespace; `None` where nothing does.
-pub(super) fn found(options: &RestoreOptions, entry: Entry) -> Option<Found> {
+/// # Errors
+/// `Failed` for the buckets of a time series of which nothing else is there: they would become something else.
+pub(super) fn found(options: &RestoreOptions, entry: Entry) -> Result<Option<Found>, ToolError> {
     let Entry { database, collection, metadata, size_bytes } = entry;
     if (database.as_str(), collection.as_str()) == OPLOG || !is_needed(options, &database, &collection) {
-        return None;
+        return Ok(None);
     }
+    // Some tools call a series as the collection behind it is called.
+    let collection = match collection.strip_prefix(BUCKETS_PREFIX) {
+        Some(series) if role(&metadata) == Role::TimeSeries => series.to_owned(),
+        Some(series) => {
+            return Err(ToolError::Failed(format!(
+                "{database}.{series}: the dump has the buckets of this time series, and not the metadata that say what it \
+                 is: --nsExclude '{database}.{series}' restores the rest"
+            )));
+        }
+        None => collection,
+    };
     let source = format!("{database}.{collection}");
-    let (role, name) = match users_or_roles(&options.users_and_roles, &database, &collection) {
+    let (role, name) = match users_or_roles(options, &database, &collection) {
         Some(Share::Wanted(Role::Users)) => (Role::Users, format!("{ADMIN}.{USERS_WAIT}")),
         Some(Share::Wanted(_)) => (Role::Roles, format!("{ADMIN}.{ROLES_WAIT}")),
         _ => (role(&metadata), options.renames.apply(&source).into_owned()),
     };
-    Some(Found { source, name, role, metadata, size_bytes })
+    Ok(Some(Found { source, name, role, metadata, size_bytes }))
 }
 
 fn role(metadata: &Metadata) -> Role {
@@ -75,7 +89,7 @@ enum Share {
 }
 
 /// `None` for all that is neither users nor roles.
-fn users_or_roles(options: &UsersAndRoles, database: &str, collection: &str) -> Option<Share> {
+fn users_or_roles(options: &RestoreOptions, database: &str, collection: &str) -> Option<Share> {
     let (of_database, name) = match collection.strip_prefix(OF_DATABASE) {
         Some(name) => (Some(database), name),
         None if database == ADMIN => (None, collection),
@@ -88,8 +102,11 @@ fn users_or_roles(options: &UsersAndRoles, database: &str, collection: &str) -> 
         "system.version" => return Some(Share::Unwanted),
         _ => return None,
     };
-    let is_wanted = match (options, of_database) {
-        (UsersAndRoles::IfPresent, of_database) => of_database.is_none(),
+    let is_wanted = match (&options.users_and_roles, of_database) {
+        (UsersAndRoles::Skip, _) => false,
+        (UsersAndRoles::IfPresent, of_database) => {
+            of_database.is_none() && options.filter.takes(&format!("{database}.{collection}"))
+        }
         (UsersAndRoles::Of { database }, Some(of_database)) => database == of_database,
         // A whole dump has the users of all databases; the server is told which are wanted.
         (UsersAndRoles::Of { .. }, None) => true,
@@ -111,7 +128,11 @@ mod tests {
         let (database, collection) = namespace.split_once('.').expect("a dot");
         let metadata = Metadata::parse(json).expect("metadata");
         let entry = Entry { database: database.to_owned(), collection: collection.to_owned(), metadata, size_bytes: 0 };
-        found(options, entry).map_or_else(|| "-".to_owned(), |found| format!("{:?} {}", found.role, found.name))
+        match found(options, entry) {
+            Ok(Some(found)) => format!("{:?} {}", found.role, found.name),
+            Ok(None) => "-".to_owned(),
+            Err(error) => error.to_string(),
+        }
     }
 
     #[test]
@@ -120,6 +141,9 @@ mod tests {
         assert_eq!(shown(&options, "a.b", "{}"), "Collection a.b");
         assert_eq!(shown(&options, "a.b", r#"{"options":{"viewOn":"c"}}"#), "View a.b");
         assert_eq!(shown(&options, "a.b", r#"{"options":{"timeseries":{}}}"#), "TimeSeries a.b");
+        let buckets = |metadata| shown(&options, "a.system.buckets.b", metadata);
+        assert_eq!(buckets(r#"{"options":{"timeseries":{}}}"#), "TimeSeries a.b");
+        assert!(buckets("{}").starts_with("a.b: the dump has the buckets of this time series"));
         assert_eq!(shown(&options, "a.system.js", "{}"), "Collection a.system.js");
         assert_eq!(shown(&options, "a.system.views", "{}"), "-");
         assert_eq!(shown(&options, ".oplog", "{}"), "-");
@@ -144,5 +168,17 @@ mod tests {
         options.users_and_roles = UsersAndRoles::Of { database: "a".to_owned() };
         assert_eq!(shown(&options, "a.$admin.system.roles", "{}"), "Roles admin.temproles");
         assert_eq!(shown(&options, "b.$admin.system.roles", "{}"), "-");
+        options.users_and_roles = UsersAndRoles::Skip;
+        assert_eq!(shown(&options, "admin.system.users", "{}"), "-");
+        assert_eq!(shown(&options, "admin.other", "{}"), "Collection admin.other");
+    }
+
+    #[test]
+    fn who_restores_one_database_touches_no_users() {
+        let mut options = options();
+        options.filter = Filter::default().with(Some("a"), None);
+        assert_eq!(shown(&options, "admin.system.users", "{}"), "-");
+        options.users_and_roles = UsersAndRoles::Of { database: "a".to_owned() };
+        assert_eq!(shown(&options, "admin.system.users", "{}"), "Users admin.tempusers");
     }
 }

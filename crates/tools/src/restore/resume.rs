@@ -26,14 +26,48 @@ const RECORD_BYTES: u64 = 64 * 1024 * 1024;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// The first one: which dump goes where.
-    Restore { dump: String },
+    /// The first one: which dump goes where, and whether a run whose state is gone may have sent documents before.
+    Restore {
+        dump: String,
+        #[serde(default, skip_serializing_if = "Before::is_nothing")]
+        before: Before,
+    },
     /// The collection is there, empty, with its options.
     Prepared { namespace: String },
     /// So many bytes of its documents are there, counted from the first in the dump.
     Done { namespace: String, bytes: u64 },
     /// Its indexes are there.
     Indexed { namespace: String },
+}
+
+/// What is known of earlier runs that left no state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Before {
+    /// There were none.
+    #[default]
+    Nothing,
+    /// There may have been one, and any document may be there.
+    Unknown,
+}
+
+impl Before {
+    // serde hands over a reference.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    fn is_nothing(&self) -> bool {
+        *self == Self::Nothing
+    }
+}
+
+/// What a run is to a state file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// It was not asked to go on.
+    Fresh,
+    /// It goes on.
+    Continued,
+    /// It was to go on, and there was nothing to go on with.
+    Anew,
 }
 
 /// How far an earlier run came with one namespace.
@@ -50,8 +84,17 @@ pub(super) struct Earlier {
 /// The state file of this run.
 pub(super) struct ResumeLog {
     path: PathBuf,
-    earlier: FxHashMap<String, Earlier>,
+    begun: Begun,
+    known: Known,
     state: Mutex<State>,
+}
+
+/// What is known of earlier runs.
+#[derive(Default)]
+struct Known {
+    before: Before,
+    /// By namespace.
+    earlier: FxHashMap<String, Earlier>,
 }
 
 struct State {
@@ -93,21 +136,41 @@ impl ResumeLog {
             None => open.write(true).create(true).truncate(true),
         };
         let file = open.open(&options.path).map_err(failed)?;
-        let is_new = earlier.is_none();
+        let (begun, known) = match (options.mode, earlier) {
+            (_, Some(known)) => (Begun::Continued, known),
+            (Resume::Fresh, None) => (Begun::Fresh, Known::default()),
+            (Resume::Continue, None) => (Begun::Anew, Known { before: Before::Unknown, ..Known::default() }),
+        };
+        let before = known.before;
         let state = State { file, recorded: Instant::now(), bytes: 0, positions: FxHashMap::default() };
-        let log = Self { path: options.path.clone(), earlier: earlier.unwrap_or_default(), state: Mutex::new(state) };
-        if is_new {
-            log.append(&[Line::Restore { dump: dump.to_owned() }])?;
-        } else {
+        let log = Self { path: options.path.clone(), begun, known, state: Mutex::new(state) };
+        if begun == Begun::Continued {
             // A torn last line ends here.
             log.state.lock().file.write_all(b"\n").map_err(failed)?;
+        } else {
+            log.append(&[Line::Restore { dump: dump.to_owned(), before }])?;
         }
         Ok(log)
     }
 
+    /// What this run is to the state file.
+    pub(super) fn begun(&self) -> Begun {
+        self.begun
+    }
+
+    /// What is known of runs that left no state.
+    pub(super) fn before(&self) -> Before {
+        self.known.before
+    }
+
+    /// The state file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// How far an earlier run came with what the dump calls `namespace`.
     pub(super) fn earlier(&self, namespace: &str) -> Earlier {
-        self.earlier.get(namespace).copied().unwrap_or_default()
+        self.known.earlier.get(namespace).copied().unwrap_or_default()
     }
 
     pub(super) fn prepared(&self, namespace: &str) -> Result<(), ToolError> {
@@ -166,7 +229,7 @@ impl ResumeLog {
 }
 
 /// `None` where there is no state, or not even its first line.
-fn read(path: &Path, dump: &str) -> Result<Option<FxHashMap<String, Earlier>>, ToolError> {
+fn read(path: &Path, dump: &str) -> Result<Option<Known>, ToolError> {
     let mut text = String::new();
     match File::open(path).and_then(|mut file| file.read_to_string(&mut text)) {
         Ok(_) => {}
@@ -174,8 +237,8 @@ fn read(path: &Path, dump: &str) -> Result<Option<FxHashMap<String, Earlier>>, T
         Err(cause) => return Err(ToolError::File { path: path.to_owned(), cause }),
     }
     let mut lines = text.lines().filter(|line| !line.is_empty()).map(serde_json::from_str::<Line>);
-    match lines.next() {
-        Some(Ok(Line::Restore { dump: known })) if known == dump => {}
+    let before = match lines.next() {
+        Some(Ok(Line::Restore { dump: known, before })) if known == dump => before,
         None => return Ok(None),
         Some(Ok(Line::Restore { .. })) => {
             let path = path.display();
@@ -187,7 +250,7 @@ fn read(path: &Path, dump: &str) -> Result<Option<FxHashMap<String, Earlier>>, T
         Some(_) => {
             return Err(ToolError::Failed(format!("{} is not the state of a restore", path.display())));
         }
-    }
+    };
     let mut earlier = FxHashMap::<String, Earlier>::default();
     // Torn lines are what was not done.
     for line in lines.flatten() {
@@ -201,7 +264,7 @@ fn read(path: &Path, dump: &str) -> Result<Option<FxHashMap<String, Earlier>>, T
             }
         }
     }
-    Ok(Some(earlier))
+    Ok(Some(Known { before, earlier }))
 }
 
 #[cfg(test)]
@@ -236,6 +299,18 @@ mod tests {
             let log = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1").expect("there");
             assert_eq!(log.earlier("a.d").done_bytes, 9);
         }
+    }
+
+    #[test]
+    fn what_a_lost_state_leaves_unknown_stays_so() {
+        let directory = tempfile::tempdir().expect("directory");
+        let open = |mode| ResumeLog::open(&options(&directory, mode), "dump 1").expect("a state");
+        let told = |log: &ResumeLog| (log.begun(), log.before());
+        assert_eq!(told(&open(Resume::Fresh)), (Begun::Fresh, Before::Nothing));
+        assert_eq!(told(&open(Resume::Continue)), (Begun::Continued, Before::Nothing));
+        open(Resume::Continue).remove().expect("removed");
+        assert_eq!(told(&open(Resume::Continue)), (Begun::Anew, Before::Unknown));
+        assert_eq!(told(&open(Resume::Continue)), (Begun::Continued, Before::Unknown));
     }
 
     #[test]

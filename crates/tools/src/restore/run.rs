@@ -8,6 +8,7 @@ use super::pool::Pool;
 use super::queue::Queue;
 use super::resume::ResumeLog;
 use super::target::Target;
+use crate::error::OUT_OF_DISK_SPACE;
 use crate::progress::{Activity, Progress};
 use crate::retry::Backoff;
 use crate::{Interrupted, Link, Server, ToolError};
@@ -134,7 +135,7 @@ impl<'r> Run<'r> {
 
     /// Runs a command that may be run again, over a new link where the old one broke.
     /// # Errors
-    /// The inner one is the server's refusal.
+    /// The inner one is the server's refusal. That its disk is full is none of the command's fault, and ends the run.
     pub(super) fn command(
         &self,
         link: &mut Box<dyn Link>,
@@ -147,6 +148,9 @@ impl<'r> Run<'r> {
         loop {
             match self.progress.time(activity, || link.run(database, command)) {
                 Ok(reply) => return Ok(Ok(reply)),
+                Err(ClientError::Command(refusal)) if refusal.code == OUT_OF_DISK_SPACE => {
+                    return Err(ToolError::server(namespace(), refusal));
+                }
                 Err(ClientError::Command(refusal)) if !is_passing(&refusal) => return Ok(Err(refusal)),
                 Err(error) => backoff.wait(&namespace(), error, self.interrupted)?,
             }

@@ -1,6 +1,7 @@
 //! What a restore did.
 
 use crate::ToolError;
+use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
 
@@ -61,13 +62,7 @@ pub struct NamespaceSummary {
 impl RestoreSummary {
     /// Whether everything that was asked for is on the server.
     pub fn is_clean(&self) -> bool {
-        let is_clean = |namespace: &NamespaceSummary| {
-            namespace.failures == 0
-                && namespace.state == State::Restored
-                && namespace.errors.is_empty()
-                && namespace.indexes_refused.is_empty()
-        };
-        self.namespaces.iter().all(is_clean) && self.differences.as_ref().is_none_or(Vec::is_empty)
+        self.namespaces.iter().all(NamespaceSummary::is_clean) && self.differences.as_ref().is_none_or(Vec::is_empty)
     }
 
     /// Documents in all namespaces.
@@ -85,6 +80,28 @@ impl RestoreSummary {
         self.namespaces.iter().map(|namespace| namespace.failures).sum()
     }
 
+    /// What is wrong, in the words of the whole; nothing where nothing is.
+    pub fn troubles(&self) -> String {
+        let namespaces = self.namespaces.iter().filter(|namespace| !namespace.is_clean()).map(ToString::to_string);
+        let differences = self.differences.iter().flatten().map(|difference| format!("differs: {difference}\n"));
+        namespaces.chain(differences).collect()
+    }
+
+    /// All of it, as one JSON object.
+    pub fn to_json(&self) -> String {
+        let line = json!({
+            "event": "summary",
+            "elapsedSeconds": (self.elapsed.as_secs_f64() * 1000.0).round() / 1000.0,
+            "documents": self.documents(),
+            "failures": self.failures(),
+            "oplogEntries": self.oplog_entries,
+            "differences": self.differences,
+            "warnings": self.warnings,
+            "namespaces": self.namespaces.iter().map(NamespaceSummary::to_json).collect::<Vec<_>>(),
+        });
+        line.to_string()
+    }
+
     /// What `--list` prints: one line per namespace with its kind and size.
     pub fn listing(&self) -> String {
         let lines = self.namespaces.iter().map(|namespace| {
@@ -93,6 +110,37 @@ impl RestoreSummary {
             format!("{}{renamed}{target}\t{}\t{} bytes\n", namespace.source, namespace.kind, namespace.size_bytes)
         });
         lines.collect()
+    }
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Unfinished => "unfinished",
+            Self::Restored => "restored",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl NamespaceSummary {
+    fn is_clean(&self) -> bool {
+        self.failures == 0 && self.state == State::Restored && self.errors.is_empty() && self.indexes_refused.is_empty()
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "source": self.source,
+            "target": self.target,
+            "kind": self.kind,
+            "state": self.state.name(),
+            "documents": self.documents,
+            "bytes": self.bytes,
+            "failures": self.failures,
+            "indexesBuilt": self.indexes_built,
+            "indexesRefused": self.indexes_refused,
+            "errors": self.errors,
+        })
     }
 }
 
@@ -123,12 +171,7 @@ impl fmt::Display for RestoreSummary {
 
 impl fmt::Display for NamespaceSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.state {
-            State::Unfinished => "unfinished",
-            State::Restored => "restored",
-            State::Failed => "failed",
-        };
-        write!(f, "{}: {state}, {} document(s), {} bytes", self.target, self.documents, self.bytes)?;
+        write!(f, "{}: {}, {} document(s), {} bytes", self.target, self.state.name(), self.documents, self.bytes)?;
         if self.failures > 0 {
             write!(f, ", {} failed", self.failures)?;
         }
@@ -199,5 +242,15 @@ mod tests {
 differs: c.d: 2 documents, not 3
 2 document(s) restored, 1 failed, 0.0 s";
         assert_eq!(summary.to_string(), expected);
+        summary.namespaces.push(namespace());
+        let wrong = "c.d: restored, 2 document(s), 90 bytes, 1 failed, 1 index(es)
+  index x_1: no such kind
+  _id 7: E11000
+differs: c.d: 2 documents, not 3
+";
+        assert_eq!(summary.troubles(), wrong);
+        let json = r#"{"event":"summary","elapsedSeconds":0.0,"documents":2,"failures":0,"oplogEntries":0,"differences":null,"warnings":[],"namespaces":[{"source":"a.b","target":"c.d","kind":"collection","state":"restored","documents":2,"bytes":90,"failures":0,"indexesBuilt":1,"indexesRefused":[],"errors":[]}]}"#;
+        let clean = RestoreSummary { namespaces: vec![namespace()], ..RestoreSummary::default() };
+        assert_eq!((clean.to_json().as_str(), clean.troubles().as_str()), (json, ""));
     }
 }

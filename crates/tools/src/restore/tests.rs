@@ -169,6 +169,7 @@ fn option(options: &mut RestoreOptions, name: &str, directory: &Path) {
         "dry" => options.mode = Mode::DryRun,
         "one-by-one" => options.batch_documents = Some(NonZeroUsize::MIN),
         "continue" => options.resume = state(Resume::Continue),
+        "remember" => options.resume = state(Resume::Fresh),
         "check" => options.object_check = ObjectCheck::Deep,
         other => panic!("{other} is no option of a script"),
     }
@@ -199,8 +200,12 @@ fn run_case(case: &Case) -> String {
 
 #[test]
 fn scripts_end_as_they_say() {
-    let scripts =
-        [include_str!("scripts/errors.txt"), include_str!("scripts/in_doubt.txt"), include_str!("scripts/order.txt")];
+    let scripts = [
+        include_str!("scripts/errors.txt"),
+        include_str!("scripts/full_disk.txt"),
+        include_str!("scripts/in_doubt.txt"),
+        include_str!("scripts/order.txt"),
+    ];
     for case in scripts.into_iter().flat_map(parse) {
         assert_eq!(run_case(&case), case.expected, "{}", case.title);
     }

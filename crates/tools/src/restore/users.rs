@@ -2,10 +2,10 @@
 //!
 //! Source: MongoDB's documentation of `mongorestore`, `--restoreDbUsersAndRoles`; what it sends to servers.
 
-use super::options::{Existing, UsersAndRoles};
+use super::options::{Existing, RestoreOptions, UsersAndRoles};
 use super::plan::{ADMIN, ROLES_WAIT, USERS_WAIT};
 use super::run::Run;
-use super::target::{Role, Target};
+use super::target::{Found, Role, Target};
 use crate::ToolError;
 use crate::progress::Activity;
 use bunko_bson::DocumentBuf;
@@ -15,21 +15,26 @@ use std::sync::Arc;
 /// MongoDB's `CommandNotFound`.
 const COMMAND_NOT_FOUND: i32 = 59;
 
+/// Whether the dump has the users and roles that are asked for by name.
+/// # Errors
+/// `Failed` where it has not.
+pub(super) fn check(options: &RestoreOptions, found: &[Found]) -> Result<(), ToolError> {
+    match &options.users_and_roles {
+        UsersAndRoles::Of { database } if !found.iter().any(|found| found.role.is_temporary()) => {
+            Err(ToolError::Failed(format!("the dump has no users and roles of the database '{database}'")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Merges what waits, if anything does. Returns a warning where the server cannot and nobody asked for it by name.
 /// # Errors
-/// That the server cannot, or that the dump has none, where somebody did; and what happened to the connection.
+/// That the server cannot, where somebody did; and what happened to the connection.
 pub(super) fn merge(run: &Run<'_>) -> Result<Option<String>, ToolError> {
     let waiting = |role| run.targets.iter().find(move |target| target.role == role && !target.has_failed());
     let (users, roles) = (waiting(Role::Users), waiting(Role::Roles));
     let asked = &run.options.users_and_roles;
-    let Some(any) = users.or(roles) else {
-        return match asked {
-            UsersAndRoles::IfPresent => Ok(None),
-            UsersAndRoles::Of { database } => {
-                Err(ToolError::Failed(format!("the dump has no users and roles of the database '{database}'")))
-            }
-        };
-    };
+    let Some(any) = users.or(roles) else { return Ok(None) };
     let mut link = run.connect(&any.name)?;
     let command = command(users, roles, asked, run.options.existing);
     let namespace = (ADMIN, "system.users");
@@ -60,7 +65,7 @@ fn command(
     };
     let database = match asked {
         // All databases.
-        UsersAndRoles::IfPresent => "",
+        UsersAndRoles::IfPresent | UsersAndRoles::Skip => "",
         UsersAndRoles::Of { database } => database,
     };
     let concern = WriteConcern { w: Acknowledgement::Majority, ..WriteConcern::default() };

@@ -7,6 +7,7 @@ use super::outcome::{Outcome, WriteError};
 use super::queue::Wait;
 use super::resume::Checkpoint;
 use super::run::Run;
+use crate::error::OUT_OF_DISK_SPACE;
 use crate::link::Command;
 use crate::progress::Activity;
 use crate::retry::{Backoff, is_transient};
@@ -85,6 +86,14 @@ impl Worker<'_> {
             let wait = if self.sent.is_empty() { Wait::UntilThere } else { Wait::Never };
             let next = self.again.pop_front().or_else(|| self.run.queue.take(wait, || self.run.is_over()));
             let Some(batch) = next else { return Ok(()) };
+            if batch.may_be_doubled() && !batch.target.has_failed() {
+                let refusal = "documents without _id may be there already, and cannot be looked for: they would be doubled. \
+                               --drop restores this collection anew";
+                batch.target.fail(refusal.to_owned());
+                if self.run.options.stops_on_error() {
+                    return Err(ToolError::Failed(format!("{}: {refusal}", batch.target.name)));
+                }
+            }
             if batch.target.has_failed() {
                 self.run.queue.release(&batch);
                 continue;
@@ -111,6 +120,9 @@ impl Worker<'_> {
         let reply = self.run.progress.time(Activity::Server, || self.link.receive());
         let outcome = match reply.map(Outcome::read) {
             Ok(Ok(outcome)) => outcome,
+            Ok(Err(refusal)) if refusal.code == OUT_OF_DISK_SPACE => {
+                return Err(ToolError::server(&sent.batch.target.name, refusal));
+            }
             Ok(Err(refusal)) if !is_transient(&ClientError::Command(refusal.clone())) => {
                 return self.refused(sent, refusal);
             }
@@ -158,6 +170,11 @@ impl Worker<'_> {
 
     fn settle(&mut self, sent: Sent, outcome: Outcome) -> Result<(), ToolError> {
         let Sent { batch, checkpoint, .. } = sent;
+        // No fault of the documents', which are sent again once there is room.
+        let full = outcome.write_errors.iter().find(|error| error.error.code == OUT_OF_DISK_SPACE);
+        if let Some(full) = full {
+            return Err(ToolError::server(&batch.target.name, full.error.clone()));
+        }
         match (outcome.concern_error, checkpoint) {
             (Some(error), _) => {
                 batch.target.note_error(|| format!("write concern: {error}"));

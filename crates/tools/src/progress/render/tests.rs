@@ -105,3 +105,8 @@ fn what_an_earlier_run_did_counts_but_not_for_the_pace() {
         "{report}"
     );
 }
+
+#[test]
+fn notes_are_lines_of_either_kind() {
+    assert_eq!(note_json("a \"b\""), "{\"event\":\"note\",\"text\":\"a \\\"b\\\"\"}\n");
+}

@@ -1,7 +1,10 @@
 //! One entry of an oplog, and what is sent of it.
 
 use super::super::options::{RestoreOptions, Uuids};
+use super::super::target::BUCKETS_PREFIX;
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use rustc_hash::FxHashSet;
+use std::borrow::Cow;
 
 /// A server's own bookkeeping: of sessions, transactions, chunks.
 const INTERNAL_DATABASES: [&str; 2] = ["config", "local"];
@@ -91,19 +94,33 @@ pub(super) struct Command {
 /// Leaves out what is not restored, and gives the rest its new names.
 pub(super) struct Rewriter<'r> {
     options: &'r RestoreOptions,
+    /// Namespaces that the server did not take, by their new names.
+    given_up: FxHashSet<String>,
 }
 
 impl<'r> Rewriter<'r> {
-    pub(super) fn new(options: &'r RestoreOptions) -> Self {
-        Self { options }
+    pub(super) fn new(options: &'r RestoreOptions, given_up: FxHashSet<String>) -> Self {
+        Self { options, given_up }
     }
 
     /// What `applyOps` gets for a change of one document; `None` where its collection is not restored.
     pub(super) fn document(&self, entry: &Entry<'_>) -> Option<DocumentBuf> {
-        self.options.filter.takes(entry.namespace).then(|| {
-            let namespace = self.options.renames.apply(entry.namespace);
-            self.operation(entry, &namespace, entry.object)
-        })
+        self.taken(entry.namespace).map(|namespace| self.operation(entry, &namespace, entry.object))
+    }
+
+    /// What a namespace is called here; `None` where it is not restored. The buckets of a time series go with it.
+    fn taken(&self, namespace: &str) -> Option<String> {
+        let (database, collection) = namespace.split_once('.').unwrap_or((namespace, ""));
+        let series = collection.strip_prefix(BUCKETS_PREFIX);
+        let known = series.map_or(Cow::Borrowed(namespace), |series| Cow::Owned(format!("{database}.{series}")));
+        let renamed = self.options.renames.apply(&known);
+        if !self.options.filter.takes(&known) || self.given_up.contains(&*renamed) {
+            return None;
+        }
+        match (series, renamed.split_once('.')) {
+            (Some(_), Some((database, series))) => Some(format!("{database}.{BUCKETS_PREFIX}{series}")),
+            _ => Some(renamed.into_owned()),
+        }
     }
 
     /// What `applyOps` gets for a command; `None` where none of its collections is restored.
@@ -153,11 +170,8 @@ impl<'r> Rewriter<'r> {
     }
 
     fn target(&self, namespace: &str) -> Option<(String, String)> {
-        if !self.options.filter.takes(namespace) {
-            return None;
-        }
-        let renamed = self.options.renames.apply(namespace);
-        renamed.split_once('.').map(|(database, collection)| (database.to_owned(), collection.to_owned()))
+        let taken = self.taken(namespace)?;
+        taken.split_once('.').map(|(database, collection)| (database.to_owned(), collection.to_owned()))
     }
 
     /// The fields that say what to do; those that say when and on whose behalf belong to the old server.
@@ -199,7 +213,7 @@ mod tests {
             Ok(entry) => entry,
             Err(error) => return error,
         };
-        let rewriter = Rewriter::new(&options);
+        let rewriter = Rewriter::new(&options, std::iter::once("z.refused".to_owned()).collect());
         let operation = match entry.kind() {
             Kind::Nothing => None,
             Kind::Document => rewriter.document(&entry),
@@ -215,6 +229,14 @@ mod tests {
             (r#""op":"n","ns":"","o":{"msg":"x"}"#, "-"),
             (r#""op":"n""#, "-"),
             (r#""op":"i","ns":"a.secret","o":{"_id":1}"#, "-"),
+            (r#""op":"i","ns":"a.refused","o":{"_id":1}"#, "-"),
+            (r#""op":"i","ns":"a.system.buckets.refused","o":{"_id":1}"#, "-"),
+            (r#""op":"i","ns":"a.system.buckets.secret","o":{"_id":1}"#, "-"),
+            (
+                r#""op":"i","ns":"a.system.buckets.b","o":{"_id":1}"#,
+                r#"{"op":"i","ns":"z.system.buckets.b","o":{"_id":1}}"#,
+            ),
+            (r#""op":"c","ns":"a.$cmd","o":{"createIndexes":"refused","key":{"x":1},"name":"x_1"}"#, "-"),
             (r#""op":"u","ns":"config.transactions","o":{"_id":1}"#, "-"),
             (
                 r#""op":"u","ns":"a.b","ui":1,"o":{"$set":{"x":1}},"o2":{"_id":1}"#,

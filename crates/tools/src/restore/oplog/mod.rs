@@ -9,9 +9,9 @@ mod entry;
 mod pending;
 mod transactions;
 
-use super::options::Oplog;
+use super::options::{Indexes, Oplog, RestoreOptions};
 use super::run::Run;
-use super::source::{File, Input, Stream};
+use super::source::{File, Input, OplogOfDump, Stream, refuse_unfinished_file};
 use super::summary::RestoreSummary;
 use super::target::{Found, Role, Target};
 use super::{indexes, resume};
@@ -19,27 +19,65 @@ use crate::progress::Activity;
 use crate::{Link, ToolError};
 use apply::Applier;
 use bunko_archive::metadata::Metadata;
-use bunko_bson::{DocumentBuf, DocumentRef, Timestamp};
+use bunko_bson::{DocumentBuf, Timestamp};
 use entry::{Entry, Kind, Rewriter};
 use pending::PendingIndexes;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use transactions::{Step, Transactions};
 
 /// Bytes of entries that are read at once.
 const PART_BYTES: usize = 4 * 1024 * 1024;
 
+/// Whether there is an oplog to replay, before anything is restored that needs it.
+/// # Errors
+/// `Failed` where there is none, `File` where its file is none.
+pub(super) fn check(options: &RestoreOptions, of_dump: OplogOfDump) -> Result<(), ToolError> {
+    match (&options.oplog, of_dump) {
+        (Oplog::Replay { file: None, .. }, OplogOfDump::Missing) => {
+            Err(ToolError::Failed("the dump has no oplog to replay: it was made without --oplog".to_owned()))
+        }
+        (Oplog::Replay { file: Some(path), .. }, _) => {
+            refuse_unfinished_file(path)?;
+            let found = std::fs::metadata(path).map(|_| ());
+            found.map_err(|cause| ToolError::File { path: path.clone(), cause })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads the oplog to its end, without a server.
+/// # Errors
+/// The first entry that is none.
+pub(super) fn rehearse(run: &Run<'_>, input: Input) -> Result<(), ToolError> {
+    let Some(mut stream) = open(run, input)? else { return Ok(()) };
+    let mut transactions = Transactions::default();
+    each_entry(run, &mut stream, None, |entry| match transactions.step(entry).map_err(ToolError::Failed)? {
+        Step::Operations(operations) => operations.iter().try_for_each(|operation| {
+            let operation = Entry::parse_inner(operation.as_ref(), entry.at);
+            operation.map(|_| ()).map_err(ToolError::Failed)
+        }),
+        Step::Alone | Step::Held => Ok(()),
+    })
+}
+
+/// The entries; `None` where there are none, or none are wanted.
+fn open(run: &Run<'_>, input: Input) -> Result<Option<Stream>, ToolError> {
+    match &run.options.oplog {
+        Oplog::None => Ok(None),
+        Oplog::Replay { file: None, .. } => input.oplog(run),
+        Oplog::Replay { file: Some(path), .. } => File::open(path, run.options, PART_BYTES).map(Stream::File).map(Some),
+    }
+}
+
 /// Applies the oplog, then builds the indexes that collections have behind it. What collections it made that the dump
 /// does not have is added to the summary.
 /// # Errors
 /// The first entry that the server refuses ends the replay: later ones may need it.
 pub(super) fn replay(run: &Run<'_>, input: Input, summary: &mut RestoreSummary) -> Result<(), ToolError> {
-    let Oplog::Replay { limit, file } = &run.options.oplog else { return Ok(()) };
-    let stream = match file {
-        Some(path) => Some(Stream::File(File::open(path, run.options, PART_BYTES)?)),
-        None => input.oplog(run)?,
-    };
+    let Oplog::Replay { limit, .. } = &run.options.oplog else { return Ok(()) };
+    let stream = open(run, input)?;
     record_documents(run)?;
-    let no_oplog = || ToolError::Failed("the dump has no oplog to replay: it was made without --oplog".to_owned());
     let mut pending = PendingIndexes::default();
     for target in run.targets.iter().filter(|target| !target.has_failed() && target.role != Role::View) {
         pending.set(&target.name, indexes::of_target(run, target));
@@ -47,15 +85,20 @@ pub(super) fn replay(run: &Run<'_>, input: Input, summary: &mut RestoreSummary) 
     let mut replay = Replay {
         run,
         applier: Applier::new(run)?,
-        rewriter: Rewriter::new(run.options),
+        rewriter: Rewriter::new(run.options, given_up(run)),
         transactions: Transactions::default(),
         pending,
     };
-    let ended = replay.all(stream.ok_or_else(no_oplog)?, *limit);
+    let ended = stream.map_or(Ok(()), |stream| replay.all(stream, *limit));
     summary.oplog_entries = replay.applier.applied();
     ended?;
     let Replay { pending, .. } = replay;
     build(run, pending, summary)
+}
+
+/// What the server did not take: with what the oplog brings it would be there by half, or as something else.
+fn given_up(run: &Run<'_>) -> FxHashSet<String> {
+    run.targets.iter().filter(|target| target.has_failed()).map(|target| target.name.clone()).collect()
 }
 
 /// Records that all documents are there: those that the oplog changes would not be found again as they were.
@@ -78,44 +121,43 @@ struct Replay<'r> {
     pending: PendingIndexes,
 }
 
-/// Whether entries go on.
-#[derive(PartialEq, Eq)]
-enum Reached {
-    More,
-    Limit,
+/// Hands over the entries before `limit`, in their order.
+fn each_entry(
+    run: &Run<'_>,
+    stream: &mut Stream,
+    limit: Option<Timestamp>,
+    mut work: impl FnMut(&Entry<'_>) -> Result<(), ToolError>,
+) -> Result<(), ToolError> {
+    let mut buffer = Vec::new();
+    while let Some(documents) = stream.next(std::mem::take(&mut buffer), run.progress)? {
+        for document in &documents {
+            crate::retry::check(run.interrupted)?;
+            let entry = Entry::parse(document).map_err(ToolError::Failed)?;
+            if limit.is_some_and(|limit| entry.at >= limit) {
+                return Ok(());
+            }
+            work(&entry)?;
+        }
+        buffer = documents.bytes;
+    }
+    Ok(())
 }
 
 impl Replay<'_> {
     fn all(&mut self, mut stream: Stream, limit: Option<Timestamp>) -> Result<(), ToolError> {
-        let mut buffer = Vec::new();
-        while let Some(documents) = stream.next(std::mem::take(&mut buffer), self.run.progress)? {
-            for document in &documents {
-                crate::retry::check(self.run.interrupted)?;
-                if self.entry(document, limit)? == Reached::Limit {
-                    return self.applier.flush();
-                }
-            }
-            buffer = documents.bytes;
-        }
+        each_entry(self.run, &mut stream, limit, |entry| self.entry(entry))?;
         self.applier.flush()
     }
 
-    fn entry(&mut self, document: DocumentRef<'_>, limit: Option<Timestamp>) -> Result<Reached, ToolError> {
-        let entry = Entry::parse(document).map_err(ToolError::Failed)?;
-        if limit.is_some_and(|limit| entry.at >= limit) {
-            return Ok(Reached::Limit);
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), ToolError> {
+        match self.transactions.step(entry).map_err(ToolError::Failed)? {
+            Step::Alone => self.operation(entry),
+            Step::Held => Ok(()),
+            Step::Operations(operations) => operations.iter().try_for_each(|operation| {
+                let operation = Entry::parse_inner(operation.as_ref(), entry.at).map_err(ToolError::Failed)?;
+                self.operation(&operation)
+            }),
         }
-        match self.transactions.step(&entry).map_err(ToolError::Failed)? {
-            Step::Alone => self.operation(&entry)?,
-            Step::Held => {}
-            Step::Operations(operations) => {
-                for operation in &operations {
-                    let operation = Entry::parse_inner(operation.as_ref(), entry.at).map_err(ToolError::Failed)?;
-                    self.operation(&operation)?;
-                }
-            }
-        }
-        Ok(Reached::More)
     }
 
     /// One operation that is no transaction.
@@ -144,7 +186,8 @@ impl Replay<'_> {
 fn build(run: &Run<'_>, pending: PendingIndexes, summary: &mut RestoreSummary) -> Result<(), ToolError> {
     let mut link: Option<Box<dyn Link>> = None;
     for (namespace, indexes) in pending.into_namespaces() {
-        if indexes.is_empty() {
+        // Those that the oplog brings are as unwanted as those of the dump.
+        if indexes.is_empty() || run.options.indexes == Indexes::Skip {
             continue;
         }
         let link = match &mut link {

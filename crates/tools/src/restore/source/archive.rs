@@ -5,10 +5,10 @@ use super::super::options::{Oplog, RestoreOptions};
 use super::super::plan::{self, Entry, OPLOG};
 use super::super::run::Run;
 use super::super::target::BUCKETS_PREFIX;
-use super::{Input as AnyInput, Opened, STDIN, Stream, activity, broken_input, target};
+use super::{Input as AnyInput, Opened, OplogOfDump, STDIN, Stream, activity, broken_input, target};
 use crate::ToolError;
 use crate::progress::Progress;
-use bunko_archive::archive::{ArchiveError, Part, Prelude, Reader, Reason};
+use bunko_archive::archive::{ArchiveError, NamespaceEntry, Part, Prelude, Reader, Reason};
 use bunko_archive::compression;
 use bunko_archive::metadata::Metadata;
 use bunko_archive::{Documents, index};
@@ -102,12 +102,15 @@ fn open(
     };
     let (prelude, reader) = opened.map_err(|error| damaged(path, error))?;
     let identity = format!("prelude {:032x}", xxh3_128(&prelude.encode()));
+    let is_oplog = |entry: &NamespaceEntry| (&*entry.database, &*entry.collection) == OPLOG;
+    let has_oplog = prelude.namespaces.iter().any(is_oplog);
+    let oplog = if has_oplog { OplogOfDump::Included } else { OplogOfDump::Missing };
     let (found, numbers) = plan_prelude(path, prelude, options)?;
     let begun = vec![false; found.len()];
     let wants_oplog = matches!(options.oplog, Oplog::Replay { file: None, .. });
     let reader = reader.with_part_bytes(part_bytes);
     let input = Input { path: path.to_owned(), reader, numbers, begun, oplog: None, wants_oplog };
-    Ok(Opened { found, identity, warnings: Vec::new(), input: AnyInput::Archive(Box::new(input)) })
+    Ok(Opened { found, identity, warnings: Vec::new(), oplog, input: AnyInput::Archive(Box::new(input)) })
 }
 
 /// What of the prelude's namespaces is restored, and which of them a block belongs to.
@@ -132,7 +135,7 @@ fn plan_prelude(
             metadata,
             size_bytes: namespace.size_bytes.max(0) as u64,
         };
-        if let Some(target) = plan::found(options, entry) {
+        if let Some(target) = plan::found(options, entry)? {
             numbers.entry(buckets).or_insert(found.len());
             numbers.insert(name, found.len());
             found.push(target);

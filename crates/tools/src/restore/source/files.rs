@@ -4,7 +4,8 @@ use super::super::feed::{Feed, Place};
 use super::super::options::{Oplog, RestoreOptions};
 use super::super::plan::{self, Entry};
 use super::super::run::Run;
-use super::{File, Found, Input as AnyInput, Opened, STDIN, Stream, target};
+use super::super::target::BUCKETS_PREFIX;
+use super::{File, Found, Input as AnyInput, Opened, OplogOfDump, STDIN, Stream, target};
 use crate::ToolError;
 use crate::progress::Progress;
 use bunko_archive::compression;
@@ -50,8 +51,9 @@ pub(super) fn open_directory(
     let identity = identity(&listing);
     let (found, files) = plan_listing(listing.databases, options, &mut warnings)?;
     expect(progress, &files);
+    let oplog = listing.oplog.as_ref().map_or(OplogOfDump::Missing, |_| OplogOfDump::Included);
     let input = AnyInput::Files(Input { files, oplog: listing.oplog });
-    Ok(Opened { found, identity, warnings, input })
+    Ok(Opened { found, identity, warnings, oplog, input })
 }
 
 pub(super) fn open_file(
@@ -73,16 +75,19 @@ pub(super) fn open_file(
     let metadata = metadata_beside(path).map(|path| read_metadata(&path, options.threads)).transpose()?;
     let file = DumpFile { path: path.to_owned(), size_bytes };
     let identity = stamp(&file);
+    // What the file is called says what its documents are, whatever collection they are for.
+    let buckets = if is_of_series(path) && !collection.starts_with(BUCKETS_PREFIX) { BUCKETS_PREFIX } else { "" };
     let entry = Entry {
         database: database.to_owned(),
-        collection: collection.to_owned(),
+        collection: format!("{buckets}{collection}"),
         metadata: metadata.unwrap_or_default(),
         size_bytes,
     };
-    let found: Vec<_> = plan::found(options, entry).into_iter().collect();
+    let found: Vec<_> = plan::found(options, entry)?.into_iter().collect();
     let files: Vec<_> = found.iter().map(|_| Some(file.clone())).collect();
     expect(progress, &files);
-    Ok(Opened { found, identity, warnings: Vec::new(), input: AnyInput::Files(Input { files, oplog: None }) })
+    let input = AnyInput::Files(Input { files, oplog: None });
+    Ok(Opened { found, identity, warnings: Vec::new(), oplog: OplogOfDump::Missing, input })
 }
 
 fn expect(progress: &Progress, files: &[Option<DumpFile>]) {
@@ -90,9 +95,16 @@ fn expect(progress: &Progress, files: &[Option<DumpFile>]) {
     progress.source_bytes_expected.store(bytes, Ordering::Relaxed);
 }
 
+/// Whether a file has the buckets of a time series.
+fn is_of_series(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(BUCKETS_PREFIX))
+}
+
 /// The metadata of `x.bson`, compressed or not, in whatever way.
 fn metadata_beside(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
+    // A time series has its documents under its buckets' name and its metadata under its own.
+    let name = name.strip_prefix(BUCKETS_PREFIX).unwrap_or(name);
     let stem = &name[..name.rfind(".bson")?];
     let candidates =
         ["", ".gz", ".zst", ".lz4"].map(|suffix| path.with_file_name(format!("{stem}{METADATA_SUFFIX}{suffix}")));
@@ -130,7 +142,7 @@ fn plan_listing(
                 continue;
             }
             let Some(entry) = entry(&database.name, &collection, options.threads, warnings)? else { continue };
-            if let Some(target) = plan::found(options, entry) {
+            if let Some(target) = plan::found(options, entry)? {
                 found.push(target);
                 files.push(collection.data);
             }

@@ -6,8 +6,8 @@ mod files;
 use super::options::{ArchiveSource, RestoreOptions, Source};
 use super::run::Run;
 use super::target::{Found, Target};
-use crate::ToolError;
 use crate::progress::{Activity, Progress};
+use crate::{ToolError, unfinished};
 use bunko_archive::Documents;
 use bunko_archive::bson_file::{BsonFileError, BsonFileReason};
 use bunko_archive::compression::{self, Compression};
@@ -27,8 +27,16 @@ pub(super) struct Opened {
     pub(super) identity: String,
     /// What was passed over.
     pub(super) warnings: Vec<String>,
+    pub(super) oplog: OplogOfDump,
     /// What has the documents.
     pub(super) input: Input,
+}
+
+/// Whether a dump was made with its oplog.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum OplogOfDump {
+    Included,
+    Missing,
 }
 
 /// The documents of a dump.
@@ -40,9 +48,10 @@ pub(super) enum Input {
 /// Opens the dump and reads what it says of its namespaces. Parts will be as long as batches, so that each goes to the
 /// server as it is.
 /// # Errors
-/// `File`, `Damaged`, `Usage`.
+/// `File`, `Damaged`, `Usage`, `Failed` for a dump that is not finished.
 pub(super) fn open(options: &RestoreOptions, part_bytes: usize, progress: &Progress) -> Result<Opened, ToolError> {
     progress.source_bytes.store(0, Ordering::Relaxed);
+    refuse_unfinished(&options.source)?;
     match &options.source {
         Source::Archive(ArchiveSource::File(path)) => archive::open_file(path, options, part_bytes, progress),
         Source::Archive(ArchiveSource::Stdin) => archive::open_stdin(options, part_bytes, progress),
@@ -51,6 +60,27 @@ pub(super) fn open(options: &RestoreOptions, part_bytes: usize, progress: &Progr
             files::open_file(path, (database, collection), options, progress)
         }
     }
+}
+
+/// An archive that is cut is found out at its end, when the rest is restored; files that are cut may never be.
+fn refuse_unfinished(source: &Source) -> Result<(), ToolError> {
+    match source {
+        Source::Archive(ArchiveSource::File(path)) => unfinished::refuse(path, [unfinished::state_beside(path)]),
+        Source::Directory { path, database: None } => unfinished::refuse(path, [unfinished::state_in(path)]),
+        Source::Directory { path, database: Some(_) } => {
+            unfinished::refuse(path, [unfinished::state_in(path), unfinished::state_in(&path.join(".."))])
+        }
+        Source::File { path, .. } if path != Path::new(STDIN) => refuse_unfinished_file(path),
+        Source::Archive(ArchiveSource::Stdin) | Source::File { .. } => Ok(()),
+    }
+}
+
+/// Refuses one file of a dump that is not finished: of a database, or beside them.
+/// # Errors
+/// `Failed`.
+pub(super) fn refuse_unfinished_file(path: &Path) -> Result<(), ToolError> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    unfinished::refuse(path, [unfinished::state_in(directory), unfinished::state_in(&directory.join(".."))])
 }
 
 impl Input {

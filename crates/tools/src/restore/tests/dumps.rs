@@ -98,6 +98,10 @@ fn an_oplog_is_applied_behind_the_documents_and_indexes_behind_it() {
     let taken = "< {\"ok\": 0, \"code\": 48, \"errmsg\": \"it is there\"}";
     assert_eq!(replayed(&options, &format!("{operations}\n{create}\n{taken}\n{index}\n")), Ok(3));
 
+    options.indexes = Indexes::Skip;
+    assert_eq!(replayed(&options, &format!("{operations}\n{create}\n{taken}\n")), Ok(3));
+    options.indexes = Indexes::Restore;
+
     options.oplog = Oplog::Replay { limit: Some(Timestamp { seconds: 6, increment: 1 }), file: None };
     assert_eq!(replayed(&options, operations), Ok(2));
 
@@ -116,8 +120,112 @@ fn a_dump_without_an_oplog_cannot_be_replayed() {
     let directory = tempfile::tempdir().expect("directory");
     let mut options = of_archive(&directory, &archive(&[("a", "b", Vec::new())], Compression::None));
     options.oplog = Oplog::Replay { limit: None, file: None };
-    let error = Scripted::new("> listCommands\n> create").restore(&options).expect_err("none").to_string();
+    let refused = |options: &RestoreOptions| {
+        let server = Scripted::new("> listCommands");
+        let error = server.restore(options).expect_err("none").to_string();
+        server.check("nothing is restored first");
+        error
+    };
+    let error = refused(&options);
     assert!(error.starts_with("the dump has no oplog to replay"), "{error}");
+    options.oplog = Oplog::Replay { limit: None, file: Some(directory.path().join("nothing")) };
+    assert!(refused(&options).contains("nothing: No such file"));
+}
+
+#[test]
+fn a_dry_run_reads_the_oplog_too() {
+    let directory = tempfile::tempdir().expect("directory");
+    let rehearse = |oplog: &[&str]| {
+        let namespaces = [("a", "b", encoded(&[r#"{"_id":1}"#])), ("", "oplog", encoded(oplog))];
+        let mut options = of_archive(&directory, &archive(&namespaces, Compression::None));
+        options.mode = Mode::DryRun;
+        options.oplog = Oplog::Replay { limit: None, file: None };
+        Scripted::default().restore(&options).map_err(|error| error.to_string())
+    };
+    assert!(rehearse(&OPLOG).expect("sound").is_clean());
+    let error = rehearse(&[OPLOG[0], r#"{"op":"i","ns":"a.b","o":{"_id":3}}"#]).expect_err("no time");
+    assert!(error.starts_with("an oplog entry without a timestamp"), "{error}");
+}
+
+#[test]
+fn what_the_server_did_not_take_gets_nothing_from_the_oplog() {
+    let directory = tempfile::tempdir().expect("directory");
+    let namespaces = [("a", "b", encoded(&[r#"{"_id":1}"#])), ("", "oplog", encoded(&OPLOG[..1]))];
+    let mut options = of_archive(&directory, &archive(&namespaces, Compression::None));
+    options.oplog = Oplog::Replay { limit: None, file: None };
+    let server = Scripted::new("> listCommands\n> create\n< {\"ok\": 0, \"code\": 115, \"errmsg\": \"capped\"}");
+    let summary = server.restore(&options).expect("told in the summary");
+    server.check("no applyOps");
+    assert_eq!((summary.oplog_entries, summary.is_clean()), (0, false));
+}
+
+/// A time series as the classic tool dumps it: its own name in the prelude, that of its buckets in blocks.
+#[test]
+fn a_time_series_bears_its_own_name_whatever_the_dump_calls_it() {
+    let directory = tempfile::tempdir().expect("directory");
+    let documents = encoded(&[r#"{"_id":1,"control":{"version":1}}"#]);
+    for name in ["t", "system.buckets.t"] {
+        let entry = NamespaceEntry {
+            database: "a".to_owned(),
+            collection: name.to_owned(),
+            metadata: r#"{"options":{"timeseries":{"timeField":"at"}},"type":"timeseries"}"#.to_owned(),
+            kind: "timeseries".to_owned(),
+            ..NamespaceEntry::default()
+        };
+        let mut bytes = Prelude { header: Header::default(), namespaces: vec![entry] }.encode();
+        begin_block(&mut bytes, "a", "system.buckets.t");
+        bytes.extend(&documents);
+        end_block(&mut bytes);
+        end_of_namespace(&mut bytes, "a", "system.buckets.t", crc64::checksum(&documents));
+        let options = of_archive(&directory, &bytes);
+        let server = Scripted::new(
+            "> listCommands\n> a {\"create\":\"t\",\"timeseries\":{\"timeField\":\"at\"}\n\
+             > a {\"insert\":\"system.buckets.t\"\n< {\"ok\": 1, \"n\": 1}",
+        );
+        let summary = server.restore(&options).expect("restored");
+        server.check(name);
+        assert_eq!((summary.namespaces[0].target.as_str(), summary.documents()), ("a.t", 1), "{name}");
+    }
+}
+
+#[test]
+fn a_dump_that_is_not_finished_is_refused() {
+    let directory = tempfile::tempdir().expect("directory");
+    let root = directory.path().join("dump");
+    fs::create_dir_all(root.join("a")).expect("made");
+    fs::write(root.join("a/b.bson"), encoded(&[r#"{"_id":1}"#])).expect("written");
+    fs::write(root.join("oplog.bson"), encoded(&OPLOG)).expect("written");
+    let state = root.join(".bunko-resume");
+    let file = Source::File { path: root.join("a/b.bson"), database: "a".to_owned(), collection: "b".to_owned() };
+    let sources = [
+        Source::Directory { path: root.clone(), database: None },
+        Source::Directory { path: root.join("a"), database: Some("a".to_owned()) },
+        file,
+    ];
+    for mode in [Mode::Restore, Mode::DryRun, Mode::List] {
+        for source in &sources {
+            let options = RestoreOptions { mode, ..RestoreOptions::new(source.clone()) };
+            fs::write(&state, "").expect("written");
+            let server = Scripted::new(if mode == Mode::Restore { "> listCommands" } else { "" });
+            let error = server.restore(&options).expect_err("unfinished").to_string();
+            server.check("nothing is restored");
+            assert!(error.contains("is not finished") && error.contains(".bunko-resume"), "{error}");
+            fs::remove_file(&state).expect("removed");
+            if mode != Mode::Restore {
+                assert!(Scripted::default().restore(&options).is_ok());
+            }
+        }
+    }
+    let mut options = of_archive(&directory, &archive(&[("a", "b", Vec::new())], Compression::None));
+    options.mode = Mode::List;
+    options.oplog = Oplog::Replay { limit: None, file: Some(root.join("oplog.bson")) };
+    assert!(Scripted::default().restore(&options).is_ok());
+    fs::write(&state, "").expect("written");
+    assert!(Scripted::default().restore(&options).is_err_and(|error| error.to_string().contains("not finished")));
+    options.oplog = Oplog::None;
+    fs::write(directory.path().join("dump.archive.resume"), "").expect("written");
+    let error = Scripted::default().restore(&options).expect_err("unfinished").to_string();
+    assert!(error.contains("dump.archive.resume says how far it is"), "{error}");
 }
 
 #[test]
@@ -145,6 +253,17 @@ fn users_are_merged_or_told_of() {
     let server = Scripted::new(&format!("{documents}{}{unknown}{drop}", merge("a")));
     assert!(server.restore(&options).is_err(), "they were asked for");
     server.check("refused");
+}
+
+#[test]
+fn users_that_the_dump_does_not_have_are_missed_before_anything_is_restored() {
+    let directory = tempfile::tempdir().expect("directory");
+    let mut options = of_archive(&directory, &archive(&[("a", "b", Vec::new())], Compression::None));
+    options.users_and_roles = UsersAndRoles::Of { database: "a".to_owned() };
+    let server = Scripted::new("> listCommands");
+    let error = server.restore(&options).expect_err("there are none").to_string();
+    server.check("nothing is restored");
+    assert!(error.starts_with("the dump has no users and roles of the database 'a'"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,33 @@
+//! The mark of a dump that is not finished: the file that records how far it is.
+//!
+//! What is written so far has no such mark in itself: a file that ends behind a document looks whole.
+
+use crate::ToolError;
+use std::path::{Path, PathBuf};
+
+/// The mark of a dump to files in `root`.
+pub(crate) fn state_in(root: &Path) -> PathBuf {
+    root.join(".bunko-resume")
+}
+
+/// The mark of an archive.
+pub(crate) fn state_beside(archive: &Path) -> PathBuf {
+    let mut name = archive.as_os_str().to_owned();
+    name.push(".resume");
+    name.into()
+}
+
+/// Refuses what lies beside one of these marks.
+/// # Errors
+/// `Failed` names the mark, and what can be done.
+pub(crate) fn refuse<const N: usize>(dump: &Path, marks: [PathBuf; N]) -> Result<(), ToolError> {
+    match marks.into_iter().find(|mark| mark.is_file()) {
+        None => Ok(()),
+        Some(mark) => Err(ToolError::Failed(format!(
+            "{}: this dump is not finished: {} says how far it is. Finish it with 'bunko dump --resume', or remove that \
+             file to restore what there is",
+            dump.display(),
+            mark.display()
+        ))),
+    }
+}
