@@ -1,5 +1,6 @@
 //! The one binary: picks engine, clock and disk, parses flags and mongod-style YAML.
 
+mod allocator;
 mod arguments;
 mod bench;
 mod configuration;
@@ -13,9 +14,6 @@ mod tools;
 
 use arguments::{Arguments, Command};
 use std::process::ExitCode;
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let outcome = match Arguments::of_process().command {

@@ -1,5 +1,6 @@
 //! A data directory opened by the tool itself: commands run on the threads that ask, and no socket lies between.
 
+use crate::allocator::keep_freed_memory;
 use crate::configuration::{Configuration, ServeArguments, Settings};
 use crate::serve;
 use bunko_bson::DocumentRef;
@@ -28,6 +29,7 @@ impl InProcess {
     pub fn open(dbpath: &Path, engine: Option<&str>) -> Result<Self, String> {
         let configuration = Configuration::read(&ServeArguments::of_directory(dbpath, engine)?)?;
         let settings = Settings::new(&configuration)?;
+        keep_freed_memory();
         let (store, service) = serve::open_service(&settings)?;
         Ok(Self { service, store, name: dbpath.display().to_string(), connections: AtomicI32::new(0) })
     }
