@@ -11,11 +11,15 @@ use std::sync::Arc;
 /// One version of the tree's tables, in functions because its type has no name outside of the tree's own crate.
 #[derive(Clone)]
 struct Tables {
-    /// Looks a key up.
-    get: Arc<dyn Fn(&[u8], SeqNo) -> lsm_tree::Result<Option<UserValue>> + Send + Sync>,
-    /// Whether no table can have a key from the first to the last.
-    is_vacant: Arc<dyn Fn(&[u8], &[u8]) -> bool + Send + Sync>,
+    get: Arc<Get>,
+    is_vacant: Arc<IsVacant>,
 }
+
+/// Looks a key of the tree up.
+type Get = dyn Fn(&[u8], SeqNo) -> lsm_tree::Result<Option<UserValue>> + Send + Sync;
+
+/// Whether no table reaches over a key from the first to the last.
+type IsVacant = dyn Fn(&[u8], &[u8]) -> bool + Send + Sync;
 
 /// One arrangement of what the engine holds; what comes first hides what comes later.
 #[derive(Clone)]
