@@ -90,7 +90,7 @@ mod tests {
     fn refused(store: &Store, batch: &[u8]) -> (Vec<u8>, bool) {
         let keys: Vec<[u8; 1]> = batch.iter().map(|key| [*key]).collect();
         let view = store.latest();
-        let mut taken = Taken::new(view, INDEX, keys.iter().map(|key| key.as_slice())).expect("readable");
+        let mut taken = Taken::new(view, INDEX, keys.iter().map(<[u8; 1]>::as_slice)).expect("readable");
         let mut refused = Vec::new();
         for key in &keys {
             if taken.contains(view, key).expect("readable") {
