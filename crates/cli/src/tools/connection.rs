@@ -116,6 +116,11 @@ impl Opened {
 }
 
 impl ServerArguments {
+    /// Whether the tool opens the data directory itself.
+    pub fn is_directory(&self) -> bool {
+        self.dbpath.is_some()
+    }
+
     /// Finds the server to write to, or opens the directory, which is made where it is missing.
     /// # Errors
     /// One line for the user.

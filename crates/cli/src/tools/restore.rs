@@ -55,6 +55,9 @@ const WITHOUT_EFFECT_ON_A_LIST: [&str; 31] = [
     "no_bulk",
 ];
 
+/// Documents that go through the log of a `--dbpath`, in bytes: so many a server keeps there for a while anyway.
+const DIRECTORY_LOG_BYTES: u64 = 960 << 20;
+
 /// What trials leave out, see [`tune`].
 const WITHOUT_EFFECT_ON_TRIALS: [&str; 17] = [
     "dry_run",
@@ -281,7 +284,12 @@ impl RestoreArguments {
         }
         options.resume = self.resume_file()?;
         options.verify = if self.verify { Verify::Everything } else { Verify::Nothing };
-        options.bulk = if self.no_bulk { Bulk::Never } else { Bulk::Automatic };
+        options.bulk = match self.no_bulk {
+            true => Bulk::Never,
+            // Nobody waits until the log's documents are moved: a server does that later.
+            false if self.server.is_directory() => Bulk::Behind { log_bytes: DIRECTORY_LOG_BYTES },
+            false => Bulk::Automatic,
+        };
         options.threads = self.threads.unwrap_or(options.threads);
         // Before anybody is asked anything.
         options.validate().map_err(|error| error.to_string())?;

@@ -306,6 +306,12 @@ pub enum Verify {
 pub enum Bulk {
     /// Where the server has one and the order of documents does not matter.
     Automatic,
+    /// The same, but the first so many bytes of documents go through the server's log: it takes them in faster, and brings
+    /// them to where they stay later. More than that it would have to move meanwhile.
+    Behind {
+        /// How many bytes.
+        log_bytes: u64,
+    },
     /// `insert` is.
     Never,
 }

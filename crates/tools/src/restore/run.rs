@@ -3,7 +3,7 @@
 use super::batch::Batch;
 use super::incarnation;
 use super::insert::{Form, is_journaled};
-use super::options::{Oplog, RestoreOptions};
+use super::options::{Bulk, Oplog, RestoreOptions};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::resume::ResumeLog;
@@ -15,7 +15,7 @@ use crate::{Interrupted, Link, Server, ToolError};
 use bunko_bson::{DocumentBuf, ObjectId};
 use bunko_client::{ClientError, CommandError};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
@@ -27,6 +27,8 @@ pub(super) struct Run<'r> {
     pub(super) interrupted: &'r Interrupted,
     pub(super) targets: Vec<Arc<Target>>,
     pub(super) form: Form,
+    /// Bytes of documents that still go through the log, by a form that could pass it by.
+    log_bytes: AtomicU64,
     pub(super) queue: Queue,
     pub(super) pool: Arc<Pool>,
     pub(super) resume: Option<ResumeLog>,
@@ -57,6 +59,10 @@ impl<'r> Run<'r> {
             targets: Vec::new(),
             pool: Pool::new(form.batch_bytes()),
             form,
+            log_bytes: AtomicU64::new(match options.bulk {
+                Bulk::Behind { log_bytes } => log_bytes,
+                Bulk::Automatic | Bulk::Never => 0,
+            }),
             queue: Queue::default(),
             resume: None,
             loaded: Mutex::new(None),
@@ -131,6 +137,17 @@ impl<'r> Run<'r> {
     /// Whether the server was another process at a later connection, and may have forgotten what it acknowledged.
     pub(super) fn has_restarted(&self) -> bool {
         self.has_restarted.load(Ordering::Relaxed)
+    }
+
+    /// The command that brings these documents in; asked once for each batch.
+    pub(super) fn form_of(&self, batch: &Batch) -> Form {
+        if self.form == Form::Insert || batch.target.refuses_bulk.load(Ordering::Relaxed) {
+            return Form::Insert;
+        }
+        let bytes = batch.bytes.len() as u64;
+        let is_for_the_log =
+            self.log_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok();
+        if is_for_the_log { Form::Insert } else { self.form }
     }
 
     /// Runs a command that may be run again, over a new link where the old one broke.

@@ -167,6 +167,7 @@ fn option(options: &mut RestoreOptions, name: &str, directory: &Path) {
         "drop" => options.existing = Existing::Drop,
         "verify" => options.verify = Verify::Everything,
         "dry" => options.mode = Mode::DryRun,
+        "log-of-two" => options.bulk = Bulk::Behind { log_bytes: 30 },
         "one-by-one" => options.batch_documents = Some(NonZeroUsize::MIN),
         "continue" => options.resume = state(Resume::Continue),
         "remember" => options.resume = state(Resume::Fresh),

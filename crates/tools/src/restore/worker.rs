@@ -107,7 +107,7 @@ impl Worker<'_> {
         let run = self.run;
         let checkpoint = run.resume.as_ref().and_then(|resume| resume.checkpoint(batch.bytes.len(), &run.targets));
         let journal = if checkpoint.is_some() { Journal::Required } else { Journal::AsAsked };
-        let form = if batch.target.refuses_bulk.load(Ordering::Relaxed) { Form::Insert } else { run.form };
+        let form = run.form_of(&batch);
         let body = form.command(&batch.target, run.options, journal);
         let documents = Some(("documents", batch.documents()));
         let command = Command { database: &batch.target.database, body: body.as_ref(), documents };
