@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// How long a full segment is left alone.
 const COOLING: Duration = Duration::from_secs(20);
-/// Most segments that are left alone at once, 1 GB of the log: what that is takes no more space for longer.
+/// Most segments that are left alone at once: what waits uncompressed is bounded, 1 GB of the log.
 const COOLING_SEGMENTS_MAX: usize = 16;
 
 /// Since when segments are full.

@@ -55,9 +55,6 @@ const WITHOUT_EFFECT_ON_A_LIST: [&str; 31] = [
     "no_bulk",
 ];
 
-/// Documents that go through the log of a `--dbpath`, in bytes: so many a server keeps there for a while anyway.
-const DIRECTORY_LOG_BYTES: u64 = 960 << 20;
-
 /// What trials leave out, see [`tune`].
 const WITHOUT_EFFECT_ON_TRIALS: [&str; 17] = [
     "dry_run",
@@ -78,6 +75,10 @@ const WITHOUT_EFFECT_ON_TRIALS: [&str; 17] = [
     "maintain_insertion_order",
     "log_format",
 ];
+
+/// Documents that go through the log of a `--dbpath`, in bytes: somewhat less than the 1 GB that the engine lsm leaves
+/// there to cool down.
+const DIRECTORY_LOG_BYTES: u64 = 960 << 20;
 
 /// What the state of a restore takes at first: a block of most filesystems.
 const FIRST_LINES_BYTES: usize = 4096;
@@ -284,11 +285,13 @@ impl RestoreArguments {
         }
         options.resume = self.resume_file()?;
         options.verify = if self.verify { Verify::Everything } else { Verify::Nothing };
-        options.bulk = match self.no_bulk {
-            true => Bulk::Never,
+        options.bulk = if self.no_bulk {
+            Bulk::Never
+        } else if self.server.is_directory() {
             // Nobody waits until the log's documents are moved: a server does that later.
-            false if self.server.is_directory() => Bulk::Behind { log_bytes: DIRECTORY_LOG_BYTES },
-            false => Bulk::Automatic,
+            Bulk::Behind { log_bytes: DIRECTORY_LOG_BYTES }
+        } else {
+            Bulk::Automatic
         };
         options.threads = self.threads.unwrap_or(options.threads);
         // Before anybody is asked anything.
