@@ -203,13 +203,10 @@ impl Log {
 
     /// Seals the current segment and goes on in the next. Nothing is kept of the sealing where that fails.
     fn next_segment(&self, tail: &mut Tail) -> Result<()> {
-        let segment = match self.preallocator.try_take() {
-            Some(segment) => segment?,
-            None => {
-                self.segment_waits.fetch_add(1, Ordering::Relaxed);
-                self.preallocator.take()?
-            }
-        };
+        if !self.preallocator.is_ready() {
+            self.segment_waits.fetch_add(1, Ordering::Relaxed);
+        }
+        let segment = self.preallocator.take()?;
         let seal = Header {
             length: HEADER_BYTES as u32,
             lsn: tail.next,

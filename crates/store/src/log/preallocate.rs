@@ -24,16 +24,23 @@ pub(super) struct Preallocator {
 struct State {
     /// The segment to make next.
     number: u64,
-    ready: Option<Result<Segment>>,
+    next: Next,
     recycled: Vec<PathBuf>,
     is_closing: bool,
+}
+
+enum Next {
+    Wanted,
+    Made(Result<Segment>),
+    /// Could not be made, as whoever asked for it knows.
+    Refused,
 }
 
 impl Preallocator {
     /// Starts making segment `number`.
     pub fn start(directory: &Path, number: u64) -> (Arc<Self>, std::thread::JoinHandle<()>) {
         let preallocator = Arc::new(Self {
-            state: Mutex::new(State { number, ready: None, recycled: Vec::new(), is_closing: false }),
+            state: Mutex::new(State { number, next: Next::Wanted, recycled: Vec::new(), is_closing: false }),
             changed: Condvar::new(),
             directory: directory.to_owned(),
         });
@@ -50,39 +57,47 @@ impl Preallocator {
     fn run(&self) {
         let mut state = self.state.lock();
         while !state.is_closing {
-            if state.ready.is_some() {
+            if !matches!(state.next, Next::Wanted) {
                 self.changed.wait(&mut state);
                 continue;
             }
             let (number, recycled) = (state.number, state.recycled.pop());
             let made = parking_lot::MutexGuard::unlocked(&mut state, || make(&self.directory, number, recycled));
-            state.ready = Some(made);
+            state.next = Next::Made(made);
             self.changed.notify_all();
         }
     }
 
-    /// The next segment if it is ready, or the failure to make it.
-    pub fn try_take(&self) -> Option<Result<Segment>> {
-        self.state.lock().ready.as_ref()?;
-        Some(self.take())
+    /// Whether the next segment can be taken without waiting for it.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.state.lock().next, Next::Made(Ok(_)))
     }
 
-    /// The next segment; waits where it is not ready. A failure (a full disk) is tried again by the next call.
+    /// The next segment; waits where it is not ready.
+    ///
+    /// # Errors
+    /// What an attempt met that is not older than this call: since an earlier one, the disk may have got room.
     pub fn take(&self) -> Result<Segment> {
         let mut state = self.state.lock();
+        let mut has_waited = false;
         loop {
-            match state.ready.take() {
-                Some(Ok(segment)) => {
+            match std::mem::replace(&mut state.next, Next::Wanted) {
+                Next::Made(Ok(segment)) => {
                     state.number = segment.number + 1;
                     self.changed.notify_all();
                     return Ok(segment);
                 }
-                Some(Err(error)) => {
-                    self.changed.notify_all();
+                Next::Made(Err(error)) if has_waited => {
+                    state.next = Next::Refused;
                     return Err(error);
                 }
-                None => self.changed.wait(&mut state),
+                Next::Made(Err(_)) | Next::Refused => {
+                    self.changed.notify_all();
+                }
+                Next::Wanted => {}
             }
+            self.changed.wait(&mut state);
+            has_waited = true;
         }
     }
 
@@ -171,6 +186,27 @@ mod tests {
         assert!(!third.path.exists());
         preallocator.close();
         thread.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_failure_is_not_told_to_who_comes_after_it() {
+        for is_asked_for in [false, true] {
+            let parent = tempfile::tempdir().expect("temporary directory");
+            let directory = parent.path().join("log");
+            let (preallocator, thread) = Preallocator::start(&directory, 0);
+            if is_asked_for {
+                assert!(preallocator.take().is_err());
+                assert!(preallocator.take().is_err());
+            } else {
+                let mut state = preallocator.state.lock();
+                preallocator.changed.wait_while(&mut state, |state| matches!(state.next, Next::Wanted));
+            }
+            std::fs::create_dir(&directory).expect("a directory");
+            assert_eq!(preallocator.take().expect("room").number, 0);
+            assert_eq!(preallocator.take().expect("room").number, 1);
+            preallocator.close();
+            thread.join().expect("no panic");
+        }
     }
 
     #[test]
