@@ -17,6 +17,13 @@ pub(crate) fn keep_freed_memory() {
     unsafe { mi_option_set(PURGE_DELAY, -1) };
 }
 
+/// Takes memory from the system in pages of 4 KiB, for processes whose slowest moments count: to clear a page of 2 MiB
+/// holds up all that the thread has to do, for up to milliseconds in a virtual machine.
+pub(crate) fn use_small_pages() {
+    // A kernel without large pages refuses, and has none to use.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -29,5 +36,11 @@ mod tests {
         assert_eq!(delay(), 1000);
         keep_freed_memory();
         assert_eq!(delay(), -1);
+    }
+
+    #[test]
+    fn large_pages_are_off() {
+        use_small_pages();
+        assert!(rustix::thread::transparent_huge_pages_are_disabled().expect("a kernel that has them"));
     }
 }

@@ -17,8 +17,14 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let outcome = match Arguments::of_process().command {
-        Command::Serve(arguments) => serve::run(&arguments),
-        Command::Bench(arguments) => bench::run(*arguments),
+        Command::Serve(arguments) => {
+            allocator::use_small_pages();
+            serve::run(&arguments)
+        }
+        Command::Bench(arguments) => {
+            allocator::use_small_pages();
+            bench::run(*arguments)
+        }
         Command::Dump(arguments) => arguments.run(),
         Command::Restore(arguments) => arguments.run(),
     };

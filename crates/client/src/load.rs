@@ -7,6 +7,7 @@
 
 mod generator;
 mod pacer;
+mod slots;
 mod socket;
 
 use crate::connection::Connection;

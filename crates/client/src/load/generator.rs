@@ -1,6 +1,7 @@
 //! One generator thread: an epoll loop over its share of the connections.
 
 use super::pacer::Pacer;
+use super::slots::Slots;
 use super::socket::{Flushed, Socket};
 use super::{LoadError, LoadOptions, Next, Placement, Request, Then, Workload};
 use crate::reply::ReplyChecker;
@@ -13,7 +14,6 @@ use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_create,
     timerfd_settime,
 };
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -49,8 +49,7 @@ pub(super) struct Generator<'l, W> {
     pacer: Pacer,
     checker: ReplyChecker,
     scratch: Vec<u8>,
-    /// A socket's index for each request that may be made now.
-    free_slots: VecDeque<usize>,
+    free_slots: Slots,
     /// Steps whose next request goes to the socket that was just read.
     follows: Vec<Request>,
     /// Sockets with bytes that were not offered to the kernel yet.
@@ -82,8 +81,7 @@ impl<'l, W: Workload> Generator<'l, W> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         // Edge-triggered: a timer that has fired is reported once and never read.
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
-        // First one request on every connection, then the second: all connections work from the start.
-        let free_slots = (0..options.in_flight.max(1)).flat_map(|_| 0..sockets.len()).collect();
+        let free_slots = Slots::new(sockets.len(), options.in_flight.max(1));
         let now = Instant::now();
         Ok(Self {
             workload,
@@ -192,7 +190,7 @@ impl<'l, W: Workload> Generator<'l, W> {
             // Operations end where they are: a scan could take minutes.
             self.follows.clear();
         }
-        self.free_slots.extend(std::iter::repeat_n(index, replies - self.follows.len()));
+        self.free_slots.give(index, replies - self.follows.len());
         while let Some(step) = self.follows.pop() {
             self.follow(index, step);
         }
@@ -209,7 +207,7 @@ impl<'l, W: Workload> Generator<'l, W> {
                 self.finished = true;
                 break;
             }
-            let Some(index) = self.free_slots.pop_front() else { break };
+            let Some(index) = self.free_slots.take() else { break };
             if !self.sockets[index].has_room() {
                 self.flush(index)?;
             }
@@ -262,7 +260,7 @@ impl<'l, W: Workload> Generator<'l, W> {
             }
             self.outstanding += 1;
         } else {
-            self.free_slots.push_back(index);
+            self.free_slots.give(index, 1);
         }
         if !std::mem::replace(&mut socket.dirty, true) {
             self.dirty.push(index);
@@ -283,7 +281,7 @@ impl<'l, W: Workload> Generator<'l, W> {
             }
         }
         if !blocked {
-            self.free_slots.extend(std::iter::repeat_n(index, std::mem::take(&mut socket.deferred_slots)));
+            self.free_slots.give(index, std::mem::take(&mut socket.deferred_slots));
         }
         Ok(())
     }
