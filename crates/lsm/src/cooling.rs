@@ -9,6 +9,14 @@ const COOLING: Duration = Duration::from_secs(20);
 /// Most segments that are left alone at once: what waits uncompressed is bounded, 1 GB of the log.
 const COOLING_SEGMENTS_MAX: usize = 16;
 
+/// Segments from which on no cold one may wait longer: writers are faster than who moves.
+const FULL_SEGMENTS_MAX: usize = COOLING_SEGMENTS_MAX + 4;
+
+/// Whether so many full segments are too many.
+pub(crate) fn is_hurried(full_segments: usize) -> bool {
+    full_segments > FULL_SEGMENTS_MAX
+}
+
 /// Since when segments are full.
 #[derive(Default)]
 pub(crate) struct Cooling {
@@ -52,5 +60,11 @@ mod tests {
         let mut cooling = Cooling::default();
         let full: Vec<u64> = (0..20).collect();
         assert_eq!(cooling.cold(&full, Instant::now()), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn who_moves_hurries_once_four_cold_ones_wait() {
+        assert!(!is_hurried(20));
+        assert!(is_hurried(21));
     }
 }

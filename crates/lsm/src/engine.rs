@@ -18,8 +18,8 @@ use crate::view::LsmView;
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_store::{
-    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, Log, Lsn, Opening, Presence, Reclaimed, RecordId, Result,
-    Space, Staged, StorageError, Survival, View,
+    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, Log, Lsn, Opening, Pace, Presence, Reclaimed, RecordId,
+    Result, Space, Staged, StorageError, Survival, View,
 };
 use lsm_tree::compaction::Leveled;
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
@@ -285,8 +285,15 @@ impl Engine for LsmEngine {
         // More than one where an earlier flush failed; the oldest first, as each hides what was flushed before it.
         for memtable in self.state.load_full().sealed.iter().rev() {
             let mut tables = Vec::new();
+            let (mut pace, mut last_bytes) = (Pace::begin(), None);
+            // Nobody is held up while nobody writes; who writes faster than that is held up more by a full memory.
+            let mut is_hurried = || {
+                let bytes = self.unflushed_bytes();
+                last_bytes.replace(bytes) == Some(bytes) || bytes > memtable.bytes() / 2
+            };
             for part in memtable.parts(keep) {
-                let flushed = self.tree.flush_to_tables(part.map(Ok)).map_err(io)?;
+                let slices = part.inspect(|_| pace.step(&mut is_hurried));
+                let flushed = self.tree.flush_to_tables(slices.map(Ok)).map_err(io)?;
                 tables.extend(flushed.into_iter().flat_map(|(tables, _no_blobs)| tables));
             }
             if !tables.is_empty() {

@@ -6,13 +6,14 @@
 
 use crate::accounts::{Accounts, Share, State};
 use crate::compression::Compression;
-use crate::cooling::Cooling;
+use crate::cooling::{self, Cooling};
 use crate::documents::Documents;
 use crate::extents::{Block, Extent, ExtentWriter, Registry};
 use crate::staging::{self, Hold, Staging, extent_of_segment, segment_of_extent};
 use crate::view::LsmView;
 use bunko_store::{
-    Effect, Effort, KeyspaceId, Log, Lsn, Reclaimed, RecordId, Result, SEGMENT_BYTES, Staged, StorageError, segment_of,
+    Effect, Effort, KeyspaceId, Log, Lsn, Pace, Reclaimed, RecordId, Result, SEGMENT_BYTES, Staged, StorageError,
+    segment_of,
 };
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -195,11 +196,12 @@ impl Mover {
         let by_segment = state.by_segment();
         let full = self.full_segments(log, &registry, oldest_view);
         if let Some(sources) = self.choose_segments(log, &full, &by_segment, oldest_view, effort) {
-            return self.empty(&sources, oldest, &state);
+            let is_hurried = effort != Effort::Usual || cooling::is_hurried(full.len());
+            return self.empty(&sources, oldest, &state, is_hurried);
         }
         self.accounts.forget_segments(|segment| log.has_segment(segment) || registry.of_segment(segment).is_some());
         match self.choose_extents(&registry, &by_segment, oldest_view, effort) {
-            Some(sources) => self.empty(&sources, oldest, &state),
+            Some(sources) => self.empty(&sources, oldest, &state, effort != Effort::Usual),
             None => Ok(Reclaimed::Nothing),
         }
     }
@@ -304,7 +306,7 @@ impl Mover {
     }
 
     /// Moves what is alive in the sources into a new extent, which takes their segments over.
-    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &State) -> Result<Reclaimed> {
+    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &State, is_hurried: bool) -> Result<Reclaimed> {
         let mut segments = match sources {
             Sources::Segments(segments) => segments.clone(),
             Sources::Extents(extents) => extents.iter().flat_map(|extent| extent.segments.iter().copied()).collect(),
@@ -319,6 +321,8 @@ impl Mover {
             kept: FxHashMap::default(),
             left_behind: 0,
             moved: 0,
+            pace: Pace::begin(),
+            is_hurried,
         };
         match sources {
             Sources::Segments(segments) => removal.take_segments(self.documents.log(), segments)?,
@@ -400,6 +404,8 @@ struct Removal<'a> {
     kept: FxHashMap<(KeyspaceId, u64), u64>,
     left_behind: u64,
     moved: u64,
+    pace: Pace,
+    is_hurried: bool,
 }
 
 impl Removal<'_> {
@@ -433,6 +439,7 @@ impl Removal<'_> {
     }
 
     fn take(&mut self, keyspace: KeyspaceId, record: RecordId, position: u64, document: &[u8]) -> Result<()> {
+        self.pace.step(|| self.is_hurried);
         if !self.sieve.is_needed(keyspace, record, position)? {
             self.left_behind += 1;
             return Ok(());
