@@ -195,13 +195,13 @@ impl Mover {
         let state = self.accounts.copy();
         let by_segment = state.by_segment();
         let full = self.full_segments(log, &registry, oldest_view);
+        let is_asked_for = effort != Effort::Usual;
         if let Some(sources) = self.choose_segments(log, &full, &by_segment, oldest_view, effort) {
-            let is_hurried = effort != Effort::Usual || cooling::is_hurried(full.len());
-            return self.empty(&sources, oldest, &state, is_hurried);
+            return self.empty(&sources, oldest, &state, is_asked_for || cooling::is_hurried(full.len()));
         }
         self.accounts.forget_segments(|segment| log.has_segment(segment) || registry.of_segment(segment).is_some());
         match self.choose_extents(&registry, &by_segment, oldest_view, effort) {
-            Some(sources) => self.empty(&sources, oldest, &state, effort != Effort::Usual),
+            Some(sources) => self.empty(&sources, oldest, &state, is_asked_for),
             None => Ok(Reclaimed::Nothing),
         }
     }

@@ -10,8 +10,6 @@ pub(super) struct Slots {
     free: Vec<u32>,
     /// A bit for each connection that has any.
     any: Vec<u64>,
-    /// Over all connections.
-    total: usize,
     /// The connection whose turn is next.
     next: usize,
 }
@@ -20,7 +18,7 @@ impl Slots {
     /// So many on each connection.
     pub fn new(connections: usize, in_flight: usize) -> Self {
         let words = connections.div_ceil(WORD_BITS);
-        let mut slots = Self { free: vec![0; connections], any: vec![0; words], total: 0, next: 0 };
+        let mut slots = Self { free: vec![0; connections], any: vec![0; words], next: 0 };
         for index in 0..connections {
             slots.give(index, in_flight);
         }
@@ -28,22 +26,18 @@ impl Slots {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.total == 0
+        self.any.iter().all(|&word| word == 0)
     }
 
     pub fn give(&mut self, index: usize, count: usize) {
         if count > 0 {
             self.free[index] += count as u32;
             self.any[index / WORD_BITS] |= 1 << (index % WORD_BITS);
-            self.total += count;
         }
     }
 
     /// One of the first connection from the one whose turn it is that has any.
     pub fn take(&mut self) -> Option<usize> {
-        if self.total == 0 {
-            return None;
-        }
         let first = self.next / WORD_BITS;
         let behind = self.any[first] >> (self.next % WORD_BITS);
         let index = if behind != 0 {
@@ -58,7 +52,6 @@ impl Slots {
         if self.free[index] == 0 {
             self.any[index / WORD_BITS] &= !(1 << (index % WORD_BITS));
         }
-        self.total -= 1;
         self.next = (index + 1) % self.free.len();
         Some(index)
     }

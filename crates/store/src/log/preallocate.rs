@@ -76,7 +76,7 @@ impl Preallocator {
     /// The next segment; waits where it is not ready.
     ///
     /// # Errors
-    /// What an attempt met that is not older than this call: since an earlier one, the disk may have got room.
+    /// What an attempt met that ended during this call: since an earlier one, the disk may have got room.
     pub fn take(&self) -> Result<Segment> {
         let mut state = self.state.lock();
         let mut has_waited = false;
@@ -91,9 +91,7 @@ impl Preallocator {
                     state.next = Next::Refused;
                     return Err(error);
                 }
-                Next::Made(Err(_)) | Next::Refused => {
-                    self.changed.notify_all();
-                }
+                Next::Made(Err(_)) | Next::Refused => _ = self.changed.notify_all(),
                 Next::Wanted => {}
             }
             self.changed.wait(&mut state);
