@@ -181,6 +181,16 @@ impl LsmEngine {
 }
 
 impl LsmEngine {
+    /// Says whether a flush of a memtable of that size is to be over soon: while nobody writes it holds nobody up, and who
+    /// writes faster than it flushes is held up more by a full memory.
+    fn hurry(&self, flushed_bytes: u64) -> impl FnMut() -> bool {
+        let mut last_bytes = None;
+        move || {
+            let bytes = self.unflushed_bytes();
+            last_bytes.replace(bytes) == Some(bytes) || bytes > flushed_bytes / 2
+        }
+    }
+
     fn rewrite_tables(&self, threshold: SeqNo) -> Result<()> {
         self.tree.major_compact(TABLE_BYTES, threshold).map_err(|error| self.files.error(error))?;
         self.compactions.fetch_add(1, Ordering::Relaxed);
@@ -285,12 +295,7 @@ impl Engine for LsmEngine {
         // More than one where an earlier flush failed; the oldest first, as each hides what was flushed before it.
         for memtable in self.state.load_full().sealed.iter().rev() {
             let mut tables = Vec::new();
-            let (mut pace, mut last_bytes) = (Pace::begin(), None);
-            // Nobody is held up while nobody writes; who writes faster than that is held up more by a full memory.
-            let mut is_hurried = || {
-                let bytes = self.unflushed_bytes();
-                last_bytes.replace(bytes) == Some(bytes) || bytes > memtable.bytes() / 2
-            };
+            let (mut pace, mut is_hurried) = (Pace::begin(), self.hurry(memtable.bytes()));
             for part in memtable.parts(keep) {
                 let slices = part.inspect(|_| pace.step(&mut is_hurried));
                 let flushed = self.tree.flush_to_tables(slices.map(Ok)).map_err(io)?;
@@ -344,13 +349,13 @@ impl Engine for LsmEngine {
     }
 
     fn maintain(&self, oldest_view: Lsn) -> Result<()> {
-        self.flushed.lock().retain(|memtable| {
-            let is_read = Arc::strong_count(memtable) > 1;
-            if !is_read {
-                self.flushing_bytes.fetch_sub(memtable.bytes(), Ordering::Relaxed);
-            }
-            is_read
-        });
+        let unread: Vec<_> = self.flushed.lock().extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
+        for memtable in unread.into_iter().filter_map(Arc::into_inner) {
+            let bytes = memtable.bytes();
+            let (mut pace, mut is_hurried) = (Pace::begin(), self.hurry(bytes));
+            memtable.free(|| pace.step(&mut is_hurried));
+            self.flushing_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
         let threshold = self.forgettable(oldest_view);
         for _ in 0..COMPACTION_ROUNDS_MAX {
             let before = self.tree.l0_run_count();

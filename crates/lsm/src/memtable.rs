@@ -24,7 +24,8 @@ const OLDER_VERSION_BYTES: u64 = size_of::<Version<UserValue>>() as u64;
 
 /// Keys from which on a keyspace is flushed into tables of its own.
 const PART_KEYS_MIN: usize = 16 * 1024;
-/// Keys that a flush takes out of a keyspace at once, so that it never holds a second copy of all.
+/// Keys that a flush takes out of a keyspace at once, so that it never holds a second copy of all, and that are freed at
+/// once.
 const KEYS_AT_ONCE: usize = 256;
 
 /// All keyspaces' recent entries.
@@ -94,6 +95,15 @@ impl Memtable {
         let parts: Vec<Vec<_>> = keyspaces.chunk_by(is_together).map(<[_]>::to_vec).collect();
         let in_order = move |(keyspace, shelf)| InOrder { keyspace, shelf, keep, last: None, ahead: VecDeque::new() };
         parts.into_iter().map(|part| part.into_iter().flat_map(in_order)).collect()
+    }
+
+    /// Frees it a few keys at a time, but for keyspaces that a walk is still in, which the walk frees at its end.
+    pub fn free(self, mut between: impl FnMut()) {
+        for shelf in self.keyspaces.into_inner().into_values().filter_map(Arc::into_inner) {
+            while shelf.remove_first(KEYS_AT_ONCE) > 0 {
+                between();
+            }
+        }
     }
 
     /// Walks a keyspace.
@@ -225,6 +235,19 @@ mod tests {
         assert_eq!(lengths, [7, PART_KEYS_MIN, PART_KEYS_MIN, 3]);
         let keys: Vec<_> = memtable.parts(Keep::Newest).into_iter().flatten().map(|entry| entry.key).collect();
         assert!(keys.is_sorted_by(|one, next| one.user_key < next.user_key));
+    }
+
+    #[test]
+    fn it_is_freed_a_few_keys_at_a_time_and_not_under_a_walk() {
+        let memtable = memtable();
+        for key in 0..3 * KEYS_AT_ONCE as u32 {
+            memtable.put(KeyspaceId(9), &key.to_be_bytes(), 10, Some(b"value"), 0);
+        }
+        let mut walk = memtable.walk(KEYSPACE, ALL, Direction::Forward, 1000);
+        let mut steps = 0;
+        memtable.free(|| steps += 1);
+        assert_eq!(steps, 3);
+        assert_eq!(std::iter::from_fn(|| walk.next()).count(), 200);
     }
 
     #[test]

@@ -7,8 +7,12 @@ use crate::socket::{Next, Socket, Stream};
 use crate::worker::{NewConnection, Worker};
 use bunko_command::{Acknowledgement, Answer, ClientConnection, Pace};
 use bunko_wire::{Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
+use std::task::{Poll, ready};
+use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Reads that expect at least that much more of one frame bypass the shared buffer.
@@ -110,35 +114,41 @@ impl<S: Socket> Session<'_, S> {
                 self.finish(out, pass).await?;
                 continue;
             }
-            self.stream.readable().await?;
             if let Some(room) = self.input.room(DIRECT_READ_BYTES) {
-                match self.stream.try_append(room) {
-                    Ok(0) => return Ok(()),
-                    Ok(_) => {}
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Err(error.into()),
+                if self.stream.read_buf(room).await? == 0 {
+                    return Ok(());
                 }
                 continue;
             }
+            let length = self.read().await?;
+            if length == 0 {
+                return Ok(());
+            }
             let (out, pass) = {
-                let mut buffer = self.worker.read_buffer.borrow_mut();
-                let length = match self.stream.try_read(&mut buffer) {
-                    Ok(0) => return Ok(()),
-                    Ok(length) => length,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                    Err(error) => return Err(error.into()),
-                };
+                let worker = self.worker;
+                let bytes = &worker.read_buffer.borrow()[..length];
                 if !self.input.is_empty() {
-                    self.input.append(&buffer[..length]);
+                    self.input.append(bytes);
                     continue;
                 }
                 // The usual way: whole frames, read and answered where they landed.
-                let (out, pass) = self.pass(&buffer[..length]);
-                self.input.append(&buffer[pass.consumed..length]);
+                let (out, pass) = self.pass(bytes);
+                self.input.append(&bytes[pass.consumed..]);
                 (out, pass)
             };
             self.finish(out, pass).await?;
         }
+    }
+
+    /// Reads into the buffer of the worker, where the bytes are until the next await; 0 is the end.
+    async fn read(&mut self) -> io::Result<usize> {
+        poll_fn(|context| {
+            let mut bytes = self.worker.read_buffer.borrow_mut();
+            let mut buffer = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+            Poll::Ready(Ok(buffer.filled().len()))
+        })
+        .await
     }
 
     /// Executes whole frames, in order, until one needs the others to wait.

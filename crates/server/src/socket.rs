@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use tokio::io::Interest;
+use tokio::io::{AsyncRead, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
 /// A connection's socket on its way to its thread, non-blocking.
@@ -20,26 +20,19 @@ pub(crate) enum Next {
 
 /// What a session does with its socket. Sessions are generic over it, and no trait object or enum stands in the way of
 /// a byte: TCP pays nothing for there being Unix sockets.
-pub(crate) trait Socket {
-    /// Waits for bytes or the end.
-    async fn readable(&self) -> io::Result<()>;
+///
+/// Bytes come in by `AsyncRead` alone: a read that leaves room tells the runtime that the socket is empty. With
+/// `try_read` it takes one more system call for every request to find that out.
+pub(crate) trait Socket: AsyncRead + Unpin {
     /// Waits for room to write to.
     async fn writable(&self) -> io::Result<()>;
     /// Waits for what comes next, and leaves it there.
     async fn next(&self) -> io::Result<Next>;
-    /// Reads into a buffer; 0 is the end.
-    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize>;
-    /// Reads into what capacity is left; 0 is the end.
-    fn try_append(&self, room: &mut Vec<u8>) -> io::Result<usize>;
     /// Writes as much as there is room for.
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
 }
 
 impl Socket for TcpStream {
-    async fn readable(&self) -> io::Result<()> {
-        self.readable().await
-    }
-
     async fn writable(&self) -> io::Result<()> {
         self.writable().await
     }
@@ -48,24 +41,12 @@ impl Socket for TcpStream {
         Ok(next_of(self.peek(&mut [0]).await?))
     }
 
-    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.try_read(buffer)
-    }
-
-    fn try_append(&self, room: &mut Vec<u8>) -> io::Result<usize> {
-        self.try_read_buf(room)
-    }
-
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.try_write(bytes)
     }
 }
 
 impl Socket for UnixStream {
-    async fn readable(&self) -> io::Result<()> {
-        self.readable().await
-    }
-
     async fn writable(&self) -> io::Result<()> {
         self.writable().await
     }
@@ -74,14 +55,6 @@ impl Socket for UnixStream {
         // tokio lends a peek to TCP only.
         let peek = || socket2::SockRef::from(self).peek(&mut [MaybeUninit::uninit()]);
         Ok(next_of(self.async_io(Interest::READABLE, peek).await?))
-    }
-
-    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.try_read(buffer)
-    }
-
-    fn try_append(&self, room: &mut Vec<u8>) -> io::Result<usize> {
-        self.try_read_buf(room)
     }
 
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
