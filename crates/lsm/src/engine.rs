@@ -181,13 +181,15 @@ impl LsmEngine {
 }
 
 impl LsmEngine {
-    /// Says whether a flush of a memtable of that size is to be over soon: while nobody writes it holds nobody up, and who
-    /// writes faster than it flushes is held up more by a full memory.
-    fn hurry(&self, flushed_bytes: u64) -> impl FnMut() -> bool {
-        let mut last_bytes = None;
+    /// Rests between steps of flushing or freeing a memtable of that size, unless it is to be over soon: while nobody
+    /// writes it holds nobody up, and who writes faster than it flushes is held up more by a full memory.
+    fn paced(&self, memtable_bytes: u64) -> impl FnMut() {
+        let (mut pace, mut last_bytes) = (Pace::begin(), None);
         move || {
-            let bytes = self.unflushed_bytes();
-            last_bytes.replace(bytes) == Some(bytes) || bytes > flushed_bytes / 2
+            pace.step(|| {
+                let bytes = self.unflushed_bytes();
+                last_bytes.replace(bytes) == Some(bytes) || bytes > memtable_bytes / 2
+            });
         }
     }
 
@@ -295,9 +297,9 @@ impl Engine for LsmEngine {
         // More than one where an earlier flush failed; the oldest first, as each hides what was flushed before it.
         for memtable in self.state.load_full().sealed.iter().rev() {
             let mut tables = Vec::new();
-            let (mut pace, mut is_hurried) = (Pace::begin(), self.hurry(memtable.bytes()));
+            let mut rest = self.paced(memtable.bytes());
             for part in memtable.parts(keep) {
-                let slices = part.inspect(|_| pace.step(&mut is_hurried));
+                let slices = part.inspect(|_| rest());
                 let flushed = self.tree.flush_to_tables(slices.map(Ok)).map_err(io)?;
                 tables.extend(flushed.into_iter().flat_map(|(tables, _no_blobs)| tables));
             }
@@ -352,8 +354,7 @@ impl Engine for LsmEngine {
         let unread: Vec<_> = self.flushed.lock().extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
         for memtable in unread.into_iter().filter_map(Arc::into_inner) {
             let bytes = memtable.bytes();
-            let (mut pace, mut is_hurried) = (Pace::begin(), self.hurry(bytes));
-            memtable.free(|| pace.step(&mut is_hurried));
+            memtable.free(self.paced(bytes));
             self.flushing_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
         let threshold = self.forgettable(oldest_view);
