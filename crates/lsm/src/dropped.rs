@@ -1,9 +1,10 @@
-//! Compactions leave dropped keyspaces behind.
+//! Compactions leave dropped keyspaces behind, and take their time.
 //!
 //! A drop removes the tables that hold nothing else at once; what shares a table with a keyspace that is there goes when
 //! that table is merged the next time.
 
 use crate::accounts::Accounts;
+use crate::backlog::{Backlog, PacedWork, Until};
 use crate::key::KEYSPACE_BYTES;
 use bunko_store::KeyspaceId;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
@@ -14,11 +15,12 @@ use std::sync::Arc;
 /// Makes a filter for each compaction.
 pub(crate) struct WithoutDropped {
     accounts: AssertUnwindSafe<Arc<Accounts>>,
+    backlog: Arc<Backlog>,
 }
 
 impl WithoutDropped {
-    pub fn new(accounts: &Arc<Accounts>) -> Arc<Self> {
-        Arc::new(Self { accounts: AssertUnwindSafe(Arc::clone(accounts)) })
+    pub fn new(accounts: &Arc<Accounts>, backlog: &Arc<Backlog>) -> Arc<Self> {
+        Arc::new(Self { accounts: AssertUnwindSafe(Arc::clone(accounts)), backlog: Arc::clone(backlog) })
     }
 }
 
@@ -28,7 +30,8 @@ impl Factory for WithoutDropped {
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        Box::new(Filter { needed: self.accounts.needed_keyspaces(), last: None })
+        let work = self.backlog.begin(None, Until::Full);
+        Box::new(Filter { needed: self.accounts.needed_keyspaces(), last: None, work })
     }
 }
 
@@ -36,6 +39,7 @@ struct Filter {
     needed: FxHashSet<KeyspaceId>,
     /// Neighbours are mostly of one keyspace.
     last: Option<(KeyspaceId, bool)>,
+    work: PacedWork,
 }
 
 impl Filter {
@@ -53,6 +57,7 @@ impl Filter {
 
 impl CompactionFilter for Filter {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> lsm_tree::Result<Verdict> {
+        self.work.did(1);
         let Some(prefix) = item.key().first_chunk::<KEYSPACE_BYTES>() else { return Ok(Verdict::Keep) };
         // Ids are never used again, so nobody asks for what an older table may still have of it.
         let is_needed = self.is_needed(KeyspaceId(u32::from_be_bytes(*prefix)));

@@ -1,6 +1,7 @@
 //! Applying batches and checkpointing.
 
 use crate::accounts::{Accounts, State as AccountsState};
+use crate::backlog::{Backlog, Until};
 use crate::compression::Compression;
 use crate::documents::Documents;
 use crate::dropped::WithoutDropped;
@@ -18,8 +19,8 @@ use crate::view::LsmView;
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_store::{
-    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, Log, Lsn, Opening, Pace, Presence, Reclaimed, RecordId,
-    Result, Space, Staged, StorageError, Survival, View,
+    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, Log, Lsn, Opening, Presence, Reclaimed, RecordId, Result,
+    Space, Staged, StorageError, Survival, View,
 };
 use lsm_tree::compaction::Leveled;
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
@@ -63,10 +64,7 @@ pub struct LsmEngine {
     accounts: Arc<Accounts>,
     mover: Mover,
     state: Arc<ArcSwap<State>>,
-    /// Size of the active memtable.
-    unflushed_bytes: AtomicU64,
-    /// Size of the memtables that are being flushed, or are flushed and not freed.
-    flushing_bytes: AtomicU64,
+    backlog: Arc<Backlog>,
     dropped: Mutex<Dropped>,
     /// Flushed memtables that a reader may still hold. Freeing one takes tens of milliseconds: not on a reader's time.
     flushed: Mutex<Vec<Arc<Memtable>>>,
@@ -116,7 +114,8 @@ impl LsmEngine {
         }
         let documents_bytes = (options.cache_bytes as f64 * DOCUMENTS_PART) as u64;
         let accounts = Arc::new(Accounts::restore(note).ok_or_else(|| malformed("accounts"))?);
-        let tree = open_tree(&files, options.cache_bytes - documents_bytes, &accounts)?;
+        let backlog = Arc::new(Backlog::default());
+        let tree = open_tree(&files, options.cache_bytes - documents_bytes, WithoutDropped::new(&accounts, &backlog))?;
         let extents_path = opening.directory.join("extents");
         let registry = Registry::open(&extents_path, note.get("extents").and_then(ValueRef::as_array))?;
         let next_extent = match note.get("nextExtent") {
@@ -138,8 +137,7 @@ impl LsmEngine {
             documents,
             accounts,
             mover,
-            unflushed_bytes: AtomicU64::new(0),
-            flushing_bytes: AtomicU64::new(0),
+            backlog,
             dropped: Mutex::default(),
             flushed: Mutex::default(),
             rows,
@@ -151,7 +149,7 @@ impl LsmEngine {
     }
 }
 
-fn open_tree(files: &TreeFiles, cache_bytes: u64, accounts: &Arc<Accounts>) -> Result<AnyTree> {
+fn open_tree(files: &TreeFiles, cache_bytes: u64, filter: Arc<WithoutDropped>) -> Result<AnyTree> {
     files.check_version()?;
     // Versions of the tree count for themselves, below any LSN: a snapshot always reads the newest version, in which
     // every entry has the LSN of its batch.
@@ -162,7 +160,7 @@ fn open_tree(files: &TreeFiles, cache_bytes: u64, accounts: &Arc<Accounts>) -> R
         .data_block_hash_ratio_policy(HashRatioPolicy::all(1.0))
         .index_block_pinning_policy(PinningPolicy::all(true))
         .filter_block_pinning_policy(PinningPolicy::all(true))
-        .with_compaction_filter_factory(Some(WithoutDropped::new(accounts)))
+        .with_compaction_filter_factory(Some(filter))
         .open()
         .map_err(|error| files.error(error))
 }
@@ -181,18 +179,6 @@ impl LsmEngine {
 }
 
 impl LsmEngine {
-    /// Rests between steps of flushing or freeing a memtable of that size, unless it is to be over soon: while nobody
-    /// writes it holds nobody up, and who writes faster than it flushes is held up more by a full memory.
-    fn paced(&self, memtable_bytes: u64) -> impl FnMut() {
-        let (mut pace, mut last_bytes) = (Pace::begin(), None);
-        move || {
-            pace.step(|| {
-                let bytes = self.unflushed_bytes();
-                last_bytes.replace(bytes) == Some(bytes) || bytes > memtable_bytes / 2
-            });
-        }
-    }
-
     fn rewrite_tables(&self, threshold: SeqNo) -> Result<()> {
         self.tree.major_compact(TABLE_BYTES, threshold).map_err(|error| self.files.error(error))?;
         self.compactions.fetch_add(1, Ordering::Relaxed);
@@ -258,7 +244,7 @@ impl Engine for LsmEngine {
                 }
             };
         }
-        self.unflushed_bytes.store(bytes, Ordering::Relaxed);
+        self.backlog.note_unflushed(bytes);
         Ok(())
     }
 
@@ -281,8 +267,7 @@ impl Engine for LsmEngine {
     fn begin_checkpoint(&self, watermark: Lsn) -> Result<()> {
         self.marked.store(watermark.0, Ordering::Relaxed);
         *self.marked_accounts.lock() = self.accounts.copy();
-        self.flushing_bytes.fetch_add(self.state.load().active.bytes(), Ordering::Relaxed);
-        self.unflushed_bytes.store(0, Ordering::Relaxed);
+        self.backlog.note_sealed(self.state.load().active.bytes());
         self.state.rcu(|state| state.sealed());
         let mut dropped = self.dropped.lock();
         let marked = std::mem::take(&mut dropped.since_mark);
@@ -297,10 +282,10 @@ impl Engine for LsmEngine {
         // More than one where an earlier flush failed; the oldest first, as each hides what was flushed before it.
         for memtable in self.state.load_full().sealed.iter().rev() {
             let mut tables = Vec::new();
-            let mut rest = self.paced(memtable.bytes());
+            let mut work = self.backlog.begin(Some(memtable.keys()), Until::HalfFull);
             for part in memtable.parts(keep) {
-                let slices = part.inspect(|_| rest());
-                let flushed = self.tree.flush_to_tables(slices.map(Ok)).map_err(io)?;
+                let paced = part.inspect(|_| work.did(1));
+                let flushed = self.tree.flush_to_tables(paced.map(Ok)).map_err(io)?;
                 tables.extend(flushed.into_iter().flat_map(|(tables, _no_blobs)| tables));
             }
             if !tables.is_empty() {
@@ -353,9 +338,9 @@ impl Engine for LsmEngine {
     fn maintain(&self, oldest_view: Lsn) -> Result<()> {
         let unread: Vec<_> = self.flushed.lock().extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
         for memtable in unread.into_iter().filter_map(Arc::into_inner) {
-            let bytes = memtable.bytes();
-            memtable.free(self.paced(bytes));
-            self.flushing_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            let (bytes, mut work) = (memtable.bytes(), self.backlog.begin(Some(memtable.keys()), Until::HalfFull));
+            memtable.free(|keys| work.did(keys));
+            self.backlog.note_freed(bytes);
         }
         let threshold = self.forgettable(oldest_view);
         for _ in 0..COMPACTION_ROUNDS_MAX {
@@ -382,11 +367,11 @@ impl Engine for LsmEngine {
     }
 
     fn unflushed_bytes(&self) -> u64 {
-        self.unflushed_bytes.load(Ordering::Relaxed)
+        self.backlog.unflushed()
     }
 
     fn flushing_bytes(&self) -> u64 {
-        self.flushing_bytes.load(Ordering::Relaxed)
+        self.backlog.flushing()
     }
 
     fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {

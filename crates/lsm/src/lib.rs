@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod backlog;
 mod compression;
 mod cooling;
 mod cursor;

@@ -72,6 +72,11 @@ impl Memtable {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// How many keys it has.
+    pub fn keys(&self) -> u64 {
+        self.keyspaces.read().values().map(|shelf| shelf.key_count() as u64).sum()
+    }
+
     /// What is known of a key below `before`; nothing where this memtable does not know it.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Option<Known> {
         self.keyspaces.read().get(&keyspace)?.get(&ShelfKey::from(key), before)
@@ -97,11 +102,15 @@ impl Memtable {
         parts.into_iter().map(|part| part.into_iter().flat_map(in_order)).collect()
     }
 
-    /// Frees it a few keys at a time, but for keyspaces that a walk is still in, which the walk frees at its end.
-    pub fn free(self, mut between: impl FnMut()) {
+    /// Frees it a few keys at a time and tells how many it were, but for keyspaces that a walk is still in, which the walk
+    /// frees at its end.
+    pub fn free(self, mut freed: impl FnMut(u64)) {
         for shelf in self.keyspaces.into_inner().into_values().filter_map(Arc::into_inner) {
-            while shelf.remove_first(KEYS_AT_ONCE) > 0 {
-                between();
+            loop {
+                match shelf.remove_first(KEYS_AT_ONCE) {
+                    0 => break,
+                    keys => freed(keys as u64),
+                }
             }
         }
     }
@@ -244,9 +253,10 @@ mod tests {
             memtable.put(KeyspaceId(9), &key.to_be_bytes(), 10, Some(b"value"), 0);
         }
         let mut walk = memtable.walk(KEYSPACE, ALL, Direction::Forward, 1000);
-        let mut steps = 0;
-        memtable.free(|| steps += 1);
-        assert_eq!(steps, 3);
+        assert_eq!(memtable.keys(), 200 + 3 * KEYS_AT_ONCE as u64);
+        let mut steps = Vec::new();
+        memtable.free(|keys| steps.push(keys));
+        assert_eq!(steps, [KEYS_AT_ONCE as u64; 3]);
         assert_eq!(std::iter::from_fn(|| walk.next()).count(), 200);
     }
 

@@ -12,8 +12,8 @@ use crate::extents::{Block, Extent, ExtentWriter, Registry};
 use crate::staging::{self, Hold, Staging, extent_of_segment, segment_of_extent};
 use crate::view::LsmView;
 use bunko_store::{
-    Effect, Effort, KeyspaceId, Log, Lsn, Pace, Reclaimed, RecordId, Result, SEGMENT_BYTES, Staged, StorageError,
-    segment_of,
+    Effect, Effort, Haste, KeyspaceId, Log, Lsn, Pace, Reclaimed, RecordId, Result, SEGMENT_BYTES, Staged,
+    StorageError, segment_of,
 };
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -322,7 +322,7 @@ impl Mover {
             left_behind: 0,
             moved: 0,
             pace: Pace::begin(),
-            is_hurried,
+            haste: if is_hurried { Haste::Hurry } else { Haste::Usual },
         };
         match sources {
             Sources::Segments(segments) => removal.take_segments(self.documents.log(), segments)?,
@@ -405,7 +405,7 @@ struct Removal<'a> {
     left_behind: u64,
     moved: u64,
     pace: Pace,
-    is_hurried: bool,
+    haste: Haste,
 }
 
 impl Removal<'_> {
@@ -439,7 +439,7 @@ impl Removal<'_> {
     }
 
     fn take(&mut self, keyspace: KeyspaceId, record: RecordId, position: u64, document: &[u8]) -> Result<()> {
-        self.pace.step(|| self.is_hurried);
+        self.pace.step(|| self.haste);
         if !self.sieve.is_needed(keyspace, record, position)? {
             self.left_behind += 1;
             return Ok(());

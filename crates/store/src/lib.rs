@@ -40,7 +40,7 @@ pub use error::StorageError;
 pub use latencies::LatencyCounts;
 pub use lock_table::{LockTable, Locked};
 pub use log::{DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, SEGMENT_BYTES, segment_of};
-pub use pace::Pace;
+pub use pace::{Haste, Pace};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;

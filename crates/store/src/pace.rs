@@ -2,14 +2,34 @@
 //!
 //! A thread that only works keeps its processor until the kernel's next tick, 4 ms later where that comes 250 times a
 //! second; a client's request that waits behind it waits as long, and the requests that pile up meanwhile take several
-//! times that to be worked off.
+//! times that to be worked off. On a busy machine it also counts how much of a processor the work takes beside them.
 
 use std::time::{Duration, Instant};
 
 /// Longest stretch of work.
 const SLICE: Duration = Duration::from_micros(300);
-/// The pause behind it.
-const REST: Duration = Duration::from_micros(600);
+
+/// How soon the work has to be over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Haste {
+    /// There is time enough: a tenth of a processor will do.
+    Leisure,
+    /// A third of a processor.
+    Usual,
+    /// As fast as it can be done.
+    Hurry,
+}
+
+impl Haste {
+    /// The pause behind a slice.
+    fn rest(self) -> Option<Duration> {
+        match self {
+            Self::Leisure => Some(9 * SLICE),
+            Self::Usual => Some(2 * SLICE),
+            Self::Hurry => None,
+        }
+    }
+}
 
 /// When a thread in the background last rested.
 #[derive(Debug)]
@@ -23,11 +43,11 @@ impl Pace {
         Self { rested: Instant::now() }
     }
 
-    /// Called between small steps, with no lock held: rests once a slice is over, unless there is a hurry.
-    pub fn step(&mut self, is_hurried: impl FnOnce() -> bool) {
+    /// Called between small steps, with no lock held: rests once a slice is over, as long as the haste allows.
+    pub fn step(&mut self, haste: impl FnOnce() -> Haste) {
         if self.rested.elapsed() >= SLICE {
-            if !is_hurried() {
-                std::thread::sleep(REST);
+            if let Some(rest) = haste().rest() {
+                std::thread::sleep(rest);
             }
             self.rested = Instant::now();
         }
@@ -40,18 +60,21 @@ mod tests {
 
     #[test]
     fn it_rests_behind_each_slice_but_not_in_a_hurry() {
-        let began = Instant::now();
-        let (mut slices, mut pace) = (0, Pace::begin());
-        while slices < 5 {
-            pace.step(|| {
-                slices += 1;
-                false
-            });
+        for (haste, part) in [(Haste::Usual, 3), (Haste::Leisure, 10)] {
+            let began = Instant::now();
+            let (mut slices, mut pace) = (0, Pace::begin());
+            while slices < 5 {
+                pace.step(|| {
+                    slices += 1;
+                    haste
+                });
+            }
+            assert!(began.elapsed() >= 5 * part * SLICE, "{haste:?}");
         }
-        assert!(began.elapsed() >= 5 * (SLICE + REST));
+        let began = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
         let mut pace = Pace { rested: began };
         let hurried = Instant::now();
-        pace.step(|| true);
+        pace.step(|| Haste::Hurry);
         assert!(pace.rested >= hurried, "the next slice begins there");
         pace.step(|| panic!("asked within a slice"));
     }
