@@ -18,15 +18,6 @@ pub(crate) struct Backlog {
     sealed: AtomicU64,
 }
 
-/// By when a piece of work is to be over.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Until {
-    /// Half of the room in the active memtable is filled that there was at its beginning.
-    HalfFull,
-    /// The active memtable is full.
-    Full,
-}
-
 impl Backlog {
     /// Bytes in the active memtable.
     pub fn unflushed(&self) -> u64 {
@@ -56,9 +47,9 @@ impl Backlog {
     }
 
     /// Begins a piece of work; `keys` is how many it is about, where that is known.
-    pub fn begin(self: &Arc<Self>, keys: Option<u64>, until: Until) -> PacedWork {
+    pub fn begin(self: &Arc<Self>, keys: Option<u64>) -> PacedWork {
         let (backlog, begun) = (Arc::clone(self), self.unflushed());
-        let deadline = Deadline { backlog, keys, until, begun, last_seen: None, done: 0 };
+        let deadline = Deadline { backlog, keys, begun, last_seen: None, done: 0 };
         PacedWork { pace: Pace::begin(), deadline, unchecked: 0 }
     }
 }
@@ -86,7 +77,6 @@ impl PacedWork {
 struct Deadline {
     backlog: Arc<Backlog>,
     keys: Option<u64>,
-    until: Until,
     /// Bytes in the active memtable when the work began.
     begun: u64,
     /// Bytes in the active memtable when this was last asked.
@@ -101,23 +91,19 @@ impl Deadline {
         if self.last_seen.replace(now) == Some(now) {
             return Haste::Hurry;
         }
-        let full = self.backlog.sealed.load(Ordering::Relaxed);
+        // Not the last moment: the next checkpoint waits for this, and what it seals is the larger for it.
+        let latest = self.backlog.sealed.load(Ordering::Relaxed) / 2;
         let done_part = self.keys.map(|keys| self.done as f64 / keys.max(1) as f64);
-        haste(self.until, done_part, now.saturating_sub(self.begun), full.saturating_sub(self.begun))
+        haste(done_part, now.saturating_sub(self.begun), latest.saturating_sub(self.begun))
     }
 }
 
 /// `filled` of `room` bytes were written since the work began; who writes faster than it is done is held up more by a
 /// full memory than by it.
-fn haste(until: Until, done_part: Option<f64>, filled: u64, room: u64) -> Haste {
-    let filled_part = filled as f64 / room.max(1) as f64;
-    let latest = match until {
-        Until::HalfFull => 0.5,
-        Until::Full => 1.0,
-    };
-    if filled_part > latest {
+fn haste(done_part: Option<f64>, filled: u64, room: u64) -> Haste {
+    if filled > room {
         Haste::Hurry
-    } else if done_part.is_some_and(|done_part| done_part * latest > 1.5 * filled_part) {
+    } else if done_part.is_some_and(|done_part| done_part * room as f64 > 1.5 * filled as f64) {
         Haste::Leisure
     } else {
         Haste::Usual
@@ -130,15 +116,15 @@ mod tests {
 
     #[test]
     fn work_that_is_ahead_of_the_writers_takes_its_time() {
-        let half = |done_part, filled| haste(Until::HalfFull, Some(done_part), filled, 100);
-        assert_eq!(half(0.0, 0), Haste::Usual);
-        assert_eq!(half(0.4, 13), Haste::Leisure);
-        assert_eq!(half(0.4, 14), Haste::Usual);
-        assert_eq!(half(0.9, 50), Haste::Usual);
-        assert_eq!(half(0.9, 51), Haste::Hurry);
-        let whole = |filled| haste(Until::Full, None, filled, 100);
-        assert_eq!([whole(0), whole(99), whole(101)], [Haste::Usual, Haste::Usual, Haste::Hurry]);
-        assert_eq!(haste(Until::HalfFull, Some(0.5), 1, 0), Haste::Hurry, "there was no room to begin with");
+        let of_known = |done_part, filled| haste(Some(done_part), filled, 100);
+        assert_eq!(of_known(0.0, 0), Haste::Usual);
+        assert_eq!(of_known(0.4, 26), Haste::Leisure);
+        assert_eq!(of_known(0.4, 27), Haste::Usual);
+        assert_eq!(of_known(0.9, 100), Haste::Usual);
+        assert_eq!(of_known(0.9, 101), Haste::Hurry);
+        let of_unknown = |filled| haste(None, filled, 100);
+        assert_eq!([of_unknown(0), of_unknown(100), of_unknown(101)], [Haste::Usual, Haste::Usual, Haste::Hurry]);
+        assert_eq!(haste(Some(0.5), 1, 0), Haste::Hurry, "there was no room to begin with");
     }
 
     #[test]
@@ -146,14 +132,17 @@ mod tests {
         let backlog = Arc::new(Backlog::default());
         backlog.note_unflushed(1000);
         backlog.note_sealed(1000);
-        let mut work = backlog.begin(Some(100), Until::HalfFull);
+        let mut work = backlog.begin(Some(100));
         work.did(10);
         assert_eq!(work.deadline.haste(), Haste::Leisure);
         backlog.note_unflushed(10);
         assert_eq!(work.deadline.haste(), Haste::Leisure);
         assert_eq!(work.deadline.haste(), Haste::Hurry);
-        backlog.note_unflushed(100);
-        assert_eq!(work.deadline.haste(), Haste::Usual);
+        let hastes = [100, 500, 501].map(|bytes| {
+            backlog.note_unflushed(bytes);
+            work.deadline.haste()
+        });
+        assert_eq!(hastes, [Haste::Usual, Haste::Usual, Haste::Hurry]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! that table is merged the next time.
 
 use crate::accounts::Accounts;
-use crate::backlog::{Backlog, PacedWork, Until};
+use crate::backlog::{Backlog, PacedWork};
 use crate::key::KEYSPACE_BYTES;
 use bunko_store::KeyspaceId;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
@@ -30,7 +30,7 @@ impl Factory for WithoutDropped {
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        let work = self.backlog.begin(None, Until::Full);
+        let work = self.backlog.begin(None);
         Box::new(Filter { needed: self.accounts.needed_keyspaces(), last: None, work })
     }
 }

@@ -1,7 +1,7 @@
 //! Applying batches and checkpointing.
 
 use crate::accounts::{Accounts, State as AccountsState};
-use crate::backlog::{Backlog, Until};
+use crate::backlog::Backlog;
 use crate::compression::Compression;
 use crate::documents::Documents;
 use crate::dropped::WithoutDropped;
@@ -282,7 +282,7 @@ impl Engine for LsmEngine {
         // More than one where an earlier flush failed; the oldest first, as each hides what was flushed before it.
         for memtable in self.state.load_full().sealed.iter().rev() {
             let mut tables = Vec::new();
-            let mut work = self.backlog.begin(Some(memtable.keys()), Until::HalfFull);
+            let mut work = self.backlog.begin(Some(memtable.keys()));
             for part in memtable.parts(keep) {
                 let paced = part.inspect(|_| work.did(1));
                 let flushed = self.tree.flush_to_tables(paced.map(Ok)).map_err(io)?;
@@ -338,7 +338,7 @@ impl Engine for LsmEngine {
     fn maintain(&self, oldest_view: Lsn) -> Result<()> {
         let unread: Vec<_> = self.flushed.lock().extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
         for memtable in unread.into_iter().filter_map(Arc::into_inner) {
-            let (bytes, mut work) = (memtable.bytes(), self.backlog.begin(Some(memtable.keys()), Until::HalfFull));
+            let (bytes, mut work) = (memtable.bytes(), self.backlog.begin(Some(memtable.keys())));
             memtable.free(|keys| work.did(keys));
             self.backlog.note_freed(bytes);
         }
