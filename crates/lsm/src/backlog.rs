@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Keys between two looks at the clock.
 const KEYS_AT_ONCE: u64 = 64;
+/// Memtables that may be flushed until a merge takes all the processor that it can get; for half as many it takes as
+/// little as it can. What they add to the first level makes reads slower.
+const FLUSHES_MAX: u64 = 8;
 
-/// What waits in memory, in bytes.
+/// What waits in memory, in bytes, and in the first level of the tree.
 #[derive(Default)]
 pub(crate) struct Backlog {
     /// Size of the active memtable.
@@ -16,6 +19,8 @@ pub(crate) struct Backlog {
     flushing: AtomicU64,
     /// Size at which the last memtable was sealed; the active one is going to be about as large.
     sealed: AtomicU64,
+    /// Memtables that were flushed since the start.
+    flushes: AtomicU64,
 }
 
 impl Backlog {
@@ -27,6 +32,11 @@ impl Backlog {
     /// Bytes that were sealed and are not free again.
     pub fn flushing(&self) -> u64 {
         self.flushing.load(Ordering::Relaxed)
+    }
+
+    /// How many memtables were flushed since the start.
+    pub fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::Relaxed)
     }
 
     /// The active memtable has grown to that.
@@ -46,10 +56,23 @@ impl Backlog {
         self.flushing.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Begins a piece of work; `keys` is how many it is about, where that is known.
-    pub fn begin(self: &Arc<Self>, keys: Option<u64>) -> PacedWork {
-        let (backlog, begun) = (Arc::clone(self), self.unflushed());
-        let deadline = Deadline { backlog, keys, begun, last_seen: None, done: 0 };
+    /// A memtable stands in the tables now.
+    pub fn note_flushed(&self) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Begins to flush so many keys, or to free them.
+    pub fn begin_flush(self: &Arc<Self>, keys: u64) -> PacedWork {
+        self.begin(Until::NextSealed { keys, begun: self.unflushed() })
+    }
+
+    /// Begins to merge tables.
+    pub fn begin_merge(self: &Arc<Self>) -> PacedWork {
+        self.begin(Until::Flushed { begun: self.flushes() })
+    }
+
+    fn begin(self: &Arc<Self>, until: Until) -> PacedWork {
+        let deadline = Deadline { backlog: Arc::clone(self), until, last_seen: None, done: 0 };
         PacedWork { pace: Pace::begin(), deadline, unchecked: 0 }
     }
 }
@@ -76,12 +99,27 @@ impl PacedWork {
 
 struct Deadline {
     backlog: Arc<Backlog>,
-    keys: Option<u64>,
-    /// Bytes in the active memtable when the work began.
-    begun: u64,
+    until: Until,
     /// Bytes in the active memtable when this was last asked.
     last_seen: Option<u64>,
+    /// Keys.
     done: u64,
+}
+
+/// When the work has to be over.
+enum Until {
+    /// Well before the next memtable is sealed.
+    NextSealed {
+        /// How many it is about.
+        keys: u64,
+        /// Bytes in the active memtable when the work began.
+        begun: u64,
+    },
+    /// Before [`FLUSHES_MAX`] memtables are flushed.
+    Flushed {
+        /// How many were flushed when the work began.
+        begun: u64,
+    },
 }
 
 impl Deadline {
@@ -91,22 +129,38 @@ impl Deadline {
         if self.last_seen.replace(now) == Some(now) {
             return Haste::Hurry;
         }
-        // Not the last moment: the next checkpoint waits for this, and what it seals is the larger for it.
-        let latest = self.backlog.sealed.load(Ordering::Relaxed) / 2;
-        let done_part = self.keys.map(|keys| self.done as f64 / keys.max(1) as f64);
-        haste(done_part, now.saturating_sub(self.begun), latest.saturating_sub(self.begun))
+        match self.until {
+            Until::NextSealed { keys, begun } => {
+                // Not the last moment: the next checkpoint waits for this, and what it seals is the larger for it.
+                let latest = self.backlog.sealed.load(Ordering::Relaxed) / 2;
+                let done_part = self.done as f64 / keys.max(1) as f64;
+                haste_of_flush(done_part, now.saturating_sub(begun), latest.saturating_sub(begun))
+            }
+            Until::Flushed { begun } => haste_of_merge(self.backlog.flushes() - begun),
+        }
     }
 }
 
 /// `filled` of `room` bytes were written since the work began; who writes faster than it is done is held up more by a
 /// full memory than by it.
-fn haste(done_part: Option<f64>, filled: u64, room: u64) -> Haste {
+fn haste_of_flush(done_part: f64, filled: u64, room: u64) -> Haste {
     if filled > room {
         Haste::Hurry
-    } else if done_part.is_some_and(|done_part| done_part * room as f64 > 1.5 * filled as f64) {
+    } else if done_part * room as f64 > 1.5 * filled as f64 {
         Haste::Leisure
     } else {
         Haste::Usual
+    }
+}
+
+/// `flushes` memtables were flushed since the work began.
+fn haste_of_merge(flushes: u64) -> Haste {
+    if flushes > FLUSHES_MAX {
+        Haste::Hurry
+    } else if flushes > FLUSHES_MAX / 2 {
+        Haste::Usual
+    } else {
+        Haste::Leisure
     }
 }
 
@@ -116,15 +170,13 @@ mod tests {
 
     #[test]
     fn work_that_is_ahead_of_the_writers_takes_its_time() {
-        let of_known = |done_part, filled| haste(Some(done_part), filled, 100);
-        assert_eq!(of_known(0.0, 0), Haste::Usual);
-        assert_eq!(of_known(0.4, 26), Haste::Leisure);
-        assert_eq!(of_known(0.4, 27), Haste::Usual);
-        assert_eq!(of_known(0.9, 100), Haste::Usual);
-        assert_eq!(of_known(0.9, 101), Haste::Hurry);
-        let of_unknown = |filled| haste(None, filled, 100);
-        assert_eq!([of_unknown(0), of_unknown(100), of_unknown(101)], [Haste::Usual, Haste::Usual, Haste::Hurry]);
-        assert_eq!(haste(Some(0.5), 1, 0), Haste::Hurry, "there was no room to begin with");
+        let of_flush = |done_part, filled| haste_of_flush(done_part, filled, 100);
+        assert_eq!(of_flush(0.0, 0), Haste::Usual);
+        assert_eq!(of_flush(0.4, 26), Haste::Leisure);
+        assert_eq!(of_flush(0.4, 27), Haste::Usual);
+        assert_eq!(of_flush(0.9, 100), Haste::Usual);
+        assert_eq!(of_flush(0.9, 101), Haste::Hurry);
+        assert_eq!(haste_of_flush(0.5, 1, 0), Haste::Hurry, "there was no room to begin with");
     }
 
     #[test]
@@ -132,7 +184,7 @@ mod tests {
         let backlog = Arc::new(Backlog::default());
         backlog.note_unflushed(1000);
         backlog.note_sealed(1000);
-        let mut work = backlog.begin(Some(100));
+        let mut work = backlog.begin_flush(100);
         work.did(10);
         assert_eq!(work.deadline.haste(), Haste::Leisure);
         backlog.note_unflushed(10);
@@ -143,6 +195,22 @@ mod tests {
             work.deadline.haste()
         });
         assert_eq!(hastes, [Haste::Usual, Haste::Usual, Haste::Hurry]);
+    }
+
+    #[test]
+    fn a_merge_hurries_once_flushes_pile_up_behind_it() {
+        let backlog = Arc::new(Backlog::default());
+        backlog.note_flushed();
+        let mut work = backlog.begin_merge();
+        let hastes = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|bytes| {
+            backlog.note_flushed();
+            backlog.note_unflushed(bytes);
+            work.deadline.haste()
+        });
+        assert_eq!(hastes[..4], [Haste::Leisure; 4]);
+        assert_eq!(hastes[4..8], [Haste::Usual; 4]);
+        assert_eq!(hastes[8], Haste::Hurry);
+        assert_eq!(work.deadline.haste(), Haste::Hurry, "nobody writes");
     }
 
     #[test]

@@ -1,26 +1,84 @@
-//! Compactions leave dropped keyspaces behind, and take their time.
-//!
-//! A drop removes the tables that hold nothing else at once; what shares a table with a keyspace that is there goes when
+//! How dropped keyspaces go: tables that hold nothing else at once, what shares a table with a keyspace that is there when
 //! that table is merged the next time.
 
 use crate::accounts::Accounts;
 use crate::backlog::{Backlog, PacedWork};
 use crate::key::KEYSPACE_BYTES;
-use bunko_store::KeyspaceId;
+use crate::merging::Choice;
+use bunko_store::{KeyspaceId, Lsn};
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
+use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// Makes a filter for each compaction.
+/// Dropped keyspaces, whose tables may go only once the drop is durable and no view is older.
+#[derive(Default)]
+pub(crate) struct Drops(Mutex<Stages>);
+
+#[derive(Default)]
+struct Stages {
+    since_mark: Vec<(KeyspaceId, Lsn)>,
+    before_mark: Vec<(KeyspaceId, Lsn)>,
+    durable: Vec<(KeyspaceId, Lsn)>,
+}
+
+impl Drops {
+    /// A keyspace was dropped.
+    pub fn add(&self, keyspace: KeyspaceId, lsn: Lsn) {
+        self.0.lock().since_mark.push((keyspace, lsn));
+    }
+
+    /// A checkpoint is marked.
+    pub fn mark(&self) {
+        let stages = &mut *self.0.lock();
+        stages.before_mark.append(&mut stages.since_mark);
+    }
+
+    /// The log is durable up to the mark.
+    pub fn mark_is_durable(&self) {
+        let stages = &mut *self.0.lock();
+        stages.durable.append(&mut stages.before_mark);
+    }
+
+    /// Those that nobody asks for any more, in order.
+    pub fn seen_by_all(&self, oldest_view: Lsn) -> Vec<KeyspaceId> {
+        let stages = self.0.lock();
+        let seen = stages.durable.iter().filter(|(_, lsn)| *lsn < oldest_view);
+        let mut seen: Vec<_> = seen.map(|(keyspace, _)| *keyspace).collect();
+        seen.sort_unstable();
+        seen
+    }
+
+    /// Their tables are gone; `gone` is in order.
+    pub fn forget(&self, gone: &[KeyspaceId]) {
+        self.0.lock().durable.retain(|(keyspace, _)| gone.binary_search(keyspace).is_err());
+    }
+}
+
+/// Makes a filter for each compaction, once its tables are chosen; filters see to the pace too.
 pub(crate) struct WithoutDropped {
     accounts: AssertUnwindSafe<Arc<Accounts>>,
     backlog: Arc<Backlog>,
+    choice: AssertUnwindSafe<Arc<Choice>>,
 }
 
 impl WithoutDropped {
-    pub fn new(accounts: &Arc<Accounts>, backlog: &Arc<Backlog>) -> Arc<Self> {
-        Arc::new(Self { accounts: AssertUnwindSafe(Arc::clone(accounts)), backlog: Arc::clone(backlog) })
+    pub fn new(accounts: &Arc<Accounts>, backlog: &Arc<Backlog>, choice: &Arc<Choice>) -> Arc<Self> {
+        Arc::new(Self {
+            accounts: AssertUnwindSafe(Arc::clone(accounts)),
+            backlog: Arc::clone(backlog),
+            choice: AssertUnwindSafe(Arc::clone(choice)),
+        })
+    }
+}
+
+impl WithoutDropped {
+    /// The tables of a merge are chosen.
+    pub fn begin(&self) -> Filter {
+        self.choice.end();
+        let work = self.backlog.begin_merge();
+        Filter { needed: self.accounts.needed_keyspaces(), last: None, work }
     }
 }
 
@@ -30,12 +88,12 @@ impl Factory for WithoutDropped {
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        let work = self.backlog.begin(None);
-        Box::new(Filter { needed: self.accounts.needed_keyspaces(), last: None, work })
+        Box::new(self.begin())
     }
 }
 
-struct Filter {
+/// What one merge leaves behind, and how fast it goes.
+pub(crate) struct Filter {
     needed: FxHashSet<KeyspaceId>,
     /// Neighbours are mostly of one keyspace.
     last: Option<(KeyspaceId, bool)>,
@@ -62,5 +120,27 @@ impl CompactionFilter for Filter {
         // Ids are never used again, so nobody asks for what an older table may still have of it.
         let is_needed = self.is_needed(KeyspaceId(u32::from_be_bytes(*prefix)));
         Ok(if is_needed { Verdict::Keep } else { Verdict::Destroy })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drop_takes_effect_once_it_is_durable_and_seen_by_all() {
+        let drops = Drops::default();
+        drops.add(KeyspaceId(7), Lsn(20));
+        drops.add(KeyspaceId(3), Lsn(10));
+        drops.mark();
+        drops.add(KeyspaceId(5), Lsn(30));
+        assert_eq!(drops.seen_by_all(Lsn(100)), []);
+        drops.mark_is_durable();
+        assert_eq!(drops.seen_by_all(Lsn(20)), [KeyspaceId(3)]);
+        assert_eq!(drops.seen_by_all(Lsn(21)), [KeyspaceId(3), KeyspaceId(7)]);
+        drops.forget(&[KeyspaceId(3)]);
+        drops.mark();
+        drops.mark_is_durable();
+        assert_eq!(drops.seen_by_all(Lsn(100)), [KeyspaceId(5), KeyspaceId(7)]);
     }
 }

@@ -4,11 +4,11 @@ use crate::accounts::{Accounts, State as AccountsState};
 use crate::backlog::Backlog;
 use crate::compression::Compression;
 use crate::documents::Documents;
-use crate::dropped::WithoutDropped;
+use crate::dropped::{Drops, WithoutDropped};
 use crate::extents::Registry;
-use crate::key;
 use crate::key_value::KeyValue;
 use crate::memtable::{Keep, Memtable};
+use crate::merging::{Choice, Merger};
 use crate::reclaim::Mover;
 use crate::row_cache::RowCache;
 use crate::space;
@@ -22,25 +22,13 @@ use bunko_store::{
     Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, Log, Lsn, Opening, Presence, Reclaimed, RecordId, Result,
     Space, Staged, StorageError, Survival, View,
 };
-use lsm_tree::compaction::Leveled;
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
-use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SeqNo, SequenceNumberCounter};
+use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SequenceNumberCounter};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The engine's name in `serverStatus` and the manifest.
 pub const NAME: &str = "lsm";
-
-/// Tables of the first level before they are merged into the next.
-const L0_TABLES_MAX: u8 = 16;
-/// Most compactions in a row: each moves one level on, seven is the tree's depth.
-const COMPACTION_ROUNDS_MAX: usize = 7;
-
-/// Entries that the tables may hold for nothing, beside as many as live ones.
-const DEAD_ENTRIES_MAX: u64 = 500_000;
-/// Size of a table that a rewrite of all makes, in bytes.
-const TABLE_BYTES: u64 = 64 << 20;
 
 /// How the engine behaves.
 #[derive(Clone, Copy, Debug)]
@@ -65,25 +53,15 @@ pub struct LsmEngine {
     mover: Mover,
     state: Arc<ArcSwap<State>>,
     backlog: Arc<Backlog>,
-    dropped: Mutex<Dropped>,
+    drops: Arc<Drops>,
+    merger: Merger,
     /// Flushed memtables that a reader may still hold. Freeing one takes tens of milliseconds: not on a reader's time.
     flushed: Mutex<Vec<Arc<Memtable>>>,
     rows: Arc<RowCache>,
     /// Lent to all who read the latest state.
     latest: LsmView,
-    /// All that the tables hold is below.
-    marked: AtomicU64,
     /// The accounts as of the mark.
     marked_accounts: Mutex<AccountsState>,
-    flushes: AtomicU64,
-    compactions: AtomicU64,
-}
-
-/// Dropped keyspaces, whose tables may go only once the drop is durable and no view is older.
-#[derive(Default)]
-struct Dropped {
-    since_mark: Vec<(KeyspaceId, Lsn)>,
-    before_mark: Vec<(KeyspaceId, Lsn)>,
 }
 
 /// The engine as a store's table lists it.
@@ -115,7 +93,9 @@ impl LsmEngine {
         let documents_bytes = (options.cache_bytes as f64 * DOCUMENTS_PART) as u64;
         let accounts = Arc::new(Accounts::restore(note).ok_or_else(|| malformed("accounts"))?);
         let backlog = Arc::new(Backlog::default());
-        let tree = open_tree(&files, options.cache_bytes - documents_bytes, WithoutDropped::new(&accounts, &backlog))?;
+        let choice = Arc::new(Choice::default());
+        let filter = WithoutDropped::new(&accounts, &backlog, &choice);
+        let tree = open_tree(&files, options.cache_bytes - documents_bytes, filter)?;
         let extents_path = opening.directory.join("extents");
         let registry = Registry::open(&extents_path, note.get("extents").and_then(ValueRef::as_array))?;
         let next_extent = match note.get("nextExtent") {
@@ -128,6 +108,8 @@ impl LsmEngine {
             Mover::new(extents_path, Arc::clone(&documents), Arc::clone(&accounts), options.compression, next_extent);
         let state = Arc::new(ArcSwap::from_pointee(State::new(&tree, &files)));
         let rows = Arc::new(RowCache::new());
+        let drops = Arc::new(Drops::default());
+        let merger = Merger::new(&tree, &files, &state, &accounts, &drops, choice);
         Ok(Arc::new(Self {
             latest: LsmView::latest(tree.clone(), Arc::clone(&state), Arc::clone(&documents), Arc::clone(&rows)),
             state,
@@ -138,13 +120,11 @@ impl LsmEngine {
             accounts,
             mover,
             backlog,
-            dropped: Mutex::default(),
+            drops,
+            merger,
             flushed: Mutex::default(),
             rows,
-            marked: AtomicU64::new(0),
             marked_accounts: Mutex::default(),
-            flushes: AtomicU64::new(0),
-            compactions: AtomicU64::new(0),
         }))
     }
 }
@@ -168,22 +148,6 @@ fn open_tree(files: &TreeFiles, cache_bytes: u64, filter: Arc<WithoutDropped>) -
 impl LsmEngine {
     fn view_before(&self, lsn: Lsn) -> LsmView {
         LsmView::before(lsn, self.tree.clone(), &self.state, Arc::clone(&self.documents))
-    }
-
-    /// The tree forgets versions below the threshold that have a successor, however new that is. So only when no open
-    /// view is older than all that the tables hold may anything be forgotten at all.
-    fn forgettable(&self, oldest_view: Lsn) -> SeqNo {
-        let marked = self.marked.load(Ordering::Relaxed);
-        if oldest_view.0 >= marked { marked } else { 0 }
-    }
-}
-
-impl LsmEngine {
-    fn rewrite_tables(&self, threshold: SeqNo) -> Result<()> {
-        self.tree.major_compact(TABLE_BYTES, threshold).map_err(|error| self.files.error(error))?;
-        self.compactions.fetch_add(1, Ordering::Relaxed);
-        self.state.rcu(|state| state.compacted(&self.tree));
-        Ok(())
     }
 }
 
@@ -239,7 +203,7 @@ impl Engine for LsmEngine {
                 }
                 Effect::CreateKeyspace { .. } | Effect::AdoptFile { .. } => bytes,
                 Effect::DropKeyspace { keyspace } => {
-                    self.dropped.lock().since_mark.push((keyspace, lsn));
+                    self.drops.add(keyspace, lsn);
                     bytes
                 }
             };
@@ -265,50 +229,35 @@ impl Engine for LsmEngine {
     }
 
     fn begin_checkpoint(&self, watermark: Lsn) -> Result<()> {
-        self.marked.store(watermark.0, Ordering::Relaxed);
+        self.merger.mark(watermark);
         *self.marked_accounts.lock() = self.accounts.copy();
         self.backlog.note_sealed(self.state.load().active.bytes());
         self.state.rcu(|state| state.sealed());
-        let mut dropped = self.dropped.lock();
-        let marked = std::mem::take(&mut dropped.since_mark);
-        dropped.before_mark.extend(marked);
+        self.drops.mark();
         Ok(())
     }
 
     fn finish_checkpoint(&self, oldest_view: Lsn) -> Result<DocumentBuf> {
         let io = |error| self.files.error(error);
-        let threshold = self.forgettable(oldest_view);
+        self.drops.mark_is_durable();
+        let threshold = self.merger.forgettable(oldest_view);
         let keep = if threshold == 0 { Keep::AllVersions } else { Keep::Newest };
         // More than one where an earlier flush failed; the oldest first, as each hides what was flushed before it.
         for memtable in self.state.load_full().sealed.iter().rev() {
             let mut tables = Vec::new();
-            let mut work = self.backlog.begin(Some(memtable.keys()));
+            let mut work = self.backlog.begin_flush(memtable.keys());
             for part in memtable.parts(keep) {
                 let paced = part.inspect(|_| work.did(1));
                 let flushed = self.tree.flush_to_tables(paced.map(Ok)).map_err(io)?;
                 tables.extend(flushed.into_iter().flat_map(|(tables, _no_blobs)| tables));
             }
             if !tables.is_empty() {
+                let _not_while_some_are_chosen = self.merger.adding();
                 self.tree.register_tables(&tables, None, None, &[], threshold).map_err(io)?;
             }
-            self.flushes.fetch_add(1, Ordering::Relaxed);
+            self.backlog.note_flushed();
             self.flushed.lock().push(Arc::clone(memtable));
             self.state.rcu(|state| state.flushed(memtable, &self.tree));
-        }
-        // Tables that hold other keyspaces too are left to compaction.
-        let is_seen = |drop: &(KeyspaceId, Lsn)| drop.1 < oldest_view;
-        let mut dropped: Vec<KeyspaceId> = {
-            let dropped = self.dropped.lock();
-            dropped.before_mark.iter().filter(|drop| is_seen(drop)).map(|(keyspace, _)| *keyspace).collect()
-        };
-        dropped.sort_unstable();
-        // Neighbours go together: each range costs the tree a sync.
-        for neighbours in dropped.chunk_by(|one, next| one.0 + 1 == next.0) {
-            self.tree.drop_range(key::all_of(neighbours)).map_err(io)?;
-        }
-        if !dropped.is_empty() {
-            self.state.rcu(|state| state.compacted(&self.tree));
-            self.dropped.lock().before_mark.retain(|drop| !is_seen(drop));
         }
         let (registry, next_extent) = self.mover.note();
         let note = DocumentBuf::new().with("nextExtent", next_extent as i64).with("extents", &registry.encode());
@@ -335,35 +284,21 @@ impl Engine for LsmEngine {
         self.mover.reclaim(&self.view_before(oldest_view), oldest_view, effort)
     }
 
-    fn maintain(&self, oldest_view: Lsn) -> Result<()> {
+    fn release(&self) {
         let unread: Vec<_> = self.flushed.lock().extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
         for memtable in unread.into_iter().filter_map(Arc::into_inner) {
-            let (bytes, mut work) = (memtable.bytes(), self.backlog.begin(Some(memtable.keys())));
+            let (bytes, mut work) = (memtable.bytes(), self.backlog.begin_flush(memtable.keys()));
             memtable.free(|keys| work.did(keys));
             self.backlog.note_freed(bytes);
         }
-        let threshold = self.forgettable(oldest_view);
-        for _ in 0..COMPACTION_ROUNDS_MAX {
-            let before = self.tree.l0_run_count();
-            self.tree
-                .compact(Arc::new(Leveled::default().with_l0_threshold(L0_TABLES_MAX)), threshold)
-                .map_err(|error| self.files.error(error))?;
-            // Even a round that merged no run of the first level may have moved tables.
-            self.compactions.fetch_add(1, Ordering::Relaxed);
-            self.state.rcu(|state| state.compacted(&self.tree));
-            if self.tree.l0_run_count() >= before {
-                break;
-            }
-        }
-        // Merging level by level keeps little that is superseded. What is left after a drop, or after most of a
-        // collection was deleted, it may never come to.
-        let stored: u64 = self.tree.current_version().iter_tables().map(|table| table.metadata.item_count).sum();
-        let live: u64 = self.accounts.copy().entries.values().sum();
-        if threshold > 0 && stored > 2 * live + DEAD_ENTRIES_MAX { self.rewrite_tables(threshold) } else { Ok(()) }
+    }
+
+    fn merge(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
+        self.merger.merge(oldest_view)
     }
 
     fn compact(&self, oldest_view: Lsn) -> Result<()> {
-        self.rewrite_tables(self.forgettable(oldest_view))
+        self.merger.rewrite(oldest_view)
     }
 
     fn unflushed_bytes(&self) -> u64 {
@@ -390,11 +325,67 @@ impl Engine for LsmEngine {
             accounts: &self.accounts.copy(),
             counters: &self.mover.counters,
             cache_bytes: self.options.cache_bytes,
-            flushes: self.flushes.load(Ordering::Relaxed),
-            compactions: self.compactions.load(Ordering::Relaxed),
+            flushes: self.backlog.flushes(),
+            compactions: self.merger.compactions(),
             unflushed_bytes: self.unflushed_bytes(),
             default_compressor: self.options.compression.to_string(),
         };
         status.document()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_store::{Batch, EngineTable, LogOptions, Store, StoreOptions};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    fn store(directory: &std::path::Path) -> (Arc<Store>, Arc<LsmEngine>) {
+        let slot = Arc::new(Mutex::default());
+        let opened = Arc::clone(&slot);
+        let lsm = LsmOptions { cache_bytes: 8 << 20, compression: Compression::None };
+        let open = move |opening: Opening<'_>| -> Result<Arc<dyn Engine>> {
+            let engine = LsmEngine::open(opening, lsm)?;
+            *opened.lock() = Some(Arc::clone(&engine));
+            Ok(engine)
+        };
+        let own = EngineKind { name: NAME, survival: Survival::Durable, open: Arc::new(open) };
+        let options = StoreOptions {
+            log: LogOptions::default(),
+            checkpoint_interval: Duration::from_hours(1),
+            unflushed_bytes_max: 64 << 20,
+            clock: Arc::new(|| 1),
+            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+        };
+        let store = Store::open(directory, options, EngineTable::only(own)).expect("opens");
+        let engine = slot.lock().take().expect("opened");
+        (store, engine)
+    }
+
+    #[test]
+    fn a_flush_adds_its_tables_once_those_of_a_merge_are_chosen() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (store, engine) = store(directory.path());
+        let mut batch = Batch::new();
+        batch.put_key(KeyspaceId(5), b"key", RecordId(1));
+        store.commit(&batch).expect("committed");
+        engine.merger.choice.begin();
+        let (done, is_done) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                store.checkpoint().expect("checkpoint");
+                done.send(()).expect("is awaited");
+            });
+            let early = is_done.recv_timeout(Duration::from_millis(200));
+            // The tree makes the filter when it has chosen, and the merge goes on beside the flush.
+            let filters = WithoutDropped::new(&engine.accounts, &engine.backlog, &engine.merger.choice);
+            let _filter = filters.begin();
+            let late = is_done.recv_timeout(Duration::from_secs(20));
+            engine.merger.choice.end();
+            assert!(early.is_err(), "tables came between");
+            late.expect("the flush is over");
+        });
+        store.close().expect("closes");
     }
 }

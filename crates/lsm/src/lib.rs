@@ -20,6 +20,7 @@ mod extents;
 mod key;
 mod key_value;
 mod memtable;
+mod merging;
 mod reader;
 mod reclaim;
 mod row_cache;

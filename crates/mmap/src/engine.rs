@@ -247,9 +247,8 @@ impl Engine for MmapEngine {
         self.state.load().committed.note()
     }
 
-    fn maintain(&self, _oldest_view: Lsn) -> Result<()> {
+    fn release(&self) {
         self.written.lock().retain(|memtable| Arc::strong_count(memtable) > 1);
-        Ok(())
     }
 
     fn reclaim(&self, _oldest_view: Lsn, effort: Effort) -> Result<Reclaimed> {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 pub(crate) struct Checkpointer {
     bell: Arc<Bell>,
-    /// One checkpoint or compaction at a time.
+    /// One checkpoint at a time.
     running: Mutex<()>,
     count: AtomicU64,
     last_ms: AtomicU64,
@@ -33,11 +33,13 @@ impl Checkpointer {
             .spawn(move || {
                 while bell.wait(interval) {
                     let Some(store) = weak.upgrade() else { return };
-                    if let Err(error) = store.checkpoint().and_then(|()| store.maintain()) {
+                    if let Err(error) = store.checkpoint() {
                         (store.options.on_background_error)("checkpoint", &error);
                         // A full disk empties slowly: do not spin.
                         std::thread::sleep(Duration::from_secs(1));
                     }
+                    store.engines.all().iter().for_each(|engine| engine.release());
+                    store.merger.ask();
                     store.reclaimer.ask();
                 }
             })
@@ -134,17 +136,5 @@ impl Store {
         let mut numbers = log.segment_numbers();
         numbers.retain(|number| *number < end && engines.iter().all(|engine| engine.has_left_segment(*number)));
         log.retire(&numbers)
-    }
-
-    /// Lets the engines merge what they keep sorted.
-    fn maintain(&self) -> Result<()> {
-        let _not_beside_a_checkpoint = self.checkpointer.running.lock();
-        self.engines.all().iter().try_for_each(|engine| engine.maintain(self.oldest_view()))
-    }
-
-    /// Lets the engines rewrite all that they keep sorted.
-    pub(crate) fn compact_engines(&self) -> Result<()> {
-        let _not_beside_a_checkpoint = self.checkpointer.running.lock();
-        self.engines.all().iter().try_for_each(|engine| engine.compact(self.oldest_view()))
     }
 }

@@ -116,19 +116,24 @@ pub trait Engine: Send + Sync {
         true
     }
 
-    /// Merges what the engine keeps sorted on disk; never runs beside a checkpoint.
-    fn maintain(&self, _oldest_view: Lsn) -> Result<()> {
+    /// Frees what checkpoints have made durable and nobody reads any more; nobody waits for that.
+    fn release(&self) {}
+
+    /// Merges what has become too much of what the engine keeps sorted on disk. It may run beside a checkpoint, but not
+    /// beside another merge, nor beside [`Engine::compact`]. `oldest_view` says, whenever it is asked, which views are
+    /// gone.
+    fn merge(&self, _oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
         Ok(())
     }
 
-    /// One step, of a second at most, of giving space back. It may run beside a checkpoint, but not beside another step.
+    /// One step, of some two seconds at most, of giving space back. It may run beside a checkpoint, but not beside another step.
     /// `oldest_view` stays the oldest for as long as it takes, and the log is durable up to there.
     fn reclaim(&self, _oldest_view: Lsn, _effort: Effort) -> Result<Reclaimed> {
         Ok(Reclaimed::Nothing)
     }
 
-    /// Rewrites all that the engine keeps sorted on disk, without what no view from `oldest_view` on can see; never
-    /// runs beside a checkpoint.
+    /// Rewrites all that the engine keeps sorted on disk, without what no view from `oldest_view` on can see. It may run
+    /// beside a checkpoint, but not beside [`Engine::merge`].
     fn compact(&self, _oldest_view: Lsn) -> Result<()> {
         Ok(())
     }

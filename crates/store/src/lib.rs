@@ -21,6 +21,7 @@ mod latencies;
 mod lock_table;
 mod log;
 mod manifest;
+mod merge;
 mod pace;
 pub mod planted;
 mod position;

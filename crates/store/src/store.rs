@@ -8,6 +8,7 @@ use crate::history::{Kept, noted_from};
 use crate::journal::Journal;
 use crate::log::{Log, LogOptions};
 use crate::manifest::Manifest;
+use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
 use crate::snapshots::{Pin, Snapshots};
 use crate::statistics::Statistics;
@@ -79,6 +80,7 @@ pub struct Store {
     pub(crate) gate: RwLock<()>,
     pub(crate) options: StoreOptions,
     pub(crate) checkpointer: Checkpointer,
+    pub(crate) merger: Merger,
     pub(crate) reclaimer: Reclaimer,
     locks: LockTable,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -192,12 +194,13 @@ impl Store {
             gate: RwLock::new(()),
             options,
             checkpointer: Checkpointer::default(),
+            merger: Merger::default(),
             reclaimer: Reclaimer::default(),
             locks: LockTable::default(),
             background: Mutex::default(),
             stalled_writes: AtomicU64::new(0),
         });
-        let threads = vec![Reclaimer::start(&store), Checkpointer::start(&store)];
+        let threads = vec![Reclaimer::start(&store), Merger::start(&store), Checkpointer::start(&store)];
         *store.background.lock() = threads;
         store
     }
@@ -402,13 +405,19 @@ impl Store {
 
     /// Checkpoints and stops all background work.
     pub fn close(&self) -> Result<()> {
-        self.checkpointer.close();
-        self.reclaimer.close();
+        self.close_bells();
         for thread in self.background.lock().drain(..) {
             let _ = thread.join();
         }
         let outcome = self.checkpoint();
         outcome.and(self.journal.close())
+    }
+
+    /// No work in the background begins any more.
+    fn close_bells(&self) {
+        self.checkpointer.close();
+        self.merger.close();
+        self.reclaimer.close();
     }
 }
 
@@ -419,8 +428,7 @@ fn other_engine(path: &Path, manifest: &Manifest, asked: &str) -> StorageError {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.checkpointer.close();
-        self.reclaimer.close();
+        self.close_bells();
     }
 }
 

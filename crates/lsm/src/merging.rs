@@ -1,0 +1,177 @@
+//! Merging the tree's tables, beside checkpoints.
+
+use crate::accounts::Accounts;
+use crate::dropped::Drops;
+use crate::key;
+use crate::state::State;
+use crate::tree_files::TreeFiles;
+use arc_swap::ArcSwap;
+use bunko_store::{Lsn, Result};
+use lsm_tree::compaction::Leveled;
+use lsm_tree::{AbstractTree, AnyTree, SeqNo};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Tables of the first level before they are merged into the next.
+const L0_TABLES_MAX: u8 = 16;
+/// Most merges in a row: each moves one level on, seven is the tree's depth.
+const ROUNDS_MAX: usize = 7;
+
+/// Entries that the tables may hold for nothing, beside as many as live ones.
+const DEAD_ENTRIES_MAX: u64 = 500_000;
+/// Size of a table that a rewrite of all makes, in bytes.
+const TABLE_BYTES: u64 = 64 << 20;
+
+/// Keeps a flush from adding tables while a merge chooses some.
+///
+/// What a merge may forget is decided before the tree chooses among its tables. With tables between that hold newer
+/// versions, older ones would be forgotten that a view still needs. The tree makes the merge's filter once it has chosen.
+#[derive(Default)]
+pub(crate) struct Choice {
+    is_open: Mutex<bool>,
+    is_made: Condvar,
+}
+
+impl Choice {
+    /// What may be forgotten is decided next, then the tables are chosen.
+    pub fn begin(&self) {
+        *self.is_open.lock() = true;
+    }
+
+    /// The tables are chosen, or nothing is there to choose.
+    pub fn end(&self) {
+        *self.is_open.lock() = false;
+        self.is_made.notify_all();
+    }
+
+    /// Waits until the tables are chosen; none can be chosen while what is returned lives.
+    fn wait(&self) -> MutexGuard<'_, bool> {
+        let mut is_open = self.is_open.lock();
+        self.is_made.wait_while(&mut is_open, |is_open| *is_open);
+        is_open
+    }
+}
+
+/// The one who merges tables; the store has it do one thing at a time.
+pub(crate) struct Merger {
+    tree: AnyTree,
+    files: Arc<TreeFiles>,
+    state: Arc<ArcSwap<State>>,
+    accounts: Arc<Accounts>,
+    drops: Arc<Drops>,
+    pub choice: Arc<Choice>,
+    /// All that the tables hold is below.
+    marked: AtomicU64,
+    /// Since the start.
+    count: AtomicU64,
+}
+
+impl Merger {
+    /// `choice` is ended by the filter that the tree makes for a merge.
+    pub fn new(
+        tree: &AnyTree,
+        files: &Arc<TreeFiles>,
+        state: &Arc<ArcSwap<State>>,
+        accounts: &Arc<Accounts>,
+        drops: &Arc<Drops>,
+        choice: Arc<Choice>,
+    ) -> Self {
+        Self {
+            tree: tree.clone(),
+            files: Arc::clone(files),
+            state: Arc::clone(state),
+            accounts: Arc::clone(accounts),
+            drops: Arc::clone(drops),
+            choice,
+            marked: AtomicU64::new(0),
+            count: AtomicU64::new(0),
+        }
+    }
+
+    /// All that the next flush adds is below that.
+    pub fn mark(&self, watermark: Lsn) {
+        self.marked.store(watermark.0, Ordering::Relaxed);
+    }
+
+    /// To be held while tables are added.
+    pub fn adding(&self) -> MutexGuard<'_, bool> {
+        self.choice.wait()
+    }
+
+    pub fn compactions(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// The tree forgets versions below the threshold that have a successor, however new that is. So only when no open
+    /// view is older than all that the tables hold may anything be forgotten at all.
+    pub fn forgettable(&self, oldest_view: Lsn) -> SeqNo {
+        let marked = self.marked.load(Ordering::Relaxed);
+        if oldest_view.0 >= marked { marked } else { 0 }
+    }
+
+    /// Merges what has become too much; `oldest_view` is asked before each merge.
+    pub fn merge(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
+        self.drop_tables(oldest_view())?;
+        for _ in 0..ROUNDS_MAX {
+            let before = self.below_first_level();
+            let strategy = Arc::new(Leveled::default().with_l0_threshold(L0_TABLES_MAX));
+            self.change(oldest_view(), |threshold| self.tree.compact(strategy, threshold))?;
+            if self.below_first_level() == before {
+                break;
+            }
+        }
+        // Merging level by level keeps little that is superseded. What is left after a drop, or after most of a
+        // collection was deleted, it may never come to.
+        let stored: u64 = self.tree.current_version().iter_tables().map(|table| table.metadata.item_count).sum();
+        let live: u64 = self.accounts.copy().entries.values().sum();
+        let oldest_view = oldest_view();
+        let is_worth_while = stored > 2 * live + DEAD_ENTRIES_MAX && self.forgettable(oldest_view) > 0;
+        if is_worth_while { self.rewrite_tables(oldest_view) } else { Ok(()) }
+    }
+
+    /// Rewrites all tables.
+    pub fn rewrite(&self, oldest_view: Lsn) -> Result<()> {
+        self.drop_tables(oldest_view)?;
+        self.rewrite_tables(oldest_view)
+    }
+
+    fn rewrite_tables(&self, oldest_view: Lsn) -> Result<()> {
+        self.change(oldest_view, |threshold| self.tree.major_compact(TABLE_BYTES, threshold))
+    }
+
+    /// Removes tables that hold nothing but dropped keyspaces; those that hold others too are left to merges.
+    fn drop_tables(&self, oldest_view: Lsn) -> Result<()> {
+        let dropped = self.drops.seen_by_all(oldest_view);
+        // Neighbours go together: each range costs the tree a sync.
+        for neighbours in dropped.chunk_by(|one, next| one.0 + 1 == next.0) {
+            self.tree.drop_range(key::all_of(neighbours)).map_err(|error| self.files.error(error))?;
+        }
+        if !dropped.is_empty() {
+            self.state.rcu(|state| state.compacted(&self.tree));
+            self.drops.forget(&dropped);
+        }
+        Ok(())
+    }
+
+    fn change(&self, oldest_view: Lsn, change: impl FnOnce(SeqNo) -> lsm_tree::Result<()>) -> Result<()> {
+        self.choice.begin();
+        let outcome = change(self.forgettable(oldest_view));
+        self.choice.end();
+        outcome.map_err(|error| self.files.error(error))?;
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.state.rcu(|state| state.compacted(&self.tree));
+        Ok(())
+    }
+
+    /// The tables below the first level, with their levels: flushes change none of it.
+    fn below_first_level(&self) -> Vec<(usize, u64)> {
+        let version = self.tree.current_version();
+        let levels = version.iter_levels().enumerate().skip(1);
+        levels
+            .flat_map(|(number, level)| {
+                level.iter().flat_map(move |run| run.iter().map(move |table| (number, table.id())))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,57 @@
+//! Merging what engines keep sorted, beside everything else.
+
+use crate::background::Bell;
+use crate::{Result, Store};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Wakes the thread that merges.
+#[derive(Default)]
+pub(crate) struct Merger {
+    bell: Arc<Bell>,
+    /// One merge at a time.
+    running: Mutex<()>,
+}
+
+impl Merger {
+    /// Starts the thread that merges after each checkpoint. It is not the checkpoint's own: a merge takes longer than
+    /// it takes until the next one is due.
+    pub fn start(store: &Arc<Store>) -> JoinHandle<()> {
+        let (weak, bell) = (Arc::downgrade(store), Arc::clone(&store.merger.bell));
+        let interval = store.options.checkpoint_interval;
+        let run = move || {
+            while bell.wait(interval) {
+                let Some(store) = weak.upgrade() else { return };
+                if let Err(error) = store.merge_engines() {
+                    (store.options.on_background_error)("merge", &error);
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+            }
+        };
+        std::thread::Builder::new().name("merge".into()).spawn(run).expect("a thread can be started")
+    }
+
+    /// Asks to look soon.
+    pub fn ask(&self) {
+        self.bell.ring();
+    }
+
+    pub fn close(&self) {
+        self.bell.close();
+    }
+}
+
+impl Store {
+    fn merge_engines(&self) -> Result<()> {
+        let _running = self.merger.running.lock();
+        self.engines.all().iter().try_for_each(|engine| engine.merge(&|| self.oldest_view()))
+    }
+
+    /// Lets the engines rewrite all that they keep sorted.
+    pub(crate) fn compact_engines(&self) -> Result<()> {
+        let _running = self.merger.running.lock();
+        self.engines.all().iter().try_for_each(|engine| engine.compact(self.oldest_view()))
+    }
+}
