@@ -1,6 +1,7 @@
 //! What was written of late is not moved yet: where documents are changed over and over, those of a segment are soon
 //! dead, and nothing of it has to be moved at all.
 
+use bunko_store::Haste;
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
@@ -9,12 +10,20 @@ const COOLING: Duration = Duration::from_secs(20);
 /// Most segments that are left alone at once: what waits uncompressed is bounded, 1 GB of the log.
 const COOLING_SEGMENTS_MAX: usize = 16;
 
+/// Segments from which on who moves must not fall further behind: one waits while another is moved.
+const FULL_SEGMENTS_USUAL: usize = COOLING_SEGMENTS_MAX + 2;
 /// Segments from which on no cold one may wait longer: writers are faster than who moves.
 const FULL_SEGMENTS_MAX: usize = COOLING_SEGMENTS_MAX + 4;
 
-/// Whether so many full segments are too many.
-pub(crate) fn is_hurried(full_segments: usize) -> bool {
-    full_segments > FULL_SEGMENTS_MAX
+/// How soon documents have to be moved where so many segments are full.
+pub(crate) fn haste(full_segments: usize) -> Haste {
+    if full_segments > FULL_SEGMENTS_MAX {
+        Haste::Hurry
+    } else if full_segments >= FULL_SEGMENTS_USUAL {
+        Haste::Usual
+    } else {
+        Haste::Leisure
+    }
 }
 
 /// Since when segments are full.
@@ -63,8 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moves_hurries_once_four_cold_ones_wait() {
-        assert!(!is_hurried(20));
-        assert!(is_hurried(21));
+    fn who_moves_takes_its_time_until_cold_ones_wait() {
+        assert_eq!([17, 18, 20, 21].map(haste), [Haste::Leisure, Haste::Usual, Haste::Usual, Haste::Hurry]);
     }
 }

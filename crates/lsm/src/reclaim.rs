@@ -8,7 +8,7 @@ use crate::accounts::{Accounts, Share, State};
 use crate::compression::Compression;
 use crate::cooling::{self, Cooling};
 use crate::documents::Documents;
-use crate::extents::{Block, Extent, ExtentWriter, Registry};
+use crate::extents::{Extent, ExtentWalk, ExtentWriter, Registry};
 use crate::staging::{self, Hold, Staging, extent_of_segment, segment_of_extent};
 use crate::view::LsmView;
 use bunko_store::{
@@ -195,13 +195,13 @@ impl Mover {
         let state = self.accounts.copy();
         let by_segment = state.by_segment();
         let full = self.full_segments(log, &registry, oldest_view);
-        let is_asked_for = effort != Effort::Usual;
+        let haste = |usual| if effort == Effort::Usual { usual } else { Haste::Hurry };
         if let Some(sources) = self.choose_segments(log, &full, &by_segment, oldest_view, effort) {
-            return self.empty(&sources, oldest, &state, is_asked_for || cooling::is_hurried(full.len()));
+            return self.empty(&sources, oldest, &state, haste(cooling::haste(full.len())));
         }
         self.accounts.forget_segments(|segment| log.has_segment(segment) || registry.of_segment(segment).is_some());
         match self.choose_extents(&registry, &by_segment, oldest_view, effort) {
-            Some(sources) => self.empty(&sources, oldest, &state, is_asked_for),
+            Some(sources) => self.empty(&sources, oldest, &state, haste(Haste::Usual)),
             None => Ok(Reclaimed::Nothing),
         }
     }
@@ -306,7 +306,7 @@ impl Mover {
     }
 
     /// Moves what is alive in the sources into a new extent, which takes their segments over.
-    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &State, is_hurried: bool) -> Result<Reclaimed> {
+    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &State, haste: Haste) -> Result<Reclaimed> {
         let mut segments = match sources {
             Sources::Segments(segments) => segments.clone(),
             Sources::Extents(extents) => extents.iter().flat_map(|extent| extent.segments.iter().copied()).collect(),
@@ -322,7 +322,9 @@ impl Mover {
             left_behind: 0,
             moved: 0,
             pace: Pace::begin(),
-            haste: if is_hurried { Haste::Hurry } else { Haste::Usual },
+            haste,
+            log: self.documents.log(),
+            log_end: None,
         };
         match sources {
             Sources::Segments(segments) => removal.take_segments(self.documents.log(), segments)?,
@@ -406,9 +408,21 @@ struct Removal<'a> {
     moved: u64,
     pace: Pace,
     haste: Haste,
+    log: &'a Log,
+    /// Where the log ended when this was last asked.
+    log_end: Option<Lsn>,
 }
 
 impl Removal<'_> {
+    fn rest(&mut self) {
+        self.pace.step(|| {
+            let log_end = self.log.next_lsn();
+            let is_written = self.log_end.replace(log_end) != Some(log_end);
+            // Who stops waits for the step.
+            if self.haste == Haste::Leisure && !is_written { Haste::Usual } else { self.haste }
+        });
+    }
+
     fn take_segments(&mut self, log: &Log, segments: &[u64]) -> Result<()> {
         segments.iter().try_for_each(|segment| {
             log.walk_segment(*segment, &mut |_, effects| {
@@ -439,7 +453,7 @@ impl Removal<'_> {
     }
 
     fn take(&mut self, keyspace: KeyspaceId, record: RecordId, position: u64, document: &[u8]) -> Result<()> {
-        self.pace.step(|| self.haste);
+        self.rest();
         if !self.sieve.is_needed(keyspace, record, position)? {
             self.left_behind += 1;
             return Ok(());
@@ -448,46 +462,5 @@ impl Removal<'_> {
         *self.kept.entry((keyspace, segment_of(position))).or_insert(0) += document.len() as u64;
         let compression = self.sieve.state.compression.get(&keyspace).copied().unwrap_or(self.default_compression);
         self.extent.push(keyspace, compression, record, position, document)
-    }
-}
-
-/// Goes over an extent's documents by keyspace and place in the log, one decoded block at a time.
-struct ExtentWalk<'e> {
-    extent: &'e Extent,
-    rest: Vec<(usize, KeyspaceId)>,
-    block: Option<(KeyspaceId, Block)>,
-    next: usize,
-}
-
-impl<'e> ExtentWalk<'e> {
-    fn new(extent: &'e Extent) -> Result<Self> {
-        let mut rest: Vec<_> = extent.blocks().collect();
-        rest.reverse();
-        let mut walk = Self { extent, rest, block: None, next: 0 };
-        walk.next_block()?;
-        Ok(walk)
-    }
-
-    fn next_block(&mut self) -> Result<()> {
-        self.next = 0;
-        self.block = match self.rest.pop() {
-            Some((number, keyspace)) => Some((keyspace, self.extent.read_block(number)?)),
-            None => None,
-        };
-        Ok(())
-    }
-
-    fn place(&self) -> Option<(KeyspaceId, u64)> {
-        self.current().map(|(keyspace, held)| (keyspace, held.position))
-    }
-
-    fn current(&self) -> Option<(KeyspaceId, crate::extents::Held<'_>)> {
-        let (keyspace, block) = self.block.as_ref()?;
-        Some((*keyspace, block.get(self.next)?))
-    }
-
-    fn advance(&mut self) -> Result<()> {
-        self.next += 1;
-        if self.current().is_none() { self.next_block() } else { Ok(()) }
     }
 }

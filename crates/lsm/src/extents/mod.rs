@@ -7,7 +7,9 @@
 mod block;
 mod file;
 mod registry;
+mod walk;
 
 pub(crate) use block::{Block, Held};
 pub(crate) use file::{Contents, Extent, ExtentWriter};
 pub(crate) use registry::Registry;
+pub(crate) use walk::ExtentWalk;

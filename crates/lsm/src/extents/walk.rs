@@ -1,0 +1,49 @@
+//! Going over all of an extent.
+
+use super::{Block, Extent, Held};
+use bunko_store::{KeyspaceId, Result};
+
+/// Goes over an extent's documents by keyspace and place in the log, one decoded block at a time.
+pub(crate) struct ExtentWalk<'e> {
+    extent: &'e Extent,
+    rest: Vec<(usize, KeyspaceId)>,
+    block: Option<(KeyspaceId, Block)>,
+    next: usize,
+}
+
+impl<'e> ExtentWalk<'e> {
+    /// Begins at the first.
+    pub fn new(extent: &'e Extent) -> Result<Self> {
+        let mut rest: Vec<_> = extent.blocks().collect();
+        rest.reverse();
+        let mut walk = Self { extent, rest, block: None, next: 0 };
+        walk.next_block()?;
+        Ok(walk)
+    }
+
+    fn next_block(&mut self) -> Result<()> {
+        self.next = 0;
+        self.block = match self.rest.pop() {
+            Some((number, keyspace)) => Some((keyspace, self.extent.read_block(number)?)),
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// Where the next document stood in the log.
+    pub fn place(&self) -> Option<(KeyspaceId, u64)> {
+        self.current().map(|(keyspace, held)| (keyspace, held.position))
+    }
+
+    /// The next document.
+    pub fn current(&self) -> Option<(KeyspaceId, Held<'_>)> {
+        let (keyspace, block) = self.block.as_ref()?;
+        Some((*keyspace, block.get(self.next)?))
+    }
+
+    /// Goes past it.
+    pub fn advance(&mut self) -> Result<()> {
+        self.next += 1;
+        if self.current().is_none() { self.next_block() } else { Ok(()) }
+    }
+}
