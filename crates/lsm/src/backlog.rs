@@ -2,7 +2,7 @@
 
 use bunko_store::{Haste, Pace};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Keys between two looks at the clock.
 const KEYS_AT_ONCE: u64 = 64;
@@ -21,6 +21,8 @@ pub(crate) struct Backlog {
     sealed: AtomicU64,
     /// Memtables that were flushed since the start.
     flushes: AtomicU64,
+    /// Merges are given up.
+    is_given_up: AtomicBool,
 }
 
 impl Backlog {
@@ -37,6 +39,16 @@ impl Backlog {
     /// How many memtables were flushed since the start.
     pub fn flushes(&self) -> u64 {
         self.flushes.load(Ordering::Relaxed)
+    }
+
+    /// Gives up all merges, those to come too.
+    pub fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether merges are given up.
+    pub fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Relaxed)
     }
 
     /// The active memtable has grown to that.
@@ -86,6 +98,11 @@ pub(crate) struct PacedWork {
 }
 
 impl PacedWork {
+    /// Whether nobody wants it any more.
+    pub fn is_given_up(&self) -> bool {
+        self.deadline.backlog.is_given_up()
+    }
+
     /// Notes that so many more keys are done, and rests where that is due. To be called with no lock held.
     pub fn did(&mut self, keys: u64) {
         self.deadline.done += keys;

@@ -115,6 +115,9 @@ impl Filter {
 
 impl CompactionFilter for Filter {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> lsm_tree::Result<Verdict> {
+        if self.work.is_given_up() {
+            return Err(std::io::Error::from(std::io::ErrorKind::Interrupted).into());
+        }
         self.work.did(1);
         let Some(prefix) = item.key().first_chunk::<KEYSPACE_BYTES>() else { return Ok(Verdict::Keep) };
         // Ids are never used again, so nobody asks for what an older table may still have of it.

@@ -109,7 +109,7 @@ impl LsmEngine {
         let state = Arc::new(ArcSwap::from_pointee(State::new(&tree, &files)));
         let rows = Arc::new(RowCache::new());
         let drops = Arc::new(Drops::default());
-        let merger = Merger::new(&tree, &files, &state, &accounts, &drops, choice);
+        let merger = Merger::new(&tree, &files, &state, &accounts, &backlog, &drops, choice);
         Ok(Arc::new(Self {
             latest: LsmView::latest(tree.clone(), Arc::clone(&state), Arc::clone(&documents), Arc::clone(&rows)),
             state,
@@ -301,6 +301,10 @@ impl Engine for LsmEngine {
         self.merger.rewrite(oldest_view)
     }
 
+    fn give_up_merging(&self) {
+        self.backlog.give_up();
+    }
+
     fn unflushed_bytes(&self) -> u64 {
         self.backlog.unflushed()
     }
@@ -386,6 +390,31 @@ mod tests {
             assert!(early.is_err(), "tables came between");
             late.expect("the flush is over");
         });
+        store.close().expect("closes");
+    }
+
+    #[test]
+    fn a_merge_that_is_given_up_changes_nothing() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (store, engine) = store(directory.path());
+        for number in 0..20_u8 {
+            let mut batch = Batch::new();
+            batch.put_key(KeyspaceId(5), b"key", RecordId(number.into()));
+            store.commit(&batch).expect("committed");
+            store.checkpoint().expect("checkpoint");
+        }
+        let tables = engine.tree.table_count();
+        engine.give_up_merging();
+        engine.merge(&|| store.snapshot().lsn()).expect("nothing is wrong");
+        assert!(engine.compact(store.snapshot().lsn()).is_err(), "who asks for it is told");
+        assert_eq!(engine.tree.table_count(), tables);
+        assert_eq!(store.latest().key(KeyspaceId(5), b"key").expect("readable"), Some(RecordId(19)));
+        store.close().expect("closes");
+        drop((store, engine));
+        let (store, engine) = self::store(directory.path());
+        engine.compact(store.snapshot().lsn()).expect("compacts");
+        assert_eq!(engine.tree.table_count(), 1);
+        assert_eq!(store.latest().key(KeyspaceId(5), b"key").expect("readable"), Some(RecordId(19)));
         store.close().expect("closes");
     }
 }

@@ -1,6 +1,7 @@
 //! Merging the tree's tables, beside checkpoints.
 
 use crate::accounts::Accounts;
+use crate::backlog::Backlog;
 use crate::dropped::Drops;
 use crate::key;
 use crate::state::State;
@@ -59,6 +60,7 @@ pub(crate) struct Merger {
     files: Arc<TreeFiles>,
     state: Arc<ArcSwap<State>>,
     accounts: Arc<Accounts>,
+    backlog: Arc<Backlog>,
     drops: Arc<Drops>,
     pub choice: Arc<Choice>,
     /// All that the tables hold is below.
@@ -74,6 +76,7 @@ impl Merger {
         files: &Arc<TreeFiles>,
         state: &Arc<ArcSwap<State>>,
         accounts: &Arc<Accounts>,
+        backlog: &Arc<Backlog>,
         drops: &Arc<Drops>,
         choice: Arc<Choice>,
     ) -> Self {
@@ -82,6 +85,7 @@ impl Merger {
             files: Arc::clone(files),
             state: Arc::clone(state),
             accounts: Arc::clone(accounts),
+            backlog: Arc::clone(backlog),
             drops: Arc::clone(drops),
             choice,
             marked: AtomicU64::new(0),
@@ -112,6 +116,13 @@ impl Merger {
 
     /// Merges what has become too much; `oldest_view` is asked before each merge.
     pub fn merge(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
+        match self.merge_levels(oldest_view) {
+            Err(_) if self.backlog.is_given_up() => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn merge_levels(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
         self.drop_tables(oldest_view())?;
         for _ in 0..ROUNDS_MAX {
             let before = self.below_first_level();

@@ -138,6 +138,9 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
+    /// The store is closing, and waits for a merge that is going on: it is given up, for a later one to do again.
+    fn give_up_merging(&self) {}
+
     /// Memory held by what no checkpoint has marked yet, in bytes; a large figure asks for one.
     fn unflushed_bytes(&self) -> u64;
 

@@ -406,6 +406,7 @@ impl Store {
     /// Checkpoints and stops all background work.
     pub fn close(&self) -> Result<()> {
         self.close_bells();
+        self.engines.all().iter().for_each(|engine| engine.give_up_merging());
         for thread in self.background.lock().drain(..) {
             let _ = thread.join();
         }
