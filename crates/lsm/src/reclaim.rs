@@ -327,7 +327,7 @@ impl Mover {
             log_end: None,
         };
         match sources {
-            Sources::Segments(segments) => removal.take_segments(self.documents.log(), segments)?,
+            Sources::Segments(segments) => removal.take_segments(segments)?,
             Sources::Extents(extents) => removal.take_extents(extents)?,
         }
         let Removal { extent, kept, left_behind, moved, .. } = removal;
@@ -423,7 +423,8 @@ impl Removal<'_> {
         });
     }
 
-    fn take_segments(&mut self, log: &Log, segments: &[u64]) -> Result<()> {
+    fn take_segments(&mut self, segments: &[u64]) -> Result<()> {
+        let log = self.log;
         segments.iter().try_for_each(|segment| {
             log.walk_segment(*segment, &mut |_, effects| {
                 for effect in effects {

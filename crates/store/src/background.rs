@@ -4,8 +4,35 @@
 //! keeps clients waiting for its next turn, tens of milliseconds on busy processors, where its fair share would cost them
 //! a few.
 
+use crate::{Result, Store};
 use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// How long a thread rests that failed: a full disk empties slowly.
+const REST: Duration = Duration::from_secs(1);
+
+/// Starts a thread that works whenever its bell is rung, and once in each interval, until the store is closed.
+pub(crate) fn start(
+    store: &Arc<Store>,
+    name: &'static str,
+    bell: &Arc<Bell>,
+    interval: Duration,
+    work: impl Fn(&Store, &Bell) -> Result<()> + Send + 'static,
+) -> JoinHandle<()> {
+    let (weak, bell) = (Arc::downgrade(store), Arc::clone(bell));
+    let run = move || {
+        while bell.wait(interval) {
+            let Some(store) = weak.upgrade() else { return };
+            if let Err(error) = work(&store, &bell) {
+                (store.options.on_background_error)(name, &error);
+                std::thread::sleep(REST);
+            }
+        }
+    };
+    std::thread::Builder::new().name(name.into()).spawn(run).expect("a thread can be started")
+}
 
 /// Rung to wake a thread. The thread holds this alone, so that it does not keep the store alive.
 #[derive(Default)]
@@ -56,7 +83,6 @@ impl Bell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     const LONG: Duration = Duration::from_mins(1);
 

@@ -1,6 +1,6 @@
 //! Checkpoints: the log synced, the views flushed, the watermark noted - in that order.
 
-use crate::background::Bell;
+use crate::background::{self, Bell};
 use crate::history::Kept;
 use crate::journal::Journal;
 use crate::log::segment_of;
@@ -10,6 +10,7 @@ use crate::{Engine, Log, Lsn, Result, Store};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// When to checkpoint, and what the last one found.
@@ -24,26 +25,17 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn start(store: &Arc<Store>) -> std::thread::JoinHandle<()> {
-        let weak = Arc::downgrade(store);
-        let bell = Arc::clone(&store.checkpointer.bell);
+    pub fn start(store: &Arc<Store>) -> JoinHandle<()> {
         let interval = store.options.checkpoint_interval;
-        std::thread::Builder::new()
-            .name("checkpoint".into())
-            .spawn(move || {
-                while bell.wait(interval) {
-                    let Some(store) = weak.upgrade() else { return };
-                    if let Err(error) = store.checkpoint() {
-                        (store.options.on_background_error)("checkpoint", &error);
-                        // A full disk empties slowly: do not spin.
-                        std::thread::sleep(Duration::from_secs(1));
-                    }
-                    store.engines.all().iter().for_each(|engine| engine.release());
-                    store.merger.ask();
-                    store.reclaimer.ask();
-                }
-            })
-            .expect("a thread can be started")
+        background::start(store, "checkpoint", &store.checkpointer.bell, interval, |store, _| {
+            let outcome = store.checkpoint();
+            if outcome.is_ok() {
+                store.engines.all().iter().for_each(|engine| engine.release());
+                store.merger.ask();
+            }
+            store.reclaimer.ask();
+            outcome
+        })
     }
 
     /// Asks for a checkpoint soon.

@@ -126,8 +126,8 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// One step, of some two seconds at most, of giving space back. It may run beside a checkpoint, but not beside another step.
-    /// `oldest_view` stays the oldest for as long as it takes, and the log is durable up to there.
+    /// One step, of some two seconds at most, of giving space back. It may run beside a checkpoint, but not beside
+    /// another step. `oldest_view` stays the oldest for as long as it takes, and the log is durable up to there.
     fn reclaim(&self, _oldest_view: Lsn, _effort: Effort) -> Result<Reclaimed> {
         Ok(Reclaimed::Nothing)
     }

@@ -1,11 +1,10 @@
 //! Merging what engines keep sorted, beside everything else.
 
-use crate::background::Bell;
+use crate::background::{self, Bell};
 use crate::{Result, Store};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Wakes the thread that merges.
 #[derive(Default)]
@@ -19,18 +18,8 @@ impl Merger {
     /// Starts the thread that merges after each checkpoint. It is not the checkpoint's own: a merge takes longer than
     /// it takes until the next one is due.
     pub fn start(store: &Arc<Store>) -> JoinHandle<()> {
-        let (weak, bell) = (Arc::downgrade(store), Arc::clone(&store.merger.bell));
         let interval = store.options.checkpoint_interval;
-        let run = move || {
-            while bell.wait(interval) {
-                let Some(store) = weak.upgrade() else { return };
-                if let Err(error) = store.merge_engines() {
-                    (store.options.on_background_error)("merge", &error);
-                    std::thread::sleep(Duration::from_secs(1));
-                }
-            }
-        };
-        std::thread::Builder::new().name("merge".into()).spawn(run).expect("a thread can be started")
+        background::start(store, "merge", &store.merger.bell, interval, |store, _| store.merge_engines())
     }
 
     /// Asks to look soon.

@@ -1,6 +1,6 @@
 //! Giving space back, step by step, beside everything else.
 
-use crate::background::Bell;
+use crate::background::{self, Bell};
 use crate::{Effort, Reclaimed, Result, Store};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -26,24 +26,15 @@ pub(crate) struct Reclaimer {
 impl Reclaimer {
     /// Starts the thread that gives space back.
     pub fn start(store: &Arc<Store>) -> JoinHandle<()> {
-        let (weak, bell) = (Arc::downgrade(store), Arc::clone(&store.reclaimer.bell));
-        let run = move || {
-            while bell.wait(INTERVAL) {
-                let Some(store) = weak.upgrade() else { return };
-                let is_urgent = store.reclaimer.is_urgent.swap(false, Ordering::Relaxed);
-                let effort = if is_urgent { Effort::Now } else { Effort::Usual };
-                match store.reclaim_while(effort, || !bell.is_closing()) {
-                    Ok(Reclaimed::Nothing) => {}
-                    // What was left goes with the next checkpoint.
-                    Ok(Reclaimed::Some) => store.checkpointer.ask(),
-                    Err(error) => {
-                        (store.options.on_background_error)("reclaim", &error);
-                        std::thread::sleep(Duration::from_secs(1));
-                    }
-                }
+        background::start(store, "reclaim", &store.reclaimer.bell, INTERVAL, |store, bell| {
+            let is_urgent = store.reclaimer.is_urgent.swap(false, Ordering::Relaxed);
+            let effort = if is_urgent { Effort::Now } else { Effort::Usual };
+            if store.reclaim_while(effort, || !bell.is_closing())? == Reclaimed::Some {
+                // What was left goes with the next checkpoint.
+                store.checkpointer.ask();
             }
-        };
-        std::thread::Builder::new().name("reclaim".into()).spawn(run).expect("a thread can be started")
+            Ok(())
+        })
     }
 
     /// Asks to look soon.
