@@ -45,7 +45,7 @@ fn transfer(address: SocketAddr, is_over: &AtomicBool, transfers: &AtomicU64) {
 
 fn sum(connection: &mut Connection, collection: &str) -> i64 {
     let accounts = documents(connection, "bank", collection);
-    assert_eq!(accounts.len(), ACCOUNTS as usize);
+    assert!(accounts.len() >= ACCOUNTS as usize);
     let balance = |account: &DocumentBuf| account.as_ref().get("balance").and_then(number::as_i64_exact);
     accounts.iter().map(|account| balance(account).expect("a balance")).sum()
 }
@@ -60,10 +60,11 @@ fn a_dump_under_load_is_of_one_moment() {
     let dbpath = temporary_dbpath();
     let running = Server::start(&binary(), dbpath.path(), &["--oplogSize", "256"]).expect("the server starts");
     let mut connection = connect(running.address());
-    let filling: Vec<_> =
-        (0..FILLING).map(|id| DocumentBuf::new().with("_id", id).with("pad", "x".repeat(1000).as_str())).collect();
+    let filling =
+        |id: i32| DocumentBuf::new().with("_id", id).with("balance", 0_i64).with("pad", "x".repeat(1000).as_str());
     insert(&mut connection, "bank", "a_debits", &accounts());
-    insert(&mut connection, "bank", "m_filling", &filling);
+    // The largest collection is dumped first, so coins that have left it meanwhile arrive in the other one.
+    insert(&mut connection, "bank", "a_debits", &(ACCOUNTS..ACCOUNTS + FILLING).map(filling).collect::<Vec<_>>());
     insert(&mut connection, "bank", "z_credits", &accounts());
     let target = Running::start();
     let mut restored = connect(target.address());

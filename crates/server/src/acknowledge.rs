@@ -39,9 +39,8 @@ pub(crate) async fn wait(
     }
 }
 
-/// Goes to the end of the thread's queue. Unlike `yield_now` of tokio it does not ask the sockets for more first, which
-/// is a system call for every write to the log.
-async fn let_the_ready_run() {
+/// Goes to the end of the thread's queue.
+pub(crate) async fn let_the_ready_run() {
     let mut have_run = false;
     poll_fn(|context| {
         if std::mem::replace(&mut have_run, true) {

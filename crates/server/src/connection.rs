@@ -1,19 +1,17 @@
 //! One connection: bytes in, frames out, in order.
 
-use crate::acknowledge::{stronger, wait};
+use crate::acknowledge::{let_the_ready_run, stronger, wait};
 use crate::execute::{Executed, execute, execute_apart};
+use crate::executor::Executor;
 use crate::input::Input;
-use crate::socket::{Next, Socket, Stream};
-use crate::worker::{NewConnection, Worker};
-use bunko_command::{Acknowledgement, Answer, ClientConnection, Pace};
-use bunko_wire::{Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
+use crate::scratch;
+use crate::socket::{Next, Socket};
+use bunko_command::{Acknowledgement, Answer, ClientConnection, Pace, Service};
+use bunko_wire::{Codec, Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::task::{Poll, ready};
-use tokio::io::{AsyncReadExt, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
 
 /// Reads that expect at least that much more of one frame bypass the shared buffer.
 const DIRECT_READ_BYTES: usize = 64 * 1024;
@@ -22,30 +20,20 @@ const DIRECT_READ_BYTES: usize = 64 * 1024;
 const REPLY_BYTES_MAX: usize = 1 << 20;
 /// Only to read a longer request takes milliseconds: it does not keep the thread's other connections waiting.
 const LARGE_FRAME_BYTES: usize = 4 << 20;
+/// Reads of a client that sends without end, before the thread's other connections have their turn.
+const STEPS_MAX: u32 = 16;
 
-/// Why a connection ended that never began.
-const UNUSABLE: &str = "the socket could not be used";
-
-/// Serves a connection to its end; why it ended.
-pub(crate) async fn serve(worker: &Worker, new: NewConnection) -> &'static str {
-    let NewConnection { id, stream, peer } = new;
-    let client = ClientConnection::new(id, peer);
-    match stream {
-        Stream::Tcp(stream) => match TcpStream::from_std(stream) {
-            Ok(stream) => serve_on(worker, stream, client).await,
-            Err(_) => UNUSABLE,
-        },
-        Stream::Unix(stream) => match UnixStream::from_std(stream) {
-            Ok(stream) => serve_on(worker, stream, client).await,
-            Err(_) => UNUSABLE,
-        },
-    }
-}
-
-async fn serve_on<S: Socket>(worker: &Worker, stream: S, client: ClientConnection) -> &'static str {
+/// Serves a connection to its end.
+pub(crate) async fn serve(
+    service: Arc<Service>,
+    executor: Arc<Executor>,
+    socket: Arc<Socket>,
+    client: ClientConnection,
+) {
     let (id, peer) = (client.id, client.peer);
-    worker.service.counters.connection_opened();
-    let mut session = Session { worker, stream, input: Input::default(), client: Some(client) };
+    service.counters.connection_opened();
+    let open = Open(Arc::clone(&service));
+    let mut session = Session { service, executor, socket, input: Input::default(), client: Some(client) };
     let reason = match session.run().await {
         Ok(()) => "closed by the client",
         Err(Ended::Socket) => "the socket failed",
@@ -55,8 +43,17 @@ async fn serve_on<S: Socket>(worker: &Worker, stream: S, client: ClientConnectio
         }
         Err(Ended::Storage) => "the log failed",
     };
-    worker.service.counters.connection_closed();
-    reason
+    drop(open);
+    tracing::info!(target: "NETWORK", id = 22944, ctx = format!("conn{id}"), remote = %peer, connectionId = id, reason, "Connection ended");
+}
+
+/// Counts a connection down even when a command panics.
+struct Open(Arc<Service>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.counters.connection_closed();
+    }
 }
 
 /// Why a connection cannot go on.
@@ -78,12 +75,22 @@ impl From<WireError> for Ended {
     }
 }
 
-struct Session<'w, S> {
-    worker: &'w Worker,
-    stream: S,
+struct Session {
+    service: Arc<Service>,
+    executor: Arc<Executor>,
+    socket: Arc<Socket>,
     input: Input,
     /// Away while a long command has it.
     client: Option<ClientConnection>,
+}
+
+/// What came in.
+enum Arrived {
+    /// Frames, which were executed.
+    Frames(Vec<u8>, Pass),
+    /// Some more of one.
+    Part,
+    End,
 }
 
 /// What one pass over the bytes at hand came to.
@@ -104,58 +111,57 @@ enum Stop {
     Malformed(WireError),
 }
 
-impl<S: Socket> Session<'_, S> {
+impl Session {
     async fn run(&mut self) -> Result<(), Ended> {
+        let mut steps = 0;
         loop {
+            steps = (steps + 1) % STEPS_MAX;
+            if steps == 0 {
+                let_the_ready_run().await;
+            }
             if self.input.has_frame() {
                 let bytes = self.input.take();
-                let (out, pass) = self.pass(&bytes);
+                let (out, pass) =
+                    scratch::with(|scratch| self.pass(&bytes, &mut scratch.codec, scratch.replies.take()));
                 self.input.restore(bytes, pass.consumed);
                 self.finish(out, pass).await?;
                 continue;
             }
             if let Some(room) = self.input.room(DIRECT_READ_BYTES) {
-                if self.stream.read_buf(room).await? == 0 {
+                if self.socket.read_more(room).await? == 0 {
                     return Ok(());
                 }
                 continue;
             }
-            let length = self.read().await?;
-            if length == 0 {
-                return Ok(());
+            match poll_fn(|_| self.poll_arrive()).await? {
+                Arrived::Frames(out, pass) => self.finish(out, pass).await?,
+                Arrived::Part => {}
+                Arrived::End => return Ok(()),
             }
-            let (out, pass) = {
-                let worker = self.worker;
-                let bytes = &worker.read_buffer.borrow()[..length];
-                if !self.input.is_empty() {
-                    self.input.append(bytes);
-                    continue;
-                }
-                // The usual way: whole frames, read and answered where they landed.
-                let (out, pass) = self.pass(bytes);
-                self.input.append(&bytes[pass.consumed..]);
-                (out, pass)
-            };
-            self.finish(out, pass).await?;
         }
     }
 
-    /// Reads into the buffer of the worker, where the bytes are until the next await; 0 is the end.
-    async fn read(&mut self) -> io::Result<usize> {
-        poll_fn(|context| {
-            let mut bytes = self.worker.read_buffer.borrow_mut();
-            let mut buffer = ReadBuf::new(&mut bytes);
-            ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
-            Poll::Ready(Ok(buffer.filled().len()))
+    /// Reads into the thread's buffer. Usually whole frames come in, which are read and answered where they landed.
+    fn poll_arrive(&mut self) -> Poll<io::Result<Arrived>> {
+        scratch::with(|scratch| {
+            let length = ready!(self.socket.poll_read(&mut scratch.read))?;
+            let bytes = &scratch.read[..length];
+            Poll::Ready(Ok(if length == 0 {
+                Arrived::End
+            } else if self.input.is_empty() {
+                let (out, pass) = self.pass(bytes, &mut scratch.codec, scratch.replies.take());
+                self.input.append(&bytes[pass.consumed..]);
+                Arrived::Frames(out, pass)
+            } else {
+                self.input.append(bytes);
+                Arrived::Part
+            }))
         })
-        .await
     }
 
     /// Executes whole frames, in order, until one needs the others to wait.
-    fn pass(&mut self, bytes: &[u8]) -> (Vec<u8>, Pass) {
-        let mut out = self.worker.take_buffer();
+    fn pass(&mut self, bytes: &[u8], codec: &mut Codec, mut out: Vec<u8>) -> (Vec<u8>, Pass) {
         let mut pass = Pass { consumed: 0, acknowledgement: Acknowledgement::None, stop: Stop::Pause };
-        let mut codec = self.worker.codec.borrow_mut();
         let client = self.client.as_mut().expect("no long command is running");
         while out.len() < REPLY_BYTES_MAX {
             let (header, length) = match split_frame(&bytes[pass.consumed..], MAX_FRAME_BYTES) {
@@ -168,13 +174,13 @@ impl<S: Socket> Session<'_, S> {
             };
             let frame = &bytes[pass.consumed..pass.consumed + length];
             pass.consumed += length;
-            self.worker.service.counters.note_network(length as u64, 0, 1);
+            self.service.counters.note_network(length as u64, 0, 1);
             if length > LARGE_FRAME_BYTES {
                 pass.stop = Stop::Long(header, frame.to_vec());
                 break;
             }
             let start = out.len();
-            match execute(&self.worker.service, client, &mut codec, &header, frame, Pace::Short, &mut out) {
+            match execute(&self.service, client, codec, &header, frame, Pace::Short, &mut out) {
                 Ok(Executed::Done(answer)) if answer.delay.is_some() => {
                     pass.stop = Stop::Hold { answer, request_id: header.request_id, start };
                     break;
@@ -206,7 +212,7 @@ impl<S: Socket> Session<'_, S> {
             Stop::Hold { answer, request_id, start } => held = Some((answer, request_id, start)),
             Stop::Long(header, frame) => {
                 let client = self.client.take().expect("no long command is running");
-                let (client, replies, executed) = execute_apart(self.worker, client, header, frame, out).await;
+                let (client, replies, executed) = execute_apart(&self.service, client, header, frame, out).await;
                 self.client = Some(client);
                 out = replies;
                 if let Executed::Done(answer) = executed? {
@@ -214,13 +220,13 @@ impl<S: Socket> Session<'_, S> {
                 }
             }
         }
-        let peers = self.worker.connections.load(Ordering::Relaxed);
-        wait(&self.worker.service, pass.acknowledgement, peers).await.map_err(|_| Ended::Storage)?;
+        let peers = self.executor.connections();
+        wait(&self.service, pass.acknowledgement, peers).await.map_err(|_| Ended::Storage)?;
         if let Some((answer, request_id, start)) = held {
             return self.hold(out, answer, request_id, start).await;
         }
         self.send(&out).await?;
-        self.worker.return_buffer(out);
+        scratch::with(|scratch| scratch.replies.give(out));
         malformed.map_or(Ok(()), |error| Err(error.into()))
     }
 
@@ -228,7 +234,7 @@ impl<S: Socket> Session<'_, S> {
     async fn hold(&mut self, mut out: Vec<u8>, answer: Answer, request_id: i32, start: usize) -> Result<(), Ended> {
         let mut reply = out.split_off(start);
         self.send(&out).await?;
-        self.worker.return_buffer(out);
+        scratch::with(|scratch| scratch.replies.give(out));
         self.pause(answer.delay.unwrap_or_default()).await?;
         let Some(repeat_after) = answer.repeat_after else { return self.send(&reply).await };
         let flags = bunko_wire::HEADER_BYTES..bunko_wire::HEADER_BYTES + 4;
@@ -249,7 +255,7 @@ impl<S: Socket> Session<'_, S> {
         let deadline = tokio::time::Instant::now() + delay;
         tokio::select! {
             () = tokio::time::sleep_until(deadline) => Ok(()),
-            next = self.stream.next() => match next? {
+            next = self.socket.next() => match next? {
                 Next::End => Err(Ended::Socket),
                 // The client asks on without waiting for the reply: it gets both in order.
                 Next::Bytes => {
@@ -260,15 +266,8 @@ impl<S: Socket> Session<'_, S> {
         }
     }
 
-    async fn send(&self, mut bytes: &[u8]) -> Result<(), Ended> {
-        self.worker.service.counters.note_network(0, bytes.len() as u64, 0);
-        while !bytes.is_empty() {
-            match self.stream.try_write(bytes) {
-                Ok(sent) => bytes = &bytes[sent..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stream.writable().await?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+    async fn send(&self, bytes: &[u8]) -> Result<(), Ended> {
+        self.service.counters.note_network(0, bytes.len() as u64, 0);
+        Ok(self.socket.write_all(bytes).await?)
     }
 }

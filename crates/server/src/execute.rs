@@ -1,7 +1,6 @@
 //! From a frame to its reply's bytes.
 
 use crate::legacy;
-use crate::worker::Worker;
 use bunko_bson::{BsonError, ValueRef};
 use bunko_command::{Answer, ClientConnection, Halt, Pace, Request, Service, write_failure};
 use bunko_errors::{ErrorCode, Failure};
@@ -138,13 +137,13 @@ fn is_never_compressed(frame: &[u8]) -> bool {
 
 /// Runs a long command on a thread of its own; the connection's state goes along.
 pub(crate) async fn execute_apart(
-    worker: &Worker,
+    service: &Arc<Service>,
     mut connection: ClientConnection,
     header: Header,
     frame: Vec<u8>,
     mut out: Vec<u8>,
 ) -> (ClientConnection, Vec<u8>, Result<Executed, WireError>) {
-    let service = Arc::clone(&worker.service);
+    let service = Arc::clone(service);
     let task = tokio::task::spawn_blocking(move || {
         let mut codec = Codec::new();
         let executed = execute(&service, &mut connection, &mut codec, &header, &frame, Pace::Long, &mut out);

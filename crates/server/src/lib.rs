@@ -1,8 +1,7 @@
 //! Sockets: reads frames, runs commands, writes replies.
 //!
-//! One thread and one single-threaded runtime per core; a connection stays with the thread that it was given to, so
-//! nothing on the way of a short command is shared but the store. A command that would keep others waiting is run
-//! again on a thread of its own.
+//! A connection is a task of an executor, and a short command runs on the thread that read it. A command that would keep
+//! others waiting is run again on a thread of its own.
 //!
 //! **Invariant:** requests of one connection are answered in order.
 //! **Invariant:** no reply leaves before its acknowledgement holds.
@@ -11,12 +10,13 @@
 mod acknowledge;
 mod connection;
 mod execute;
+mod executor;
 mod input;
 mod legacy;
 mod listener;
+mod scratch;
 mod socket;
 mod unix_socket;
-mod worker;
 
 pub use listener::{Server, ServerOptions};
 pub use unix_socket::UnixSocketOptions;

@@ -1,17 +1,19 @@
-//! Accepting connections and giving each to the thread with the fewest.
+//! Accepting connections.
 
-use crate::socket::Stream;
+use crate::connection;
+use crate::executor::Executor;
+use crate::socket::Socket;
 use crate::unix_socket::{self, SocketFile, UnixSocketOptions};
-use crate::worker::{NewConnection, Worker};
-use bunko_command::{Peer, Service};
+use bunko_command::{ClientConnection, Peer, Service};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Where and how to listen.
@@ -32,7 +34,9 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     socket_file: Option<SocketFile>,
     stop: watch::Sender<bool>,
+    executor: Arc<Executor>,
     threads: Vec<JoinHandle<()>>,
+    listener: JoinHandle<()>,
 }
 
 /// Connections waiting to be accepted.
@@ -59,21 +63,26 @@ impl Server {
             socket_file = Some(file);
         }
         let (stop, stopped) = watch::channel(false);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let count = options.threads.max(1);
+        let executor = Executor::new(count)?;
         let mut threads = Vec::new();
-        let mut workers = Vec::new();
-        for number in 0..options.threads.max(1) {
-            let (worker, thread) = Worker::start(number, service, stopped.clone())?;
-            workers.push(worker);
-            threads.push(thread);
+        for number in 0..count {
+            let (executor, runtime) = (Arc::clone(&executor), runtime.handle().clone());
+            threads.push(std::thread::Builder::new().name(format!("conn-{number}")).spawn(move || {
+                // Timers and threads for long commands are the runtime's.
+                let _entered = runtime.enter();
+                executor.work(number);
+            })?);
         }
         let acceptor = Acceptor {
-            workers,
+            executor: Arc::clone(&executor),
             service: Arc::clone(service),
             last_id: AtomicI32::new(0),
             connections_max: options.connections_max,
         };
-        threads.push(acceptor.start(listeners, stopped)?);
-        Ok(Self { addresses, socket_file, stop, threads })
+        let listener = acceptor.start(runtime, listeners, stopped)?;
+        Ok(Self { addresses, socket_file, stop, executor, threads, listener })
     }
 
     /// The addresses bound, with the ports that the system chose.
@@ -88,10 +97,14 @@ impl Server {
 
     /// Stops accepting, lets running commands end, closes all connections.
     pub fn stop(self) {
-        self.stop.send_replace(true);
+        self.executor.stop();
         for thread in self.threads {
             let _ = thread.join();
         }
+        self.executor.close();
+        // Its runtime waits for the long commands.
+        self.stop.send_replace(true);
+        let _ = self.listener.join();
     }
 }
 
@@ -131,39 +144,34 @@ enum Listener {
 }
 
 impl Listener {
-    async fn accept(&self) -> io::Result<(Stream, Peer)> {
+    async fn accept(&self) -> io::Result<(Socket, Peer)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 // Without it replies are late, and no worse.
                 let _ = stream.set_nodelay(true);
-                Ok((Stream::Tcp(stream.into_std()?), Peer::Tcp(address)))
+                Ok((Socket::new(stream.into_std()?), Peer::Tcp(address)))
             }
-            Self::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0.into_std()?), Peer::Unix)),
+            Self::Unix(listener) => Ok((Socket::new(listener.accept().await?.0.into_std()?), Peer::Unix)),
         }
     }
 }
 
-/// A thread of the server as the acceptor sees it.
-pub(crate) struct Seat {
-    pub connections: Arc<AtomicUsize>,
-    pub sender: tokio::sync::mpsc::UnboundedSender<NewConnection>,
-}
-
 struct Acceptor {
-    workers: Vec<Seat>,
+    executor: Arc<Executor>,
     service: Arc<Service>,
     last_id: AtomicI32,
     connections_max: usize,
 }
 
 impl Acceptor {
-    fn start(self, listeners: Vec<Bound>, stopped: watch::Receiver<bool>) -> io::Result<JoinHandle<()>> {
+    fn start(
+        self,
+        runtime: Runtime,
+        listeners: Vec<Bound>,
+        stopped: watch::Receiver<bool>,
+    ) -> io::Result<JoinHandle<()>> {
         std::thread::Builder::new().name("listener".into()).spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("a runtime can be made for the listener");
             let acceptor = Rc::new(self);
             let tasks = tokio::task::LocalSet::new();
             tasks.block_on(&runtime, async move {
@@ -181,7 +189,7 @@ impl Acceptor {
         let listener = bound.listen().expect("a bound listener in non-blocking mode");
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => self.seat(stream, peer),
+                Ok((socket, peer)) => self.serve(socket, peer),
                 Err(error) => {
                     // Out of file descriptors, usually: what is open goes on, and some will close.
                     tracing::error!(target: "NETWORK", id = 22942, ctx = "listener", error = %error, "Error accepting new connection");
@@ -191,20 +199,20 @@ impl Acceptor {
         }
     }
 
-    /// Gives a connection to the thread with the fewest, or closes it where there are too many.
-    fn seat(&self, stream: Stream, peer: Peer) {
-        let counts: usize = self.workers.iter().map(|worker| worker.connections.load(Ordering::Relaxed)).sum();
-        if counts >= self.connections_max {
-            tracing::warn!(target: "NETWORK", id = 22942, ctx = "listener", remote = %peer, connections = counts, "Connection refused because there are too many open connections");
+    /// Has a connection served, or closes it where there are too many.
+    fn serve(&self, socket: Socket, peer: Peer) {
+        let connections = self.executor.connections();
+        if connections >= self.connections_max {
+            tracing::warn!(target: "NETWORK", id = 22942, ctx = "listener", remote = %peer, connections, "Connection refused because there are too many open connections");
             return;
         }
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        tracing::info!(target: "NETWORK", id = 22943, ctx = "listener", remote = %peer, connectionId = id, connectionCount = counts + 1, "Connection accepted");
-        let Some(worker) = self.workers.iter().min_by_key(|worker| worker.connections.load(Ordering::Relaxed)) else {
-            return;
-        };
-        worker.connections.fetch_add(1, Ordering::Relaxed);
-        let _ = worker.sender.send(NewConnection { id, stream, peer });
+        tracing::info!(target: "NETWORK", id = 22943, ctx = "listener", remote = %peer, connectionId = id, connectionCount = connections + 1, "Connection accepted");
+        let (service, executor, socket) = (Arc::clone(&self.service), Arc::clone(&self.executor), Arc::new(socket));
+        let served = connection::serve(service, executor, Arc::clone(&socket), ClientConnection::new(id, peer));
+        if let Err(error) = self.executor.spawn(id as u64, &socket, served) {
+            tracing::error!(target: "NETWORK", id = 22942, ctx = "listener", error = %error, "Error accepting new connection");
+        }
     }
 
     async fn close_idle_cursors(self: Rc<Self>) {

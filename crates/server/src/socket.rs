@@ -1,14 +1,26 @@
 //! What a connection reads from and writes to.
 
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::EventFlags;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::future::poll_fn;
 use std::io;
-use std::mem::MaybeUninit;
-use tokio::io::{AsyncRead, Interest};
-use tokio::net::{TcpStream, UnixStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
-/// A connection's socket on its way to its thread, non-blocking.
-pub(crate) enum Stream {
-    Tcp(std::net::TcpStream),
-    Unix(std::os::unix::net::UnixStream),
+/// A socket in non-blocking mode, and what it is ready for.
+///
+/// Nothing here takes a waker: what happens at the socket is [`note`](Self::note)d, and then its connection's task
+/// runs. It is told once, so what a flag says is taken back before it is tried.
+pub(crate) struct Socket {
+    file: OwnedFd,
+    /// Bytes may wait. A read that leaves room has emptied the socket: it takes no system call to find that out.
+    is_readable: AtomicBool,
+    is_writable: AtomicBool,
+    /// The other side sends no more, or the connection failed: reads tell which.
+    is_ended: AtomicBool,
 }
 
 /// What waits to be read.
@@ -18,50 +30,163 @@ pub(crate) enum Next {
     End,
 }
 
-/// What a session does with its socket. Sessions are generic over it, and no trait object or enum stands in the way of
-/// a byte: TCP pays nothing for there being Unix sockets.
-///
-/// Bytes come in by `AsyncRead` alone: a read that leaves room tells the runtime that the socket is empty. With
-/// `try_read` it takes one more system call for every request to find that out.
-pub(crate) trait Socket: AsyncRead + Unpin {
-    /// Waits for room to write to.
-    async fn writable(&self) -> io::Result<()>;
+impl Socket {
+    /// `socket` is in non-blocking mode.
+    pub fn new(socket: impl Into<OwnedFd>) -> Self {
+        Self {
+            file: socket.into(),
+            is_readable: AtomicBool::new(false),
+            is_writable: AtomicBool::new(false),
+            is_ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes what happened.
+    pub fn note(&self, flags: EventFlags) {
+        if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
+            self.is_ended.store(true, Ordering::Release);
+        }
+        if flags.contains(EventFlags::IN) {
+            self.is_readable.store(true, Ordering::Release);
+        }
+        if flags.contains(EventFlags::OUT) {
+            self.is_writable.store(true, Ordering::Release);
+        }
+    }
+
+    /// Reads what there is room for; 0 is the end.
+    pub fn poll_read(&self, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let room = buffer.len();
+        self.poll_receive(room, || recv(self, &mut *buffer, RecvFlags::empty()))
+    }
+
+    /// Appends to `buffer` what it has capacity for; 0 is the end.
+    pub async fn read_more(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let room = buffer.capacity() - buffer.len();
+        poll_fn(|_| self.poll_receive(room, || recv(self, spare_capacity(buffer), RecvFlags::empty()))).await
+    }
+
     /// Waits for what comes next, and leaves it there.
-    async fn next(&self) -> io::Result<Next>;
-    /// Writes as much as there is room for.
-    fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
+    pub async fn next(&self) -> io::Result<Next> {
+        let received = poll_fn(|_| self.poll_receive(1, || recv(self, &mut [0], RecvFlags::PEEK))).await?;
+        Ok(if received == 0 { Next::End } else { Next::Bytes })
+    }
+
+    fn poll_receive<T>(
+        &self,
+        room: usize,
+        receive: impl FnMut() -> rustix::io::Result<(T, usize)>,
+    ) -> Poll<io::Result<usize>> {
+        if !self.is_readable.swap(false, Ordering::AcqRel) && !self.is_ended.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        match retry_on_intr(receive) {
+            Ok((_, length)) => {
+                if length == room {
+                    self.is_readable.store(true, Ordering::Release);
+                }
+                Poll::Ready(Ok(length))
+            }
+            Err(Errno::AGAIN) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
+    }
+
+    /// Writes all of it.
+    pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            self.is_writable.store(false, Ordering::Release);
+            match retry_on_intr(|| send(self, bytes, SendFlags::NOSIGNAL)) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(Errno::AGAIN) => self.writable().await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn writable(&self) {
+        poll_fn(|_| if self.is_writable.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
 }
 
-impl Socket for TcpStream {
-    async fn writable(&self) -> io::Result<()> {
-        self.writable().await
-    }
-
-    async fn next(&self) -> io::Result<Next> {
-        Ok(next_of(self.peek(&mut [0]).await?))
-    }
-
-    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.try_write(bytes)
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
-impl Socket for UnixStream {
-    async fn writable(&self) -> io::Result<()> {
-        self.writable().await
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    fn pair() -> (UnixStream, Socket) {
+        let (client, server) = UnixStream::pair().unwrap();
+        server.set_nonblocking(true).unwrap();
+        (client, Socket::new(server))
     }
 
-    async fn next(&self) -> io::Result<Next> {
-        // tokio lends a peek to TCP only.
-        let peek = || socket2::SockRef::from(self).peek(&mut [MaybeUninit::uninit()]);
-        Ok(next_of(self.async_io(Interest::READABLE, peek).await?))
+    #[test]
+    fn a_read_that_leaves_room_is_not_tried_again_before_more_is_noted() {
+        let (mut client, socket) = pair();
+        client.write_all(b"ab").unwrap();
+        assert!(socket.poll_read(&mut [0; 8]).is_pending());
+        socket.note(EventFlags::IN);
+        assert!(matches!(socket.poll_read(&mut [0; 8]), Poll::Ready(Ok(2))));
+        client.write_all(b"c").unwrap();
+        assert!(socket.poll_read(&mut [0; 8]).is_pending());
+        socket.note(EventFlags::IN);
+        // A full buffer may have left something.
+        assert!(matches!(socket.poll_read(&mut [0; 1]), Poll::Ready(Ok(1))));
+        client.write_all(b"d").unwrap();
+        assert!(matches!(socket.poll_read(&mut [0; 8]), Poll::Ready(Ok(1))));
     }
 
-    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.try_write(bytes)
+    #[test]
+    fn the_end_is_seen_behind_the_last_bytes() {
+        let (mut client, socket) = pair();
+        client.write_all(b"ab").unwrap();
+        drop(client);
+        // One event tells both.
+        socket.note(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP);
+        assert!(matches!(socket.poll_read(&mut [0; 8]), Poll::Ready(Ok(2))));
+        assert!(matches!(socket.poll_read(&mut [0; 8]), Poll::Ready(Ok(0))));
     }
-}
 
-fn next_of(peeked_bytes: usize) -> Next {
-    if peeked_bytes == 0 { Next::End } else { Next::Bytes }
+    #[test]
+    fn a_look_leaves_the_bytes() {
+        let (mut client, socket) = pair();
+        client.write_all(b"a").unwrap();
+        socket.note(EventFlags::IN);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(matches!(pin!(socket.next()).poll(&mut context), Poll::Ready(Ok(Next::Bytes))));
+        assert!(matches!(socket.poll_read(&mut [0; 8]), Poll::Ready(Ok(1))));
+    }
+
+    #[test]
+    fn a_write_waits_for_room() {
+        let (mut client, socket) = pair();
+        let bytes = vec![7; 4 << 20];
+        let mut context = Context::from_waker(Waker::noop());
+        let mut write = pin!(socket.write_all(&bytes));
+        let (mut received, mut rounds) = (Vec::new(), 0);
+        let mut buffer = vec![0; 1 << 20];
+        while write.as_mut().poll(&mut context).is_pending() {
+            assert!(write.as_mut().poll(&mut context).is_pending());
+            let length = client.read(&mut buffer).unwrap();
+            received.extend_from_slice(&buffer[..length]);
+            socket.note(EventFlags::OUT);
+            rounds += 1;
+        }
+        assert!(rounds > 0);
+        client.set_nonblocking(true).unwrap();
+        while let Ok(length) = client.read(&mut buffer) {
+            received.extend_from_slice(&buffer[..length]);
+        }
+        assert_eq!(received, bytes);
+    }
 }

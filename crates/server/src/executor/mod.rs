@@ -1,0 +1,351 @@
+//! The threads that serve connections.
+//!
+//! A connection is a task, and all threads wait on one epoll set. Who takes an event queues its task and runs it, unless
+//! somebody else takes the task over, because that thread is long at another one or has no processor. So no connection
+//! depends on one thread.
+//!
+//! How many threads serve follows the load. While one keeps up it is alone: a second one would be woken for a request
+//! that the first has come to by then, and a wake-up costs more than most requests.
+//!
+//! **Invariant:** a task is run by one thread at a time, and once more after whatever happened while it ran.
+//! **Invariant:** a thread that waits, or rests, has left nothing in its queue.
+
+mod lookout;
+mod poller;
+mod task;
+mod worker;
+
+use crate::socket::Socket;
+use lookout::Lookout;
+use parking_lot::{Mutex, RwLock};
+use poller::Poller;
+use rustc_hash::FxHashMap;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use task::Task;
+use worker::Worker;
+
+thread_local! {
+    /// The executor that the thread works for, as an address, and its number there.
+    static EMPLOYER: Cell<(usize, usize)> = const { Cell::new(NOBODY) };
+}
+
+const NOBODY: (usize, usize) = (0, 0);
+
+type Queue = Mutex<VecDeque<Arc<Task>>>;
+
+/// Tasks, and what their threads share.
+pub(crate) struct Executor {
+    poller: Poller,
+    tasks: RwLock<FxHashMap<u64, Arc<Task>>>,
+    /// Tasks to run, in order, of each thread: others take them only where it does not come to them.
+    ready: Vec<Queue>,
+    /// Tasks that others woke.
+    woken: Queue,
+    connections: AtomicUsize,
+    lookout: Lookout,
+    stopped: AtomicBool,
+}
+
+impl Executor {
+    /// For so many `threads`.
+    pub fn new(threads: usize) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            poller: Poller::new()?,
+            tasks: RwLock::default(),
+            ready: std::iter::repeat_with(Queue::default).take(threads).collect(),
+            woken: Queue::default(),
+            connections: AtomicUsize::new(0),
+            lookout: Lookout::default(),
+            stopped: AtomicBool::new(false),
+        }))
+    }
+
+    /// Connections that are open.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Serves a connection by `work`, which is run whenever something happens at its socket. `id` is its own. Closes it
+    /// where the threads have been stopped.
+    pub fn spawn(
+        self: &Arc<Self>,
+        id: u64,
+        socket: &Arc<Socket>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let task = Task::new(self, id, Arc::clone(socket), Box::pin(work));
+        let mut tasks = self.tasks.write();
+        if self.stopped.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        tasks.insert(id, task);
+        drop(tasks);
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.poller.add(socket, id).inspect_err(|_| self.forget(id)).map_err(Into::into)
+    }
+
+    /// Works as the thread `number`, the first of which never rests, until all are stopped.
+    pub fn work(self: &Arc<Self>, number: usize) {
+        EMPLOYER.set((Arc::as_ptr(self).addr(), number));
+        let mut worker = Worker::new(self, number);
+        if number == 0 {
+            while !worker.is_stopped() {
+                worker.turn(self.lookout.patience());
+            }
+        } else {
+            self.lookout.keep(&mut worker);
+        }
+        // A ring wakes one.
+        self.poller.ring();
+        EMPLOYER.set(NOBODY);
+    }
+
+    /// A task that was woken.
+    fn queue(&self, task: Arc<Task>) {
+        let (employer, number) = EMPLOYER.get();
+        // A thread looks at its queue before it waits.
+        if employer == std::ptr::from_ref(self).addr() {
+            return self.ready[number].lock().push_back(task);
+        }
+        let mut woken = self.woken.lock();
+        let was_empty = woken.is_empty();
+        woken.push_back(task);
+        drop(woken);
+        // Whoever takes one of these takes all, or rings.
+        if was_empty {
+            self.poller.ring();
+        }
+    }
+
+    fn forget(&self, id: u64) {
+        if self.tasks.write().remove(&id).is_some() {
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Has the threads return, each after what it is at.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.poller.ring();
+    }
+
+    /// Closes all connections; no thread works any more.
+    pub fn close(&self) {
+        let tasks: Vec<_> = self.tasks.write().drain().collect();
+        for (_, task) in tasks {
+            task.cancel();
+        }
+        for queue in self.ready.iter().chain([&self.woken]) {
+            queue.lock().clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acknowledge::let_the_ready_run;
+    use std::future::{pending, poll_fn};
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc;
+    use std::thread::JoinHandle;
+    use std::time::{Duration, Instant};
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// An executor with its threads, stopped when dropped.
+    struct Running {
+        executor: Arc<Executor>,
+        threads: Vec<JoinHandle<()>>,
+    }
+
+    impl Running {
+        fn new(threads: usize) -> Self {
+            let executor = Executor::new(threads).unwrap();
+            let start = |number| {
+                let executor = Arc::clone(&executor);
+                std::thread::spawn(move || executor.work(number))
+            };
+            Self { threads: (0..threads).map(start).collect(), executor }
+        }
+
+        /// A connection that `work` serves; the client's end of it.
+        fn connect<F: Future<Output = ()> + Send + 'static>(&self, work: impl FnOnce(Arc<Socket>) -> F) -> UnixStream {
+            static LAST_ID: AtomicUsize = AtomicUsize::new(0);
+            let (client, server) = UnixStream::pair().unwrap();
+            server.set_nonblocking(true).unwrap();
+            client.set_read_timeout(Some(PATIENCE)).unwrap();
+            let socket = Arc::new(Socket::new(server));
+            let id = LAST_ID.fetch_add(1, Ordering::Relaxed) as u64;
+            self.executor.spawn(id, &socket, work(Arc::clone(&socket))).unwrap();
+            client
+        }
+    }
+
+    impl Drop for Running {
+        fn drop(&mut self) {
+            self.executor.stop();
+            for thread in self.threads.drain(..) {
+                thread.join().unwrap();
+            }
+            self.executor.close();
+        }
+    }
+
+    async fn read(socket: &Socket) -> usize {
+        let mut buffer = [0; 64];
+        poll_fn(|_| socket.poll_read(&mut buffer)).await.unwrap()
+    }
+
+    /// Answers every read with one byte.
+    async fn echo(socket: Arc<Socket>) {
+        while read(&socket).await > 0 {
+            socket.write_all(b"e").await.unwrap();
+        }
+    }
+
+    fn ask(client: &mut UnixStream) {
+        client.write_all(b"?").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_is_long_at_one_task_keeps_no_other_waiting() {
+        let running = Running::new(2);
+        let (release, held) = mpsc::channel::<()>();
+        let mut long = running.connect(|socket| async move {
+            read(&socket).await;
+            held.recv().unwrap();
+            socket.write_all(b"l").await.unwrap();
+        });
+        let mut clients: Vec<_> = (0..40).map(|_| running.connect(echo)).collect();
+        long.write_all(b"?").unwrap();
+        for client in &mut clients {
+            ask(client);
+        }
+        release.send(()).unwrap();
+        long.read_exact(&mut [0]).unwrap();
+    }
+
+    #[test]
+    fn what_stands_behind_a_long_task_is_taken_over() {
+        let mut running = Running { executor: Executor::new(2).unwrap(), threads: Vec::new() };
+        let (entered, long) = mpsc::channel::<()>();
+        let (release, held) = mpsc::channel::<()>();
+        let mut first = running.connect(|socket| async move {
+            read(&socket).await;
+            entered.send(()).unwrap();
+            held.recv().unwrap();
+        });
+        let mut second = running.connect(echo);
+        // Both stand in the queue of the one thread that there is.
+        first.write_all(b"?").unwrap();
+        second.write_all(b"?").unwrap();
+        for number in 0..2 {
+            let executor = Arc::clone(&running.executor);
+            running.threads.push(std::thread::spawn(move || executor.work(number)));
+            if number == 0 {
+                long.recv().unwrap();
+            }
+        }
+        second.read_exact(&mut [0]).unwrap();
+        release.send(()).unwrap();
+    }
+
+    #[test]
+    fn more_threads_serve_while_one_is_behind() {
+        let running = Running::new(2);
+        let mut clients: Vec<_> = (0..40)
+            .map(|_| {
+                running.connect(|socket| async move {
+                    while read(&socket).await > 0 {
+                        let began = Instant::now();
+                        while began.elapsed() < Duration::from_micros(30) {}
+                        socket.write_all(b"e").await.unwrap();
+                    }
+                })
+            })
+            .collect();
+        let began = Instant::now();
+        while running.executor.lookout.helpers() == 0 {
+            assert!(began.elapsed() < PATIENCE);
+            for client in &mut clients {
+                client.write_all(b"?").unwrap();
+            }
+            for client in &mut clients {
+                client.read_exact(&mut [0]).unwrap();
+            }
+        }
+        // It rests once one thread keeps up.
+        while running.executor.lookout.helpers() > 0 {
+            assert!(began.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        clients.iter_mut().for_each(ask);
+    }
+
+    #[test]
+    fn a_task_without_end_lets_others_run() {
+        let running = Running::new(1);
+        let _endless = running.connect(|_| async {
+            loop {
+                let_the_ready_run().await;
+            }
+        });
+        let mut client = running.connect(echo);
+        for _ in 0..100 {
+            ask(&mut client);
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_its_own_connection() {
+        let running = Running::new(1);
+        let mut broken = running.connect(|socket| async move {
+            read(&socket).await;
+            panic!("planted");
+        });
+        let mut client = running.connect(echo);
+        broken.write_all(b"?").unwrap();
+        assert_eq!(broken.read(&mut [0]).unwrap(), 0);
+        ask(&mut client);
+        assert_eq!(running.executor.connections(), 1);
+    }
+
+    #[test]
+    fn what_another_thread_wakes_runs() {
+        let running = Running::new(2);
+        for _ in 0..200 {
+            let (sender, receiver) = tokio::sync::oneshot::channel();
+            let mut client = running.connect(|socket| async move {
+                receiver.await.unwrap();
+                socket.write_all(b"w").await.unwrap();
+            });
+            std::thread::spawn(move || sender.send(()).unwrap());
+            client.read_exact(&mut [0]).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_stop_closes_what_is_open() {
+        let running = Running::new(4);
+        let mut waiting = running.connect(|_| pending());
+        let mut client = running.connect(echo);
+        ask(&mut client);
+        let executor = Arc::clone(&running.executor);
+        drop(running);
+        let late = Running { executor: Arc::clone(&executor), threads: Vec::new() };
+        assert_eq!(late.connect(echo).read(&mut [0]).unwrap(), 0);
+        drop(late);
+        assert_eq!(waiting.read(&mut [0]).unwrap(), 0);
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+        // Nothing keeps the executor but this: its tasks are gone.
+        assert_eq!(Arc::strong_count(&executor), 1);
+    }
+}

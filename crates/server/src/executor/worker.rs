@@ -1,0 +1,152 @@
+//! What one of the threads does.
+
+use super::lookout::TICK;
+use super::task::Ran;
+use super::{Executor, Queue};
+use crate::executor::poller::Poller;
+use rustix::event::epoll::Event;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Events taken at once: the rest is left to others.
+pub(super) const EVENTS_MAX: usize = 16;
+/// Tasks run before a look at the sockets: new requests matter as much as replies.
+const RUNS_MAX: usize = 64;
+
+/// How a thread takes events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// It takes what is there.
+    None,
+    /// It waits a tick at most: others serve as well, and may have left it something.
+    Tick,
+    /// It waits until something happens.
+    Endless,
+}
+
+/// A thread at its work.
+pub(super) struct Worker<'e> {
+    executor: &'e Executor,
+    number: usize,
+    events: Vec<Event>,
+    turns: u64,
+    /// Whether a queue may hold something.
+    is_left: bool,
+}
+
+impl<'e> Worker<'e> {
+    pub fn new(executor: &'e Executor, number: usize) -> Self {
+        Self { executor, number, events: Vec::with_capacity(EVENTS_MAX), turns: 0, is_left: false }
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.executor.stopped.load(Ordering::Acquire)
+    }
+
+    /// Takes the next events and runs what is ready; whether there was anything.
+    pub fn turn(&mut self, patience: Patience) -> bool {
+        let lookout = &self.executor.lookout;
+        lookout.came();
+        self.turns += 1;
+        self.take(if self.is_left { Patience::None } else { patience });
+        lookout.took(self.events.len());
+        let found = self.sort() || self.take_over();
+        self.is_left = self.run_ready();
+        if self.is_left {
+            self.share();
+        }
+        found || self.is_left
+    }
+
+    /// Serves until another thread comes back for events.
+    pub fn stand_in(&mut self) {
+        let of_others = |worker: &Self| worker.executor.lookout.turns() - worker.turns;
+        let before = of_others(self);
+        while of_others(self) == before && !self.is_stopped() {
+            self.turn(Patience::Tick);
+        }
+        self.leave();
+    }
+
+    /// Leaves to others what it has not come to.
+    pub fn leave(&mut self) {
+        if std::mem::take(&mut self.is_left) {
+            let left = std::mem::take(&mut *self.own().lock());
+            self.executor.woken.lock().extend(left);
+            self.executor.poller.ring();
+        }
+    }
+
+    fn own(&self) -> &'e Queue {
+        &self.executor.ready[self.number]
+    }
+
+    fn take(&mut self, patience: Patience) {
+        let (poller, lookout, events) = (&self.executor.poller, &self.executor.lookout, &mut self.events);
+        match patience {
+            Patience::None => poller.take(events, Some(Duration::ZERO)),
+            Patience::Tick => {
+                poller.take(events, Some(Duration::ZERO));
+                if events.is_empty() {
+                    // The processors are busy: who asks for more is likely to wait for this one.
+                    std::thread::yield_now();
+                    lookout.wait(|| poller.take(events, Some(TICK)));
+                }
+            }
+            Patience::Endless => lookout.wait(|| poller.take(events, None)),
+        }
+    }
+
+    /// Queues the tasks whose events were taken; whether there were any.
+    fn sort(&mut self) -> bool {
+        let tasks = self.executor.tasks.read();
+        let mut ready = self.own().lock();
+        for (id, flags) in self.events.drain(..).filter_map(Poller::read) {
+            let Some(task) = tasks.get(&id) else { continue };
+            task.socket.note(flags);
+            if task.notify() {
+                ready.push_back(Arc::clone(task));
+            }
+        }
+        if ready.len() > 1 {
+            self.share();
+        }
+        !ready.is_empty()
+    }
+
+    /// Has another thread that waits take over what this one does not come to.
+    fn share(&self) {
+        if self.executor.ready.len() > 1 && self.executor.lookout.is_light() {
+            self.executor.poller.ring();
+        }
+    }
+
+    /// Takes what other threads have not come to; whether there was anything.
+    fn take_over(&self) -> bool {
+        let mut found = false;
+        for (number, queue) in self.executor.ready.iter().enumerate() {
+            if number != self.number {
+                let left = std::mem::take(&mut *queue.lock());
+                found |= !left.is_empty();
+                self.own().lock().extend(left);
+            }
+        }
+        found
+    }
+
+    /// Runs what is in the queues; whether something may be left.
+    fn run_ready(&self) -> bool {
+        let own = self.own();
+        for _ in 0..RUNS_MAX {
+            let task = own.lock().pop_front();
+            let Some(task) = task.or_else(|| self.executor.woken.lock().pop_front()) else { return false };
+            match task.run() {
+                Ran::Waits => {}
+                Ran::Again => own.lock().push_back(task),
+                Ran::Ended => self.executor.forget(task.id),
+            }
+        }
+        true
+    }
+}
