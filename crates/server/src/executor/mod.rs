@@ -150,7 +150,7 @@ impl Executor {
 mod tests {
     use super::*;
     use crate::acknowledge::let_the_ready_run;
-    use std::future::{pending, poll_fn};
+    use std::future::poll_fn;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc;
@@ -335,7 +335,9 @@ mod tests {
     #[test]
     fn a_stop_closes_what_is_open() {
         let running = Running::new(4);
-        let mut waiting = running.connect(|_| pending());
+        // Who will wake it outlives the threads, and keeps no connection open.
+        let (_sender, receiver) = tokio::sync::oneshot::channel::<()>();
+        let mut waiting = running.connect(|_| async { drop(receiver.await) });
         let mut client = running.connect(echo);
         ask(&mut client);
         let executor = Arc::clone(&running.executor);

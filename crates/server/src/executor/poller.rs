@@ -35,8 +35,7 @@ impl Poller {
     /// Takes events, as many as there is room for; waits for the first, for `timeout` at most.
     pub fn take(&self, events: &mut Vec<Event>, timeout: Option<Duration>) {
         events.clear();
-        let timeout = timeout
-            .map(|timeout| Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) });
+        let timeout = timeout.map(|timeout| Timespec::try_from(timeout).expect("a tick at most"));
         match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => unreachable!("a wait on a set of our own failed: {error}"),
