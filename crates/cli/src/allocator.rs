@@ -1,7 +1,9 @@
 //! The memory allocator of the whole program.
 #![allow(unsafe_code)]
 
-use libmimalloc_sys::{mi_option_set, mi_option_t};
+use libmimalloc_sys::{mi_collect, mi_option_set, mi_option_t};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -9,12 +11,43 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// `mi_option_purge_delay` of mimalloc.h, for which the bindings have no name: for how many milliseconds memory is free
 /// before it goes back to the system; below 0 it never does.
 const PURGE_DELAY: mi_option_t = 15;
+/// A year: mimalloc never finds it over.
+const NOT_BY_ITSELF_MS: i64 = 365 * 24 * 3600 * 1000;
+
+/// How often it is asked whether the process is idle.
+const LOOK: Duration = Duration::from_secs(1);
+/// A process that takes less than a tenth of a processor is idle.
+const IDLE_CPU_MAX: Duration = Duration::from_millis(100);
+/// How long one that never is keeps what it freed.
+const KEPT_MAX: Duration = Duration::from_mins(10);
 
 /// Keeps what is freed, for a process that ends when its work is done: it needs the same memory again, which the system
 /// would clear first.
 pub(crate) fn keep_freed_memory() {
-    // SAFETY: takes two numbers, and is made to be called at any time.
-    unsafe { mi_option_set(PURGE_DELAY, -1) };
+    set_purge_delay(-1);
+}
+
+/// Starts a thread that gives freed memory back to the system while the process is idle, and every ten minutes where it
+/// never is.
+///
+/// By itself mimalloc does so a second after, and the next thread that asks for memory does the work: a client's request
+/// waited up to 8 ms for what a flush had freed, which the next memtable then had to have cleared again.
+/// # Errors
+/// No thread can be started.
+pub(crate) fn give_freed_memory_back_when_idle() -> std::io::Result<()> {
+    leave_giving_back_to_us();
+    std::thread::Builder::new().name("memory".to_owned()).spawn(|| {
+        let (mut cpu, mut given_back) = (process_cpu(), Instant::now());
+        loop {
+            std::thread::sleep(LOOK);
+            let cpu_before = std::mem::replace(&mut cpu, process_cpu());
+            if cpu.saturating_sub(cpu_before) < IDLE_CPU_MAX || given_back.elapsed() >= KEPT_MAX {
+                give_freed_memory_back();
+                given_back = Instant::now();
+            }
+        }
+    })?;
+    Ok(())
 }
 
 /// Takes memory from the system in pages of 4 KiB, for processes whose slowest moments count: to clear a page of 2 MiB
@@ -24,18 +57,71 @@ pub(crate) fn use_small_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
+fn set_purge_delay(milliseconds: i64) {
+    // SAFETY: takes two numbers, and is made to be called at any time.
+    unsafe { mi_option_set(PURGE_DELAY, milliseconds) };
+}
+
+fn leave_giving_back_to_us() {
+    set_purge_delay(NOT_BY_ITSELF_MS);
+    // What was freed before has its time already, and takes along what is free then.
+    give_freed_memory_back();
+}
+
+fn give_freed_memory_back() {
+    // SAFETY: takes a flag; each thread may call it at any time.
+    unsafe { mi_collect(true) };
+}
+
+/// Processor time of all threads so far, user and system.
+fn process_cpu() -> Duration {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(tv_sec as u64, tv_nsec as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_host::ProcessReading;
 
+    const FREED_BYTES: usize = 256 << 20;
+
+    fn resident_bytes() -> u64 {
+        ProcessReading::of(std::process::id()).expect("this process can be read").resident_bytes
+    }
+
+    /// Resident memory above that of before, once a lot was allocated in pieces, used and freed.
+    fn resident_after_freeing(before: u64, mut after: impl FnMut()) -> u64 {
+        let pieces: Vec<Vec<u8>> = (0..FREED_BYTES / 4096).map(|_| vec![1; 4096]).collect();
+        drop(std::hint::black_box(pieces));
+        after();
+        resident_bytes().saturating_sub(before)
+    }
+
+    /// One test, because the delay is one for the whole process.
     #[test]
-    fn the_option_is_the_delay() {
+    fn freed_memory_goes_back_when_it_shall() {
         // SAFETY: takes a number.
         let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
         // What mimalloc has by default; no other option has.
         assert_eq!(delay(), 1000);
+        let before = resident_bytes();
+        let of_freed = |part: u64| FREED_BYTES as u64 * part / 8;
+
+        leave_giving_back_to_us();
+        // Longer than the usual delay, and a thread that asks for memory.
+        let kept = resident_after_freeing(before, || {
+            std::thread::sleep(Duration::from_millis(1100));
+            drop(std::hint::black_box((0..10_000).map(|_| vec![1_u8; 4096]).collect::<Vec<_>>()));
+        });
+        assert!(kept > of_freed(7), "{kept} bytes are kept");
+        let left = resident_after_freeing(before, give_freed_memory_back);
+        assert!(left < of_freed(1), "{left} bytes are left");
+
         keep_freed_memory();
         assert_eq!(delay(), -1);
+        let kept = resident_after_freeing(before, give_freed_memory_back);
+        assert!(kept > of_freed(7), "{kept} bytes are kept");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `bunko serve`: opens the data directory, listens, and closes in order.
 
+use crate::allocator::give_freed_memory_back_when_idle;
 use crate::configuration::{self, Configuration, ExistingLog, LogFile, ServeArguments, Settings};
 use crate::log_format::LogLayer;
 use crate::pid_file::PidFile;
@@ -49,6 +50,7 @@ fn start(settings: &Settings) -> Result<ExitCode, String> {
     let log_lines = Arc::new(LogLines::default());
     start_log(settings, &log_lines)?;
     log_engine(settings);
+    give_freed_memory_back_when_idle().map_err(|error| format!("cannot start a thread: {error}"))?;
     let started = Instant::now();
     let store = open_store(settings)?;
     let _pid_file = settings.pid_file.as_deref().map(PidFile::write).transpose()?;
