@@ -293,8 +293,10 @@ mod tests {
     #[test]
     fn a_task_without_end_lets_others_run() {
         let running = Running::new(1);
-        let _endless = running.connect(|_| async {
-            loop {
+        let began = Instant::now();
+        let _endless = running.connect(move |_| async move {
+            // Longer than any client here waits.
+            while began.elapsed() < 2 * PATIENCE {
                 let_the_ready_run().await;
             }
         });
