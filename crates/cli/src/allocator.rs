@@ -3,7 +3,7 @@
 
 use libmimalloc_sys::{mi_collect, mi_option_set, mi_option_t};
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -36,18 +36,37 @@ pub(crate) fn keep_freed_memory() {
 /// No thread can be started.
 pub(crate) fn give_freed_memory_back_when_idle() -> std::io::Result<()> {
     leave_giving_back_to_us();
-    std::thread::Builder::new().name("memory".to_owned()).spawn(|| {
-        let (mut cpu, mut given_back) = (process_cpu(), Instant::now());
+    let mut freed = Freed { cpu: process_cpu(), kept: Duration::ZERO };
+    std::thread::Builder::new().name("memory".to_owned()).spawn(move || {
         loop {
             std::thread::sleep(LOOK);
-            let cpu_before = std::mem::replace(&mut cpu, process_cpu());
-            if cpu.saturating_sub(cpu_before) < IDLE_CPU_MAX || given_back.elapsed() >= KEPT_MAX {
+            if freed.goes_back(process_cpu()) {
                 give_freed_memory_back();
-                given_back = Instant::now();
             }
         }
     })?;
     Ok(())
+}
+
+/// Memory that is free and not given back.
+struct Freed {
+    /// What the process had taken of its processors at the last look.
+    cpu: Duration,
+    /// For how long it has been kept.
+    kept: Duration,
+}
+
+impl Freed {
+    /// Another look: whether it goes back now.
+    fn goes_back(&mut self, cpu: Duration) -> bool {
+        let cpu_before = std::mem::replace(&mut self.cpu, cpu);
+        self.kept += LOOK;
+        let goes_back = cpu.saturating_sub(cpu_before) < IDLE_CPU_MAX || self.kept >= KEPT_MAX;
+        if goes_back {
+            self.kept = Duration::ZERO;
+        }
+        goes_back
+    }
 }
 
 /// Takes memory from the system in pages of 4 KiB, for processes whose slowest moments count: to clear a page of 2 MiB
@@ -122,6 +141,19 @@ mod tests {
         assert_eq!(delay(), -1);
         let kept = resident_after_freeing(before, give_freed_memory_back);
         assert!(kept > of_freed(7), "{kept} bytes are kept");
+    }
+
+    #[test]
+    fn a_busy_process_keeps_freed_memory_for_a_while() {
+        let mut freed = Freed { cpu: Duration::ZERO, kept: Duration::ZERO };
+        let mut cpu = Duration::ZERO;
+        let mut look = |milliseconds| {
+            cpu += Duration::from_millis(milliseconds);
+            freed.goes_back(cpu)
+        };
+        assert!(!look(100));
+        assert!(look(99));
+        assert_eq!((0..1200).filter(|_| look(150)).count(), 2, "in twenty minutes");
     }
 
     #[test]
