@@ -61,23 +61,17 @@ impl<'k> Taken<'k> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_store::{Batch, LogOptions, RecordId, Store, StoreOptions};
+    use bunko_store::{Batch, RecordId, Store, StoreOptions};
     use std::sync::Arc;
 
     const INDEX: KeyspaceId = KeyspaceId(1);
 
     /// A store with those keys in an index.
     fn store(keys: &[u8]) -> Arc<Store> {
-        let options = StoreOptions {
-            log: LogOptions::default(),
-            checkpoint_interval: std::time::Duration::from_hours(1),
-            unflushed_bytes_max: 1 << 20,
-            clock: Arc::new(|| 1),
-            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-        };
         let engine = bunko_engines::find("memory").expect("an engine of the table");
         let table = bunko_engines::table(engine, &bunko_engines::EngineOptions::default());
-        let store = Store::open(std::path::Path::new("touched by nobody"), options, table).expect("opens");
+        let store =
+            Store::open(std::path::Path::new("touched by nobody"), StoreOptions::at_rest(), table).expect("opens");
         let mut batch = Batch::new();
         for key in keys {
             batch.put_key(INDEX, &[*key], RecordId(u64::from(*key)));

@@ -41,10 +41,8 @@ pub fn open_with(path: &Path, table: &EngineTable, complaints: &Complaints) -> R
             on_failure: Arc::new(move |error| on_failure(format!("the log failed: {error}"))),
             ..LogOptions::default()
         },
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
-        clock: Arc::new(|| 1),
         on_background_error: Arc::new(move |what, error| complain(format!("{what}: {error}"))),
+        ..StoreOptions::at_rest()
     };
     let deadline = Instant::now() + LOCKED_FOR_MAX;
     loop {

@@ -341,7 +341,7 @@ impl Engine for LsmEngine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_store::{Batch, EngineTable, LogOptions, Store, StoreOptions};
+    use bunko_store::{Batch, EngineTable, Store, StoreOptions};
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -355,14 +355,7 @@ mod tests {
             Ok(engine)
         };
         let own = EngineKind { name: NAME, survival: Survival::Durable, open: Arc::new(open) };
-        let options = StoreOptions {
-            log: LogOptions::default(),
-            checkpoint_interval: Duration::from_hours(1),
-            unflushed_bytes_max: 64 << 20,
-            clock: Arc::new(|| 1),
-            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-        };
-        let store = Store::open(directory, options, EngineTable::only(own)).expect("opens");
+        let store = Store::open(directory, StoreOptions::at_rest(), EngineTable::only(own)).expect("opens");
         let engine = slot.lock().take().expect("opened");
         (store, engine)
     }

@@ -10,12 +10,11 @@
 //! CPU time of the reading thread.
 
 use bunko_mmap::MmapOptions;
-use bunko_store::{Batch, EngineTable, KeyspaceId, LogOptions, RecordId, Store, StoreOptions, View};
+use bunko_store::{Batch, EngineTable, KeyspaceId, RecordId, Store, StoreOptions, View};
 use heed::types::Bytes;
 use heed::{Database, EnvOpenOptions, PutFlags, RoTxn};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 const RECORDS: KeyspaceId = KeyspaceId(1);
 const DOCUMENT_BYTES: usize = 1024;
@@ -40,13 +39,7 @@ fn numbers(round: usize, records: u64) -> impl Iterator<Item = u64> {
 }
 
 fn open_store(path: &Path) -> Arc<Store> {
-    let options = StoreOptions {
-        log: LogOptions::default(),
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 256 << 20,
-        clock: Arc::new(|| 1),
-        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-    };
+    let options = StoreOptions { unflushed_bytes_max: 256 << 20, ..StoreOptions::at_rest() };
     Store::open(path, options, EngineTable::only(bunko_mmap::kind(MmapOptions::default()))).expect("opens")
 }
 

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 const NOW_MS: u64 = 1_767_225_600_500;
 
@@ -27,10 +26,8 @@ fn open_store(path: &Path, history_bytes_max: Option<u64>, clock_ms: &Arc<Atomic
     let clock = Arc::clone(clock_ms);
     let options = StoreOptions {
         log: LogOptions { history_bytes_max, ..LogOptions::default() },
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
         clock: Arc::new(move || clock.load(Ordering::Relaxed)),
-        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+        ..StoreOptions::at_rest()
     };
     let table = bunko_engines::table(&ENGINES[0], &EngineOptions::default());
     Store::open(path, options, table).expect("the store opens")

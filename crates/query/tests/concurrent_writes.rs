@@ -9,7 +9,7 @@ use bunko_query::QueryScope;
 use bunko_query::write::{
     Action, DeleteStatement, FindAndModify, Modification, Returning, UpdateOutcome, UpdateStatement, Upsert, Writes,
 };
-use bunko_store::{Direction, LogOptions, RecordRange, Store, StoreOptions, View};
+use bunko_store::{Direction, RecordRange, Store, StoreOptions, View};
 use bunko_testkit::shell;
 use bunko_update::Targets;
 use std::borrow::Cow;
@@ -51,13 +51,7 @@ impl Database {
 
     fn open(engine: &Entry) -> Self {
         let directory = tempfile::tempdir().expect("temporary directory");
-        let options = StoreOptions {
-            log: LogOptions::default(),
-            checkpoint_interval: Duration::from_millis(20),
-            unflushed_bytes_max: 64 << 20,
-            clock: Arc::new(|| 1),
-            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-        };
+        let options = StoreOptions { checkpoint_interval: Duration::from_millis(20), ..StoreOptions::at_rest() };
         let engines = bunko_engines::table(engine, &EngineOptions::default());
         let store = Store::open(directory.path(), options, engines).expect("opens");
         let uuids = AtomicU64::new(0);

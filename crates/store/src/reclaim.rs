@@ -101,18 +101,11 @@ impl Store {
 mod tests {
     use super::*;
     use crate::engines::fake::fake;
-    use crate::{Batch, EngineTable, KeyspaceId, LogOptions, Lsn, RecordId, StoreOptions, Survival};
+    use crate::{Batch, EngineTable, KeyspaceId, Lsn, RecordId, StoreOptions, Survival};
     use std::path::Path;
 
     fn store(table: EngineTable) -> Arc<Store> {
-        let options = StoreOptions {
-            log: LogOptions::default(),
-            checkpoint_interval: Duration::from_hours(1),
-            unflushed_bytes_max: 1 << 20,
-            clock: Arc::new(|| 1),
-            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-        };
-        Store::open(Path::new("touched by nobody"), options, table).expect("opens")
+        Store::open(Path::new("touched by nobody"), StoreOptions::at_rest(), table).expect("opens")
     }
 
     fn write(store: &Store) {

@@ -51,6 +51,21 @@ pub struct StoreOptions {
     pub on_background_error: BackgroundErrorHook,
 }
 
+impl StoreOptions {
+    /// For tests and measurements: no checkpoint before it is asked for or 64 MiB are unflushed, the clock stands at 1,
+    /// and background work that fails panics.
+    #[must_use]
+    pub fn at_rest() -> Self {
+        Self {
+            log: LogOptions::default(),
+            checkpoint_interval: Duration::from_hours(1),
+            unflushed_bytes_max: 64 << 20,
+            clock: Arc::new(|| 1),
+            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+        }
+    }
+}
+
 /// Counters of the whole store.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]

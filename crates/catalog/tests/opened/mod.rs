@@ -3,24 +3,16 @@
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Catalog, IndexSpec, Namespace};
 use bunko_engines::{EngineOptions, Entry};
-use bunko_store::{LogOptions, Store, StoreOptions, Survival};
+use bunko_store::{Store, StoreOptions, Survival};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub fn open(path: &Path, engine: &Entry) -> Arc<Catalog> {
     open_with(path, engine, &EngineOptions::default())
 }
 
 pub fn open_with(path: &Path, engine: &Entry, engine_options: &EngineOptions) -> Arc<Catalog> {
-    let options = StoreOptions {
-        log: LogOptions::default(),
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
-        clock: Arc::new(|| 1),
-        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-    };
-    let store = Store::open(path, options, bunko_engines::table(engine, engine_options));
+    let store = Store::open(path, StoreOptions::at_rest(), bunko_engines::table(engine, engine_options));
     Catalog::open(store.expect("the store opens"), Box::new(|| [7; 16])).expect("the catalog opens")
 }
 

@@ -23,13 +23,7 @@ pub struct Server {
 }
 
 fn open_store(directory: &tempfile::TempDir, engine: &Entry, options: &EngineOptions, log: LogOptions) -> Arc<Store> {
-    let store = StoreOptions {
-        log,
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
-        clock: Arc::new(|| NOW_MS),
-        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-    };
+    let store = StoreOptions { log, clock: Arc::new(|| NOW_MS), ..StoreOptions::at_rest() };
     Store::open(directory.path(), store, bunko_engines::table(engine, options)).expect("a new store opens")
 }
 

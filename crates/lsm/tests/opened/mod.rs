@@ -1,10 +1,9 @@
 //! The store over this engine, as all suites here open it.
 
 use bunko_lsm::{Compression, LsmOptions};
-use bunko_store::{EngineTable, LogOptions, StorageError, Store, StoreOptions};
+use bunko_store::{EngineTable, StorageError, Store, StoreOptions};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Opens a directory; checkpoints are taken on demand. `on_background_error` is told what threads that nobody waits for
 /// met.
@@ -14,13 +13,7 @@ pub fn open(
     path: &Path,
     on_background_error: impl Fn(&str, &StorageError) + Send + Sync + 'static,
 ) -> Result<Arc<Store>, StorageError> {
-    let options = StoreOptions {
-        log: LogOptions::default(),
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
-        clock: Arc::new(|| 1),
-        on_background_error: Arc::new(on_background_error),
-    };
+    let options = StoreOptions { on_background_error: Arc::new(on_background_error), ..StoreOptions::at_rest() };
     let lsm = LsmOptions { cache_bytes: 8 << 20, compression: Compression::Lz4 };
     Store::open(path, options, EngineTable::only(bunko_lsm::kind(lsm)))
 }

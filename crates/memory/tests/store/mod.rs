@@ -4,24 +4,15 @@
 
 use bunko_memory::{MemoryOptions, kind};
 use bunko_store::{
-    Batch, Direction, EngineTable, KeyRange, KeyspaceId, LogOptions, Presence, RecordId, RecordRange, Store,
-    StoreOptions, View,
+    Batch, Direction, EngineTable, KeyRange, KeyspaceId, Presence, RecordId, RecordRange, Store, StoreOptions, View,
 };
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub fn store(limit_bytes: u64) -> Arc<Store> {
-    let options = StoreOptions {
-        log: LogOptions::default(),
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 64 << 20,
-        clock: Arc::new(|| 1),
-        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-    };
     // Nothing is written, so it need not exist.
     let path = Path::new("/nonexistent/bunko");
-    Store::open(path, options, EngineTable::only(kind(MemoryOptions { limit_bytes }))).expect("opens")
+    Store::open(path, StoreOptions::at_rest(), EngineTable::only(kind(MemoryOptions { limit_bytes }))).expect("opens")
 }
 
 pub fn used_bytes(store: &Store) -> u64 {

@@ -9,25 +9,17 @@ mod space;
 
 use bunko_mmap::MmapOptions;
 use bunko_store::{
-    Batch, Direction, EngineTable, KeyRange, KeyspaceId, LogOptions, RecordId, RecordRange, StorageError, Store,
-    StoreOptions, View,
+    Batch, Direction, EngineTable, KeyRange, KeyspaceId, RecordId, RecordRange, StorageError, Store, StoreOptions, View,
 };
 use bunko_testkit::directory::crash_copy;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 const RECORDS: KeyspaceId = KeyspaceId(5);
 const INDEX: KeyspaceId = KeyspaceId(6);
 
 fn open(path: &Path) -> Result<Arc<Store>, StorageError> {
-    let options = StoreOptions {
-        log: LogOptions::default(),
-        checkpoint_interval: Duration::from_hours(1),
-        unflushed_bytes_max: 1 << 30,
-        clock: Arc::new(|| 1),
-        on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-    };
+    let options = StoreOptions { unflushed_bytes_max: 1 << 30, ..StoreOptions::at_rest() };
     Store::open(path, options, EngineTable::only(bunko_mmap::kind(MmapOptions::default())))
 }
 

@@ -5,12 +5,11 @@ use bunko_catalog::{Catalog, Collection, IndexSpec, Namespace, Order};
 use bunko_engines::{EngineOptions, Entry};
 use bunko_errors::Result;
 use bunko_query::{FindQuery, Hint, QueryScope, parse_count, parse_limit};
-use bunko_store::{LogOptions, Store, StoreOptions};
+use bunko_store::{Store, StoreOptions};
 use bunko_testkit::shell;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 pub struct Database {
     pub catalog: Arc<Catalog>,
@@ -25,15 +24,8 @@ pub fn document(text: &str) -> DocumentBuf {
 impl Database {
     pub fn open(engine: &Entry) -> Self {
         let directory = tempfile::tempdir().expect("temporary directory");
-        let options = StoreOptions {
-            log: LogOptions::default(),
-            checkpoint_interval: Duration::from_hours(1),
-            unflushed_bytes_max: 64 << 20,
-            clock: Arc::new(|| 1),
-            on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
-        };
         let engines = bunko_engines::table(engine, &EngineOptions::default());
-        let store = Store::open(directory.path(), options, engines).expect("opens");
+        let store = Store::open(directory.path(), StoreOptions::at_rest(), engines).expect("opens");
         let uuids = AtomicU64::new(0);
         let new_uuid = move || u128::from(uuids.fetch_add(1, Ordering::Relaxed)).to_le_bytes();
         let catalog = Catalog::open(store, Box::new(new_uuid)).expect("an empty catalog");
