@@ -1,8 +1,8 @@
 //! The table of storage engines: a new engine is one crate and one line here.
 #![forbid(unsafe_code)]
 
-pub use bunko_lsm::Compression;
 use bunko_lsm::LsmOptions;
+pub use bunko_lsm::{COOLING_BYTES_MAX, Compression};
 use bunko_memory::MemoryOptions;
 use bunko_mmap::MmapOptions;
 use bunko_store::{EngineKind, EngineTable};

@@ -1,14 +1,16 @@
 //! What was written of late is not moved yet: where documents are changed over and over, those of a segment are soon
 //! dead, and nothing of it has to be moved at all.
 
-use bunko_store::Haste;
+use bunko_store::{Haste, SEGMENT_BYTES};
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
 /// How long a full segment is left alone.
 const COOLING: Duration = Duration::from_secs(20);
-/// Most segments that are left alone at once: what waits uncompressed is bounded, 1 GB of the log.
+/// Most segments that are left alone at once: what waits uncompressed is bounded.
 const COOLING_SEGMENTS_MAX: usize = 16;
+/// The same in bytes of the log: 1 GiB.
+pub const COOLING_BYTES_MAX: u64 = COOLING_SEGMENTS_MAX as u64 * SEGMENT_BYTES;
 
 /// Segments from which on who moves must not fall further behind: one waits while another is moved.
 const FULL_SEGMENTS_USUAL: usize = COOLING_SEGMENTS_MAX + 2;

@@ -32,4 +32,5 @@ mod tree_files;
 mod view;
 
 pub use compression::Compression;
+pub use cooling::COOLING_BYTES_MAX;
 pub use engine::{LsmOptions, NAME, kind};

@@ -5,6 +5,8 @@ use crate::printed::{print, print_line};
 use crate::stop;
 use bunko_bson::Timestamp;
 use bunko_client::WriteConcern;
+use bunko_engines::COOLING_BYTES_MAX;
+use bunko_store::SEGMENT_BYTES;
 use bunko_tools::namespaces::{Filter, Renames};
 use bunko_tools::progress::Progress;
 use bunko_tools::restore::{
@@ -76,9 +78,9 @@ const WITHOUT_EFFECT_ON_TRIALS: [&str; 17] = [
     "log_format",
 ];
 
-/// Documents that go through the log of a `--dbpath`, in bytes: somewhat less than the 1 GB that the engine lsm leaves
-/// there to cool down.
-const DIRECTORY_LOG_BYTES: u64 = 960 << 20;
+/// Documents that go through the log of a `--dbpath`, in bytes: somewhat less than the engine lsm leaves there to cool
+/// down.
+const DIRECTORY_LOG_BYTES: u64 = COOLING_BYTES_MAX - SEGMENT_BYTES;
 
 /// What the state of a restore takes at first: a block of most filesystems.
 const FIRST_LINES_BYTES: usize = 4096;
