@@ -56,11 +56,11 @@ impl From<Failure> for Halt {
 
 /// Where a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum RunOn {
     /// On a thread that serves other connections: whatever is long must refuse itself with [`Halt::TooLong`].
-    Short,
+    SharedThread,
     /// On a thread of its own.
-    Long,
+    OwnThread,
 }
 
 /// A command as it came in, whatever frame it came in.
@@ -96,17 +96,18 @@ impl Service {
     /// Runs one command and appends its reply document to `out`.
     ///
     /// # Errors
-    /// [`Halt::TooLong`] only, and only at [`Pace::Short`]: run it again at [`Pace::Long`]. Failures are replies.
+    /// [`Halt::TooLong`] only, and only with [`RunOn::SharedThread`]: run it again with [`RunOn::OwnThread`]. Failures are
+    /// replies.
     pub fn run(
         &self,
         connection: &mut ClientConnection,
         request: Request<'_>,
-        pace: Pace,
+        run_on: RunOn,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Halt> {
         let start = out.len();
         let mut answer = Answer::default();
-        match self.attempt(connection, request, pace, out, &mut answer) {
+        match self.attempt(connection, request, run_on, out, &mut answer) {
             Ok(()) => Ok(answer),
             Err(Halt::TooLong) => {
                 out.truncate(start);
@@ -124,7 +125,7 @@ impl Service {
         &self,
         connection: &mut ClientConnection,
         request: Request<'_>,
-        pace: Pace,
+        run_on: RunOn,
         out: &mut Vec<u8>,
         answer: &mut Answer,
     ) -> Result<(), Halt> {
@@ -141,7 +142,7 @@ impl Service {
             session: options.session,
         };
         let operation = connection.begin_operation(&self.operations, &beginning);
-        let mut invocation = Invocation::new(self, connection, request, command, options, pace, &operation);
+        let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
         let mut reply = Writer::new(out);
         let outcome = (command.run)(&mut invocation, &mut reply);
         let written = invocation.written();

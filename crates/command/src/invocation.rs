@@ -1,7 +1,7 @@
 //! One running command: its request, its options, and what it may use.
 
 use crate::connection::ClientConnection;
-use crate::dispatch::{Command, Halt, Pace, Request};
+use crate::dispatch::{Command, Halt, Request, RunOn};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::operations::{Interrupt, Interruption, RunningOperation};
@@ -33,7 +33,7 @@ pub struct Invocation<'a> {
     pub delay: Option<Duration>,
     /// Answer again after that long, where the client listens for it; only `hello` does.
     pub repeat_after: Option<Duration>,
-    pace: Pace,
+    run_on: RunOn,
     operation: &'a RunningOperation,
     interruption: OnceCell<Arc<Interruption>>,
     written: Option<Lsn>,
@@ -47,7 +47,7 @@ impl<'a> Invocation<'a> {
         request: Request<'a>,
         command: &'static Command,
         options: GenericOptions,
-        pace: Pace,
+        run_on: RunOn,
         operation: &'a RunningOperation,
     ) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl<'a> Invocation<'a> {
             options,
             delay: None,
             repeat_after: None,
-            pace,
+            run_on,
             operation,
             interruption: OnceCell::new(),
             written: None,
@@ -76,7 +76,7 @@ impl<'a> Invocation<'a> {
         self.interrupt();
         let interruption = self.interruption.clone();
         let inner =
-            Invocation::new(self.service, self.connection, request, command, options, self.pace, self.operation);
+            Invocation::new(self.service, self.connection, request, command, options, self.run_on, self.operation);
         Ok(Invocation { interruption, ..inner })
     }
 
@@ -150,7 +150,7 @@ impl<'a> Invocation<'a> {
 
     /// Refuses to go on where others would have to wait; call before anything is done.
     pub fn refuse_if_long(&self, is_long: bool) -> Result<(), Halt> {
-        if is_long && self.pace == Pace::Short { Err(Halt::TooLong) } else { Ok(()) }
+        if is_long && self.run_on == RunOn::SharedThread { Err(Halt::TooLong) } else { Ok(()) }
     }
 
     /// When `maxTimeMS` runs out.

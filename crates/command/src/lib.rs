@@ -35,7 +35,7 @@ mod write_statement;
 pub use commands::COMMANDS;
 pub use connection::{ClientConnection, Peer};
 pub use counters::Counters;
-pub use dispatch::{Answer, Command, Databases, Halt, Pace, Request, write_failure};
+pub use dispatch::{Answer, Command, Databases, Halt, Request, RunOn, write_failure};
 pub use fields::Fields;
 pub use invocation::Invocation;
 pub use operations::{Interrupt, Operations};

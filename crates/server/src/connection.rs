@@ -6,7 +6,7 @@ use crate::executor::Executor;
 use crate::input::Input;
 use crate::scratch;
 use crate::socket::{Next, Socket};
-use bunko_command::{Acknowledgement, Answer, ClientConnection, Pace, Service};
+use bunko_command::{Acknowledgement, Answer, ClientConnection, RunOn, Service};
 use bunko_wire::{Codec, Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
 use std::future::poll_fn;
 use std::io;
@@ -180,7 +180,7 @@ impl Session {
                 break;
             }
             let start = out.len();
-            match execute(&self.service, client, codec, &header, frame, Pace::Short, &mut out) {
+            match execute(&self.service, client, codec, &header, frame, RunOn::SharedThread, &mut out) {
                 Ok(Executed::Done(answer)) if answer.delay.is_some() => {
                     pass.stop = Stop::Hold { answer, request_id: header.request_id, start };
                     break;

@@ -2,7 +2,7 @@
 
 use crate::legacy;
 use bunko_bson::{BsonError, ValueRef};
-use bunko_command::{Answer, ClientConnection, Halt, Pace, Request, Service, write_failure};
+use bunko_command::{Answer, ClientConnection, Halt, Request, RunOn, Service, write_failure};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{
     Codec, HEADER_BYTES, Header, MAX_FRAME_BYTES, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError,
@@ -32,14 +32,14 @@ pub(crate) fn execute(
     codec: &mut Codec,
     header: &Header,
     frame: &[u8],
-    pace: Pace,
+    run_on: RunOn,
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
     match header.op_code {
-        OpCode::Message => message(service, connection, frame, pace, out),
-        OpCode::Compressed => compressed(service, connection, codec, frame, pace, out),
-        OpCode::Query => legacy::query(service, connection, frame, pace, out),
-        OpCode::GetMore => legacy::get_more(service, connection, frame, pace, out),
+        OpCode::Message => message(service, connection, frame, run_on, out),
+        OpCode::Compressed => compressed(service, connection, codec, frame, run_on, out),
+        OpCode::Query => legacy::query(service, connection, frame, run_on, out),
+        OpCode::GetMore => legacy::get_more(service, connection, frame, run_on, out),
         OpCode::KillCursors => legacy::kill_cursors(service, frame),
         OpCode::Reply | OpCode::Update | OpCode::Insert | OpCode::Delete => {
             Err(WireError::UnknownOpCode(header.op_code.code()))
@@ -51,7 +51,7 @@ fn message(
     service: &Service,
     connection: &mut ClientConnection,
     frame: &[u8],
-    pace: Pace,
+    run_on: RunOn,
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
     let message = match Message::parse(frame) {
@@ -65,7 +65,7 @@ fn message(
     let request = Request { database, body: message.body, message: Some(&message) };
     let is_streaming_allowed = message.flags.contains(MessageFlags::EXHAUST_ALLOWED);
     let start = begin_message(out, reply_id(&message.header), message.header.request_id, MessageFlags::NONE);
-    let answer = service.run(connection, request, pace, out);
+    let answer = service.run(connection, request, run_on, out);
     let mut answer = match answer {
         Ok(answer) => answer,
         Err(Halt::TooLong | Halt::Failed(_)) => {
@@ -109,14 +109,14 @@ fn compressed(
     connection: &mut ClientConnection,
     codec: &mut Codec,
     frame: &[u8],
-    pace: Pace,
+    run_on: RunOn,
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
     let mut inner = Vec::new();
     codec.decompress(frame, MAX_FRAME_BYTES, &mut inner)?;
     let (header, _) = Header::of_whole(&inner)?;
     let mut reply = Vec::new();
-    let executed = execute(service, connection, codec, &header, &inner, pace, &mut reply)?;
+    let executed = execute(service, connection, codec, &header, &inner, run_on, &mut reply)?;
     if reply.is_empty() {
         return Ok(executed);
     }
@@ -146,7 +146,7 @@ pub(crate) async fn execute_apart(
     let service = Arc::clone(service);
     let task = tokio::task::spawn_blocking(move || {
         let mut codec = Codec::new();
-        let executed = execute(&service, &mut connection, &mut codec, &header, &frame, Pace::Long, &mut out);
+        let executed = execute(&service, &mut connection, &mut codec, &header, &frame, RunOn::OwnThread, &mut out);
         (connection, out, executed)
     });
     task.await.expect("a command does not panic")

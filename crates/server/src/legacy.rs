@@ -5,7 +5,7 @@
 
 use crate::execute::Executed;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_command::{Answer, ClientConnection, Halt, Pace, Request, Service};
+use bunko_command::{Answer, ClientConnection, Halt, Request, RunOn, Service};
 use bunko_wire::{GetMore, KillCursors, Query, QueryFlags, ReplyFlags, ReplyHead, WireError, write_reply};
 
 /// Runs an OP_QUERY.
@@ -13,20 +13,20 @@ pub(crate) fn query(
     service: &Service,
     connection: &mut ClientConnection,
     frame: &[u8],
-    pace: Pace,
+    run_on: RunOn,
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
     let query = Query::parse(frame)?;
     let Some(database) = query.command_database() else {
         let (database, find) = find_command(&query);
-        return run_cursor(service, connection, database, &find, pace, query.request_id, out);
+        return run_cursor(service, connection, database, &find, run_on, query.request_id, out);
     };
     let body = match query.query.get("$query") {
         Some(ValueRef::Document(body)) => body,
         _ => query.query,
     };
     let mut reply = Vec::new();
-    match service.run(connection, Request { database, body, message: None }, pace, &mut reply) {
+    match service.run(connection, Request { database, body, message: None }, run_on, &mut reply) {
         Ok(answer) => {
             let head = ReplyHead::COMMAND;
             write_reply(out, query.request_id, query.request_id, head, |out| out.extend_from_slice(&reply))?;
@@ -41,7 +41,7 @@ pub(crate) fn get_more(
     service: &Service,
     connection: &mut ClientConnection,
     frame: &[u8],
-    pace: Pace,
+    run_on: RunOn,
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
     let get_more = GetMore::parse(frame)?;
@@ -50,7 +50,7 @@ pub(crate) fn get_more(
     if get_more.number_to_return > 0 {
         body.append("batchSize", get_more.number_to_return);
     }
-    run_cursor(service, connection, database, &body, pace, get_more.request_id, out)
+    run_cursor(service, connection, database, &body, run_on, get_more.request_id, out)
 }
 
 /// Runs an OP_KILL_CURSORS, which has no reply.
@@ -110,13 +110,13 @@ fn run_cursor(
     connection: &mut ClientConnection,
     database: &str,
     body: &DocumentBuf,
-    pace: Pace,
+    run_on: RunOn,
     request_id: i32,
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
     let mut reply = Vec::new();
     let request = Request { database, body: body.as_ref(), message: None };
-    let Ok(answer) = service.run(connection, request, pace, &mut reply) else { return Ok(Executed::TooLong) };
+    let Ok(answer) = service.run(connection, request, run_on, &mut reply) else { return Ok(Executed::TooLong) };
     let reply = DocumentRef::trusted(&reply);
     let Some(cursor) = reply.get("cursor").and_then(ValueRef::as_document) else {
         return write_failure(reply, request_id, out);

@@ -5,7 +5,7 @@ use crate::configuration::{Configuration, ServeArguments, Settings};
 use crate::serve;
 use bunko_bson::DocumentRef;
 use bunko_client::ClientError;
-use bunko_command::{Acknowledgement, ClientConnection, Pace, Peer, Request, Service};
+use bunko_command::{Acknowledgement, ClientConnection, Peer, Request, RunOn, Service};
 use bunko_store::{StorageError, Store};
 use bunko_tools::{Command, Link, Server};
 use bunko_wire::Message;
@@ -96,7 +96,7 @@ impl Link for Call {
         let message = message.map_err(|error| self.violation(error.to_string()))?;
         let request = Request { database: command.database, body: message.body, message: Some(&message) };
         let mut reply = Vec::new();
-        let answer = self.service.run(&mut self.connection, request, Pace::Long, &mut reply);
+        let answer = self.service.run(&mut self.connection, request, RunOn::OwnThread, &mut reply);
         let answer = answer.map_err(|_| self.violation("a command found itself too long to be run".into()))?;
         self.wait(answer.acknowledgement).map_err(|error| self.violation(error.to_string()))?;
         self.replies.push_back(reply);

@@ -2,7 +2,7 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::Catalog;
-use bunko_command::{Acknowledgement, ClientConnection, Facts, Halt, LogLines, Pace, Peer, Request, Service, World};
+use bunko_command::{Acknowledgement, ClientConnection, Facts, Halt, LogLines, Peer, Request, RunOn, Service, World};
 use bunko_engines::{EngineOptions, Entry};
 use bunko_store::{LogOptions, Store, StoreOptions};
 use std::collections::BTreeMap;
@@ -86,8 +86,8 @@ impl Server {
         let request = Request { database, body, message: None };
         let mut reply = Vec::new();
         // As the server has it: what refuses to be short runs again where it may be long.
-        let answer = match self.service.run(connection, request, Pace::Short, &mut reply) {
-            Err(Halt::TooLong) => self.service.run(connection, request, Pace::Long, &mut reply),
+        let answer = match self.service.run(connection, request, RunOn::SharedThread, &mut reply) {
+            Err(Halt::TooLong) => self.service.run(connection, request, RunOn::OwnThread, &mut reply),
             answer => answer,
         }
         .expect("a command may be long");
