@@ -67,6 +67,7 @@ codes! {
     INDEX_KEY_SPECS_CONFLICT = 86 "IndexKeySpecsConflict";
     OPERATION_FAILED = 96 "OperationFailed";
     UNSATISFIABLE_WRITE_CONCERN = 100 "UnsatisfiableWriteConcern";
+    NOT_EXACT_VALUE_FIELD = 111 "NotExactValueField";
     WRITE_CONFLICT = 112 "WriteConflict";
     COMMAND_NOT_SUPPORTED = 115 "CommandNotSupported";
     DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure";
@@ -75,11 +76,16 @@ codes! {
     CAPPED_POSITION_LOST = 136 "CappedPositionLost";
     CANNOT_INDEX_PARALLEL_ARRAYS = 171 "CannotIndexParallelArrays";
     QUERY_PLAN_KILLED = 175 "QueryPlanKilled";
+    CLIENT_METADATA_MISSING_FIELD = 183 "ClientMetadataMissingField";
+    CLIENT_METADATA_APP_NAME_TOO_LARGE = 184 "ClientMetadataAppNameTooLarge";
+    CLIENT_METADATA_DOCUMENT_TOO_LARGE = 185 "ClientMetadataDocumentTooLarge";
+    CLIENT_METADATA_CANNOT_BE_MUTATED = 186 "ClientMetadataCannotBeMutated";
     INTERRUPTED_AT_SHUTDOWN = 11600 "InterruptedAtShutdown";
     INTERRUPTED = 11601 "Interrupted";
     INVALID_PIPELINE_OPERATOR = 168 "InvalidPipelineOperator";
     CONVERSION_FAILURE = 241 "ConversionFailure";
     INDEX_BUILD_ABORTED = 276 "IndexBuildAborted";
+    CLIENT_DISCONNECT = 279 "ClientDisconnect";
     QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED = 292 "QueryExceededMemoryLimitNoDiskUseAllowed";
     NO_QUERY_EXECUTION_PLANS = 291 "NoQueryExecutionPlans";
     INVALID_INDEX_SPECIFICATION_OPTION = 197 "InvalidIndexSpecificationOption";
@@ -95,10 +101,13 @@ codes! {
     CANNOT_MODIFY = 10003 "CannotGrowDocumentInCappedNamespace";
     BSON_OBJECT_TOO_LARGE = 10334 "BSONObjectTooLarge";
     DUPLICATE_KEY = 11000 "DuplicateKey";
+    CURSOR_IN_USE = 12051 "CursorInUse";
+    DATABASE_DIFFER_CASE = 13297 "DatabaseDifferCase";
     BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE = 12587 "BackgroundOperationInProgressForNamespace";
     KEY_TOO_LONG = 17280 "KeyTooLong";
     NOT_WRITABLE_PRIMARY = 10107 "NotWritablePrimary";
     IDL_UNKNOWN_FIELD = 40415 "IDLUnknownField";
+    IDL_DUPLICATE_FIELD = 40413 "IDLDuplicateField";
     IDL_FAILED_TO_PARSE = 40414 "IDLFailedToParse";
     DOCUMENT_TOO_LARGE_TO_RETURN = 17420 "Location17420";
 }

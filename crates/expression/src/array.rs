@@ -6,7 +6,7 @@ use crate::number::as_i32;
 use crate::printed::printed;
 use crate::variables::{EvaluationContext, check_defined_name};
 use bunko_bson::{ArrayRef, Value, ValueRef, order};
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
 
 /// The element at a position, from the end where negative; missing outside.
 /// # Errors
@@ -39,8 +39,9 @@ pub(crate) fn search_range(call: &Call, context: &EvaluationContext<'_>, count: 
         let Some(value) = call.optional(index, context)? else { return Ok(default) };
         let Some(number) = value.get().and_then(as_i32) else {
             let (kind, found) = (value.type_name(), printed(&value));
+            // MongoDB's message has no space before this.
             let message =
-                format!(" requires an integral {what} index, found a value of type: {kind}, with value: \"{found}\"");
+                format!("requires an integral {what} index, found a value of type: {kind}, with value: {found}");
             return Err(call.failure(40096, &message));
         };
         usize::try_from(number)
@@ -70,7 +71,7 @@ pub(crate) fn contains(values: &[ValueRef<'_>], wanted: ValueRef<'_>) -> bool {
 pub(crate) fn element_name(given: Option<ValueRef<'_>>) -> Result<&str> {
     let Some(value) = given else { return Ok("this") };
     let Some(name) = value.as_str() else {
-        return Err(Failure::new(ErrorCode(16866), "empty variable names are not allowed"));
+        return Err(Failure::failed_to_parse("empty variable names are not allowed"));
     };
     check_defined_name(name)?;
     Ok(name)

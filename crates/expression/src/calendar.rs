@@ -73,6 +73,17 @@ impl Civil {
         days.checked_mul(MS_PER_DAY)?.checked_add(in_day)
     }
 
+    /// The year, if it has four digits.
+    /// # Errors
+    /// 18537 for another.
+    pub(crate) fn printable_year(self) -> Result<i64> {
+        if (0..=9999).contains(&self.year) {
+            return Ok(self.year);
+        }
+        let message = format!("$dateToString is only defined on year 0-9999, tried to use year {}", self.year);
+        Err(Failure::new(ErrorCode(18537), message))
+    }
+
     /// 1 to 366.
     pub(crate) fn day_of_year(self) -> i64 {
         days_from_civil(self.year, self.month, self.day) - days_from_civil(self.year, 1, 1) + 1
@@ -108,7 +119,14 @@ pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
     days_from_civil(next_year, next_month, 1) - days_from_civil(year, month, 1)
 }
 
-/// ISO 8601 in UTC with milliseconds, as `$toString` prints dates.
+/// A date as `$toString` converts it.
+/// # Errors
+/// 18537 for a year of other than four digits.
+pub(crate) fn converted_text(ms: i64) -> Result<String> {
+    Civil::of(ms).printable_year().map(|_| iso_text(ms))
+}
+
+/// ISO 8601 in UTC with milliseconds, of any year.
 pub(crate) fn iso_text(ms: i64) -> String {
     let c = Civil::of(ms);
     format!(
@@ -151,8 +169,17 @@ fn offset_minutes(zone: &str) -> Option<i64> {
     Some(sign * (hours * 60 + minutes))
 }
 
+/// What ISO 8601 text says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IsoMoment<'t> {
+    /// Since 1970, in UTC where the text names no zone.
+    pub(crate) ms: i64,
+    /// The zone as it was written, or empty.
+    pub(crate) zone: &'t str,
+}
+
 /// Reads ISO 8601: a date, `T` or a space, a time to the minute or finer, a zone. Whole years and months are not read.
-pub(crate) fn parse_iso(text: &str) -> Option<i64> {
+pub(crate) fn parse_iso(text: &str) -> Option<IsoMoment<'_>> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = bytes.get(from..to)?;
@@ -170,7 +197,7 @@ pub(crate) fn parse_iso(text: &str) -> Option<i64> {
     }
     let mut civil = Civil { year, month, day, hour: 0, minute: 0, second: 0, millisecond: 0 };
     if bytes.len() == 10 {
-        return civil.to_ms();
+        return Some(IsoMoment { ms: civil.to_ms()?, zone: "" });
     }
     if !matches!(bytes.get(10), Some(b'T' | b't' | b' ')) || bytes.get(13) != Some(&b':') {
         return None;
@@ -192,7 +219,7 @@ pub(crate) fn parse_iso(text: &str) -> Option<i64> {
     }
     let zone = text.get(end..)?.trim_start();
     let offset = if zone.is_empty() { 0 } else { parse_offset(zone).ok()? };
-    Some(civil.to_ms()? - offset * MS_PER_MINUTE)
+    Some(IsoMoment { ms: civil.to_ms()? - offset * MS_PER_MINUTE, zone })
 }
 
 #[cfg(test)]
@@ -209,15 +236,16 @@ mod tests {
 
     #[test]
     fn iso_text_is_read_at_any_offset() {
-        assert_eq!(parse_iso("2000-02-29T01:30:00.5+01:30"), Some(951_782_400_500));
-        assert_eq!(parse_iso("2000-02-29"), Some(951_782_400_000));
+        let moment = |ms, zone| Some(IsoMoment { ms, zone });
+        assert_eq!(parse_iso("2000-02-29T01:30:00.5+01:30"), moment(951_782_400_500, "+01:30"));
+        assert_eq!(parse_iso("2000-02-29"), moment(951_782_400_000, ""));
         assert_eq!(parse_iso("2001-02-29"), None);
         assert_eq!(parse_iso("yesterday"), None);
     }
 
     #[test]
     fn iso_weeks_belong_to_the_year_of_their_thursday() {
-        let civil = Civil::of(parse_iso("2021-01-03").expect("a date"));
+        let civil = Civil::of(parse_iso("2021-01-03").expect("a date").ms);
         assert_eq!((civil.iso_week(), civil.week(), civil.day_of_week()), ((2020, 53), 1, 1));
     }
 }

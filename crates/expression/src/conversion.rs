@@ -38,26 +38,37 @@ pub(crate) fn target_of_alias(alias: &str) -> Result<Type> {
 }
 
 /// `ConversionFailure`, without the words about `onError` that the operator adds.
-fn failure(message: impl Into<String>) -> Failure {
+pub(crate) fn failure(message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode::CONVERSION_FAILURE, message)
 }
 
 const NO_ON_ERROR: &str = "in $convert with no onError value";
 
+/// The types whose values convert to themselves.
+const HAS_IDENTITY: [Type; 8] = [
+    Type::Double,
+    Type::String,
+    Type::ObjectId,
+    Type::Boolean,
+    Type::DateTime,
+    Type::Int32,
+    Type::Int64,
+    Type::Decimal128,
+];
+
 /// Converts a value that is not null.
 /// # Errors
 /// `ConversionFailure` where there is no conversion or it would lose the value.
 pub(crate) fn convert(value: ValueRef<'_>, target: Type) -> Result<Value> {
-    if value.kind() == target {
-        return Ok(value.to_value());
-    }
     let converted = match target {
+        _ if value.kind() == target && HAS_IDENTITY.contains(&target) => Some(value.to_value()),
         Type::Double => to_double(value)?,
         Type::Decimal128 => to_decimal(value)?,
         Type::Int32 => to_integer(value, i64::from(i32::MIN)..=i64::from(i32::MAX))?.map(|n| Value::Int32(n as i32)),
         Type::Int64 => to_integer(value, i64::MIN..=i64::MAX)?.map(Value::Int64),
-        Type::Boolean => to_boolean(value),
-        Type::String => to_text(value).map(Value::String),
+        // All that is no number is true.
+        Type::Boolean => Some(Value::Boolean(Number::of(value).is_none_or(|number| !number.is_zero()))),
+        Type::String => to_text(value)?.map(Value::String),
         Type::DateTime => to_date(value)?,
         Type::ObjectId => to_object_id(value)?,
         _ => None,
@@ -168,24 +179,17 @@ fn truncated(value: ValueRef<'_>) -> Result<i64> {
     integer.ok_or_else(|| overflow(&crate::printed::printed_value(value)))
 }
 
-fn to_boolean(value: ValueRef<'_>) -> Option<Value> {
-    match value {
-        ValueRef::String(_) | ValueRef::DateTime(_) | ValueRef::ObjectId(_) => Some(Value::Boolean(true)),
-        _ => Number::of(value).map(|number| Value::Boolean(!number.is_zero())),
-    }
-}
-
-fn to_text(value: ValueRef<'_>) -> Option<String> {
-    Some(match value {
+fn to_text(value: ValueRef<'_>) -> Result<Option<String>> {
+    Ok(Some(match value {
         ValueRef::Boolean(boolean) => boolean.to_string(),
         ValueRef::Int32(number) => number.to_string(),
         ValueRef::Int64(number) => number.to_string(),
         ValueRef::Double(number) => double_text(number),
         ValueRef::Decimal128(number) => number.to_string(),
         ValueRef::ObjectId(id) => id.to_string(),
-        ValueRef::DateTime(ms) => calendar::iso_text(ms),
-        _ => return None,
-    })
+        ValueRef::DateTime(ms) => calendar::converted_text(ms)?,
+        _ => return Ok(None),
+    }))
 }
 
 fn to_date(value: ValueRef<'_>) -> Result<Option<Value>> {
@@ -197,6 +201,7 @@ fn to_date(value: ValueRef<'_>) -> Result<Option<Value>> {
             None => return Ok(None),
         },
         ValueRef::String(text) => calendar::parse_iso(text)
+            .map(|moment| moment.ms)
             .ok_or_else(|| failure(format!("Error parsing date string '{text}' {NO_ON_ERROR}")))?,
         _ => return Ok(None),
     };

@@ -2,8 +2,8 @@
 
 use crate::Evaluated;
 use crate::calendar::{self, Civil, MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND};
-use crate::call::{Arity, Call, Operator, positional};
-use crate::printed::printed;
+use crate::call::{Call, Operator, positional, refuse};
+use crate::printed::printed_value;
 use crate::variables::EvaluationContext;
 use crate::{Expression, ParseScope, conversion};
 use bunko_bson::{Value, ValueRef};
@@ -15,7 +15,11 @@ pub(crate) fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &Pa
         value.as_document().filter(|document| document.first().is_some_and(|element| !element.name.starts_with('$')));
     let Some(document) = named else {
         let mut arguments = positional(value, scope)?;
-        Arity::Exactly(1).check(operator.name, arguments.len())?;
+        if arguments.len() != 1 {
+            let (name, given) = (operator.name, arguments.len());
+            let message = format!("{name} accepts exactly one argument if given an array, but was given {given}");
+            return Err(Failure::new(ErrorCode(40536), message));
+        }
         arguments.push(Expression::ABSENT);
         return Ok(Call::new(operator, arguments));
     };
@@ -45,7 +49,12 @@ pub(crate) fn civil(call: &Call, context: &EvaluationContext<'_>) -> Result<Opti
     if date.is_nullish() {
         return Ok(None);
     }
-    let Some(offset) = offset_minutes(call, zone.as_ref())? else { return Ok(None) };
+    let not_a_string = |zone: ValueRef<'_>| {
+        let (kind, found) = (zone.kind().alias(), printed_value(zone));
+        let message = format!(" requires a string for the timezone argument, but was given a {kind} ({found})");
+        call.failure(40533, &message)
+    };
+    let Some(offset) = zone_offset(zone.as_ref(), not_a_string)? else { return Ok(None) };
     Ok(Some(Civil::of(moment(&date)? + offset * MS_PER_MINUTE)))
 }
 
@@ -59,60 +68,87 @@ pub(crate) fn moment(date: &Evaluated<'_>) -> Result<i64> {
     })
 }
 
-/// A zone's offset; UTC without one, nothing where it is null.
-pub(crate) fn offset_minutes(call: &Call, zone: Option<&Evaluated<'_>>) -> Result<Option<i64>> {
+/// A zone's offset in minutes; UTC without one, nothing where it is null.
+/// # Errors
+/// 40485 for an unknown zone, 40517 for what is no string.
+pub(crate) fn offset_minutes(zone: Option<&Evaluated<'_>>) -> Result<Option<i64>> {
+    zone_offset(zone, |other| refuse((40517, "timezone must evaluate to a string, found {}"), other.kind().alias()))
+}
+
+fn zone_offset(zone: Option<&Evaluated<'_>>, not_a_string: impl Fn(ValueRef<'_>) -> Failure) -> Result<Option<i64>> {
     match zone.map(Evaluated::or_null) {
         None => Ok(Some(0)),
         Some(ValueRef::Null | ValueRef::Undefined) => Ok(None),
         Some(ValueRef::String(zone)) => calendar::parse_offset(zone).map(Some),
-        Some(other) => {
-            let (kind, found) = (other.kind().alias(), crate::printed::printed_value(other));
-            let message = format!(" requires a string for the timezone argument, but was given a {kind} ({found})");
-            Err(call.failure(40533, &message))
-        }
+        Some(other) => Err(not_a_string(other)),
     }
 }
 
 /// Evaluates an operator whose arguments are a date, a unit, an amount and, perhaps, a zone.
 pub(crate) fn shifted<'a>(call: &'a Call, context: &EvaluationContext<'a>, sign: i64) -> Result<Evaluated<'a>> {
-    let (date, unit, amount) = (call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?);
-    let zone = call.optional(3, context)?;
-    if date.is_nullish() || unit.is_nullish() || amount.is_nullish() {
+    let (date, unit) = (call.argument(0, context)?, call.argument(1, context)?);
+    if date.is_nullish() || unit.is_nullish() {
         return Ok(Evaluated::null());
     }
+    let unit = Unit::parse(call, &unit)?;
+    let (amount, zone) = (call.argument(2, context)?, call.optional(3, context)?);
+    if amount.is_nullish() {
+        return Ok(Evaluated::null());
+    }
+    let Some(offset) = offset_minutes(zone.as_ref())? else { return Ok(Evaluated::null()) };
     let Some(start) = date.get().and_then(conversion::moment) else {
         return Err(call.failure(5_166_403, " requires startDate to be convertible to a date"));
-    };
-    let Some(unit) = unit.get().and_then(ValueRef::as_str) else {
-        let message = format!(" requires 'unit' to be a string, but got {}", printed(&unit));
-        return Err(call.failure(5_166_404, &message));
     };
     let Some(amount) = amount.get().and_then(bunko_bson::number::as_i64_exact) else {
         return Err(call.failure(5_166_405, " expects integer amount of time units"));
     };
-    let Some(offset) = offset_minutes(call, zone.as_ref())? else { return Ok(Evaluated::null()) };
-    let overflow = || Failure::new(ErrorCode(5_166_406), format!("{} overflowed", call.name()));
-    let amount = amount.checked_mul(sign).ok_or_else(overflow)?;
+    let amount = amount.checked_mul(sign).ok_or_else(|| {
+        let message = format!("invalid {} 'amount' parameter value: {amount}", call.name());
+        Failure::new(ErrorCode(6_045_000), message)
+    })?;
     let local = start + offset * MS_PER_MINUTE;
-    let moved = shift(local, unit, amount)?.ok_or_else(overflow)?;
+    let moved = unit.shift(local, amount).ok_or_else(|| refuse((5_166_406, "dateAdd overflowed"), ""))?;
     Ok(Value::DateTime(moved - offset * MS_PER_MINUTE).into())
 }
 
-/// Moves a moment by units; nothing where it leaves the calendar.
-fn shift(ms: i64, unit: &str, amount: i64) -> Result<Option<i64>> {
-    let unit_ms = match unit {
-        "year" => return Ok(amount.checked_mul(12).and_then(|months| shift_months(ms, months))),
-        "quarter" => return Ok(amount.checked_mul(3).and_then(|months| shift_months(ms, months))),
-        "month" => return Ok(shift_months(ms, amount)),
-        "week" => 7 * MS_PER_DAY,
-        "day" => MS_PER_DAY,
-        "hour" => MS_PER_HOUR,
-        "minute" => MS_PER_MINUTE,
-        "second" => MS_PER_SECOND,
-        "millisecond" => 1,
-        other => return Err(Failure::failed_to_parse(format!("unknown time unit value: {other}"))),
-    };
-    Ok(amount.checked_mul(unit_ms).and_then(|moved| ms.checked_add(moved)))
+/// What a date is moved by, of fixed length or not.
+#[derive(Clone, Copy)]
+enum Unit {
+    Months(i64),
+    Milliseconds(i64),
+}
+
+impl Unit {
+    fn parse(call: &Call, unit: &Evaluated<'_>) -> Result<Self> {
+        let Some(name) = unit.get().and_then(ValueRef::as_str) else {
+            let message = format!(" requires 'unit' to be a string, but got {}", unit.type_name());
+            return Err(call.failure(5_439_013, &message));
+        };
+        Ok(match name {
+            "year" => Self::Months(12),
+            "quarter" => Self::Months(3),
+            "month" => Self::Months(1),
+            "week" => Self::Milliseconds(7 * MS_PER_DAY),
+            "day" => Self::Milliseconds(MS_PER_DAY),
+            "hour" => Self::Milliseconds(MS_PER_HOUR),
+            "minute" => Self::Milliseconds(MS_PER_MINUTE),
+            "second" => Self::Milliseconds(MS_PER_SECOND),
+            "millisecond" => Self::Milliseconds(1),
+            other => {
+                let why =
+                    format!("parameter 'unit' value parsing failed :: caused by :: unknown time unit value: {other}");
+                return Err(Failure::failed_to_parse(format!("{} {why}", call.name())));
+            }
+        })
+    }
+
+    /// Moves a moment by some units; nothing where it leaves the calendar.
+    fn shift(self, ms: i64, amount: i64) -> Option<i64> {
+        match self {
+            Self::Months(months) => shift_months(ms, amount.checked_mul(months)?),
+            Self::Milliseconds(length) => ms.checked_add(amount.checked_mul(length)?),
+        }
+    }
 }
 
 /// Months are of different lengths: the last day stays the last where the day is missing.

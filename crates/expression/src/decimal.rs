@@ -49,6 +49,23 @@ pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     narrow(&wide)
 }
 
+/// Rounds to a multiple of `10^exponent` and writes it with that exponent, as far as 34 digits reach: 1.2 at -3 is 1.200.
+pub(crate) fn quantized(number: Decimal128, exponent: i32, rounding: bunko_bson::Rounding) -> Decimal128 {
+    let rounded = number.round_to_exponent(exponent, rounding);
+    // A sum has the lower of both exponents. A zero of the same sign, so that -0 stays -0.
+    let zero = if exponent == 0 { Decimal128::ZERO } else { zero_of_exponent(exponent) };
+    rounded.add(if rounded.is_negative() { zero.negate() } else { zero })
+}
+
+fn zero_of_exponent(exponent: i32) -> Decimal128 {
+    Decimal128::parse(&format!("0E{exponent}")).unwrap_or(Decimal128::ZERO)
+}
+
+/// The exact value of a double, as far as 34 digits reach: 2.675 is a little less.
+pub(crate) fn from_binary(number: f64) -> Decimal128 {
+    Decimal128::parse(&format!("{number:.33e}")).unwrap_or_else(|| Decimal128::from_f64(number))
+}
+
 /// A double as MongoDB promotes it: 15 significant digits.
 pub(crate) fn from_double(number: f64) -> Decimal128 {
     if !number.is_finite() {

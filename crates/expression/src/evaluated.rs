@@ -58,7 +58,7 @@ impl<'a> Evaluated<'a> {
             Some(ValueRef::Int32(number)) => number != 0,
             Some(ValueRef::Int64(number)) => number != 0,
             Some(ValueRef::Double(number)) => number != 0.0,
-            Some(ValueRef::Decimal128(number)) => number.is_nan() || number.to_f64() != 0.0,
+            Some(ValueRef::Decimal128(number)) => !number.is_zero(),
             Some(_) => true,
         }
     }

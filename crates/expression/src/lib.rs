@@ -7,6 +7,7 @@
 
 mod accumulators;
 mod array;
+mod binary_text;
 mod calendar;
 mod call;
 mod conversion;
@@ -16,6 +17,7 @@ mod dependencies;
 mod evaluated;
 mod expression;
 mod field_path;
+mod meta;
 mod number;
 mod operators;
 mod printed;

@@ -5,6 +5,7 @@ use crate::variables::EvaluationContext;
 use crate::{Evaluated, decimal};
 use bunko_bson::{Decimal128, Value, ValueRef};
 use bunko_errors::Result;
+use std::cmp::Ordering;
 
 /// A number of any BSON type.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +109,19 @@ impl Number {
     }
 
     pub(crate) fn is_zero(self) -> bool {
-        !self.is_nan() && self.to_f64() == 0.0
+        match self {
+            Self::Int32(number) => number == 0,
+            Self::Int64(number) => number == 0,
+            Self::Double(number) => number == 0.0,
+            // Not through a double: what is below the range of doubles is no zero.
+            Self::Decimal(number) => number.is_zero(),
+        }
+    }
+
+    /// The order against a small integer, exact; nothing for NaN.
+    pub(crate) fn compare(self, other: i32) -> Option<Ordering> {
+        let order = || bunko_bson::order::compare(Value::from(self).as_ref(), ValueRef::Int32(other));
+        (!self.is_nan()).then(order)
     }
 }
 

@@ -16,8 +16,14 @@ const PATTERN_BYTES_MAX: usize = 16 * 1024;
 impl Pattern {
     /// Compiles a pattern with the options `i m s x u` (`u` is always on).
     /// # Errors
-    /// 51108 for another option, 51111 for a pattern that does not compile.
+    /// 51109 and 51110 for a zero byte, 51108 for another option, 51111 for a pattern that does not compile.
     pub(crate) fn compile(operator: &str, pattern: &str, options: &str) -> Result<Self> {
+        for (text, code, what) in [(pattern, 51109, ""), (options, 51110, " options")] {
+            if text.contains('\0') {
+                let message = format!("{operator}: regular expression{what} cannot contain an embedded null byte");
+                return Err(Failure::new(ErrorCode(code), message));
+            }
+        }
         let mut builder = RegexBuilder::new();
         builder.utf(true).jit_if_available(true);
         for option in options.chars() {

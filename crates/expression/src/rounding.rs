@@ -47,7 +47,7 @@ pub(crate) fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>, mode
             Mode::Truncate => number.trunc().into(),
         }),
         Number::Double(number) if !number.is_finite() => Ok(number.into()),
-        Number::Double(number) => Ok(round_decimal(decimal::from_double(number), places, mode).to_f64().into()),
+        Number::Double(number) => Ok(round_decimal(decimal::from_binary(number), places, mode).to_f64().into()),
         Number::Decimal(number) => Ok(Number::Decimal(round_decimal(number, places, mode)).into()),
     }
 }
@@ -79,5 +79,5 @@ fn round_decimal(number: Decimal128, places: i32, mode: Mode) -> Decimal128 {
         Mode::HalfEven => Rounding::HalfEven,
         Mode::Truncate => Rounding::Truncate,
     };
-    number.round_to_exponent(-places, rounding)
+    decimal::quantized(number, -places, rounding)
 }

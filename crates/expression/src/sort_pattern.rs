@@ -18,7 +18,7 @@ impl SortPattern {
     /// Reads a pattern.
     /// # Errors
     /// 15975 for another value than 1 and -1 (which doubles and longs may express), 15976 for an empty pattern,
-    /// `BadValue` for more than 32 fields, those of a path.
+    /// `BadValue` for more than 32 fields, those of a path; for `$meta`, which is not supported, what becomes of it.
     pub fn parse(pattern: DocumentRef<'_>) -> Result<Self> {
         let mut parts = Vec::new();
         for element in pattern {
@@ -109,9 +109,8 @@ impl SortPattern {
 }
 
 fn bad_direction(name: &str, value: ValueRef<'_>) -> Failure {
-    if value.as_document().is_some() {
-        let message = format!("$meta is the only expression supported by $sort right now: {name}");
-        return Failure::new(ErrorCode(17312), message);
+    if let ValueRef::Document(document) = value {
+        return crate::meta::in_sort(document);
     }
     if !value.is_number() {
         let found = crate::printed::printed_value(value);

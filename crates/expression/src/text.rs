@@ -16,7 +16,7 @@ pub(crate) fn double_text(number: f64) -> String {
     let scientific = format!("{number:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-5..16).contains(&exponent) {
+    if (-4..16).contains(&exponent) {
         return format!("{number}");
     }
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -25,7 +25,7 @@ pub(crate) fn double_text(number: f64) -> String {
 
 /// The string that string operators see; null and missing are empty.
 /// # Errors
-/// 16007 for types that have no text.
+/// 16007 for types that have no text, 18537 for a date whose year has other than four digits.
 pub(crate) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, str>> {
     Ok(match value.get() {
         None | Some(ValueRef::Null | ValueRef::Undefined) => Cow::Borrowed(""),
@@ -34,7 +34,7 @@ pub(crate) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, str>> {
         Some(ValueRef::Int64(number)) => Cow::Owned(number.to_string()),
         Some(ValueRef::Double(number)) => Cow::Owned(double_text(number)),
         Some(ValueRef::Decimal128(number)) => Cow::Owned(number.to_string()),
-        Some(ValueRef::DateTime(ms)) => Cow::Owned(calendar::iso_text(ms)),
+        Some(ValueRef::DateTime(ms)) => Cow::Owned(calendar::converted_text(ms)?),
         Some(other) => {
             let message = format!("can't convert from BSON type {} to String", other.kind().alias());
             return Err(Failure::new(ErrorCode(16007), message));

@@ -18,7 +18,7 @@ impl Variables {
 
     /// Defines a variable; a later definition of the same name hides the earlier.
     /// # Errors
-    /// 16866 to 16868 for a name that users may not define.
+    /// `FailedToParse` for a name that users may not define.
     pub fn define(&mut self, name: &str, value: Value) -> Result<()> {
         check_defined_name(name)?;
         self.names.push(name.to_owned());
@@ -89,10 +89,10 @@ impl ParseScope {
     }
 
     /// Finds what `$$name` means.
+    /// # Errors
+    /// `FailedToParse` for what can be no name, 17276 for one that is not defined.
     pub(crate) fn resolve(&self, name: &str) -> Result<Variable> {
-        if name.is_empty() {
-            return Err(Failure::new(ErrorCode(16869), "empty variable names are not allowed"));
-        }
+        check_read_name(name)?;
         let known = self.names.iter().rev().find(|(known, _)| known == name).map(|(_, variable)| *variable);
         let variable = known.or(match name {
             "ROOT" => Some(Variable::Root),
@@ -105,24 +105,30 @@ impl ParseScope {
     }
 }
 
+/// Checks a name that a user wants to read; the system's own begin with capitals.
+fn check_read_name(name: &str) -> Result<()> {
+    check_name(name, |first| first.is_ascii_alphabetic())
+}
+
 /// Checks a name that a user wants to define.
 pub(crate) fn check_defined_name(name: &str) -> Result<()> {
-    let Some(first) = name.bytes().next() else {
-        return Err(Failure::new(ErrorCode(16866), "empty variable names are not allowed"));
+    if name == "CURRENT" { Ok(()) } else { check_name(name, |first| first.is_ascii_lowercase()) }
+}
+
+fn check_name(name: &str, may_begin: fn(char) -> bool) -> Result<()> {
+    let Some(first) = name.chars().next() else {
+        return Err(Failure::failed_to_parse("empty variable names are not allowed"));
     };
-    if name == "CURRENT" {
-        return Ok(());
-    }
-    if !first.is_ascii_lowercase() && first.is_ascii() {
+    if first.is_ascii() && !may_begin(first) {
         let message = format!("'{name}' starts with an invalid character for a user variable name");
-        return Err(Failure::new(ErrorCode(16867), message));
+        return Err(Failure::failed_to_parse(message));
     }
     let valid = |character: char| character.is_ascii_alphanumeric() || character == '_' || !character.is_ascii();
     match name.chars().find(|&character| !valid(character)) {
         None => Ok(()),
         Some(bad) => {
             let message = format!("'{name}' contains an invalid character for a variable name: '{bad}'");
-            Err(Failure::new(ErrorCode(16868), message))
+            Err(Failure::failed_to_parse(message))
         }
     }
 }
@@ -207,7 +213,7 @@ mod tests {
     fn commands_define_variables_for_expressions() {
         let mut variables = Variables::new();
         variables.define("limit", Value::Int32(5)).expect("a good name");
-        assert_eq!(variables.define("ROOT", Value::Null).map_err(|failure| failure.code().0), Err(16867));
+        assert_eq!(variables.define("ROOT", Value::Null).map_err(|failure| failure.code().0), Err(9));
         let scope = ParseScope::new(&variables);
         let source = DocumentBuf::new().with("x", "$$limit").with("y", "$$ROOT.n");
         let expression = Expression::parse(ValueRef::from(&source), &scope).expect("parses");

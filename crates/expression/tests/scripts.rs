@@ -39,7 +39,8 @@ fn accumulate(input: &str) -> Result<String, Failure> {
     let (source, variables) = (value(lines.next().expect("an accumulator")), Variables::new());
     let field = Element { name: "field", value: source.as_ref() };
     let expression = AccumulatorExpression::parse(field, &ParseScope::new(&variables))?;
-    let mut accumulator = expression.make();
+    // The group's `_id` is null.
+    let mut accumulator = expression.make(&EvaluationContext::new(DocumentRef::EMPTY, &variables, NOW_MS))?;
     for line in lines {
         let document = document(line);
         let context = EvaluationContext::new(document.as_ref(), &variables, NOW_MS);

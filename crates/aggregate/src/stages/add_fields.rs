@@ -3,9 +3,11 @@
 use super::projected::Projecting;
 use super::{Definition, Stages};
 use crate::Environment;
-use bunko_bson::ValueRef;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Projection;
+use std::collections::BTreeSet;
 
 pub(super) const DEFINITION: Definition =
     Definition { name: "$addFields", parse: |value, environment| parse("$addFields", value, environment) };
@@ -17,7 +19,52 @@ fn parse(name: &'static str, value: ValueRef<'_>, environment: &Environment) -> 
         let message = format!("{name} specification stage must be an object, got {}", value.kind().alias());
         return Err(Failure::new(ErrorCode(40272), message));
     };
-    let projection = Projection::parse_addition(specification, &environment.scope.parse_scope())
+    let projection = PathCheck { specification, seen: BTreeSet::new() }
+        .fields(specification, "")
+        .and_then(|()| Projection::parse_addition(specification, &environment.scope.parse_scope()))
         .map_err(|failure| failure.with_prefix(&format!("Invalid {name} :: caused by :: ")))?;
     Ok(vec![Box::new(Projecting { name, projection })])
+}
+
+/// Looks for what no field can be added by: empty objects, and paths one of which begins with the other.
+struct PathCheck<'s> {
+    specification: DocumentRef<'s>,
+    seen: BTreeSet<String>,
+}
+
+impl PathCheck<'_> {
+    fn fields(&mut self, fields: DocumentRef<'_>, prefix: &str) -> Result<()> {
+        for field in fields {
+            let path = format!("{prefix}{}", field.name);
+            match field.value {
+                ValueRef::Document(nested) if nested.is_empty() => {
+                    let message = format!("an empty object is not a valid value. Found empty object at path {path}");
+                    return Err(Failure::new(ErrorCode(40180), message));
+                }
+                ValueRef::Document(nested) if !nested.first().is_some_and(|first| first.name.starts_with('$')) => {
+                    self.fields(nested, &format!("{path}."))?;
+                }
+                _ => self.add(path)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: String) -> Result<()> {
+        let dots = path.match_indices('.').map(|(dot, _)| dot);
+        let above = dots.chain([path.len()]).find_map(|end| self.seen.get(&path[..end]));
+        let below = || {
+            let start = format!("{path}.");
+            self.seen.range(start.clone()..).next().filter(|seen| seen.starts_with(&start))
+        };
+        if let Some(other) = above.or_else(below) {
+            let specification = ValueText(ValueRef::Document(self.specification));
+            let message = format!(
+                "specification contains two conflicting paths. Cannot specify both '{path}' and '{other}': {specification}"
+            );
+            return Err(Failure::new(ErrorCode(40176), message));
+        }
+        self.seen.insert(path);
+        Ok(())
+    }
 }

@@ -89,7 +89,7 @@ impl<'g> Groups<'g> {
         key_string::append(&mut self.key, id.or_null(), Direction::Ascending);
         let position = match self.positions.get(self.key.as_slice()) {
             Some(position) => *position,
-            None => self.open_group(id.into_value().unwrap_or(Value::Null)),
+            None => self.open_group(id.into_value().unwrap_or(Value::Null))?,
         };
         let group = &mut self.gathered[position];
         for ((_, expression), accumulator) in self.stage.fields.iter().zip(&mut group.accumulators) {
@@ -105,15 +105,18 @@ impl<'g> Groups<'g> {
         Ok(())
     }
 
-    fn open_group(&mut self, id: Value) -> usize {
-        let accumulators: Vec<_> = self.stage.fields.iter().map(|(_, expression)| expression.make()).collect();
+    fn open_group(&mut self, id: Value) -> Result<usize> {
+        let root = id.as_ref().as_document().unwrap_or(DocumentRef::EMPTY);
+        let context = self.environment.context(root);
+        let fields = self.stage.fields.iter();
+        let accumulators = fields.map(|(_, expression)| expression.make(&context)).collect::<Result<Vec<_>>>()?;
         let kept = accumulators.iter().map(|accumulator| accumulator.memory_bytes()).sum::<usize>();
         // The key stands for the size of `_id` too.
         self.memory_bytes += kept + 2 * self.key.len() + size_of::<Gathered>() + size_of::<(Box<[u8]>, usize)>();
         let position = self.gathered.len();
         self.positions.insert(self.key.as_slice().into(), position);
         self.gathered.push(Gathered { id, accumulators });
-        position
+        Ok(position)
     }
 }
 

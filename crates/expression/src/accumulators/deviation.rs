@@ -33,7 +33,7 @@ impl Accumulator for Deviation {
     }
 
     fn finish(self: Box<Self>) -> Value {
-        if self.count <= self.correction || !self.squares.is_finite() {
+        if self.count <= self.correction {
             return Value::Null;
         }
         Value::Double((self.squares / (self.count - self.correction) as f64).sqrt())

@@ -22,7 +22,7 @@ pub(crate) mod sum;
 
 use crate::call::{Parameters, Refusal, refuse};
 use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope};
-use bunko_bson::{DocumentRef, Element, Value, ValueRef};
+use bunko_bson::{Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 static KINDS: &[Kind] = &[
@@ -86,14 +86,16 @@ const INPUT_AND_COUNT: Parameters = Parameters {
         ("n", Some((5_787_906, "Missing value for 'n'"))),
     ],
 };
-const BAD_COUNT: Refusal = (5_787_902, "Value for 'n' must be of integral type, but found {}");
+const NO_NUMBER: Refusal = (5_787_902, "Value for 'n' must be of integral type, but found {}");
+const NO_INTEGER: Refusal = (5_787_903, "Value for 'n' must be of integral type, but found {}");
 const NOT_POSITIVE: Refusal = (5_787_908, "'n' must be greater than 0, found {}");
 
 /// An accumulator and the expression that feeds it.
 pub struct AccumulatorExpression {
     kind: &'static Kind,
     input: Expression,
-    count: usize,
+    /// `n`, or absent where the form has none.
+    count: Expression,
 }
 
 impl AccumulatorExpression {
@@ -124,9 +126,12 @@ impl AccumulatorExpression {
         kind.parse(call.value, scope)
     }
 
-    /// An accumulator for a new group.
-    pub fn make(&self) -> Box<dyn Accumulator> {
-        (self.kind.make)(self.count)
+    /// An accumulator for a new group. The document of `group` is the group's `_id`: all that `n` may read.
+    /// # Errors
+    /// 5787902, 5787903 and 5787908 for an `n` that is no count.
+    pub fn make(&self, group: &EvaluationContext<'_>) -> Result<Box<dyn Accumulator>> {
+        let count = if self.count.is_absent() { 0 } else { read_count(&self.count.evaluate(group)?)? };
+        Ok((self.kind.make)(count))
     }
 
     /// What one document adds.
@@ -156,20 +161,20 @@ impl Kind {
             }
             Form::InputAndCount => {
                 let mut arguments = INPUT_AND_COUNT.parse(argument, scope)?;
-                let count = constant_count(&arguments.remove(1))?;
+                let count = arguments.remove(1);
                 return Ok(AccumulatorExpression { kind: self, input: arguments.remove(0), count });
             }
         };
-        Ok(AccumulatorExpression { kind: self, input, count: 0 })
+        Ok(AccumulatorExpression { kind: self, input, count: Expression::ABSENT })
     }
 }
 
-/// `n` is needed before the first document, so it may not read one.
-fn constant_count(expression: &Expression) -> Result<usize> {
-    let variables = crate::Variables::new();
-    let value = expression.evaluate(&EvaluationContext::new(DocumentRef::EMPTY, &variables, 0))?;
+fn read_count(value: &Evaluated<'_>) -> Result<usize> {
     let number = value.get().and_then(bunko_bson::number::as_i64_exact);
-    let number = number.ok_or_else(|| refuse(BAD_COUNT, &crate::printed::printed(&value)))?;
+    let number = number.ok_or_else(|| {
+        let refusal = if value.get().is_some_and(ValueRef::is_number) { NO_INTEGER } else { NO_NUMBER };
+        refuse(refusal, &crate::printed::printed(value))
+    })?;
     match usize::try_from(number) {
         Ok(count) if count > 0 => Ok(count),
         _ => Err(refuse(NOT_POSITIVE, &number.to_string())),

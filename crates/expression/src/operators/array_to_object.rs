@@ -5,11 +5,11 @@ use crate::printed::printed_value;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef};
 
 const NOT_ALL_ARRAYS: Refusal = (
-    40391,
+    40396,
     "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. Array was detected, now found: {}",
 );
 const NOT_ALL_DOCUMENTS: Refusal = (
-    40396,
+    40391,
     "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. Object was detected, now found: {}",
 );
 

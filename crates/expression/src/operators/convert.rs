@@ -1,10 +1,11 @@
 //! `$convert`: converts to a type, with values for failure and for null.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Refusal, Result, refuse};
+use crate::binary_text::{self, Format};
 use crate::conversion;
 use crate::number::as_i32;
 use crate::printed::printed_value;
-use bunko_bson::{Type, ValueRef};
+use bunko_bson::{BinarySubtype, Type, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
 const PARAMETERS: Parameters = Parameters {
@@ -15,27 +16,85 @@ const PARAMETERS: Parameters = Parameters {
         ("to", Some((9, "Missing 'to' parameter to $convert"))),
         ("onError", None),
         ("onNull", None),
+        ("format", None),
     ],
 };
+
+/// MongoDB's message has this word.
+const NO_FORMAT: Refusal = (4_341_115, "Format must be speficied when converting {}");
 
 pub(super) const OPERATOR: Operator = Operator { name: "$convert", form: Form::Named(&PARAMETERS), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let value = call.argument(0, context)?;
     let target = call.argument(1, context)?;
+    // A wrong type is an error even where there is nothing to convert.
+    let kind = match target.get() {
+        None | Some(ValueRef::Null | ValueRef::Undefined) => None,
+        Some(ValueRef::Document(document)) => Some(target_type(&Evaluated::from(document.get("type")))?),
+        _ => Some(target_type(&target)?),
+    };
     if value.is_nullish() {
         return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
     }
-    if target.is_nullish() {
-        return Ok(Evaluated::null());
-    }
-    let kind = match target.get() {
-        Some(ValueRef::Document(document)) => target_type(&Evaluated::from(document.get("type")))?,
-        _ => target_type(&target)?,
+    let Some(kind) = kind else { return Ok(Evaluated::null()) };
+    let format = call.optional(4, context)?.map_or(Ok(None), |format| read_format(&format))?;
+    let converted = match (value.or_null(), kind) {
+        (ValueRef::Binary { subtype, bytes }, Type::String) => {
+            let format = format.ok_or_else(|| refuse(NO_FORMAT, "from 'binData' to 'string'"))?;
+            binary_text::write(subtype, bytes, format).map(Value::String)
+        }
+        (ValueRef::String(text), Type::Binary) => {
+            let format = format.ok_or_else(|| refuse(NO_FORMAT, "from 'string' to 'binData'"))?;
+            binary_text::read(text, read_subtype(&target)?, format)
+        }
+        (binary @ ValueRef::Binary { subtype, .. }, Type::Binary) => {
+            if read_subtype(&target)? == subtype {
+                Ok(binary.to_value())
+            } else {
+                Err(conversion::failure("Conversions between different BinData subtypes are not supported"))
+            }
+        }
+        (value, kind) => conversion::convert(value, kind),
     };
-    match conversion::convert(value.or_null(), kind) {
+    match converted {
         Err(failure) if call.has(2) && failure.code() == ErrorCode::CONVERSION_FAILURE => call.argument(2, context),
         converted => Ok(converted?.into()),
+    }
+}
+
+fn read_format(format: &Evaluated<'_>) -> Result<Option<Format>> {
+    match format.get() {
+        None | Some(ValueRef::Null | ValueRef::Undefined) => Ok(None),
+        Some(ValueRef::String(name)) => Format::parse(name).map(Some),
+        Some(other) => {
+            let (kind, found) = (other.kind().alias(), printed_value(other));
+            let refusal = (4_341_114, "$convert requires that 'format' be a string, found: {}");
+            Err(refuse(refusal, &format!("{kind} with value {found}")))
+        }
+    }
+}
+
+/// The subtype of binary data that `to` asks for, plain bytes where it names none.
+fn read_subtype(target: &Evaluated<'_>) -> Result<u8> {
+    let document = target.get().and_then(ValueRef::as_document);
+    let Some(subtype) = document.and_then(|document| document.get("subtype")) else {
+        return Ok(BinarySubtype::GENERIC);
+    };
+    if !subtype.is_number() {
+        let refusal = (4_341_108, "For BinData, $convert's 'subtype' argument must be a number, but is {}");
+        return Err(refuse(refusal, subtype.kind().alias()));
+    }
+    let refusal = (4_341_106, "In $convert, numeric 'subtype' argument is not an integer");
+    let number = as_i32(subtype).ok_or_else(|| refuse(refusal, ""))?;
+    // Those that BSON defines, and those of users.
+    match u8::try_from(number) {
+        Ok(subtype @ (0..=8 | 128..)) => Ok(subtype),
+        _ => {
+            let refusal =
+                (4_341_107, "In $convert, numeric value for 'subtype' does not correspond to a BinData type: {}");
+            Err(refuse(refusal, &number.to_string()))
+        }
     }
 }
 

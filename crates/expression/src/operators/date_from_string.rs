@@ -23,26 +23,38 @@ pub(super) const OPERATOR: Operator = Operator { name: "$dateFromString", form: 
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let text = call.argument(0, context)?;
-    let zone = call.optional(1, context)?;
+    // A wrong zone is an error even where there is no string.
+    let offset = date_part::offset_minutes(call.optional(1, context)?.as_ref())?;
     if text.is_nullish() {
         return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
     }
     if call.has(4) {
         return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, "$dateFromString with 'format' is not supported"));
     }
-    let Some(offset) = date_part::offset_minutes(call, zone.as_ref())? else { return Ok(Evaluated::null()) };
     let parsed = match text.get() {
-        Some(ValueRef::String(text)) => {
-            calendar::parse_iso(text).ok_or_else(|| format!("Error parsing date string '{text}'"))
-        }
+        Some(ValueRef::String(text)) => parse(text, offset),
         _ => {
             let (kind, found) = (text.type_name(), printed(&text));
             Err(format!("$dateFromString requires that 'dateString' be a string, found: {kind} with value {found}"))
         }
     };
     match parsed {
-        Ok(ms) => Ok(Value::DateTime(ms - offset * calendar::MS_PER_MINUTE).into()),
+        Ok(ms) => Ok(ms.map_or(Evaluated::null(), |ms| Value::DateTime(ms).into())),
         Err(_) if call.has(2) => call.argument(2, context),
         Err(message) => Err(Failure::new(ErrorCode::CONVERSION_FAILURE, message)),
+    }
+}
+
+/// Reads the text at an offset in minutes, nothing where that is null; a text with a zone of its own may have no other.
+fn parse(text: &str, offset: Option<i64>) -> std::result::Result<Option<i64>, String> {
+    let Some(offset) = offset else { return Ok(None) };
+    let Some(moment) = calendar::parse_iso(text) else { return Err(format!("Error parsing date string '{text}'")) };
+    let refused = |what: String| {
+        Err(format!("you cannot pass in a date/time string with {what} together with a timezone argument"))
+    };
+    match moment.zone {
+        zone if zone.is_empty() || offset == 0 => Ok(Some(moment.ms - offset * calendar::MS_PER_MINUTE)),
+        zone if zone.starts_with(['+', '-']) => refused("GMT offset".to_owned()),
+        zone => refused(format!("time zone information ('{zone}')")),
     }
 }

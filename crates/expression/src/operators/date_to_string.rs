@@ -18,6 +18,8 @@ const PARAMETERS: Parameters = Parameters {
         ("onNull", None),
     ],
 };
+/// What may stand behind `%`: those of [`field`].
+const SPECIFIERS: &str = "%YmdHMSLjwuUVGBbZz";
 const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -38,25 +40,53 @@ pub(super) const OPERATOR: Operator = Operator { name: "$dateToString", form: Fo
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let date = call.argument(0, context)?;
     let format = call.optional(1, context)?;
-    let zone = call.optional(2, context)?;
-    if date.is_nullish() {
-        return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
-    }
+    // A wrong format or zone is an error even where there is no date.
     let format = match format.as_ref().map(Evaluated::or_null) {
-        None => "%Y-%m-%dT%H:%M:%S.%LZ",
-        Some(ValueRef::Null | ValueRef::Undefined) => return Ok(Evaluated::null()),
-        Some(ValueRef::String(format)) => format,
+        None => Some(None),
+        Some(ValueRef::Null | ValueRef::Undefined) => None,
+        Some(ValueRef::String(format)) => {
+            check(format)?;
+            Some(Some(format))
+        }
         Some(other) => {
             let (kind, found) = (other.kind().alias(), printed_value(other));
             let message = format!(" requires that 'format' be a string, found: {kind} with value {found}");
             return Err(call.failure(18533, &message));
         }
     };
-    let Some(offset) = date_part::offset_minutes(call, zone.as_ref())? else { return Ok(Evaluated::null()) };
+    let offset = date_part::offset_minutes(call.optional(2, context)?.as_ref())?;
+    if date.is_nullish() {
+        return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
+    }
+    let (Some(format), Some(offset)) = (format, offset) else { return Ok(Evaluated::null()) };
+    let format = format.unwrap_or(if offset == 0 { "%Y-%m-%dT%H:%M:%S.%LZ" } else { "%Y-%m-%dT%H:%M:%S.%L" });
     let ms = date_part::moment(&date)?;
     formatted(format, Civil::of(ms + offset * calendar::MS_PER_MINUTE), offset).map(Evaluated::from)
 }
 
+/// # Errors
+/// 18535 and 18536 for a format with a wrong specifier.
+fn check(format: &str) -> Result<()> {
+    let mut characters = format.chars();
+    while let Some(character) = characters.next() {
+        if character != '%' {
+            continue;
+        }
+        match characters.next() {
+            None => return Err(Failure::new(ErrorCode(18535), "Unmatched '%' at end of format string")),
+            Some(known) if SPECIFIERS.contains(known) => {}
+            Some(other) => return Err(invalid(other)),
+        }
+    }
+    Ok(())
+}
+
+fn invalid(specifier: char) -> Failure {
+    let message = format!("Invalid format character '%{specifier}' in format string");
+    Failure::new(ErrorCode(18536), message)
+}
+
+/// Writes a format that was checked.
 fn formatted(format: &str, civil: Civil, offset_minutes: i64) -> Result<String> {
     let mut text = String::new();
     let mut characters = format.chars();
@@ -65,10 +95,9 @@ fn formatted(format: &str, civil: Civil, offset_minutes: i64) -> Result<String> 
             text.push(character);
             continue;
         }
-        let Some(specifier) = characters.next() else {
-            return Err(Failure::new(ErrorCode(18535), "Unmatched '%' at end of format string"));
-        };
-        text.push_str(&field(specifier, civil, offset_minutes)?);
+        if let Some(specifier) = characters.next() {
+            text.push_str(&field(specifier, civil, offset_minutes)?);
+        }
     }
     Ok(text)
 }
@@ -78,11 +107,7 @@ fn field(specifier: char, civil: Civil, offset_minutes: i64) -> Result<String> {
     let month = MONTHS[(civil.month - 1) as usize];
     Ok(match specifier {
         '%' => "%".to_owned(),
-        'Y' | 'G' if !(0..=9999).contains(&civil.year) => {
-            let message = format!("$dateToString is only defined on year 0-9999, tried to use year {}", civil.year);
-            return Err(Failure::new(ErrorCode(18537), message));
-        }
-        'Y' => format!("{:04}", civil.year),
+        'Y' => format!("{:04}", civil.printable_year()?),
         'm' => format!("{:02}", civil.month),
         'd' => format!("{:02}", civil.day),
         'H' => format!("{:02}", civil.hour),
@@ -94,7 +119,10 @@ fn field(specifier: char, civil: Civil, offset_minutes: i64) -> Result<String> {
         'u' => civil.iso_day_of_week().to_string(),
         'U' => format!("{:02}", civil.week()),
         'V' => format!("{:02}", civil.iso_week().1),
-        'G' => format!("{:04}", civil.iso_week().0),
+        'G' => {
+            civil.printable_year()?;
+            format!("{:04}", civil.iso_week().0)
+        }
         'B' => month.to_owned(),
         'b' => month[..3].to_owned(),
         'Z' => offset_minutes.to_string(),
@@ -102,9 +130,6 @@ fn field(specifier: char, civil: Civil, offset_minutes: i64) -> Result<String> {
             let sign = if offset_minutes < 0 { '-' } else { '+' };
             format!("{sign}{:02}{:02}", offset_minutes.abs() / 60, offset_minutes.abs() % 60)
         }
-        other => {
-            let message = format!("Invalid format character '%{other}' in format string");
-            return Err(Failure::new(ErrorCode(18536), message));
-        }
+        other => return Err(invalid(other)),
     })
 }

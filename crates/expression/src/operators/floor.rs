@@ -1,7 +1,9 @@
 //! `$floor`: the largest integer not above.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::decimal;
 use crate::number::{Number, single};
+use bunko_bson::Rounding;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$floor", form: Form::Positional(Arity::Exactly(1)), evaluate };
 
@@ -9,7 +11,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
     Ok(match number {
         Number::Double(n) => n.floor().into(),
-        Number::Decimal(n) => Number::Decimal(n.floor()).into(),
+        Number::Decimal(n) => Number::Decimal(decimal::quantized(n, 0, Rounding::Floor)).into(),
         integer => integer.into(),
     })
 }

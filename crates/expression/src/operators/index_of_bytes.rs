@@ -15,6 +15,13 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let text = searched(call, &text, 40091, "first")?;
     let wanted = searched(call, &wanted, 40092, "second")?;
     let (from, to) = search_range(call, context, text.len())?;
-    let found = text.get(from..to).and_then(|part| part.find(wanted));
-    Ok(found.map_or(-1, |byte| (byte + from) as i32).into())
+    let found = match wanted {
+        "" => (from <= to).then_some(from),
+        // The ends may be inside of characters, but what is looked for starts and ends between two.
+        _ => (from..=to).find(|&byte| text.is_char_boundary(byte)).and_then(|from| {
+            let to = (from..=to).rev().find(|&byte| text.is_char_boundary(byte))?;
+            text[from..to].find(wanted).map(|byte| byte + from)
+        }),
+    };
+    Ok(found.map_or(-1, |byte| byte as i32).into())
 }

@@ -16,6 +16,11 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let text = searched(call, &text, 40093, "first")?;
     let wanted = searched(call, &wanted, 40094, "second")?;
     let (from, to) = search_range(call, context, text.chars().count())?;
+    if from >= to {
+        // Behind the last character nothing is found, not even nothing, but for nothing in nothing.
+        let is_found = text.is_empty() && wanted.is_empty() && from == 0;
+        return Ok((if is_found { 0 } else { -1 }).into());
+    }
     let (Some(from_byte), Some(to_byte)) = (byte_of_character(text, from), byte_of_character(text, to)) else {
         return Ok((-1).into());
     };

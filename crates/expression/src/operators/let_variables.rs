@@ -26,7 +26,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let given = PARAMETERS.read(value)?;
     let (Some(variables), Some(body)) = (given[0].and_then(ValueRef::as_document), given[1]) else {
-        return Err(refuse((16876, "invalid parameter: expected an object (vars)"), ""));
+        return Err(refuse((10065, "invalid parameter: expected an object (vars)"), ""));
     };
     let mut names = Vec::new();
     let mut arguments = Vec::new();

@@ -4,17 +4,19 @@ use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::decimal;
 use crate::number::{Number, single};
 use crate::printed::printed;
+use std::cmp::Ordering;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$ln", form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
-    if number.to_f64() <= 0.0 {
+    if number.compare(0).is_some_and(Ordering::is_le) {
         let found = printed(&number.into());
         return Err(call.failure(28766, &format!("'s argument must be a positive number, but is {found}")));
     }
     Ok(match number {
-        Number::Decimal(n) => Number::Decimal(decimal::unary(n, decimal::Arithmetic::ln)).into(),
+        // The logarithm of a decimal NaN is a double's in MongoDB.
+        Number::Decimal(n) if !n.is_nan() => Number::Decimal(decimal::unary(n, decimal::Arithmetic::ln)).into(),
         other => other.to_f64().ln().into(),
     })
 }

@@ -4,6 +4,7 @@ use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::decimal;
 use crate::number::Number;
 use crate::printed::printed;
+use std::cmp::Ordering;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$log", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
@@ -18,15 +19,16 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     };
     let number_of_argument = number(&argument, 28756, "argument")?;
     let number_of_base = number(&base, 28757, "base")?;
-    if number_of_argument.to_f64() <= 0.0 {
+    if number_of_argument.compare(0).is_some_and(Ordering::is_le) {
         let found = printed(&argument);
         return Err(call.failure(28758, &format!("'s argument must be a positive number, but is {found}")));
     }
-    if number_of_base.to_f64() <= 0.0 || number_of_base.to_f64() == 1.0 {
+    if number_of_base.compare(0).is_some_and(Ordering::is_le) || number_of_base.compare(1) == Some(Ordering::Equal) {
         let message = format!("'s base must be a positive number not equal to 1, but is {}", printed(&base));
         return Err(call.failure(28759, &message));
     }
-    if number_of_argument.is_decimal() || number_of_base.is_decimal() {
+    let is_nan = number_of_argument.is_nan() || number_of_base.is_nan();
+    if !is_nan && (number_of_argument.is_decimal() || number_of_base.is_decimal()) {
         let logarithm = |number: Number| decimal::unary(number.to_decimal(), decimal::Arithmetic::ln);
         return Ok(Number::Decimal(logarithm(number_of_argument).divide(logarithm(number_of_base))).into());
     }

@@ -240,6 +240,11 @@ static OPERATORS: &[Operator] = &[
     zip::OPERATOR,
 ];
 
+/// Whether there is an operator of that name.
+pub(crate) fn exists(name: &str) -> bool {
+    OPERATORS.iter().any(|operator| operator.name == name)
+}
+
 /// Reads an operator and its arguments.
 /// # Errors
 /// `InvalidPipelineOperator` for an unknown name, else what its arguments are refused with.

@@ -16,7 +16,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Err(call.failure(16611, &found));
     };
     if divisor.is_zero() {
-        return Err(Failure::new(ErrorCode(16610), "can't $mod by zero"));
+        let code = if dividend.is_decimal() || divisor.is_decimal() { 5_733_415 } else { 16610 };
+        return Err(Failure::new(ErrorCode(code), "can't $mod by zero"));
     }
     Ok(match (dividend.as_integer(), divisor.as_integer()) {
         // The one overflow, the least integer by -1, has remainder 0.

@@ -3,6 +3,7 @@
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::decimal;
 use crate::number::{Number, integer_like};
+use std::cmp::Ordering;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$pow", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
@@ -16,7 +17,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         value.get().and_then(Number::of).ok_or_else(refusal)
     };
     let (base, exponent) = (number(&base, 28762, "base")?, number(&exponent, 28763, "exponent")?);
-    if base.is_zero() && exponent.to_f64() < 0.0 {
+    if base.is_zero() && exponent.compare(0).is_some_and(Ordering::is_lt) {
         return Err(call.failure(28764, " cannot take a base of 0 and a negative exponent"));
     }
     if base.is_decimal() || exponent.is_decimal() {

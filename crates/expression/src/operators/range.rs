@@ -18,7 +18,7 @@ const END: [Refusal; 2] = [
     (34446, "$range requires an ending value that can be represented as a 32-bit integer, found value: {}"),
 ];
 const STEP: [Refusal; 2] = [
-    (34447, "$range requires a numeric step value, found value of type: {}"),
+    (34447, "$range requires a numeric step value, found value of type:{}"),
     (34448, "$range requires a step value that can be represented as a 32-bit integer, found value: {}"),
 ];
 

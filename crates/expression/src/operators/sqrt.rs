@@ -3,12 +3,13 @@
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::decimal;
 use crate::number::{Number, single};
+use std::cmp::Ordering;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$sqrt", form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
-    if number.to_f64() < 0.0 {
+    if number.compare(0).is_some_and(Ordering::is_lt) {
         return Err(call.failure(28714, "'s argument must be greater than or equal to 0"));
     }
     Ok(match number {

@@ -1,10 +1,11 @@
-//! `$substr`: the old name of `$substrBytes`.
+//! `$substr`: the old name of `$substrBytes`, which is what its errors call it.
 
-use super::substr_bytes::by_bytes;
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::substr_bytes::{self, by_bytes};
+use super::{Call, Form, Operator, ParseScope, Result};
+use bunko_bson::ValueRef;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$substr", form: Form::Positional(Arity::Exactly(3)), evaluate };
+pub(super) const OPERATOR: Operator = Operator { name: "$substr", form: Form::Special(parse), evaluate: by_bytes };
 
-fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    by_bytes(call, context)
+fn parse(_: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
+    Call::parse(&substr_bytes::OPERATOR, value, scope)
 }

@@ -1,6 +1,8 @@
 //! `$substrCP`: a part of a string, by characters.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::number::as_i32;
+use crate::printed::printed;
 use crate::string_arguments::extent;
 use crate::text::coerced;
 
@@ -10,7 +12,8 @@ pub(super) const OPERATOR: Operator =
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (text, start, length) = (call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?);
     let text = coerced(&text)?;
-    let (start, length) = (extent(call, &start, 34450, "starting index")?, extent(call, &length, 34452, "length")?);
+    let start = whole(call, &start, [34450, 34451], "starting index")?;
+    let length = whole(call, &length, [34452, 34453], "length")?;
     let Ok(start) = usize::try_from(start) else {
         return Err(call.failure(34455, ": the starting index must be nonnegative integer."));
     };
@@ -18,4 +21,13 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Err(call.failure(34454, ": length must be a nonnegative integer."));
     };
     Ok(text.chars().skip(start).take(length).collect::<String>().into())
+}
+
+/// A number without fraction: the codes are those for no number and for one that does not fit.
+fn whole(call: &Call, value: &Evaluated<'_>, codes: [i32; 2], what: &str) -> Result<i32> {
+    extent(call, value, codes[0], what)?;
+    value.get().and_then(as_i32).ok_or_else(|| {
+        let found = printed(value);
+        call.failure(codes[1], &format!(": {what} cannot be represented as a 32-bit integral value: {found}"))
+    })
 }

@@ -24,7 +24,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         (left_value, right_value) => match (left_value.and_then(Number::of), right_value.and_then(Number::of)) {
             (Some(left), Some(right)) => Ok(left.minus(right).into()),
             _ => {
-                let message = format!("can't $subtract {} from {}", right.type_name(), left.type_name());
+                let from = if matches!(left.get(), Some(ValueRef::DateTime(_))) { "Date" } else { left.type_name() };
+                let message = format!("can't $subtract {} from {from}", right.type_name());
                 Err(Failure::type_mismatch(message))
             }
         },

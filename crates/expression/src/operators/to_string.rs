@@ -1,13 +1,17 @@
 //! `$toString`: converts to a string; null stays null.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::binary_text::{self, Format};
 use crate::conversion;
-use bunko_bson::Type;
+use bunko_bson::{Type, ValueRef};
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$toString", form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };
-    Ok(conversion::convert(value.or_null(), Type::String)?.into())
+    match value.or_null() {
+        ValueRef::Binary { subtype, bytes } => Ok(binary_text::write(subtype, bytes, Format::Auto)?.into()),
+        other => Ok(conversion::convert(other, Type::String)?.into()),
+    }
 }

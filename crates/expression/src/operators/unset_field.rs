@@ -1,7 +1,8 @@
 //! `$unsetField`: a document without one field, by its plain name.
 
-use super::set_field::with_field;
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::set_field::{with_constant_field, with_field};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, ParseScope, Result};
+use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (4_161_100, "$unsetField only supports an object as its argument"),
@@ -12,8 +13,12 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$unsetField", form: Form::Named(&PARAMETERS), evaluate };
+pub(super) const OPERATOR: Operator = Operator { name: "$unsetField", form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     with_field(call, context)
+}
+
+fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
+    with_constant_field(operator, &PARAMETERS, value, scope)
 }
