@@ -1,10 +1,10 @@
-//! Conditions on the elements of an array: `$pull` and `arrayFilters`.
+//! Conditions on the elements of an array: `$pull`, `arrayFilters`, and `$elemMatch` in projections.
 
 use crate::evaluate::Evaluation;
 use crate::expression::Expression;
-use crate::operators::{self, compare};
+use crate::operators::{self, compare, elem_match};
 use crate::parse::{self, NoExpr, Parser};
-use crate::path::{AsField, Path};
+use crate::path::{AsElement, AsField, Path};
 use bunko_bson::{DocumentRef, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
@@ -48,6 +48,30 @@ impl ElementFilter {
             }
             Condition::Element(condition) => condition.evaluate(AsField(element), &mut evaluation),
             Condition::Equal(value) => compare::equals(element, value.as_ref()),
+        }
+    }
+}
+
+/// The condition of `$elemMatch` in a projection.
+#[derive(Clone, Debug)]
+pub struct ElemMatch(Expression);
+
+impl ElemMatch {
+    /// Parses the operand of `$elemMatch`.
+    /// # Errors
+    /// As [`crate::Filter::parse`].
+    pub fn parse(condition: DocumentRef<'_>) -> Result<Self> {
+        let condition = ValueRef::Document(condition);
+        Ok(Self(elem_match::parse(&Parser::new(&NoExpr), &Path::itself(), condition)?))
+    }
+
+    /// Whether an array's element satisfies the condition.
+    pub fn matches(&self, element: ValueRef<'_>) -> bool {
+        let mut evaluation = Evaluation::default();
+        match &self.0 {
+            Expression::ElemMatchObject { filter, .. } => elem_match::is_object(filter, element, &mut evaluation),
+            Expression::ElemMatchValue { condition, .. } => condition.evaluate(AsElement(element), &mut evaluation),
+            _ => false,
         }
     }
 }

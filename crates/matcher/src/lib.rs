@@ -1,7 +1,7 @@
 //! Query filters: parsed once into an owned tree, matched against raw documents.
 //!
-//! [`Filter`] serves `find`, `$match`, deletes and the `q` of updates; [`ElementFilter`] is `$pull`'s condition and
-//! [`ArrayFilter`] one entry of `arrayFilters`. The planner reads [`Filter::root`].
+//! [`Filter`] serves `find`, `$match`, deletes and the `q` of updates; [`ElementFilter`] is `$pull`'s condition,
+//! [`ArrayFilter`] one entry of `arrayFilters` and [`ElemMatch`] a projection's `$elemMatch`. The planner reads [`Filter::root`].
 //!
 //! **Invariant:** matching never fails on a document's contents and allocates nothing; all errors are found by
 //! `parse`. The one exception is `$expr`, whose run-time errors [`Filter::try_matches`] returns.
@@ -16,7 +16,7 @@ mod operators;
 mod parse;
 mod path;
 
-pub use element::{ArrayFilter, ElementFilter};
+pub use element::{ArrayFilter, ElemMatch, ElementFilter};
 pub use expression::{Comparison, Expr, ExprCompiler, ExprPredicate, Expression};
 pub use filter::{Filter, MatchedPosition};
 pub use operators::bits::{BitMask, BitTest};

@@ -52,11 +52,11 @@ impl<'p> Parser<'p> {
         if is_operator(entry.name) {
             return match operators::top_level(entry.name) {
                 Some(operator) => (operator.parse)(self, entry.value),
-                None => Err(operators::refused::failure(entry.name)
-                    .unwrap_or_else(|| Failure::bad_value(format!("unknown top level operator: {}", entry.name)))),
+                None => Err(operators::refused::top_level(entry.name, self.level)
+                    .unwrap_or_else(|| unknown_top_level(entry.name))),
             };
         }
-        let path = Path::parse(entry.name);
+        let path = Path::parse(entry.name)?;
         match entry.value {
             ValueRef::Document(condition) if holds_operators(condition) => self.operators(&path, condition),
             value => literal(&path, value),
@@ -68,7 +68,7 @@ impl<'p> Parser<'p> {
         let mut children = Vec::new();
         for element in condition {
             let Some(operator) = operators::on_field(element.name) else {
-                return Err(operators::refused::failure(element.name)
+                return Err(operators::refused::on_field(element.name)
                     .unwrap_or_else(|| Failure::bad_value(format!("unknown operator: {}", element.name))));
             };
             let operand = Operand { name: operator.name, path, value: element.value, siblings: condition };
@@ -76,6 +76,15 @@ impl<'p> Parser<'p> {
         }
         Ok(Expression::and(children))
     }
+}
+
+fn unknown_top_level(name: &str) -> Failure {
+    let advice = if name == "$not" {
+        "If you are trying to negate an entire expression, use $nor."
+    } else {
+        "If you have a field name that starts with a '$' symbol, consider using $getField or $setField."
+    };
+    Failure::bad_value(format!("unknown top level operator: {name}. {advice}"))
 }
 
 /// A value in place of operators: a regex is matched, anything else is compared.
@@ -86,12 +95,14 @@ pub(crate) fn literal(path: &Path, value: ValueRef<'_>) -> Result<Expression> {
     }
 }
 
-/// Whether a document is a list of operators rather than a value: its first field tells.
+/// Whether a document is a list of operators rather than a value: its first field tells, unless it is a DBRef.
 pub(crate) fn holds_operators(document: DocumentRef<'_>) -> bool {
-    document.first().is_some_and(|first| is_operator(first.name))
+    let is_reference = || document.get("$ref").is_some() && document.get("$id").is_some();
+    document.first().is_some_and(|first| first.name.starts_with('$')) && !is_reference()
 }
 
-fn is_operator(name: &str) -> bool {
+/// Whether a filter's field is an operator.
+pub(crate) fn is_operator(name: &str) -> bool {
     // The fields of a DBRef start with a dollar and are fields none the less.
     name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db")
 }

@@ -1,7 +1,12 @@
 //! Dotted paths and the values that a document holds at them.
 
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt;
+
+/// Longest path, in components: no document is deeper.
+/// Source: MongoDB limits, "Nested Depth for BSON Documents".
+const COMPONENTS_MAX: usize = 200;
 
 /// One step of a path: a field's name that may be an array index as well.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,8 +43,14 @@ pub struct Path {
 
 impl Path {
     /// Splits at the dots; `""` and `"a."` name the empty field, as in MongoDB.
-    pub fn parse(text: &str) -> Self {
-        Self { text: text.into(), components: text.split('.').map(Component::parse).collect() }
+    /// # Errors
+    /// 5729100 for more than 200 components.
+    pub fn parse(text: &str) -> Result<Self> {
+        let components: Vec<_> = text.split('.').map(Component::parse).collect();
+        if components.len() > COMPONENTS_MAX {
+            return Err(Failure::new(ErrorCode(5_729_100), "FieldPath is too long"));
+        }
+        Ok(Self { text: text.into(), components })
     }
 
     /// The tested value itself.
@@ -65,7 +76,7 @@ impl Path {
     /// The path below its first component.
     pub(crate) fn below_first(&self) -> Self {
         match self.text.split_once('.') {
-            Some((_, below)) => Self::parse(below),
+            Some((_, below)) => Self { text: below.into(), components: self.components[1..].to_vec() },
             None => Self::itself(),
         }
     }
@@ -92,7 +103,8 @@ pub(crate) enum Leaves {
     Whole,
 }
 
-/// Whether one value at a path matches: `None` for a missing one, and the index in the outermost array on the way.
+/// Whether one value at a path matches: `None` for a missing one, and the index in the outermost array on the way that
+/// the path goes through without naming an index.
 pub(crate) trait Test: FnMut(Option<ValueRef<'_>>, Option<usize>) -> bool {}
 impl<F: FnMut(Option<ValueRef<'_>>, Option<usize>) -> bool> Test for F {}
 
@@ -197,9 +209,8 @@ fn visit_array(
 ) -> bool {
     let (next, below) = (rest[0].index(), &rest[1..]);
     for (index, element) in array.iter().enumerate() {
-        let outer = outer.or(Some(index));
         if let ValueRef::Document(document) = element
-            && visit_document(rest, document, outer, leaves, test)
+            && visit_document(rest, document, outer.or(Some(index)), leaves, test)
         {
             return true;
         }
@@ -210,7 +221,7 @@ fn visit_array(
     false
 }
 
-/// The element that a numeric component picked. At the end of the path it is tested whole: `{"a.0": 1}` does not
+/// The element that a numeric component picked, which is no position: the path named it. At the end of the path it is tested whole: `{"a.0": 1}` does not
 /// match `{a: [[1]]}`.
 fn visit_indexed(
     below: &[Component],
@@ -233,7 +244,7 @@ mod tests {
 
     #[test]
     fn only_canonical_numbers_are_indexes() {
-        let path = Path::parse("a.0.10.01.-1.99999999999999999999.");
+        let path = Path::parse("a.0.10.01.-1.99999999999999999999.").expect("a path");
         let indexes: Vec<_> = path.components().iter().map(Component::index).collect();
         assert_eq!(indexes, [None, Some(0), Some(10), None, None, None, None]);
         assert_eq!(path.components().last().expect("seven").name(), "");
@@ -241,7 +252,15 @@ mod tests {
 
     #[test]
     fn below_the_last_component_is_the_value_itself() {
-        assert!(Path::parse("x").below_first().is_itself());
-        assert_eq!(Path::parse("x.a.b").below_first(), Path::parse("a.b"));
+        let path = |text| Path::parse(text).expect("a path");
+        assert!(path("x").below_first().is_itself());
+        assert_eq!(path("x.a.b").below_first(), path("a.b"));
+    }
+
+    #[test]
+    fn a_path_has_two_hundred_components() {
+        assert!(Path::parse(&["a"; 200].join(".")).is_ok());
+        let failure = Path::parse(&["a"; 201].join(".")).expect_err("one more");
+        assert_eq!((failure.code(), failure.message()), (ErrorCode(5_729_100), "FieldPath is too long"));
     }
 }

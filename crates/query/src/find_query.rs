@@ -6,7 +6,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
 use bunko_expression::{Projection, SortPattern};
-use bunko_matcher::{ElementFilter, Filter};
+use bunko_matcher::{ElemMatch, Filter};
 use bunko_store::Direction;
 use std::sync::Arc;
 
@@ -169,10 +169,10 @@ impl FindQuery {
 }
 
 fn compile_element(condition: DocumentRef<'_>) -> Result<Arc<dyn ElementPredicate>> {
-    Ok(Arc::new(Element(ElementFilter::parse(ValueRef::Document(condition))?)))
+    Ok(Arc::new(Element(ElemMatch::parse(condition)?)))
 }
 
-struct Element(ElementFilter);
+struct Element(ElemMatch);
 
 impl ElementPredicate for Element {
     fn matches(&self, element: ValueRef<'_>) -> bool {

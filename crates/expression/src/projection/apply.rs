@@ -1,5 +1,6 @@
 //! Applying projections to documents.
 
+use super::array_operator::matched_element;
 use super::{ArrayOperator, Child, Mode, Node, Projection};
 use crate::variables::EvaluationContext;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef, Writer};
@@ -11,6 +12,10 @@ struct Application<'b, 'c> {
     writer: Writer<'b>,
     context: EvaluationContext<'c>,
     matched: Option<usize>,
+    /// Whether the array that `a.$` cuts is around: those in it stay whole.
+    is_in_cut_array: bool,
+    /// Whether an array directly in an array is around, where `$slice` does not go.
+    is_in_nested_array: bool,
 }
 
 impl Projection {
@@ -18,11 +23,18 @@ impl Projection {
     ///
     /// `matched` is the position of the array element that the filter matched, for `a.$`.
     /// # Errors
-    /// Those of its expressions; 51246 where `a.$` has no matched element. The buffer then holds an unfinished
+    /// Those of its expressions; 51246 and 51247 where `a.$` has no matched element. The buffer then holds an unfinished
     /// document, which the caller cuts off.
     pub fn apply(&self, context: &EvaluationContext<'_>, matched: Option<usize>, buffer: &mut Vec<u8>) -> Result<()> {
         let writer = Writer::new(buffer);
-        let mut application = Application { mode: self.mode, writer, context: *context, matched };
+        let mut application = Application {
+            mode: self.mode,
+            writer,
+            context: *context,
+            matched,
+            is_in_cut_array: false,
+            is_in_nested_array: false,
+        };
         application.document(&self.root, context.root())?;
         application.writer.end();
         Ok(())
@@ -88,19 +100,31 @@ impl Application<'_, '_> {
                 }
             }
             Child::Nested(node) => return self.nested(name, value, node),
-            Child::Array(ArrayOperator::ElemMatch(_)) => return Ok(Written::NotYet),
-            Child::Array(operator) => match value {
-                ValueRef::Array(array) => {
-                    if let Some(array) = operator.apply(array, self.matched)? {
-                        self.writer.append(name, &array);
-                    }
-                }
-                other => {
-                    self.writer.append(name, other);
-                }
-            },
+            Child::Array(ArrayOperator::ElemMatch(_)) if self.mode == Mode::Inclusion => return Ok(Written::NotYet),
+            Child::Array(operator) => self.array(name, value, operator)?,
         }
         Ok(Written::Done)
+    }
+
+    /// Writes what becomes of an array; only `$elemMatch` leaves out what is none.
+    fn array(&mut self, name: &str, value: ValueRef<'_>, operator: &ArrayOperator) -> Result<()> {
+        let stays = match operator {
+            ArrayOperator::Slice { .. } => self.is_in_nested_array,
+            ArrayOperator::Positional => self.is_in_cut_array,
+            ArrayOperator::ElemMatch(_) => false,
+        };
+        match (operator, value) {
+            (_, ValueRef::Array(array)) if !stays => {
+                if let Some(array) = operator.apply(array, self.matched)? {
+                    self.writer.append(name, &array);
+                }
+            }
+            (ArrayOperator::ElemMatch(_), _) => {}
+            _ => {
+                self.writer.append(name, value);
+            }
+        }
+        Ok(())
     }
 
     /// Writes a field that the document lacks, or that stands behind the others.
@@ -117,10 +141,8 @@ impl Application<'_, '_> {
                 self.writer.end();
             }
             Child::Array(operator @ ArrayOperator::ElemMatch(_)) => {
-                if let Some(ValueRef::Array(array)) = document.get(name)
-                    && let Some(array) = operator.apply(array, self.matched)?
-                {
-                    self.writer.append(name, &array);
+                if let Some(value) = document.get(name) {
+                    self.array(name, value, operator)?;
                 }
             }
             Child::Nested(_) | Child::Include | Child::Exclude | Child::Array(_) => {}
@@ -158,18 +180,35 @@ impl Application<'_, '_> {
     /// Projects inside an array's elements. An inclusion leaves out those that are neither documents nor arrays, unless
     /// something is computed inside, which then takes their place.
     fn elements(&mut self, node: &Node, array: ArrayRef<'_>) -> Result<()> {
+        let elements = array.iter().map(|element| match element {
+            ValueRef::Document(_) | ValueRef::Array(_) => element,
+            _ if node.computes => ValueRef::Document(DocumentRef::EMPTY),
+            _ => element,
+        });
+        if node.is_cut && !self.is_in_cut_array {
+            let mut projected =
+                elements.filter(|element| matches!(element, ValueRef::Document(_) | ValueRef::Array(_)));
+            let found = matched_element(self.matched, &mut projected)?;
+            self.is_in_cut_array = true;
+            self.element("0", found, node)?;
+            self.is_in_cut_array = false;
+            return Ok(());
+        }
         let mut index = 0_usize;
-        for element in array.iter() {
-            let element = match element {
-                ValueRef::Document(_) | ValueRef::Array(_) => element,
-                _ if node.computes => ValueRef::Document(DocumentRef::EMPTY),
-                _ => element,
-            };
-            if self.nested(&index.to_string(), element, node)? == Written::Done {
+        for element in elements {
+            if self.element(&index.to_string(), element, node)? == Written::Done {
                 index += 1;
             }
         }
         Ok(())
+    }
+
+    fn element(&mut self, name: &str, element: ValueRef<'_>, node: &Node) -> Result<Written> {
+        let around = self.is_in_nested_array;
+        self.is_in_nested_array |= matches!(element, ValueRef::Array(_));
+        let written = self.nested(name, element, node);
+        self.is_in_nested_array = around;
+        written
     }
 }
 

@@ -1,7 +1,7 @@
 //! What only `find`'s projections do to arrays: `$slice`, `$elemMatch`, `a.$`.
 
 use super::ElementPredicate;
-use bunko_bson::{ArrayBuf, ArrayRef, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
@@ -17,32 +17,34 @@ pub(super) enum ArrayOperator {
 
 impl ArrayOperator {
     /// Reads the argument of `$slice`: a count, or how many to skip and a count.
+    /// # Errors
+    /// Anything else, which may be the arguments of the expression `$slice`; `SLICE_LIMIT` where they cannot.
     pub(super) fn parse_slice(argument: ValueRef<'_>) -> Result<Self> {
-        let number = |value: ValueRef<'_>| bunko_bson::number::truncate_to_i64(value).filter(|_| value.is_number());
-        match argument {
-            ValueRef::Array(pair) => {
-                let (Some(skip), Some(limit), 2) =
-                    (pair.get(0).and_then(number), pair.get(1).and_then(number), pair.count())
-                else {
-                    return Err(Failure::new(ErrorCode(28724), "First argument to $slice must be an array"));
-                };
-                if limit <= 0 {
-                    let message = format!("Third argument to $slice must be positive: {limit}");
-                    return Err(Failure::new(ErrorCode(28729), message));
-                }
-                Ok(Self::Slice { skip: Some(skip), limit })
-            }
-            _ => match number(argument) {
+        let ValueRef::Array(pair) = argument else {
+            let message = "$slice only supports numbers and [skip, limit] arrays";
+            return match count(argument) {
                 Some(limit) => Ok(Self::Slice { skip: None, limit }),
-                None => {
-                    let message = "Invalid $slice syntax. The given syntax did not match the find() syntax because :: $slice only supports numbers and [x, y] arrays";
-                    Err(Failure::new(ErrorCode(28667), message))
-                }
-            },
+                None => Err(Failure::new(ErrorCode(31273), message)),
+            };
+        };
+        let (Some(skip), Some(limit), 2) = (pair.get(0), pair.get(1), pair.count()) else {
+            return Err(Failure::new(ErrorCode(31272), "$slice array argument should be of form [skip, limit]"));
+        };
+        let number = |code, name: &str, value: ValueRef<'_>| {
+            count(value).ok_or_else(|| {
+                let kind = value.kind().alias();
+                let message = format!("$slice expects the {name} argument to be a number, got {kind}");
+                Failure::new(ErrorCode(code), message)
+            })
+        };
+        let (skip, limit) = (number(31257, "skip", skip)?, number(31258, "limit", limit)?);
+        if limit <= 0 {
+            return Err(Failure::new(SLICE_LIMIT, format!("$slice limit must be positive, got {limit}")));
         }
+        Ok(Self::Slice { skip: Some(skip), limit })
     }
 
-    /// The array that stands instead; nothing where none does. Only `$slice` leaves what is no array as it is.
+    /// The array that stands instead; nothing where none does.
     pub(super) fn apply(&self, array: ArrayRef<'_>, matched: Option<usize>) -> Result<Option<ArrayBuf>> {
         match self {
             Self::Slice { skip, limit } => Ok(Some(slice(array, *skip, *limit))),
@@ -51,14 +53,36 @@ impl ArrayOperator {
                 Ok(found.map(|element| std::iter::once(element).collect()))
             }
             Self::Positional => {
-                let found = matched.and_then(|position| array.get(position)).ok_or_else(|| {
-                    let message = "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array";
-                    Failure::new(ErrorCode(51246), message)
-                })?;
+                let found = matched_element(matched, array.iter())?;
                 Ok(Some(std::iter::once(found).collect()))
             }
         }
     }
+}
+
+/// The code of two numbers that leave nothing.
+pub(super) const SLICE_LIMIT: ErrorCode = ErrorCode(31259);
+
+/// A number without its fraction, the nearest of 32 bits; 0 for `NaN`.
+fn count(value: ValueRef<'_>) -> Option<i64> {
+    let double = number::as_f64(value)?;
+    // A double beyond the range becomes its end, and `NaN` becomes 0.
+    Some(number::truncate_to_i64(value).unwrap_or(double as i64).clamp(i32::MIN.into(), i32::MAX.into()))
+}
+
+/// The element that the filter matched.
+/// # Errors
+/// 51246 where it matched none, 51247 where it matched one of another array that is longer than this.
+pub(super) fn matched_element<'e>(
+    matched: Option<usize>,
+    mut elements: impl Iterator<Item = ValueRef<'e>>,
+) -> Result<ValueRef<'e>> {
+    let failure = |code, reason| {
+        let message = format!("positional operator '.$' {reason}");
+        Failure::new(ErrorCode(code), message)
+    };
+    let position = matched.ok_or_else(|| failure(51246, "couldn't find a matching element in the array"))?;
+    elements.nth(position).ok_or_else(|| failure(51247, "element mismatch"))
 }
 
 fn slice(array: ArrayRef<'_>, skip: Option<i64>, limit: i64) -> ArrayBuf {

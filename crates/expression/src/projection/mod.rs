@@ -52,6 +52,8 @@ struct Node {
     children: Vec<(Box<str>, Child)>,
     /// Whether something below is computed, so that it appears even where the document has no such field.
     computes: bool,
+    /// Whether `a.$` leads through it, so that an array in its place is cut.
+    is_cut: bool,
 }
 
 /// What happens to one field.

@@ -1,49 +1,39 @@
 //! Reading projections.
 
+use super::array_operator::SLICE_LIMIT;
 use super::{ArrayOperator, Child, Mode, Node, Projection, ProjectionKind};
 use crate::field_path::FieldPath;
-use crate::{Expression, ParseScope};
-use bunko_bson::{DocumentRef, Value, ValueRef};
+use crate::{Evaluated, Expression, ParseScope, meta, operators};
+use bunko_bson::text::{ElementText, ValueText};
+use bunko_bson::{DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 fn failure(code: i32, message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// A path and what a projection asks of it.
-struct Request {
-    path: String,
-    child: Child,
-}
-
 impl Projection {
     /// Reads the projection of `find` or `$project`.
     /// # Errors
-    /// 31253 and 31254 where inclusion and exclusion mix, 31249 and 31250 where paths collide, 31252 for an expression
-    /// in an exclusion, 51270 and 51272 for empty documents; those of its expressions and paths.
+    /// 31253 and 31254 where inclusion and exclusion mix, 31249 and 31250 where paths collide, 31252 and 31310 for an
+    /// expression in an exclusion, 31325 for one that is unknown, 51270 and 51272 for empty documents; those of
+    /// expressions, paths, `$slice`, `$elemMatch` and `a.$`.
     pub fn parse(specification: DocumentRef<'_>, kind: ProjectionKind<'_>, scope: &ParseScope) -> Result<Self> {
         if specification.is_empty() && matches!(kind, ProjectionKind::Aggregate) {
             return Err(failure(51272, "projection specification must have at least one field"));
         }
-        let mut reader = Reader { kind, scope, requests: Vec::new(), positional: None };
+        let mut reader = Reader {
+            kind,
+            scope,
+            root: Node::default(),
+            mode: None,
+            id: None,
+            positional: None,
+            slices: false,
+            matches_elements: false,
+        };
         reader.fields(specification, "")?;
-        let mode = mode_of(&reader.requests)?;
-        let mut root = Node::default();
-        let names_id = reader.requests.iter().any(|request| is_id(&request.path));
-        if mode == Mode::Inclusion && !names_id {
-            root.children.push(("_id".into(), Child::Include));
-        }
-        for request in reader.requests {
-            if mode == Mode::Exclusion && matches!(request.child, Child::Include) {
-                // Only `_id` may be included here, which it is anyway.
-                continue;
-            }
-            if mode == Mode::Inclusion && matches!(request.child, Child::Exclude) {
-                continue;
-            }
-            root.insert(&request.path, request.child)?;
-        }
-        Ok(Self { mode, root, positional: reader.positional })
+        Ok(reader.finish())
     }
 
     /// Reads what `$addFields` adds.
@@ -70,126 +60,192 @@ impl Projection {
     }
 }
 
-fn is_id(path: &str) -> bool {
-    path == "_id" || path.starts_with("_id.")
-}
-
 fn joined(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 
+/// Reads fields one by one: the first that says so decides whether the projection includes or excludes.
 struct Reader<'s, 'c> {
     kind: ProjectionKind<'c>,
     scope: &'s ParseScope,
-    requests: Vec<Request>,
+    root: Node,
+    mode: Option<Mode>,
+    /// What `_id` says, which may contradict the others, and decides where they are silent.
+    id: Option<Mode>,
     positional: Option<String>,
+    slices: bool,
+    matches_elements: bool,
 }
 
 impl Reader<'_, '_> {
+    fn finish(mut self) -> Projection {
+        let mode = self.mode.unwrap_or(match self.id {
+            _ if self.matches_elements && !self.slices => Mode::Inclusion,
+            Some(mode) => mode,
+            None => Mode::Exclusion,
+        });
+        let names_id = self.root.children.iter().any(|(name, _)| **name == *"_id");
+        if mode == Mode::Inclusion && !names_id {
+            self.root.children.insert(0, ("_id".into(), Child::Include));
+        }
+        Projection { mode, root: self.root, positional: self.positional }
+    }
+
     fn fields(&mut self, specification: DocumentRef<'_>, prefix: &str) -> Result<()> {
-        for element in specification {
-            let path = joined(prefix, element.name);
-            match (self.kind, element.name.strip_suffix(".$")) {
-                (ProjectionKind::Find(_), Some(array)) => self.positional(joined(prefix, array), element.value)?,
-                _ => self.field(path, element.value)?,
+        specification.iter().try_for_each(|element| self.field(element, prefix))
+    }
+
+    fn field(&mut self, element: Element<'_>, prefix: &str) -> Result<()> {
+        let array = element.name.strip_suffix(".$");
+        if array.is_some() && matches!(self.kind, ProjectionKind::Aggregate) {
+            return Err(failure(31324, "Cannot use positional projection in aggregation projection"));
+        }
+        if element.name.contains(".$.") {
+            let message = "As of 4.4, it's illegal to specify positional operator in the middle of a path.\
+                           Positional projection may only be used at the end, for example: a.b.$. If the query \
+                           previously used a form like a.b.$.d, remove the parts following the '$' and the results \
+                           will be equivalent.";
+            return Err(failure(31394, message));
+        }
+        if let Some(array) = array {
+            return self.positional(element, joined(prefix, array));
+        }
+        let path = joined(prefix, element.name);
+        match element.value {
+            ValueRef::Document(document) => self.document(&path, document),
+            value if value.is_number() || matches!(value, ValueRef::Boolean(_)) => self.sense(element, &path),
+            value => {
+                self.root.insert(&path, Child::Computed(Expression::parse(value, self.scope)?))?;
+                let message =
+                    || format!("Cannot use an expression {} in an exclusion projection", ElementText(element));
+                self.agree(Mode::Inclusion, || failure(31310, message()))
             }
         }
-        Ok(())
     }
 
-    fn positional(&mut self, path: String, value: ValueRef<'_>) -> Result<()> {
-        if !crate::Evaluated::Ref(value).is_true() {
-            return Err(failure(31395, "positional projection cannot be used with exclusion"));
-        }
-        if self.positional.is_some() {
-            return Err(failure(31276, "Cannot specify more than one positional projection per query."));
-        }
-        self.positional = Some(path.clone());
-        self.requests.push(Request { path, child: Child::Array(ArrayOperator::Positional) });
-        Ok(())
+    /// Takes what a field says of all others, unless one before it said the contrary.
+    fn agree(&mut self, mode: Mode, refusal: impl FnOnce() -> Failure) -> Result<()> {
+        if *self.mode.get_or_insert(mode) == mode { Ok(()) } else { Err(refusal()) }
     }
 
-    fn field(&mut self, path: String, value: ValueRef<'_>) -> Result<()> {
-        let child = match value {
-            ValueRef::Boolean(_) => sense(value),
-            number if number.is_number() => sense(number),
-            ValueRef::Document(document) => match document.first() {
-                None => {
-                    let message = "An empty sub-projection is not a valid value. Found empty object at path";
-                    return Err(failure(51270, message));
-                }
-                Some(first) if first.name.starts_with('$') => self.operator(&path, first.name, first.value, value)?,
-                Some(_) => return self.fields(document, &path),
-            },
-            _ => Child::Computed(Expression::parse(value, self.scope)?),
+    /// `{a: 1}` and `{a: 0}`.
+    fn sense(&mut self, element: Element<'_>, path: &str) -> Result<()> {
+        let (mode, child) = if Evaluated::Ref(element.value).is_true() {
+            (Mode::Inclusion, Child::Include)
+        } else {
+            (Mode::Exclusion, Child::Exclude)
         };
-        self.requests.push(Request { path, child });
-        Ok(())
-    }
-
-    fn operator(&self, path: &str, name: &str, argument: ValueRef<'_>, whole: ValueRef<'_>) -> Result<Child> {
-        match (self.kind, name, argument) {
-            (ProjectionKind::Find(_), "$slice", argument) if !is_slice_expression(argument) => {
-                Ok(Child::Array(ArrayOperator::parse_slice(argument)?))
-            }
-            (ProjectionKind::Find(compile), "$elemMatch", ValueRef::Document(condition)) => {
-                if path.contains('.') {
-                    return Err(failure(31275, "Cannot use $elemMatch projection on a nested field"));
-                }
-                Ok(Child::Array(ArrayOperator::ElemMatch(compile(condition)?)))
-            }
-            (ProjectionKind::Find(_), "$elemMatch", _) => Err(failure(
-                31274,
-                "elemMatch: Invalid argument, object required, but got ".to_owned() + argument.kind().alias(),
-            )),
-            _ => Ok(Child::Computed(Expression::parse(whole, self.scope)?)),
+        self.root.insert(path, child)?;
+        if path == "_id" {
+            self.id = Some(mode);
+            return Ok(());
         }
+        self.agree(mode, || contrary(mode, element.name))
     }
-}
 
-/// Whether `$slice` is the expression on an array and numbers, which find's projections may hold too.
-fn is_slice_expression(argument: ValueRef<'_>) -> bool {
-    argument.as_array().is_some_and(|array| array.count() == 3 || array.get(0).is_some_and(|first| !first.is_number()))
-}
-
-fn sense(value: ValueRef<'_>) -> Child {
-    if crate::Evaluated::Ref(value).is_true() { Child::Include } else { Child::Exclude }
-}
-
-/// What the first field but `_id` says, `_id` only alone; all others must agree.
-fn mode_of(requests: &[Request]) -> Result<Mode> {
-    let says = |request: &Request| match &request.child {
-        Child::Exclude => Some(Mode::Exclusion),
-        Child::Array(ArrayOperator::Slice { .. }) => None,
-        Child::Include | Child::Computed(_) | Child::Array(_) | Child::Nested(_) => Some(Mode::Inclusion),
-    };
-    let others = requests.iter().filter(|request| request.path != "_id" || matches!(request.child, Child::Computed(_)));
-    let decided = others.clone().find_map(says);
-    let alone = requests.len() == 1;
-    let mode = decided.or_else(|| if alone { says(&requests[0]) } else { None }).unwrap_or(Mode::Exclusion);
-    for request in others {
-        match (mode, &request.child) {
-            (Mode::Inclusion, Child::Exclude) => {
-                let message = format!("Cannot do exclusion on field {} in inclusion projection", request.path);
-                return Err(failure(31254, message));
+    /// `{'a.$': 1}`.
+    fn positional(&mut self, element: Element<'_>, path: String) -> Result<()> {
+        match element.value {
+            ValueRef::Document(_) => {
+                let message = "positional projection cannot be used with an expression or sub object";
+                return Err(failure(31271, message));
             }
-            (Mode::Exclusion, Child::Include) => {
-                let message = format!("Cannot do inclusion on field {} in exclusion projection", request.path);
-                return Err(failure(31253, message));
+            value if !value.is_number() && !matches!(value, ValueRef::Boolean(_)) => {
+                return Err(failure(31308, "positional projection cannot be used with a literal"));
             }
-            (Mode::Exclusion, Child::Computed(_)) => {
-                return Err(failure(31252, "Cannot use expression other than $meta in exclusion projection"));
-            }
-            (Mode::Exclusion, Child::Array(ArrayOperator::Positional)) => {
+            value if !Evaluated::Ref(value).is_true() => {
                 return Err(failure(31395, "positional projection cannot be used with exclusion"));
             }
-            (Mode::Exclusion, Child::Array(ArrayOperator::ElemMatch(_))) => {
-                return Err(failure(31255, "Cannot use an expression $elemMatch in an exclusion projection"));
+            _ if self.positional.is_some() => {
+                return Err(failure(31276, "Cannot specify more than one positional projection per query."));
+            }
+            _ if self.matches_elements => {
+                return Err(failure(31256, "Cannot specify positional operator and $elemMatch."));
+            }
+            _ if element.name == ".$" => {
+                return Err(failure(5_392_900, format!("Projection on field {} is invalid", element.name)));
             }
             _ => {}
         }
+        self.root.insert(&path, Child::Array(ArrayOperator::Positional))?;
+        self.positional = Some(path);
+        self.agree(Mode::Inclusion, || contrary(Mode::Inclusion, element.name))
     }
-    Ok(mode)
+
+    /// A projection of what is inside a field, or an operator.
+    fn document(&mut self, path: &str, document: DocumentRef<'_>) -> Result<()> {
+        let Some(first) = document.first() else {
+            let message = "An empty sub-projection is not a valid value. Found empty object at path";
+            return Err(failure(51270, message));
+        };
+        if document.count() > 1 || !first.name.starts_with('$') {
+            return self.fields(document, path);
+        }
+        match (self.kind, first.name) {
+            (_, "$meta") => Err(meta::in_projection(first.value)),
+            (ProjectionKind::Find(_), "$slice") => self.slice(path, first.value, document),
+            (ProjectionKind::Find(_), "$elemMatch") => self.elem_match(path, first.value),
+            (ProjectionKind::Aggregate, "$elemMatch") => {
+                Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, "Cannot use $elemMatch in this context"))
+            }
+            (_, name) if !operators::exists(name) => Err(failure(31325, format!("Unknown expression {name}"))),
+            _ => self.expression(path, document),
+        }
+    }
+
+    fn expression(&mut self, path: &str, document: DocumentRef<'_>) -> Result<()> {
+        let message = "Cannot use expression other than $meta in exclusion projection";
+        self.agree(Mode::Inclusion, || failure(31252, message))?;
+        let expression = Expression::parse(ValueRef::Document(document), self.scope)?;
+        self.root.insert(path, Child::Computed(expression))
+    }
+
+    /// `find`'s `$slice`, or the expression of that name.
+    fn slice(&mut self, path: &str, argument: ValueRef<'_>, document: DocumentRef<'_>) -> Result<()> {
+        let refusal = match ArrayOperator::parse_slice(argument) {
+            Ok(slice) => {
+                self.slices = true;
+                return self.root.insert(path, Child::Array(slice));
+            }
+            Err(refusal) => refusal,
+        };
+        self.expression(path, document).map_err(|failure| {
+            failure.with_prefix(&format!(
+                "Invalid $slice syntax. The given syntax {} did not match the find() syntax because :: {refusal} :: The \
+                 given syntax did not match the expression $slice syntax. :: caused by :: ",
+                ValueText(ValueRef::Document(document))
+            ))
+        })?;
+        if refusal.code() == SLICE_LIMIT {
+            // An expression on two numbers, which is known to fail for every document.
+            let kind = argument.as_array().and_then(|pair| pair.get(0)).map_or("missing", |first| first.kind().alias());
+            let message = format!("First argument to $slice must be an array, but is of type: {kind}");
+            return Err(failure(28724, message));
+        }
+        Ok(())
+    }
+
+    fn elem_match(&mut self, path: &str, argument: ValueRef<'_>) -> Result<()> {
+        let (ProjectionKind::Find(compile), ValueRef::Document(condition)) = (self.kind, argument) else {
+            let kind = argument.kind().alias();
+            return Err(failure(31274, format!("elemMatch: Invalid argument, object required, but got {kind}")));
+        };
+        if self.positional.is_some() {
+            return Err(failure(31255, "Cannot specify positional operator and $elemMatch."));
+        }
+        if path.contains('.') {
+            return Err(failure(31275, "Cannot use $elemMatch projection on a nested field."));
+        }
+        self.matches_elements = true;
+        self.root.insert(path, Child::Array(ArrayOperator::ElemMatch(compile(condition)?)))
+    }
+}
+
+fn contrary(mode: Mode, name: &str) -> Failure {
+    if mode == Mode::Inclusion {
+        return failure(31253, format!("Cannot do inclusion on field {name} in exclusion projection"));
+    }
+    failure(31254, format!("Cannot do exclusion on field {name} in inclusion projection"))
 }
 
 fn add_fields(root: &mut Node, fields: DocumentRef<'_>, prefix: &str, scope: &ParseScope) -> Result<()> {
@@ -218,6 +274,7 @@ impl Node {
     fn insert_at(&mut self, components: &[Box<str>], path: &str, child: Child) -> Result<()> {
         let Some((name, rest)) = components.split_first() else { return Ok(()) };
         self.computes |= matches!(child, Child::Computed(_) | Child::Array(ArrayOperator::ElemMatch(_)));
+        self.is_cut |= matches!(child, Child::Array(ArrayOperator::Positional));
         let existing = self.children.iter_mut().find(|(known, _)| known == name).map(|(_, child)| child);
         match (existing, rest.is_empty()) {
             (None, true) => self.children.push((name.clone(), child)),

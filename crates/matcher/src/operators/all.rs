@@ -1,9 +1,9 @@
 //! `$all`: the array holds every one of these, or an element for each `$elemMatch`.
 
-use super::{FieldOperator, elem_match};
+use super::{FieldOperator, elem_match, is_condition};
 use crate::expression::Expression;
-use crate::parse::{self, Operand, Parser, holds_operators};
-use bunko_bson::{ArrayRef, ValueRef};
+use crate::parse::{self, Operand, Parser};
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 
 pub(crate) const ALL: FieldOperator = FieldOperator { name: "$all", parse };
@@ -24,7 +24,8 @@ fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
 }
 
 fn one(operand: &Operand<'_>, value: ValueRef<'_>) -> Result<Expression> {
-    if value.as_document().is_some_and(holds_operators) {
+    let first = value.as_document().and_then(DocumentRef::first);
+    if first.is_some_and(|first| is_condition(first.name)) {
         return Err(Failure::bad_value("no $ expressions in $all"));
     }
     parse::literal(operand.path, value)

@@ -1,8 +1,8 @@
 //! `$alwaysTrue` and `$alwaysFalse`: constants.
 
-use super::TopLevelOperator;
+use super::{TopLevelOperator, integer};
 use crate::expression::Expression;
-use bunko_bson::{ValueRef, number};
+use bunko_bson::ValueRef;
 use bunko_errors::{Failure, Result};
 
 pub(crate) const ALWAYS_TRUE: TopLevelOperator =
@@ -13,9 +13,8 @@ pub(crate) const ALWAYS_FALSE: TopLevelOperator = TopLevelOperator {
 };
 
 fn constant(name: &str, value: ValueRef<'_>, expression: Expression) -> Result<Expression> {
-    if value.is_number() && number::as_i64_exact(value) == Some(1) {
-        Ok(expression)
-    } else {
-        Err(Failure::failed_to_parse(format!("{name} must be an integer value of 1")))
+    match integer::whole(name, value).map_err(Failure::failed_to_parse)? {
+        1 => Ok(expression),
+        _ => Err(Failure::failed_to_parse(format!("{name} must be an integer value of 1"))),
     }
 }

@@ -56,20 +56,12 @@ impl BitMask {
         let mut positions = list
             .as_document()
             .iter()
-            .map(|element| position(element.name, element.value))
+            .map(|element| integer::non_negative_i32(element.name, element.value))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|reason| Failure::bad_value(format!("Failed to parse bit position. {reason}")))?;
         positions.sort_unstable();
         positions.dedup();
         Ok(Self(positions))
-    }
-}
-
-fn position(index: &str, value: ValueRef<'_>) -> Result<u32, String> {
-    let position = integer::non_negative(index, value)?;
-    match i32::try_from(position) {
-        Ok(position) => Ok(position as u32),
-        Err(_) => Err(format!("Cannot represent {index}: {} in an int", ValueText(value))),
     }
 }
 

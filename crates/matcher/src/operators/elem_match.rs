@@ -1,9 +1,9 @@
 //! `$elemMatch`: one element of an array satisfies everything at once.
 
-use super::FieldOperator;
+use super::{FieldOperator, is_top_level};
 use crate::evaluate::Evaluation;
 use crate::expression::Expression;
-use crate::parse::{Parser, holds_operators};
+use crate::parse::{Parser, is_operator};
 use crate::path::{AsElement, Leaves, Path, Subject};
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
@@ -25,22 +25,26 @@ pub(crate) fn parse(parser: &Parser<'_>, path: &Path, operand: ValueRef<'_>) -> 
 }
 
 fn is_on_values(condition: DocumentRef<'_>) -> bool {
-    let logical = |name| matches!(name, "$and" | "$or" | "$nor" | "$where" | "$expr");
-    holds_operators(condition) && !condition.first().is_some_and(|first| logical(first.name))
+    condition.first().is_some_and(|first| is_operator(first.name) && !is_top_level(first.name))
 }
 
-/// Whether some document in the array at the path matches the filter. An array in it counts as a document.
+/// Whether one element satisfies the object form's filter. An array counts as a document.
+pub(crate) fn is_object(filter: &Expression, element: ValueRef<'_>, evaluation: &mut Evaluation) -> bool {
+    match element {
+        ValueRef::Document(document) => filter.evaluate(document, evaluation),
+        ValueRef::Array(array) => filter.evaluate(array.as_document(), evaluation),
+        _ => false,
+    }
+}
+
+/// Whether some document in the array at the path matches the filter.
 pub(crate) fn matches_object<S: Subject>(
     subject: S,
     path: &Path,
     filter: &Expression,
     evaluation: &mut Evaluation,
 ) -> bool {
-    matches_element(subject, path, evaluation, |element, evaluation| match element {
-        ValueRef::Document(document) => filter.evaluate(document, evaluation),
-        ValueRef::Array(array) => filter.evaluate(array.as_document(), evaluation),
-        _ => false,
-    })
+    matches_element(subject, path, evaluation, |element, evaluation| is_object(filter, element, evaluation))
 }
 
 /// Whether some element of the array at the path satisfies the condition.

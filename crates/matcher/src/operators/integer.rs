@@ -3,10 +3,10 @@
 use bunko_bson::text::ValueText;
 use bunko_bson::{ValueRef, number};
 
-/// A whole number from 0, of any numeric type.
+/// A whole number of any numeric type.
 /// # Errors
 /// The reason, naming `field` (an operator, or an index in its array) and the value.
-pub(crate) fn non_negative(field: &str, value: ValueRef<'_>) -> Result<u64, String> {
+pub(crate) fn whole(field: &str, value: ValueRef<'_>) -> Result<i64, String> {
     let shown = || format!("{field}: {}", ValueText(value));
     if !value.is_number() {
         return Err(format!("Expected a number in: {}", shown()));
@@ -17,8 +17,21 @@ pub(crate) fn non_negative(field: &str, value: ValueRef<'_>) -> Result<u64, Stri
     if number::truncate_to_i64(value).is_none() {
         return Err(format!("Cannot represent as a 64-bit integer: {}", shown()));
     }
-    let Some(integer) = number::as_i64_exact(value) else {
-        return Err(format!("Expected an integer: {}", shown()));
-    };
-    u64::try_from(integer).map_err(|_| format!("Expected a non-negative number in: {}", shown()))
+    number::as_i64_exact(value).ok_or_else(|| format!("Expected an integer: {}", shown()))
+}
+
+/// A whole number from 0.
+/// # Errors
+/// As [`whole`].
+pub(crate) fn non_negative(field: &str, value: ValueRef<'_>) -> Result<u64, String> {
+    let reason = |_| format!("Expected a non-negative number in: {field}: {}", ValueText(value));
+    u64::try_from(whole(field, value)?).map_err(reason)
+}
+
+/// A whole number from 0 that fits 32 bits with a sign.
+/// # Errors
+/// As [`whole`].
+pub(crate) fn non_negative_i32(field: &str, value: ValueRef<'_>) -> Result<u32, String> {
+    let reason = |_| format!("Cannot represent {field}: {} in an int", ValueText(value));
+    i32::try_from(non_negative(field, value)?).map(i32::unsigned_abs).map_err(reason)
 }

@@ -76,6 +76,18 @@ pub(crate) fn on_field(name: &str) -> Option<&'static FieldOperator> {
     FIELD_OPERATORS.iter().find(|operator| operator.name == name)
 }
 
+/// Whether an operator of that name may stand behind a field's name, ours or not; `$not` and `$comment` are no conditions
+/// of their own.
+pub(crate) fn is_condition(name: &str) -> bool {
+    let is_ours = on_field(name).is_some() && name != not::NOT.name && name != comment::ON_FIELD.name;
+    is_ours || refused::ON_FIELD.iter().any(|refused| refused.0 == name)
+}
+
+/// Whether an operator of that name stands in place of a field's name, ours or not.
+pub(crate) fn is_top_level(name: &str) -> bool {
+    top_level(name).is_some() || refused::TOP_LEVEL.iter().any(|refused| refused.0 == name)
+}
+
 /// The operator of that name in place of a field's name.
 pub(crate) fn top_level(name: &str) -> Option<&'static TopLevelOperator> {
     TOP_LEVEL_OPERATORS.iter().find(|operator| operator.name == name)

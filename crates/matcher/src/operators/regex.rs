@@ -151,6 +151,12 @@ pub(crate) fn expression(path: &Path, pattern: &str, options: &str) -> Result<Ex
     Ok(Expression::Regex { path: path.clone(), regex: Regex::new(pattern, options)? })
 }
 
+/// Whether `$options` stands before `$regex`, where empty ones say nothing.
+fn options_come_first(operand: &Operand<'_>) -> bool {
+    let first = operand.siblings.iter().find(|field| matches!(field.name, "$regex" | "$options"));
+    first.is_some_and(|field| field.name == OPTIONS.name)
+}
+
 fn parse(operand: &Operand<'_>) -> Result<Expression> {
     let given = match operand.siblings.get("$options") {
         None => None,
@@ -160,10 +166,14 @@ fn parse(operand: &Operand<'_>) -> Result<Expression> {
     let (pattern, options) = match operand.value {
         ValueRef::String(pattern) => (pattern, given.unwrap_or("")),
         ValueRef::Regex { pattern, options: "" } => (pattern, given.unwrap_or("")),
-        ValueRef::Regex { .. } if given.is_some() => {
-            return Err(Failure::new(ErrorCode(51075), "options set in both $regex and $options"));
-        }
-        ValueRef::Regex { pattern, options } => (pattern, options),
+        ValueRef::Regex { pattern, options } => match given {
+            None => (pattern, options),
+            Some(_) if !options_come_first(operand) => {
+                return Err(Failure::new(ErrorCode(51075), "options set in both $regex and $options"));
+            }
+            Some("") => (pattern, options),
+            Some(_) => return Err(Failure::new(ErrorCode(51074), "options set in both $options and $regex")),
+        },
         _ => return Err(Failure::bad_value("$regex has to be a string")),
     };
     for (text, what) in [(pattern, "Regular expression"), (options, "Regular expression options string")] {

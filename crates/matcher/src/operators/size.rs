@@ -7,8 +7,8 @@ use bunko_errors::Failure;
 pub(crate) const SIZE: FieldOperator = FieldOperator {
     name: "$size",
     parse: |_, operand| {
-        let size = integer::non_negative(operand.name, operand.value)
+        let size = integer::non_negative_i32(operand.name, operand.value)
             .map_err(|reason| Failure::bad_value(format!("Failed to parse $size. {reason}")))?;
-        Ok(Expression::Size { path: operand.path.clone(), size })
+        Ok(Expression::Size { path: operand.path.clone(), size: size.into() })
     },
 };
