@@ -189,7 +189,7 @@ impl Catalog {
         let lower = database.to_lowercase();
         match self.databases().into_iter().find(|other| other != database && other.to_lowercase() == lower) {
             Some(other) => Err(Failure::new(
-                ErrorCode(13297),
+                ErrorCode::DATABASE_DIFFER_CASE,
                 format!("db already exists with different case already have: [{other}] trying to create [{database}]"),
             )),
             None => Ok(()),

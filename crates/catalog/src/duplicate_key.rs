@@ -1,18 +1,20 @@
 //! The error that drivers look at most: E11000.
 
+use crate::index_keys::values_at;
 use crate::{Collection, Index};
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, ValueRef, key_string};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, key_string, order};
 use bunko_errors::{ErrorCode, Failure};
 
-/// `key` is the key that is there already, without a record id.
-pub(crate) fn duplicate_key(collection: &Collection, index: &Index, key: &[u8]) -> Failure {
-    let directions: Vec<_> = index.fields.iter().map(|field| field.direction).collect();
-    let values = key_string::decode(key, &directions).unwrap_or_default();
-    let mut key_value = DocumentBuf::new();
-    for (field, value) in index.fields.iter().zip(&values) {
-        key_value.append(&field.path, value);
-    }
+/// `key` is the key that is there already, without a record id; `document` is what would have had it too, where it is
+/// at hand. A key does not tell `1` from `1.0`, and the document does.
+pub(crate) fn duplicate_key(
+    collection: &Collection,
+    index: &Index,
+    key: &[u8],
+    document: Option<DocumentRef<'_>>,
+) -> Failure {
+    let key_value = key_value(index, key, document);
     let message = format!(
         "E11000 duplicate key error collection: {} index: {} dup key: {}",
         collection.namespace(),
@@ -21,4 +23,60 @@ pub(crate) fn duplicate_key(collection: &Collection, index: &Index, key: &[u8]) 
     );
     let details = DocumentBuf::new().with("keyPattern", index.key_pattern()).with("keyValue", &key_value);
     Failure::new(ErrorCode::DUPLICATE_KEY, message).with_details(details.as_ref())
+}
+
+/// The key by field, each value as the document has it.
+fn key_value(index: &Index, key: &[u8], document: Option<DocumentRef<'_>>) -> DocumentBuf {
+    let directions: Vec<_> = index.fields.iter().map(|field| field.direction).collect();
+    let values = key_string::decode(key, &directions).unwrap_or_default();
+    let mut key_value = DocumentBuf::new();
+    for (field, value) in index.fields.iter().zip(&values) {
+        let held = document.map(|document| values_at(document, &field.path)).unwrap_or_default();
+        let own = held.into_iter().find(|held| order::equal(*held, value.as_ref()));
+        key_value.append(&field.path, own.unwrap_or(value.as_ref()));
+    }
+    key_value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::IndexField;
+    use bunko_bson::key_string::Direction;
+    use bunko_bson::{ArrayBuf, Decimal128};
+    use bunko_store::KeyspaceId;
+
+    /// What is said of a key in a unique index on `paths`, for `document` or for none.
+    fn said(paths: &[&str], key: &[i32], document: Option<&DocumentBuf>) -> DocumentBuf {
+        let direction = Direction::Descending;
+        let fields = paths.iter().map(|path| IndexField { path: (*path).to_owned(), direction }).collect();
+        let index = Index::new("i".to_owned(), KeyspaceId(1), fields, true, DocumentBuf::new());
+        let mut bytes = Vec::new();
+        for value in key {
+            key_string::append(&mut bytes, ValueRef::Int32(*value), direction);
+        }
+        key_value(&index, &bytes, document.map(DocumentBuf::as_ref))
+    }
+
+    #[test]
+    fn values_have_the_types_that_the_document_gives_them() {
+        for value in [
+            ValueRef::Int32(1),
+            ValueRef::Int64(1),
+            ValueRef::Double(1.0),
+            ValueRef::Decimal128(Decimal128::parse("1.0").expect("a number")),
+        ] {
+            let document = DocumentBuf::new().with("_id", value);
+            assert_eq!(said(&["_id"], &[1], Some(&document)), document);
+        }
+        assert_eq!(said(&["_id"], &[1], None), DocumentBuf::new().with("_id", 1_i32));
+    }
+
+    #[test]
+    fn of_several_keys_the_one_that_is_there_is_told() {
+        let elements: ArrayBuf = [1.0, 2.0, 3.0].into_iter().collect();
+        let document = DocumentBuf::new().with("a", &elements).with("b", &DocumentBuf::new().with("c", 4.0));
+        let told = said(&["a", "b.c"], &[2, 4], Some(&document));
+        assert_eq!(told, DocumentBuf::new().with("a", 2.0).with("b.c", 4.0));
+    }
 }

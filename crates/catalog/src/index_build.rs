@@ -168,7 +168,7 @@ impl Catalog {
             for ((index, key), record) in &keys {
                 match latest.key(built[*index].keyspace, key).map_err(from_storage)? {
                     Some(holder) if holder != *record => {
-                        return Err(duplicate_key(collection, &built[*index], key));
+                        return Err(duplicate_key(collection, &built[*index], key, None));
                     }
                     // A writer was here already.
                     Some(_) => {}
@@ -209,7 +209,7 @@ impl Catalog {
                     {
                         let twice = keys.iter().find(|((index, _), holder)| *index == position && *holder == record);
                         let key = twice.map(|((_, key), _)| key.clone()).unwrap_or_default();
-                        return Err(duplicate_key(collection, index, &key));
+                        return Err(duplicate_key(collection, index, &key, None));
                     }
                 }
             }

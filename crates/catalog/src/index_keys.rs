@@ -128,6 +128,13 @@ fn extend(partial: &[Vec<u8>], values: &[ValueRef<'_>], direction: key_string::D
     extended
 }
 
+/// The values that keys hold of a path.
+pub(crate) fn values_at<'a>(document: DocumentRef<'a>, path: &str) -> Vec<ValueRef<'a>> {
+    let mut values = Values::default();
+    values.collect(ValueRef::Document(document), path);
+    values.found
+}
+
 /// The values that a path leads to.
 #[derive(Default)]
 struct Values<'a> {

@@ -140,7 +140,11 @@ fn parse_key(key: DocumentRef<'_>) -> Result<Vec<IndexField>> {
         if path.contains("$**") {
             return Err(cannot_create(format!("wildcard indexes are not supported, found key '{path}'")));
         }
-        if path.split('.').any(|component| component.starts_with('$')) {
+        // The parts of a DBRef are the only such names that documents have.
+        let is_illegal = |(position, component): (usize, &str)| {
+            component.starts_with('$') && (position == 0 || !matches!(component, "$ref" | "$id" | "$db"))
+        };
+        if path.split('.').enumerate().any(is_illegal) {
             return Err(cannot_create(format!(
                 "Index key contains an illegal field name: field name starts with '$': '{path}'."
             )));

@@ -12,23 +12,36 @@ pub trait Stamps: Sync {
     fn timestamp(&self) -> Timestamp;
 }
 
+/// What becomes of zero timestamps at the top level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyTimestamps {
+    /// The time takes their place.
+    Filled,
+    /// They stay (`bypassEmptyTsReplacement`).
+    Kept,
+}
+
 /// The bytes to store for an inserted document: its own where nothing is to be changed.
 /// # Errors
-/// `InvalidIdField`, `DollarPrefixedFieldName`, `BadValue` (too large), `Overflow` (too deep).
-pub fn for_insert<'d>(document: DocumentRef<'d>, stamps: &dyn Stamps) -> Result<Cow<'d, [u8]>> {
+/// `InvalidIdField`, `DollarPrefixedFieldName`, `BadValue` (too large, `_id` twice), `Overflow` (too deep).
+pub fn for_insert<'d>(document: DocumentRef<'d>, empty: EmptyTimestamps, stamps: &dyn Stamps) -> Result<Cow<'d, [u8]>> {
     check_size(document)?;
     let mut has_id_first = false;
     let mut id = None;
     let mut has_zero_timestamp = false;
     for (position, element) in document.iter().enumerate() {
-        if element.name == "_id" && id.is_none() {
+        if element.name == "_id" {
             check_id(element.value)?;
+            if id.is_some() {
+                return Err(Failure::bad_value("can't have multiple _id fields in one document"));
+            }
             has_id_first = position == 0;
             id = Some(element.value);
         }
         has_zero_timestamp |= is_zero_timestamp(element.value);
     }
-    if has_id_first && !has_zero_timestamp {
+    let is_filled = has_zero_timestamp && empty == EmptyTimestamps::Filled;
+    if has_id_first && !is_filled {
         return Ok(Cow::Borrowed(document.as_bytes()));
     }
     let mut stored = Vec::with_capacity(document.len_bytes() + 17);
@@ -37,11 +50,8 @@ pub fn for_insert<'d>(document: DocumentRef<'d>, stamps: &dyn Stamps) -> Result<
         Some(id) => writer.append("_id", id),
         None => writer.append("_id", stamps.object_id()),
     };
-    let mut is_id_written = id.is_none();
-    for element in document {
-        if element.name == "_id" && !is_id_written {
-            is_id_written = true;
-        } else if is_zero_timestamp(element.value) {
+    for element in document.iter().filter(|element| element.name != "_id") {
+        if is_filled && is_zero_timestamp(element.value) {
             writer.append(element.name, stamps.timestamp());
         } else {
             writer.append(element.name, element.value);
@@ -144,20 +154,31 @@ mod tests {
     #[test]
     fn id_is_made_or_moved_to_the_front_and_zero_timestamps_are_filled() {
         let names = |document: &DocumentBuf| {
-            let stored = for_insert(document.as_ref(), &Fixed).expect("storable").into_owned();
+            let stored = for_insert(document.as_ref(), EmptyTimestamps::Filled, &Fixed).expect("storable").into_owned();
             let stored = DocumentRef::parse(&stored).expect("valid").to_owned();
             stored.as_ref().iter().map(|element| element.name.to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(names(&DocumentBuf::new().with("a", 1_i32)), ["_id", "a"]);
         assert_eq!(names(&DocumentBuf::new().with("a", 1_i32).with("_id", 2_i32)), ["_id", "a"]);
         let zero = DocumentBuf::new().with("_id", 1_i32).with("t", Timestamp { seconds: 0, increment: 0 });
-        let stored = for_insert(zero.as_ref(), &Fixed).expect("storable");
+        let stored = for_insert(zero.as_ref(), EmptyTimestamps::Filled, &Fixed).expect("storable");
         assert!(matches!(
             DocumentRef::trusted(&stored).get("t"),
             Some(ValueRef::Timestamp(Timestamp { seconds: 5, increment: 6 }))
         ));
         let whole = DocumentBuf::new().with("_id", 1_i32);
-        assert!(matches!(for_insert(whole.as_ref(), &Fixed), Ok(Cow::Borrowed(_))));
+        assert!(matches!(for_insert(whole.as_ref(), EmptyTimestamps::Filled, &Fixed), Ok(Cow::Borrowed(_))));
+    }
+
+    #[test]
+    fn zero_timestamps_that_are_kept_stay_as_they_are() {
+        let zero = Timestamp { seconds: 0, increment: 0 };
+        let whole = DocumentBuf::new().with("_id", 1_i32).with("t", zero);
+        let stored = for_insert(whole.as_ref(), EmptyTimestamps::Kept, &Fixed);
+        assert!(matches!(stored, Ok(Cow::Borrowed(bytes)) if bytes == whole.as_ref().as_bytes()));
+        let moved = DocumentBuf::new().with("t", zero).with("_id", 1_i32);
+        let stored = for_insert(moved.as_ref(), EmptyTimestamps::Kept, &Fixed).expect("storable");
+        assert_eq!(DocumentRef::trusted(&stored), whole.as_ref());
     }
 
     #[test]
@@ -173,14 +194,22 @@ mod tests {
     #[test]
     fn unusable_ids_and_depths_are_refused() {
         let array = bunko_bson::ArrayBuf::new();
-        let failure =
-            for_insert(DocumentBuf::new().with("_id", &array).as_ref(), &Fixed).map(drop).expect_err("refused");
+        let array = DocumentBuf::new().with("_id", &array);
+        let failure = for_insert(array.as_ref(), EmptyTimestamps::Filled, &Fixed).map(drop).expect_err("refused");
         assert_eq!(failure.code(), ErrorCode::INVALID_ID_FIELD);
+        for twice in [
+            DocumentBuf::new().with("_id", 1_i32).with("_id", 1_i32),
+            DocumentBuf::new().with("a", 1_i32).with("_id", 1_i32).with("b", 1_i32).with("_id", 2_i32),
+        ] {
+            let failure = for_insert(twice.as_ref(), EmptyTimestamps::Filled, &Fixed).map(drop).expect_err("refused");
+            assert_eq!(failure.code(), ErrorCode::BAD_VALUE);
+            assert_eq!(failure.message(), "can't have multiple _id fields in one document");
+        }
         let mut deep = DocumentBuf::new();
         for _ in 0..MAX_DEPTH_STORED {
             deep = DocumentBuf::new().with("abcdefgh", &deep);
         }
-        let failure = for_insert(deep.as_ref(), &Fixed).map(drop).expect_err("refused");
+        let failure = for_insert(deep.as_ref(), EmptyTimestamps::Filled, &Fixed).map(drop).expect_err("refused");
         assert_eq!(failure.code(), ErrorCode::OVERFLOW);
     }
 }

@@ -51,7 +51,7 @@ impl Inserted {
 pub enum Verdict {
     /// Leave it.
     Keep,
-    /// Store these bytes instead; `_id` unchanged.
+    /// Store these bytes instead; `_id` equal, if perhaps of another numeric type.
     Replace(DocumentBuf),
     /// Remove it.
     Delete,
@@ -278,7 +278,8 @@ impl Catalog {
                     Some(taken) => taken.contains(latest, key),
                     None => latest.key(index.keyspace, key).map(|holder| holder.is_some()),
                 };
-                failure = is_taken.map_err(from_storage)?.then(|| duplicate_key(collection, index, key));
+                let own = Some(DocumentRef::trusted(document));
+                failure = is_taken.map_err(from_storage)?.then(|| duplicate_key(collection, index, key, own));
             }
             if let Some(failure) = failure {
                 inserted.failures.push((offset + position, failure));
@@ -394,7 +395,8 @@ impl Catalog {
             for (index, key) in new.iter().filter(|(index, _)| indexes[*index].is_unique) {
                 let holder = latest.key(indexes[*index].keyspace, key).map_err(from_storage)?;
                 if holder.is_some_and(|holder| holder != record) {
-                    return Err(duplicate_key(collection, &indexes[*index], key));
+                    let own = replacement.as_deref().map(DocumentRef::trusted);
+                    return Err(duplicate_key(collection, &indexes[*index], key, own));
                 }
             }
             let mut batch = notes::batch_of(collection);

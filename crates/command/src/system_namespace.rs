@@ -1,7 +1,30 @@
-//! Which `system.` collections clients may make.
+//! Which `system.` collections clients may make and write to.
 
-use bunko_catalog::Namespace;
+use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Whether a write makes its collection where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Creation {
+    /// It may.
+    Implied,
+    /// It never does.
+    None,
+}
+
+/// Refuses writes to what the server alone writes, and such as would make what [`check_creatable`] refuses. What is
+/// there under such a name already may be written to.
+/// # Errors
+/// `InvalidNamespace`.
+pub(crate) fn check_writable(catalog: &Catalog, namespace: &Namespace, creation: Creation) -> Result<()> {
+    if matches!(namespace.collection(), "system.profile" | "system.views") {
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, format!("cannot write to {namespace}")));
+    }
+    match check_creatable(namespace) {
+        Err(failure) if creation == Creation::Implied && catalog.collection(namespace).is_none() => Err(failure),
+        _ => Ok(()),
+    }
+}
 
 /// Refuses the names that belong to the server.
 /// # Errors

@@ -39,7 +39,7 @@ impl<'t> DottedPath<'t> {
             let component = parse_component(part, text, filters)?;
             positional_count += usize::from(matches!(component, Component::Positional));
             if components.is_empty() {
-                check_first(part, &component, text)?;
+                check_first(&component, text)?;
             }
             components.push(component);
         }
@@ -81,11 +81,11 @@ fn parse_component<'t>(part: &'t str, path: &str, filters: &mut ArrayFilters) ->
     }
 }
 
-fn check_first(part: &str, component: &Component<'_>, path: &str) -> Result<()> {
+fn check_first(component: &Component<'_>, path: &str) -> Result<()> {
     let what = match component {
         Component::Field(_) => return Ok(()),
-        Component::Positional => "positional (i.e. '$')".to_owned(),
-        Component::EveryElement | Component::Filtered(_) => format!("array filter identifier (i.e. '{part}')"),
+        Component::Positional => "positional (i.e. '$')",
+        Component::EveryElement | Component::Filtered(_) => "array filter identifier (i.e. '$[<id>]')",
     };
     Err(Failure::bad_value(format!("Cannot have {what} element in the first position in path '{path}'")))
 }

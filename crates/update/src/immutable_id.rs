@@ -29,10 +29,10 @@ pub(crate) fn append_all_but_id(target: &mut DocumentBuf, source: DocumentRef<'_
     }
 }
 
-/// Checks the `_id` of a document that is about to be inserted, if it has one.
+/// Checks the `_id` of a document that is about to be stored, if it has one.
 /// # Errors
 /// `InvalidIdField` for a type that cannot be an `_id`; `DollarPrefixedFieldName` for a `$` name inside.
-pub(crate) fn check_for_insertion(document: DocumentRef<'_>) -> Result<()> {
+pub(crate) fn check(document: DocumentRef<'_>) -> Result<()> {
     match document.get(ID) {
         Some(value @ (ValueRef::Array(_) | ValueRef::Regex { .. } | ValueRef::Undefined)) => {
             let message = format!("The '_id' value cannot be of type {}", value.kind().alias());

@@ -7,7 +7,7 @@
 //! **Invariant:** no store and no clock here: the time, the position that the query matched, and whether this is an
 //! insertion come in through [`ApplyContext`].
 //! **Invariant:** a change is a change of bytes. An operator that answers with the value that is there already leaves
-//! the document unchanged, whatever the operator.
+//! the document unchanged, whatever the operator. `$inc` and `$mul` alone say that `NaN` became another `NaN`.
 #![forbid(unsafe_code)]
 
 mod array_filters;

@@ -197,6 +197,10 @@ impl<'a> MergeWalk<'a> {
             Effect::Keep => self.output.extend_from_slice(element.bytes),
             Effect::Set(value) => self.put(element.name, value, trail)?,
             Effect::Make(value) => self.put(element.name, value.as_ref(), trail)?,
+            Effect::MakeOther(value) => {
+                self.put(element.name, value.as_ref(), trail)?;
+                return self.note_change(trail);
+            }
             Effect::Remove if holder == Holder::Array => self.put(element.name, ValueRef::Null, trail)?,
             Effect::Remove => {}
         }
@@ -211,7 +215,7 @@ impl<'a> MergeWalk<'a> {
                 match modifier.modify(None, &scene)? {
                     Effect::Keep | Effect::Remove => return Ok(()),
                     Effect::Set(value) => self.put(trail.name(), value, trail)?,
-                    Effect::Make(value) => self.put(trail.name(), value.as_ref(), trail)?,
+                    Effect::Make(value) | Effect::MakeOther(value) => self.put(trail.name(), value.as_ref(), trail)?,
                 }
                 self.note_change(trail)
             }
@@ -240,7 +244,7 @@ impl<'a> MergeWalk<'a> {
         match node {
             Node::Leaf(modifier) => {
                 let scene = Scene { document: self.document, context: self.context, trail };
-                Ok(matches!(modifier.modify(None, &scene)?, Effect::Set(_) | Effect::Make(_)))
+                Ok(!matches!(modifier.modify(None, &scene)?, Effect::Keep | Effect::Remove))
             }
             Node::Fields(fields) => {
                 for (name, child) in &self.resolve(fields, Some(trail))?.named {
@@ -271,7 +275,9 @@ impl<'a> MergeWalk<'a> {
         let part = trail.name_at(holder.depth());
         let scene = Scene { document: self.document, context: self.context, trail };
         let message = match modifier.modify(None, &scene)? {
-            Effect::Set(_) | Effect::Make(_) => format!("Cannot create field '{part}' in element {{{element}}}"),
+            Effect::Set(_) | Effect::Make(_) | Effect::MakeOther(_) => {
+                format!("Cannot create field '{part}' in element {{{element}}}")
+            }
             Effect::Keep | Effect::Remove if modifier.on_blocked_path() == BlockedPath::Refused => {
                 format!("Cannot use the part ({part}) of ({trail}) to traverse the element ({{{element}}})")
             }

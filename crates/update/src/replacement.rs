@@ -13,20 +13,25 @@ pub(crate) struct Replacement(DocumentBuf);
 
 impl Replacement {
     /// # Errors
-    /// `DollarPrefixedFieldName` for a top-level name with `$` in front; `Overflow` for a document nested too deep.
+    /// `DollarPrefixedFieldName` for a top-level name with `$` in front; `BadValue` for a second `_id`; `Overflow` for a
+    /// document nested too deep.
     pub fn parse(document: DocumentRef<'_>) -> Result<Self> {
         if let Some(element) = document.iter().find(|element| element.name.starts_with('$')) {
             return Err(dollar_prefixed(element.name, element.name));
+        }
+        if document.iter().filter(|element| element.name == ID).nth(1).is_some() {
+            return Err(Failure::bad_value("Can't have multiple _id fields in one document"));
         }
         nesting::check(document.into(), 0)?;
         Ok(Self(document.to_owned()))
     }
 
-    /// The new document: the old one's `_id` in front, zero timestamps at the top level filled.
+    /// The new document: its own `_id` or the old one's in front, zero timestamps at the top level filled.
     /// # Errors
-    /// `ImmutableField` where the replacement brings another `_id`.
+    /// As [`immutable_id::check`]; `ImmutableField` where the replacement brings another `_id`.
     pub fn apply(&self, original: DocumentRef<'_>, context: &ApplyContext) -> Result<DocumentBuf> {
         let replacement = self.0.as_ref();
+        immutable_id::check(replacement)?;
         let mut result = DocumentBuf::new();
         match (original.get(ID), replacement.get(ID)) {
             (Some(old), Some(new)) if !order::equal(old, new) => {
@@ -36,7 +41,8 @@ impl Replacement {
                 );
                 return Err(Failure::new(ErrorCode::IMMUTABLE_FIELD, message));
             }
-            (Some(id), _) | (None, Some(id)) => {
+            // An equal one of another numeric type takes the old one's place.
+            (_, Some(id)) | (Some(id), None) => {
                 result.append(ID, id);
             }
             (None, None) => {}

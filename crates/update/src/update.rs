@@ -36,7 +36,7 @@ pub struct ApplyContext {
     pub matched_position: Option<usize>,
     /// The time for `$currentDate` dates, in milliseconds since 1970.
     pub now_ms: i64,
-    /// The time for `$currentDate` timestamps and for zero timestamps of replacements.
+    /// The time for `$currentDate` timestamps and for zero timestamps of replacements, which zero leaves as they are.
     pub timestamp: Timestamp,
     /// Whether `$setOnInsert` counts and `_id` may be new.
     pub insert: Insertion,
@@ -95,7 +95,7 @@ impl Update {
     /// Makes the next document. With [`Insertion::Upsert`] its `_id`, if it has one, is checked and stands in front.
     /// # Errors
     /// What the operators answer; `ImmutableField` for a change of `_id`; `Overflow` for a document nested deeper than
-    /// [`bunko_bson::MAX_DEPTH_STORED`]; 17419 for one beyond [`MAX_USER_DOCUMENT_BYTES`].
+    /// [`bunko_bson::MAX_DEPTH_STORED`]; 17419, of an upsert 17420, for one beyond [`MAX_USER_DOCUMENT_BYTES`].
     pub fn apply(&self, document: DocumentRef<'_>, context: &ApplyContext) -> Result<Outcome> {
         let next = match &self.0 {
             Kind::Operators(trie) => MergeWalk::run(trie, document, context)?,
@@ -108,21 +108,22 @@ impl Update {
             (Some(next), Insertion::No) => next,
             (next, Insertion::Upsert) => {
                 let next = immutable_id::moved_to_front(next.unwrap_or_else(|| document.to_owned()));
-                immutable_id::check_for_insertion(next.as_ref())?;
+                immutable_id::check(next.as_ref())?;
                 if next.as_ref() == document {
                     return Ok(Outcome::Unchanged);
                 }
                 next
             }
         };
-        check_size(next.as_ref())?;
+        check_size(next.as_ref(), context.insert)?;
         Ok(Outcome::Changed(next))
     }
 
     /// The document that an upsert starts from: what the filter's equalities say, for a replacement only `_id`.
     /// # Errors
-    /// `NotSingleValueField` where the filter gives one path, or a path and one above it, two values; what writing
-    /// the paths answers.
+    /// `NotSingleValueField` where the filter gives one path, or a path and one above it, two values;
+    /// `NotExactValueField` where it gives a part of `_id` and a replacement needs the whole; what writing the paths
+    /// answers.
     pub fn upsert_base(&self, filter: DocumentRef<'_>) -> Result<DocumentBuf> {
         match &self.0 {
             Kind::Operators(_) => upsert::base(filter, upsert::Fields::All),
@@ -153,12 +154,15 @@ fn parse_operators(document: DocumentRef<'_>, array_filters: &[DocumentRef<'_>])
     Ok(plan.finish())
 }
 
-fn check_size(document: DocumentRef<'_>) -> Result<()> {
-    if document.len_bytes() > MAX_USER_DOCUMENT_BYTES {
-        let message = format!("Resulting document after update is larger than {MAX_USER_DOCUMENT_BYTES}");
-        return Err(Failure::new(ErrorCode(17419), message));
+fn check_size(document: DocumentRef<'_>, insert: Insertion) -> Result<()> {
+    if document.len_bytes() <= MAX_USER_DOCUMENT_BYTES {
+        return Ok(());
     }
-    Ok(())
+    let (code, what) = match insert {
+        Insertion::No => (17419, "Resulting document after update"),
+        Insertion::Upsert => (17420, "Document to upsert"),
+    };
+    Err(Failure::new(ErrorCode(code), format!("{what} is larger than {MAX_USER_DOCUMENT_BYTES}")))
 }
 
 /// The failure of an update that would create a top-level field with `$` in front.

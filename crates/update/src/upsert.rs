@@ -7,7 +7,7 @@ use crate::merge_walk::MergeWalk;
 use crate::operators::Set;
 use crate::trie::Plan;
 use crate::update::{ApplyContext, Insertion};
-use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Which of the filter's equalities count.
@@ -67,6 +67,9 @@ impl<'a> Equalities<'a> {
         for operator in operators {
             match (operator.name, operator.value) {
                 ("$eq", value) => self.add(path, value)?,
+                ("$in", ValueRef::Array(values)) => {
+                    only_value(values).map_or(Ok(()), |value| self.add(path, value))?;
+                }
                 ("$all", ValueRef::Array(values)) => {
                     values.iter().filter(|value| !is_pattern(*value)).try_for_each(|value| self.add(path, value))?;
                 }
@@ -78,7 +81,12 @@ impl<'a> Equalities<'a> {
 
     fn add(&mut self, path: &'a str, value: ValueRef<'a>) -> Result<()> {
         if self.fields == Fields::OnlyId && path != ID {
-            return Ok(());
+            if !is_below(path, ID) {
+                return Ok(());
+            }
+            // The missing blank is MongoDB's.
+            let message = format!("field at '{ID}' must be exactly specified, field at sub-path '{path}'found");
+            return Err(Failure::new(ErrorCode::NOT_EXACT_VALUE_FIELD, message));
         }
         for (other, _) in &self.found {
             let message = if *other == path {
@@ -100,7 +108,13 @@ fn is_operators(document: DocumentRef<'_>) -> bool {
     document.first().is_some_and(|first| first.name.starts_with('$') && !matches!(first.name, "$ref" | "$id" | "$db"))
 }
 
-/// Whether an element of `$all` matches otherwise than by equality.
+/// The value of an `$in` that asks for one alone, however often it names it.
+fn only_value(values: ArrayRef<'_>) -> Option<ValueRef<'_>> {
+    let first = values.get(0).filter(|first| !is_pattern(*first))?;
+    values.iter().all(|value| order::equal(value, first)).then_some(first)
+}
+
+/// Whether an element of `$all` or `$in` matches otherwise than by equality.
 fn is_pattern(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Regex { .. } => true,

@@ -27,6 +27,12 @@ fn a_result_may_be_as_large_as_a_user_document_and_no_larger() {
     let failure = set("a", ValueRef::String(&text), document.as_ref()).expect_err("one byte too large");
     assert_eq!(failure.code(), ErrorCode(17419));
     assert_eq!(failure.message(), "Resulting document after update is larger than 16777216");
+    let update = DocumentBuf::new().with("$set", &DocumentBuf::new().with("a", ValueRef::String(&text)));
+    let upsert = ApplyContext { insert: Insertion::Upsert, ..CONTEXT };
+    let update = Update::parse((&update).into(), &[], Targets::One).expect("sound");
+    let failure = update.apply(document.as_ref(), &upsert).expect_err("one byte too large");
+    assert_eq!(failure.code(), ErrorCode(17420));
+    assert_eq!(failure.message(), "Document to upsert is larger than 16777216");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use crate::invocation::Invocation;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ValueRef, Writer, number, order};
-use bunko_catalog::{CreateOptions, ID_INDEX, IndexSpec};
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, number, order};
+use bunko_catalog::{Collection, CreateOptions, ID_INDEX, IndexSpec};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
@@ -56,7 +56,8 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     Ok(create(invocation, None)?)
 }
 
-/// Creates the collection, with the identity given or a new one.
+/// Creates the collection, with the identity given or a new one. Without an identity, one that is there with the same
+/// options will do.
 pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) -> Result<(), Failure> {
     let namespace = invocation.namespace()?;
     check_creatable(&namespace)?;
@@ -70,9 +71,38 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     {
         create.options.append("storageEngine", given);
     }
-    let (_, lsn) = invocation.service.catalog.create(&namespace, create)?;
-    invocation.note_written(Some(lsn));
+    let asked = create.options.clone();
+    match invocation.service.catalog.create(&namespace, create) {
+        Ok((_, lsn)) => invocation.note_written(Some(lsn)),
+        Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS && uuid.is_none() => {
+            // The oplog has its name without being a collection.
+            let existing = invocation.collection(&namespace).ok_or(failure)?;
+            check_same_options(&existing, asked.as_ref())?;
+        }
+        Err(failure) => return Err(failure),
+    }
     Ok(())
+}
+
+/// Nothing is to be done for a collection that is there with the same options.
+/// # Errors
+/// `NamespaceExists` tells those that it has.
+fn check_same_options(existing: &Collection, asked: DocumentRef<'_>) -> Result<(), Failure> {
+    let actual = existing.options();
+    if order::compare_documents(actual, asked).is_eq() {
+        return Ok(());
+    }
+    let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &existing.uuid };
+    let mut shown = DocumentBuf::new().with("uuid", uuid);
+    shown.extend(actual);
+    Err(Failure::new(
+        ErrorCode::NAMESPACE_EXISTS,
+        format!(
+            "namespace {} already exists, but with different options: {}",
+            existing.namespace(),
+            ValueText(ValueRef::Document(shown.as_ref()))
+        ),
+    ))
 }
 
 fn invalid_options(message: &str) -> Failure {

@@ -5,6 +5,7 @@ use super::insert::{check_batch_size, write_errors};
 use super::update::scope;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::system_namespace::{Creation, check_writable};
 use crate::write_statement::{refuse_long_batch, required, required_document, run_each, statement};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
@@ -25,6 +26,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let documents = invocation.documents("deletes")?;
     check_batch_size(documents.len())?;
     let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
+    check_writable(&invocation.service.catalog, &namespace, Creation::None)?;
     refuse_long_batch(
         invocation,
         &namespace,

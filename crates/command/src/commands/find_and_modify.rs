@@ -1,10 +1,12 @@
 //! `findAndModify`: changes or removes one document and returns it.
 
 use super::find::refuse_collation;
+use super::insert::bypasses;
 use super::update::scope;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::system_namespace::{Creation, check_writable};
 use crate::write_statement::{array_filters, check_modification, refuse_long_batch};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::{Failure, Result};
@@ -36,11 +38,16 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
+    let empty = bypasses(invocation)?;
     let statement = parse(invocation)?;
+    let may_insert = matches!(&statement.action, Action::Update(update) if update.upsert == Upsert::Yes);
+    let creation = if may_insert { Creation::Implied } else { Creation::None };
+    check_writable(&invocation.service.catalog, &namespace, creation)?;
     refuse_long_batch(invocation, &namespace, std::iter::once((statement.filter, statement.sort, Targets::One)))?;
     let service = invocation.service;
     let scope = scope(invocation)?;
-    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt());
+    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt())
+        .with_empty_timestamps(empty);
     let outcome = writes.find_and_modify(&statement);
     invocation.note_written(writes.written());
     let outcome = outcome?;

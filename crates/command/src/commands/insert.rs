@@ -2,9 +2,12 @@
 
 use super::hello::WRITE_BATCH_MAX;
 use crate::dispatch::{Command, Databases, Halt};
+use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::system_namespace::{Creation, check_writable};
 use bunko_bson::{ValueRef, Writer};
-use bunko_catalog::{Catalog, Inserted, Namespace, Order, stored_document};
+use bunko_catalog::stored_document::{self, EmptyTimestamps};
+use bunko_catalog::{Catalog, Inserted, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure};
 use std::borrow::Cow;
 
@@ -24,14 +27,16 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, insert: Insert) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let order = if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
+    let empty = bypasses(invocation)?;
     let documents = invocation.documents("documents")?;
     check_batch_size(documents.len())?;
     let service = invocation.service;
+    check_writable(&service.catalog, &namespace, Creation::Implied)?;
     let mut storable: Vec<Cow<'_, [u8]>> = Vec::with_capacity(documents.len());
     let mut positions: Vec<usize> = Vec::new();
     let mut refused: Vec<(usize, Failure)> = Vec::new();
     for (position, document) in documents.iter().enumerate() {
-        match stored_document::for_insert(*document, &service.world) {
+        match stored_document::for_insert(*document, empty, &service.world) {
             Ok(document) => {
                 storable.push(document);
                 if !refused.is_empty() {
@@ -66,6 +71,13 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     reply.append("n", inserted.count as i32);
     write_errors(reply, &failures);
     Ok(())
+}
+
+/// Reads what a write may bypass: validation, of which there is none, and the filling of zero timestamps.
+pub(super) fn bypasses(fields: &Fields<'_>) -> Result<EmptyTimestamps, Failure> {
+    fields.boolean("bypassDocumentValidation", false)?;
+    let keeps_empty = fields.boolean("bypassEmptyTsReplacement", false)?;
+    Ok(if keeps_empty { EmptyTimestamps::Kept } else { EmptyTimestamps::Filled })
 }
 
 /// Refuses an empty batch and one beyond the limit.

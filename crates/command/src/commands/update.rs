@@ -1,9 +1,10 @@
 //! `update`: changes documents, or inserts them where none matches.
 
 use super::find::refuse_collation;
-use super::insert::{check_batch_size, write_errors};
+use super::insert::{bypasses, check_batch_size, write_errors};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::system_namespace::{Creation, check_writable};
 use crate::write_statement::{
     array_filters, check_modification, refuse_long_batch, required, required_document, run_each, statement,
     strict_boolean,
@@ -30,9 +31,13 @@ const STATEMENT_FIELDS: &[&str] =
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let order = if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
+    let empty = bypasses(invocation)?;
     let documents = invocation.documents("updates")?;
     check_batch_size(documents.len())?;
     let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
+    let may_insert = statements.iter().any(|statement| statement.upsert == Upsert::Yes);
+    let creation = if may_insert { Creation::Implied } else { Creation::None };
+    check_writable(&invocation.service.catalog, &namespace, creation)?;
     refuse_long_batch(
         invocation,
         &namespace,
@@ -40,7 +45,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     )?;
     let service = invocation.service;
     let scope = scope(invocation)?;
-    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt());
+    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt())
+        .with_empty_timestamps(empty);
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, Value)> = Vec::new();
     let outcome = run_each(&statements, order, |position, statement| {

@@ -1,6 +1,7 @@
 //! Explaining writes: the plan of their search, below a stage of their own; nothing is written.
 
 use super::search::{Choice, Wanted};
+use super::upsert::check_filter;
 use super::{Action, DeleteStatement, FindAndModify, UpdateStatement, Upsert};
 use crate::explain::{Explained, Verbosity, explain_plan};
 use crate::find_query::FindQuery;
@@ -45,6 +46,7 @@ impl WriteExplanation<'_> {
         let update = Update::parse(statement.update, &statement.array_filters, statement.targets)?;
         let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
         let query = Wanted::query(statement.filter, choice, &self.scope)?;
+        check_filter(&query.filter, statement.upsert)?;
         let (reply, effects) = self.searched(query, statement.targets, &mut |document, position| {
             self.would_modify(&update, document, position)
         })?;
@@ -75,6 +77,7 @@ impl WriteExplanation<'_> {
             }
             Action::Update(modification) => {
                 let update = Update::parse(modification.update, &modification.array_filters, Targets::One)?;
+                check_filter(&query.filter, modification.upsert)?;
                 let (reply, effects) = self.searched(query, Targets::One, &mut |document, position| {
                     self.would_modify(&update, document, position)
                 })?;

@@ -103,7 +103,8 @@ impl Writes<'_> {
         outcome: &mut FindAndModifyOutcome,
     ) -> Result<Option<Image>> {
         let update = Update::parse(modification.update, &modification.array_filters, Targets::One)?;
-        let mut context = self.apply_context();
+        wanted.check_upsert(modification.upsert)?;
+        let mut context = self.apply_context(&update);
         let mut image = None;
         let upserted = self.or_upsert(&update, filter, wanted, modification.upsert, &mut |writes| {
             let changes = writes.change_matching(wanted, Targets::One, &mut |document, position| {

@@ -20,7 +20,7 @@ pub use find_and_modify::{Action, FindAndModify, FindAndModifyOutcome, Modificat
 pub use update::{UpdateOutcome, UpdateStatement, Upsert};
 
 use crate::{Interrupt, QueryScope};
-use bunko_catalog::stored_document::Stamps;
+use bunko_catalog::stored_document::{EmptyTimestamps, Stamps};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::Result;
 use bunko_store::Lsn;
@@ -31,6 +31,7 @@ pub struct Writes<'w> {
     catalog: &'w Catalog,
     namespace: &'w Namespace,
     stamps: &'w dyn Stamps,
+    empty_timestamps: EmptyTimestamps,
     scope: Arc<QueryScope>,
     interrupt: Interrupt,
     written: Option<Lsn>,
@@ -46,7 +47,14 @@ impl<'w> Writes<'w> {
         scope: Arc<QueryScope>,
         interrupt: Interrupt,
     ) -> Self {
-        Self { catalog, namespace, stamps, scope, interrupt, written: None }
+        let empty_timestamps = EmptyTimestamps::Filled;
+        Self { catalog, namespace, stamps, empty_timestamps, scope, interrupt, written: None }
+    }
+
+    /// The same, with another word on zero timestamps in replacements and in what upserts insert.
+    #[must_use]
+    pub fn with_empty_timestamps(self, empty_timestamps: EmptyTimestamps) -> Self {
+        Self { empty_timestamps, ..self }
     }
 
     /// The last record written so far: what an acknowledgement waits for.

@@ -1,6 +1,7 @@
 //! From a filter to locked records.
 
-use super::Writes;
+use super::upsert::check_filter;
+use super::{Upsert, Writes};
 use crate::find_query::{FindQuery, Hint};
 use crate::id_lookup::{id_lookup, is_plain_id};
 use crate::{Execution, QueryScope, plan};
@@ -103,6 +104,14 @@ impl<'a> Wanted<'a> {
         Ok(query)
     }
 
+    /// As [`check_filter`].
+    pub(super) fn check_upsert(&self, upsert: Upsert) -> Result<()> {
+        match &self.by {
+            By::Id(_) => Ok(()),
+            By::Query(query) => check_filter(&query.filter, upsert),
+        }
+    }
+
     /// The values that the filter asks of paths, where it asks for nothing but equalities.
     pub(super) fn equalities(&self) -> Vec<(&str, ValueRef<'_>)> {
         let query = match &self.by {
@@ -150,6 +159,11 @@ impl<'a> Wanted<'a> {
 fn equality(expression: &Expression) -> Option<(&str, ValueRef<'_>)> {
     match expression {
         Expression::Compare { path, op: Comparison::Eq, value } => Some((path.as_str(), value.as_ref())),
+        // A list of one value asks for that one.
+        Expression::In { path, values, regexes } if regexes.is_empty() => match &values[..] {
+            [value] => Some((path.as_str(), value.as_ref())),
+            _ => None,
+        },
         _ => None,
     }
 }

@@ -3,8 +3,9 @@
 use super::Writes;
 use super::search::{Choice, Operation, Wanted};
 use crate::find_query::Hint;
-use bunko_bson::{DocumentRef, Value, ValueRef};
+use bunko_bson::{DocumentRef, Timestamp, Value, ValueRef};
 use bunko_catalog::Verdict;
+use bunko_catalog::stored_document::EmptyTimestamps;
 use bunko_errors::Result;
 use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
 
@@ -56,7 +57,8 @@ impl Writes<'_> {
         let update = Update::parse(statement.update, &statement.array_filters, statement.targets)?;
         let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
         let wanted = Wanted::parse(statement.filter, choice, Operation::Update, &self.scope)?;
-        let mut context = self.apply_context();
+        wanted.check_upsert(statement.upsert)?;
+        let mut context = self.apply_context(&update);
         let mut outcome = UpdateOutcome::default();
         outcome.upserted = self
             .or_upsert(&update, statement.filter, &wanted, statement.upsert, &mut |writes| {
@@ -76,12 +78,10 @@ impl Writes<'_> {
     }
 
     /// One time and one timestamp serve the whole statement.
-    pub(super) fn apply_context(&self) -> ApplyContext {
-        ApplyContext {
-            matched_position: None,
-            now_ms: self.scope.now_ms,
-            timestamp: self.stamps.timestamp(),
-            insert: Insertion::No,
-        }
+    pub(super) fn apply_context(&self, update: &Update) -> ApplyContext {
+        let keeps_empty = update.is_replacement() && self.empty_timestamps == EmptyTimestamps::Kept;
+        // A replacement wants it for its zero timestamps alone, and zero in their place leaves them.
+        let timestamp = if keeps_empty { Timestamp { seconds: 0, increment: 0 } } else { self.stamps.timestamp() };
+        ApplyContext { matched_position: None, now_ms: self.scope.now_ms, timestamp, insert: Insertion::No }
     }
 }

@@ -5,6 +5,7 @@ use super::{Upsert, Writes};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, order};
 use bunko_catalog::{Order, stored_document};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_matcher::{Expression, Filter};
 use bunko_update::{ApplyContext, Insertion, Outcome, Update};
 
 /// How often an upsert begins anew because others inserted the document first, and deleted it again.
@@ -43,12 +44,12 @@ impl Writes<'_> {
 
     fn insert_upserted(&mut self, update: &Update, filter: DocumentRef<'_>) -> Result<Upserted> {
         let base = update.upsert_base(filter)?;
-        let context = ApplyContext { insert: Insertion::Upsert, ..self.apply_context() };
+        let context = ApplyContext { insert: Insertion::Upsert, ..self.apply_context(update) };
         let document = match update.apply(base.as_ref(), &context)? {
             Outcome::Unchanged => base,
             Outcome::Changed(document) => document,
         };
-        let stored = stored_document::for_insert(document.as_ref(), self.stamps)?;
+        let stored = stored_document::for_insert(document.as_ref(), self.empty_timestamps, self.stamps)?;
         let mut inserted = self.catalog.insert(self.namespace, std::slice::from_ref(&stored), Order::Ordered)?;
         self.note_written(inserted.lsn);
         if let Some((_, failure)) = inserted.failures.pop() {
@@ -57,6 +58,29 @@ impl Writes<'_> {
         let document = DocumentBuf::from_trusted(stored.into_owned());
         let id = document.as_ref().get("_id").map_or(Value::Null, ValueRef::to_value);
         Ok(Upserted { id, document })
+    }
+}
+
+/// Refuses `$expr`, of which no document follows, in a filter from which one may have to be made.
+/// # Errors
+/// `QueryFeatureNotAllowed`.
+pub(super) fn check_filter(filter: &Filter, upsert: Upsert) -> Result<()> {
+    if upsert == Upsert::No || !holds_expr(filter.root()) {
+        return Ok(());
+    }
+    let message = "$expr is not allowed in the query predicate for an upsert";
+    Err(Failure::new(ErrorCode::QUERY_FEATURE_NOT_ALLOWED, message))
+}
+
+/// Whether `$expr` stands somewhere, which it may wherever a whole document is asked.
+fn holds_expr(expression: &Expression) -> bool {
+    match expression {
+        Expression::Expr(_) => true,
+        Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
+            children.iter().any(holds_expr)
+        }
+        Expression::Not(child) => holds_expr(child),
+        _ => false,
     }
 }
 

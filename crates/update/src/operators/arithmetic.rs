@@ -3,7 +3,7 @@
 use super::{Effect, Modifier, Scene};
 use bunko_bson::arithmetic::{self, ArithmeticError};
 use bunko_bson::text::{ElementText, ValueText};
-use bunko_bson::{Element, Value, ValueRef};
+use bunko_bson::{Element, Value, ValueRef, number, order};
 use bunko_errors::{Failure, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Modifier for Arithmetic {
         let Some(current) = current else { return Ok(self.create()) };
         let operator = self.operation.operator();
         match self.operation.run(current, self.operand.as_ref()) {
-            Ok(result) => Ok(Effect::Make(result)),
+            Ok(result) => Ok(became(current, result)),
             Err(ArithmeticError::NotNumeric) => Err(Failure::type_mismatch(format!(
                 "Cannot apply {operator} to a value of non-numeric type. {{{}}} has the field '{}' of non-numeric type {}",
                 scene.id(),
@@ -85,6 +85,18 @@ impl Modifier for Arithmetic {
                 scene.id()
             ))),
         }
+    }
+}
+
+/// Numbers are compared as such: 1.00 in place of a decimal 1.0 is no change, and `NaN` differs from itself.
+fn became(current: ValueRef<'_>, result: Value) -> Effect<'static> {
+    let number = result.as_ref();
+    if number::as_f64(number).is_some_and(f64::is_nan) {
+        Effect::MakeOther(result)
+    } else if number.kind() == current.kind() && order::equal(number, current) {
+        Effect::Keep
+    } else {
+        Effect::Make(result)
     }
 }
 

@@ -95,6 +95,8 @@ pub(crate) enum Effect<'a> {
     Set(ValueRef<'a>),
     /// A value made now.
     Make(Value),
+    /// A value made now that counts as another one even if its bytes are those that are there.
+    MakeOther(Value),
 }
 
 /// Whether a path through a scalar is an error even where nothing would be created.

@@ -5,11 +5,17 @@ use super::array_cull::{ArrayCull, Culling};
 use crate::trie::Plan;
 use bunko_bson::{Element, ValueRef};
 use bunko_errors::Result;
-use bunko_matcher::ElementFilter;
+use bunko_matcher::{ElementFilter, Filter};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$pull", parse };
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
+    // A leading `$not` is none of an element's operators to MongoDB, and a filter on documents has none.
+    if let ValueRef::Document(condition) = field.value
+        && condition.first().is_some_and(|first| first.name == "$not")
+    {
+        Filter::parse(condition)?;
+    }
     plan.modify(field.name, ArrayCull(ElementFilter::parse(field.value)?))
 }
 

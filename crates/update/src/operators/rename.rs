@@ -83,7 +83,7 @@ impl Modifier for Source {
 
 /// The value at a path without positional parts.
 /// # Errors
-/// `PathNotViable` where the path leads through a scalar.
+/// `PathNotViable` where the path leads through a scalar, or by a name through an array.
 fn find<'a>(document: DocumentRef<'a>, path: &'a str) -> Result<Option<ValueRef<'a>>> {
     let mut value = ValueRef::Document(document);
     let mut name = "";
@@ -93,8 +93,7 @@ fn find<'a>(document: DocumentRef<'a>, path: &'a str) -> Result<Option<ValueRef<
             (ValueRef::Array(array), Some(index)) => array.get(index),
             _ => {
                 let element = ElementText(Element { name, value });
-                let message =
-                    format!("Cannot use the part ({part}) of ({path}) to traverse the element ({{{element}}})");
+                let message = format!("cannot use the part ({name} of {path}) to traverse the element ({{{element}}})");
                 return Err(Failure::new(ErrorCode::PATH_NOT_VIABLE, message));
             }
         };
