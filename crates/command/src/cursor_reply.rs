@@ -85,7 +85,8 @@ pub fn write_next_batch(
     documents: u64,
 ) -> Result<()> {
     let cursors = &invocation.service.cursors;
-    let mut cursor = cursors.take(id, namespace)?;
+    let mut cursor = cursors.take(id, namespace, invocation.options.session)?;
+    cursor.source.resume().inspect_err(|_| cursors.finish(id))?;
     if let Some(interruption) = &cursor.interruption {
         invocation.take_over(interruption);
     }
@@ -98,7 +99,7 @@ pub fn write_next_batch(
         Ok(end) => end,
         Err(failure) => {
             cursors.finish(id);
-            return Err(failure);
+            return Err(failure.with_prefix("Executor error during getMore :: caused by :: "));
         }
     };
     reply.end();
@@ -122,7 +123,7 @@ fn fill(
     let mut index = 0;
     let end = loop {
         if index == documents {
-            break End::NotYet;
+            break if pending.is_none() && source.is_over() { End::Reached } else { End::NotYet };
         }
         if let Some(document) = pending.take() {
             reply.push(index as usize, &document);

@@ -1,7 +1,9 @@
 //! Cursors that wait for their next `getMore`.
 
 use crate::operations::Interruption;
-use bunko_bson::{DocumentBuf, DocumentRef};
+use crate::session_id::SessionId;
+use bunko_bson::text::ValueText;
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
@@ -19,6 +21,18 @@ const CURSORS_MAX: usize = 100_000;
 pub trait CursorSource: Send {
     /// The next document, or `None` at the end.
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>>;
+
+    /// Whether it is known, without looking for one, that there is no other document.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Asked before each batch but the first.
+    /// # Errors
+    /// `QueryPlanKilled` where what it reads is no more.
+    fn resume(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A source without documents: a collection that does not exist.
@@ -39,7 +53,7 @@ pub struct OpenCursor {
     /// A document that did not fit into the batch before.
     pub pending: Option<DocumentBuf>,
     /// The session that opened it.
-    pub session: Option<[u8; 16]>,
+    pub session: Option<SessionId>,
     /// Whether a batch may take long to fill.
     pub is_long: bool,
     /// Whether the idle timeout spares it.
@@ -81,6 +95,17 @@ fn not_found(id: i64) -> Failure {
     Failure::new(ErrorCode::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
 }
 
+fn other_session(id: i64, opened_by: Option<SessionId>, asks: Option<SessionId>) -> Failure {
+    let text =
+        |session: SessionId| ValueText(ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &session }).to_string();
+    let (code, what) = match (opened_by.map(text), asks.map(text)) {
+        (None, asks) => (50736, format!("not created in a session, in session {}", asks.unwrap_or_default())),
+        (Some(opened_by), None) => (50737, format!("created in session {opened_by}, without an lsid")),
+        (Some(opened_by), Some(asks)) => (50738, format!("created in session {opened_by}, in session {asks}")),
+    };
+    Failure::new(ErrorCode(code), format!("Cannot run getMore on cursor {id}, which was {what}"))
+}
+
 impl CursorStore {
     /// Keeps a cursor under a new id made from `random`.
     /// # Errors
@@ -104,12 +129,15 @@ impl CursorStore {
 
     /// Takes a cursor out to work with it; [`Self::put_back`] or [`Self::finish`] must follow.
     /// # Errors
-    /// `CursorNotFound`; `Unauthorized` where it reads another namespace; `CursorInUse`.
-    pub fn take(&self, id: i64, namespace: &Namespace) -> Result<Box<OpenCursor>> {
+    /// `CursorNotFound`; `Unauthorized` where it reads another namespace; 50736 to 50738 where another session opened it;
+    /// `CursorInUse`.
+    pub fn take(&self, id: i64, namespace: &Namespace, session: Option<SessionId>) -> Result<Box<OpenCursor>> {
         let mut slots = self.slots.lock();
         let slot = slots.get_mut(&id).ok_or_else(|| not_found(id))?;
         match slot {
-            Slot::Working { .. } => Err(Failure::new(ErrorCode(292), format!("cursor id {id} is already in use"))),
+            Slot::Working { .. } => {
+                Err(Failure::new(ErrorCode::CURSOR_IN_USE, format!("cursor id {id} is already in use")))
+            }
             Slot::Waiting(cursor) if cursor.namespace != *namespace => Err(Failure::new(
                 ErrorCode::UNAUTHORIZED,
                 format!(
@@ -117,6 +145,7 @@ impl CursorStore {
                     cursor.namespace
                 ),
             )),
+            Slot::Waiting(cursor) if cursor.session != session => Err(other_session(id, cursor.session, session)),
             Slot::Waiting(_) => match std::mem::replace(slot, Slot::Working { is_killed: false }) {
                 Slot::Waiting(cursor) => Ok(cursor),
                 Slot::Working { .. } => Err(not_found(id)),
@@ -172,7 +201,7 @@ impl CursorStore {
     }
 
     /// Closes the cursors of the chosen sessions; how many.
-    pub fn end_sessions(&self, is_chosen: impl Fn([u8; 16]) -> bool) -> usize {
+    pub fn end_sessions(&self, is_chosen: impl Fn(SessionId) -> bool) -> usize {
         self.remove_where(|cursor| cursor.session.is_some_and(&is_chosen))
     }
 

@@ -1,6 +1,7 @@
 //! A running plan.
 
 use crate::find_query::FindQuery;
+use crate::footing::Footing;
 use crate::plan::Plan;
 use crate::stages::{Documents, StageNumber};
 use bunko_bson::DocumentRef;
@@ -8,12 +9,16 @@ use bunko_catalog::{Collection, dropped};
 use bunko_errors::{Failure, Result};
 use bunko_store::{RecordId, Snapshot};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Says why a running plan has to stop, if it has to: killed, out of time. Asked from time to time.
 pub type Interrupt = Arc<dyn Fn() -> Option<Failure> + Send + Sync>;
 
-/// Entries examined between two questions for an interruption.
-const ENTRIES_PER_POLL: u32 = 128;
+/// Entries examined between two questions for an interruption: before the first, and most.
+const ENTRIES_PER_POLL: u32 = 16;
+const ENTRIES_PER_POLL_MAX: u32 = 128;
+/// Where they took longer than that, fewer are examined before the next.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a running plan has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +62,9 @@ pub(crate) struct Run {
     pub output: Output,
     statistics: Vec<StageStatistics>,
     interrupt: Option<Interrupt>,
+    entries_per_poll: u32,
     until_poll: u32,
+    polled: Instant,
 }
 
 impl Run {
@@ -80,7 +87,11 @@ impl Run {
 
     #[cold]
     fn poll(&mut self) -> Result<()> {
-        self.until_poll = ENTRIES_PER_POLL;
+        let now = Instant::now();
+        let is_slow = now.duration_since(self.polled) > POLL_INTERVAL;
+        let entries = if is_slow { self.entries_per_poll / 2 } else { self.entries_per_poll * 2 };
+        self.entries_per_poll = entries.clamp(1, ENTRIES_PER_POLL_MAX);
+        (self.until_poll, self.polled) = (self.entries_per_poll, now);
         if self.collection.is_dropped() {
             return Err(dropped(&self.collection));
         }
@@ -93,7 +104,7 @@ impl Run {
 
 /// A plan running over one snapshot. It owns all that it needs and can wait in a cursor between batches.
 pub struct Execution {
-    plan: Plan,
+    footing: Footing,
     root: Box<dyn Documents>,
     run: Run,
     returned: u64,
@@ -110,13 +121,15 @@ impl Execution {
             output: Output::Projected,
             statistics: vec![StageStatistics::default(); parts.stages],
             interrupt: None,
+            entries_per_poll: ENTRIES_PER_POLL,
             until_poll: ENTRIES_PER_POLL,
+            polled: Instant::now(),
         };
         let root = parts.root.open(&run);
-        Self { plan, root, run, returned: 0, is_at_end: false }
+        Self { footing: Footing::of(plan), root, run, returned: 0, is_at_end: false }
     }
 
-    /// Lets `interrupt` be asked every 128 examined entries.
+    /// Lets `interrupt` be asked every few milliseconds, or every 128 examined entries where that is sooner.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.run.interrupt = Some(interrupt);
     }
@@ -157,7 +170,7 @@ impl Execution {
     /// # Errors
     /// As [`Self::next`].
     pub fn count(&mut self, most: u64) -> Result<u64> {
-        let plan = self.plan.clone();
+        let plan = self.plan().clone();
         let Some(stage) = plan.parts().root.decided_by_keys() else { return self.count_documents(most) };
         let mut records = stage.open(&self.run);
         while self.returned < most && records.next(&mut self.run)?.is_some() {
@@ -173,7 +186,17 @@ impl Execution {
 
     /// The plan that runs; it may be newer than the one that was opened.
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        &self.footing.plan
+    }
+
+    /// What must still be there for it to go on after a pause.
+    pub fn footing(&self) -> &Footing {
+        &self.footing
+    }
+
+    /// Whether it is known, without looking for one, that there is no other document.
+    pub fn is_over(&self) -> bool {
+        self.is_at_end || self.root.is_over()
     }
 
     /// Sums over all stages.

@@ -81,11 +81,15 @@ impl Plan {
 
     /// Whether the plan's indexes still are what it took them for.
     fn holds(&self) -> bool {
+        self.dropped_index().is_none()
+            && self.parts.used.iter().all(|used| multikey_bits(&used.index) & !used.multikey == 0)
+    }
+
+    /// One of the plan's indexes that is no more.
+    pub(crate) fn dropped_index(&self) -> Option<&Index> {
         let indexes = self.parts.collection.indexes();
-        self.parts.used.iter().all(|used| {
-            indexes.iter().any(|index| Arc::ptr_eq(index, &used.index))
-                && multikey_bits(&used.index) & !used.multikey == 0
-        })
+        let is_there = |used: &UsedIndex| indexes.iter().any(|index| Arc::ptr_eq(index, &used.index));
+        self.parts.used.iter().find(|used| !is_there(used)).map(|used| &*used.index)
     }
 
     /// Whether running the plan may take long, so that it should not run where others wait for it: a scan of a

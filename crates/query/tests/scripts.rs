@@ -219,7 +219,7 @@ fn interruptions_and_drops_end_an_execution() {
     };
     let killed = Failure::new(bunko_errors::ErrorCode::INTERRUPTED, "operation was interrupted");
     assert_eq!(run_out(Arc::new(|| None)), (Ok(false), 300));
-    assert_eq!(run_out(Arc::new(move || Some(killed.clone()))), (Err(bunko_errors::ErrorCode::INTERRUPTED), 127));
+    assert_eq!(run_out(Arc::new(move || Some(killed.clone()))), (Err(bunko_errors::ErrorCode::INTERRUPTED), 15));
     database.catalog.drop_collection(&temporary::namespace("c")).expect("dropped");
     assert_eq!(run_out(Arc::new(|| None)).0, Err(bunko_errors::ErrorCode::QUERY_PLAN_KILLED));
 }

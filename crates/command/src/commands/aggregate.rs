@@ -12,9 +12,9 @@ use bunko_aggregate::{DocumentStream, Documents, Environment, Flow, Pipeline, Pl
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
-use bunko_query::{Execution, FindQuery, Hint, QueryScope, plan};
+use bunko_query::{Execution, FindQuery, Footing, Hint, QueryScope, plan};
 use bunko_store::Direction;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 pub(super) const COMMAND: Command = Command {
     name: "aggregate",
@@ -48,7 +48,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
     };
     let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
-    Ok(write_first_batch(invocation, reply, namespace, source, &batch)?)
+    write_first_batch(invocation, reply, namespace, source, &batch)
+        .map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: ").into())
 }
 
 /// The collection that is named, or for `{aggregate: 1}` the name that its cursors have.
@@ -153,7 +154,7 @@ fn open(
     let Aggregation { query, pipeline } = aggregation;
     let Some(collection) = invocation.collection(namespace) else {
         let stream = pipeline.open(Box::new(Documents::new(Vec::new())));
-        return Ok((Box::new(Aggregated { stream, current: None }), false));
+        return Ok((Box::new(Aggregated::of(stream)), false));
     };
     let plan = plan(&collection, Arc::new(query))?;
     let is_long = plan.is_long(&collection);
@@ -163,8 +164,10 @@ fn open(
     if pipeline.is_empty() {
         return Ok((Box::new(execution), is_long));
     }
-    let stream = pipeline.open(Box::new(Planned(execution)));
-    Ok((Box::new(Aggregated { stream, current: None }), is_long))
+    let footing = Arc::new(execution.footing().clone());
+    let weak = Arc::downgrade(&footing);
+    let stream = pipeline.open(Box::new(Planned { execution, footing: Some(footing) }));
+    Ok((Box::new(Aggregated { footing: weak, ..Aggregated::of(stream) }), is_long))
 }
 
 /// Runs all stages over the oplog. A hint has nothing to choose from.
@@ -174,7 +177,7 @@ fn open_oplog(invocation: &Invocation<'_>) -> Result<Box<dyn CursorSource>, Halt
     let stages = required_stages(invocation)?;
     let scope = scope(invocation.service.world.now_ms());
     let stream = oplog_view::open(invocation, stages, scope, Direction::Forward)?;
-    Ok(Box::new(Aggregated { stream, current: None }))
+    Ok(Box::new(Aggregated::of(stream)))
 }
 
 /// Puts the other stages on top of a source stage. A hint has nothing to choose from, and is ignored as in MongoDB.
@@ -188,23 +191,32 @@ fn open_sourced(
     let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
     let documents = sourced.documents(invocation, namespace)?;
     let stream = pipeline.open(Box::new(Documents::new(documents)));
-    Ok(Box::new(Aggregated { stream, current: None }))
+    Ok(Box::new(Aggregated::of(stream)))
 }
 
 /// A plan's documents, lent to the stages above where they only look.
-struct Planned(Execution);
+struct Planned {
+    execution: Execution,
+    /// Until all has been read: from then on the collection may go.
+    footing: Option<Arc<Footing>>,
+}
 
 impl DocumentStream for Planned {
     fn next(&mut self) -> Result<Option<DocumentBuf>, Failure> {
-        Ok(self.0.next()?.map(DocumentRef::to_owned))
+        let document = self.execution.next()?.map(DocumentRef::to_owned);
+        if document.is_none() {
+            self.footing = None;
+        }
+        Ok(document)
     }
 
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow, Failure>) -> Result<(), Failure> {
-        while let Some(document) = self.0.next()? {
+        while let Some(document) = self.execution.next()? {
             if visitor(document)? == Flow::Stop {
-                break;
+                return Ok(());
             }
         }
+        self.footing = None;
         Ok(())
     }
 }
@@ -213,11 +225,23 @@ impl DocumentStream for Planned {
 struct Aggregated {
     stream: Box<dyn DocumentStream>,
     current: Option<DocumentBuf>,
+    /// That of the plan below, while it has more.
+    footing: Weak<Footing>,
+}
+
+impl Aggregated {
+    fn of(stream: Box<dyn DocumentStream>) -> Self {
+        Self { stream, current: None, footing: Weak::new() }
+    }
 }
 
 impl CursorSource for Aggregated {
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>, Failure> {
         self.current = self.stream.next()?;
         Ok(self.current.as_ref().map(DocumentBuf::as_ref))
+    }
+
+    fn resume(&self) -> Result<(), Failure> {
+        self.footing.upgrade().map_or(Ok(()), |footing| footing.check())
     }
 }

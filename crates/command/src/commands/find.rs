@@ -46,6 +46,14 @@ impl CursorSource for Execution {
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>, Failure> {
         Execution::next(self)
     }
+
+    fn is_over(&self) -> bool {
+        Execution::is_over(self)
+    }
+
+    fn resume(&self) -> Result<(), Failure> {
+        self.footing().check()
+    }
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -63,7 +71,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let source = oplog_view::find(invocation, query, invocation.document("sort")?)?;
         let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
         let batch = FirstBatch { documents, is_only: is_single_batch, is_long: true, has_no_timeout };
-        return Ok(write_first_batch(invocation, reply, namespace, source, &batch)?);
+        return Ok(write_batch(invocation, reply, namespace, source, &batch)?);
     }
     let Some(collection) = collection else {
         let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
@@ -80,7 +88,19 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         is_long,
         has_no_timeout,
     };
-    Ok(write_first_batch(invocation, reply, namespace, Box::new(execution), &batch)?)
+    Ok(write_batch(invocation, reply, namespace, Box::new(execution), &batch)?)
+}
+
+fn write_batch(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    namespace: Namespace,
+    source: Box<dyn CursorSource>,
+    batch: &FirstBatch,
+) -> Result<(), Failure> {
+    let name = namespace.clone();
+    write_first_batch(invocation, reply, namespace, source, batch)
+        .map_err(|failure| failure.with_prefix(&format!("Executor error during find command: {name} :: caused by :: ")))
 }
 
 /// The `_id` of a find that asks for one whole document by its `_id` and nothing else: no plan, no cursor.

@@ -94,4 +94,8 @@ impl Documents for Lookup {
         statistics.advanced += 1;
         Ok(Some(Row { record, document: DocumentRef::trusted(&self.document) }))
     }
+
+    fn is_over(&self) -> bool {
+        self.key.is_none()
+    }
 }

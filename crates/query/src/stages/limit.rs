@@ -62,4 +62,8 @@ impl Documents for Limited {
         }
         Ok(row)
     }
+
+    fn is_over(&self) -> bool {
+        self.left == 0 || self.input.is_over()
+    }
 }

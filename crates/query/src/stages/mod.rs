@@ -77,6 +77,11 @@ pub(crate) struct Row<'a> {
 /// The running side of a stage that yields documents. Not asked again after the end.
 pub(crate) trait Documents: Send {
     fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>>;
+
+    /// Whether it is known, without looking for one, that there is no other.
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 /// The running side of a stage that yields records' ids, each once.

@@ -68,4 +68,8 @@ impl Documents for Projecting {
         }
         Ok(Some(Row { record: row.record, document: run.query.projected(row.document, &mut self.projected)? }))
     }
+
+    fn is_over(&self) -> bool {
+        self.input.is_over()
+    }
 }

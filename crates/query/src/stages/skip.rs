@@ -68,4 +68,8 @@ impl Documents for Skipping {
         }
         Ok(row)
     }
+
+    fn is_over(&self) -> bool {
+        self.input.is_over()
+    }
 }

@@ -208,6 +208,11 @@ impl Documents for Sorting {
         let document = DocumentRef::trusted(&entry.bytes[entry.key_length..]);
         Ok(Some(Row { record: entry.record, document }))
     }
+
+    fn is_over(&self) -> bool {
+        // Besides the one that was lent last.
+        self.sorted.as_ref().is_some_and(|sorted| sorted.len() <= 1)
+    }
 }
 
 #[cfg(test)]
