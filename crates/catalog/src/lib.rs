@@ -31,7 +31,7 @@ pub use index::{ID_INDEX, Index, IndexField, IndexState};
 pub use index_build::{IndexesCreated, IndexesDropped};
 pub use index_keys::{IndexKeys, index_keys};
 pub use index_spec::IndexSpec;
-pub use namespace::Namespace;
+pub use namespace::{Namespace, check_database};
 pub use notes::Note;
 pub use validation::Validation;
 pub use write::{Inserted, Order, Target, Verdict, dropped};

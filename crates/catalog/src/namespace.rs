@@ -77,7 +77,9 @@ fn invalid(message: String) -> Failure {
 }
 
 /// Whether a database may have that name.
-pub(crate) fn check_database(name: &str) -> Result<()> {
+/// # Errors
+/// `InvalidNamespace`.
+pub fn check_database(name: &str) -> Result<()> {
     let is_bad = |byte| matches!(byte, b'/' | b'\\' | b'.' | b' ' | b'"' | b'$' | 0);
     if name.is_empty() || name.len() > DATABASE_BYTES_MAX || name.bytes().any(is_bad) {
         return Err(invalid(format!("Invalid database name: '{name}'")));

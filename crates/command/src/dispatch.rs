@@ -8,6 +8,7 @@ use crate::operations::Beginning;
 use crate::service::Service;
 use crate::write_concern::Acknowledgement;
 use bunko_bson::{DocumentRef, Writer};
+use bunko_catalog::check_database;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
 use std::time::Duration;
@@ -164,8 +165,14 @@ impl Service {
     }
 }
 
+/// Where clients log in whom another system knows; no database has that name.
+const EXTERNAL: &str = "$external";
+
 /// Checks where a command runs and which fields it carries.
 fn admit(command: &Command, request: &Request<'_>) -> Result<GenericOptions, Failure> {
+    if request.database != EXTERNAL {
+        check_database(request.database)?;
+    }
     if command.databases == Databases::Admin && request.database != "admin" {
         return Err(Failure::new(
             ErrorCode::UNAUTHORIZED,

@@ -33,6 +33,7 @@ impl FieldSet {
     /// Notes a field that is there; whether it is a known one.
     pub fn note(&mut self, name: &str) -> Met {
         match self.position(name) {
+            Some(position) if self.present & (1 << position) != 0 => Met::Again,
             Some(position) => {
                 self.present |= 1 << position;
                 Met::Known
@@ -54,6 +55,8 @@ impl FieldSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     Known,
+    /// Known, and there before.
+    Again,
     Unknown,
 }
 
@@ -171,6 +174,7 @@ mod tests {
         assert_eq!(met.note("skip"), Met::Known);
         assert_eq!(met.note("hint"), Met::Known);
         assert_eq!(met.note("other"), Met::Unknown);
+        assert_eq!(met.note("hint"), Met::Again);
         let (walked, any) = (Fields::of_walked("find", body.as_ref(), met), Fields::new("find", body.as_ref()));
         let skip = |fields: Fields<'_>| fields.integer("skip").expect("a number");
         assert_eq!((skip(walked), skip(any)), (Some(1), Some(1)));

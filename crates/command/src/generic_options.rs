@@ -2,8 +2,12 @@
 
 use crate::dispatch::{ANY_FIELDS, Command, Request};
 use crate::fields::{FieldSet, Met};
+use crate::read_concern;
+use crate::session_id::{self, SessionId};
+use crate::stable_api::StableApi;
 use crate::write_concern::WriteConcern;
-use bunko_bson::{BinarySubtype, DocumentRef, Value, ValueRef, number};
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentRef, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Duration;
 
@@ -15,12 +19,31 @@ pub struct GenericOptions {
     /// `maxTimeMS`, where it is given and not 0.
     pub max_time: Option<Duration>,
     /// The session's id, where one is given.
-    pub session: Option<[u8; 16]>,
+    pub session: Option<SessionId>,
     /// `comment`, for `currentOp`.
     pub comment: Option<Value>,
     /// Which of the command's own fields the body has.
     pub(crate) met: FieldSet,
+    api: StableApi,
+    has_transaction: bool,
 }
+
+/// Commands that take a write concern.
+const WRITERS: &[&str] = &[
+    "applyOps",
+    "bunkoBulkInsert",
+    "collMod",
+    "create",
+    "createIndexes",
+    "delete",
+    "drop",
+    "dropDatabase",
+    "dropIndexes",
+    "findAndModify",
+    "insert",
+    "renameCollection",
+    "update",
+];
 
 /// Fields that any command may carry, besides `$db`.
 const GENERIC: &[&str] = &[
@@ -48,8 +71,9 @@ const GENERIC: &[&str] = &[
 impl GenericOptions {
     /// Goes over all fields of a request once.
     /// # Errors
-    /// `IDLUnknownField` for a field that neither the command nor MongoDB knows; `BadValue`, `TypeMismatch`,
-    /// `IllegalOperation` for generic options that are malformed or cannot be honoured.
+    /// `IDLUnknownField` for a field that neither the command nor MongoDB knows, `IDLDuplicateField` for one that is there
+    /// twice; `BadValue`, `TypeMismatch`, `InvalidOptions`, `IllegalOperation` for generic options that are malformed or
+    /// cannot be honoured.
     pub(crate) fn parse(command: &Command, request: &Request<'_>) -> Result<Self> {
         let mut options = Self {
             write_concern: WriteConcern::default(),
@@ -57,11 +81,19 @@ impl GenericOptions {
             session: None,
             comment: None,
             met: FieldSet::new(command.fields),
+            api: StableApi::default(),
+            has_transaction: false,
         };
         for element in request.body.iter().skip(1) {
-            if options.met.note(element.name) == Met::Unknown {
-                options.read(command, element.name, element.value)?;
+            match options.met.note(element.name) {
+                Met::Known => {}
+                Met::Unknown => options.read(command, element.name, element.value)?,
+                Met::Again => return Err(duplicate(command, element.name)),
             }
+        }
+        options.api.check(command.name)?;
+        if options.has_transaction {
+            return Err(transaction_refused(request.body));
         }
         if let Some(message) = request.message {
             for sequence in message.sequences() {
@@ -75,32 +107,22 @@ impl GenericOptions {
 
     fn read(&mut self, command: &Command, name: &str, value: ValueRef<'_>) -> Result<()> {
         match name {
-            "$db"
-            | "$readPreference"
-            | "$clusterTime"
-            | "$configTime"
-            | "$topologyTime"
-            | "$audit"
-            | "$client"
-            | "mayBypassWriteBlocking"
-            | "rawData" => {}
-            "lsid" => self.session = Some(session(value)?),
-            "writeConcern" => self.write_concern = WriteConcern::parse(document(command, name, value)?)?,
-            "readConcern" => check_read_concern(document(command, name, value)?)?,
+            "$db" | "$configTime" | "$topologyTime" | "$audit" | "$client" | "mayBypassWriteBlocking" | "rawData" => {}
+            "$readPreference" => check_read_preference(object(name, value)?)?,
+            "$clusterTime" => drop(object(name, value)?),
+            "lsid" => self.session = Some(session_id::parse("OperationSessionInfo.lsid", value)?),
+            "writeConcern" => {
+                let concern = WriteConcern::parse(document(command, name, value)?)?;
+                if !WRITERS.contains(&command.name) {
+                    return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
+                }
+                self.write_concern = concern;
+            }
+            "readConcern" => read_concern::check(command, document(command, name, value)?)?,
             "maxTimeMS" => self.max_time = max_time(value)?,
             "comment" => self.comment = Some(value.to_value()),
-            "txnNumber" | "autocommit" | "startTransaction" => {
-                return Err(Failure::new(
-                    ErrorCode::ILLEGAL_OPERATION,
-                    "Transaction numbers are only allowed on a replica set member or mongos",
-                ));
-            }
-            "apiVersion" => {
-                if value.as_str() != Some("1") {
-                    return Err(Failure::new(ErrorCode::API_VERSION_ERROR, "API version must be \"1\""));
-                }
-            }
-            "apiStrict" | "apiDeprecationErrors" => {}
+            "txnNumber" | "autocommit" | "startTransaction" => self.has_transaction = true,
+            "apiVersion" | "apiStrict" | "apiDeprecationErrors" => self.api.read(name, value)?,
             _ if command.fields == ANY_FIELDS => {}
             _ => return Err(unknown(command, name)),
         }
@@ -117,6 +139,51 @@ fn unknown(command: &Command, field: &str) -> Failure {
     Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{}.{field}' is an unknown field.", command.name))
 }
 
+fn duplicate(command: &Command, field: &str) -> Failure {
+    let message = format!("BSON field '{}.{field}' is a duplicate field", command.name);
+    Failure::new(ErrorCode::IDL_DUPLICATE_FIELD, message)
+}
+
+/// What a command with fields of a transaction hears: what is missing of them, or that there are none here.
+fn transaction_refused(body: DocumentRef<'_>) -> Failure {
+    let has = |name| body.get(name).is_some();
+    if !has("lsid") {
+        return Failure::new(
+            ErrorCode::INVALID_OPTIONS,
+            "Transaction number requires a session ID to also be specified",
+        );
+    }
+    for name in ["autocommit", "startTransaction"] {
+        if has(name) && !has("txnNumber") {
+            let message = format!("'{name}' field requires a transaction number to also be specified");
+            return Failure::new(ErrorCode::INVALID_OPTIONS, message);
+        }
+    }
+    Failure::new(ErrorCode::ILLEGAL_OPERATION, "Transaction numbers are only allowed on a replica set member or mongos")
+}
+
+fn object<'a>(name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {
+    value.as_document().ok_or_else(|| {
+        let kind = value.kind().alias();
+        Failure::type_mismatch(format!("\"{name}\" had the wrong type. Expected object, found {kind}"))
+    })
+}
+
+/// A single node is whatever is preferred.
+fn check_read_preference(preference: DocumentRef<'_>) -> Result<()> {
+    match preference.get("mode") {
+        None
+        | Some(ValueRef::String("primary" | "primaryPreferred" | "secondary" | "secondaryPreferred" | "nearest")) => {
+            Ok(())
+        }
+        Some(mode) => Err(Failure::failed_to_parse(format!(
+            "Could not parse $readPreference mode {}. Only the modes 'primary', 'primaryPreferred', 'secondary', \
+             'secondaryPreferred', and 'nearest' are supported.",
+            ValueText(mode)
+        ))),
+    }
+}
+
 fn document<'a>(command: &Command, name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {
     value.as_document().ok_or_else(|| {
         Failure::type_mismatch(format!(
@@ -127,54 +194,17 @@ fn document<'a>(command: &Command, name: &str, value: ValueRef<'a>) -> Result<Do
     })
 }
 
-fn session(value: ValueRef<'_>) -> Result<[u8; 16]> {
-    match value.as_document().and_then(|lsid| lsid.get("id")) {
-        Some(ValueRef::Binary { subtype: BinarySubtype::UUID, bytes }) if bytes.len() == 16 => {
-            Ok(bytes.try_into().unwrap_or_default())
-        }
-        _ => Err(Failure::type_mismatch("BSON field 'OperationSessionInfo.lsid.id' must be a UUID of 16 bytes")),
-    }
-}
-
 fn max_time(value: ValueRef<'_>) -> Result<Option<Duration>> {
-    let milliseconds = number::as_i64_exact(value)
-        .ok_or_else(|| Failure::bad_value("maxTimeMS must be a number without a fraction"))?;
+    let milliseconds = number::as_i64_exact(value).ok_or_else(|| {
+        Failure::bad_value(if value.is_number() {
+            "maxTimeMS has non-integral value"
+        } else {
+            "maxTimeMS must be a number"
+        })
+    })?;
     match u64::try_from(milliseconds) {
         Ok(0) => Ok(None),
         Ok(milliseconds) if i32::try_from(milliseconds).is_ok() => Ok(Some(Duration::from_millis(milliseconds))),
-        _ => Err(Failure::bad_value(format!("{milliseconds} value for maxTimeMS is out of range"))),
+        _ => Err(Failure::bad_value(format!("{milliseconds} value for maxTimeMS is out of range [0, {}]", i32::MAX))),
     }
-}
-
-/// A single node's reads are of what is in its kernel; `majority` and `available` say no more here.
-fn check_read_concern(concern: DocumentRef<'_>) -> Result<()> {
-    for element in concern {
-        match (element.name, element.value) {
-            ("level", ValueRef::String("local" | "available" | "majority")) | ("provenance", _) => {}
-            ("level", ValueRef::String(level @ ("linearizable" | "snapshot"))) => {
-                return Err(Failure::new(
-                    ErrorCode::NOT_A_REPLICA_SET,
-                    format!("node needs to be a replica set member to use read concern: {level}"),
-                ));
-            }
-            ("level", ValueRef::String(level)) => {
-                return Err(Failure::failed_to_parse(format!(
-                    "'{level}' is not a valid read concern level for readConcern.level"
-                )));
-            }
-            ("afterClusterTime" | "atClusterTime", _) => {
-                return Err(Failure::new(
-                    ErrorCode::ILLEGAL_OPERATION,
-                    format!("Cannot specify '{}' readConcern without replication enabled", element.name),
-                ));
-            }
-            (name, value) => {
-                return Err(Failure::failed_to_parse(format!(
-                    "Unrecognized option in readConcern: {name} of type {}",
-                    value.kind().alias()
-                )));
-            }
-        }
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@
 //! **Invariant:** a reply is only sent once the write concern holds; [`Answer::acknowledgement`] says what to wait for.
 #![forbid(unsafe_code)]
 
+mod client_metadata;
 mod collection_options;
 mod collection_statistics;
 mod commands;
@@ -24,8 +25,11 @@ mod operation_description;
 mod operations;
 mod oplog_view;
 mod parameters;
+mod read_concern;
 mod service;
+mod session_id;
 mod source_stages;
+mod stable_api;
 mod statistics_scale;
 mod storage_engine_option;
 mod system_namespace;
@@ -38,7 +42,7 @@ pub use counters::Counters;
 pub use dispatch::{Answer, Command, Databases, Halt, Request, RunOn, write_failure};
 pub use fields::Fields;
 pub use invocation::Invocation;
-pub use operations::{Interrupt, Operations};
+pub use operations::{Absence, Interrupt, Operations};
 pub use parameters::Parameters;
 pub use service::{Facts, LogLines, Service, World};
 pub use write_concern::Acknowledgement;

@@ -1,8 +1,8 @@
 //! What a client wants to be true before it hears of success.
 
-use bunko_bson::text::ValueText;
+use crate::fields::Fields;
 use bunko_bson::{DocumentRef, ValueRef, number};
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::Lsn;
 
 /// A parsed `writeConcern`, already known to be satisfiable by a single node.
@@ -39,27 +39,28 @@ impl Acknowledgement {
 impl WriteConcern {
     /// Parses and judges a write concern.
     /// # Errors
-    /// `BadValue` and `FailedToParse` as MongoDB's; a `w` that one node cannot satisfy is refused.
+    /// `BadValue`, `FailedToParse`, `TypeMismatch` and `IDLUnknownField` as MongoDB's; a `w` that one node cannot satisfy is refused.
     pub fn parse(document: DocumentRef<'_>) -> Result<Self> {
         let mut concern = Self::default();
-        for element in document {
+        let fields = Fields::new("WriteConcernOptions", document);
+        for element in document.iter().filter(|element| !element.value.is_nullish()) {
             match element.name {
                 "w" => concern.read_w(element.value)?,
-                "j" | "fsync" => concern.is_journaled |= truth(element.name, element.value)?,
-                "wtimeout" | "wtimeoutMS" => {
-                    if number::as_f64(element.value).is_none() {
-                        return Err(Failure::failed_to_parse(format!(
-                            "wtimeout must be a number, found {}",
-                            element.value.kind().alias()
-                        )));
-                    }
-                }
-                // mgo.v2 sends it; the server adds it to what it stores.
-                "getLastError" | "provenance" => {}
+                "j" | "fsync" => concern.is_journaled |= fields.boolean(element.name, false)?,
+                "wtimeout" => check_timeout(element.value)?,
+                "provenance" => check_provenance(&fields)?,
+                // mgo.v2 sends it.
+                "getLastError" => {}
                 other => {
-                    return Err(Failure::failed_to_parse(format!("unrecognized write concern field: {other}")));
+                    return Err(Failure::new(
+                        ErrorCode::IDL_UNKNOWN_FIELD,
+                        format!("BSON field 'WriteConcernOptions.{other}' is an unknown field."),
+                    ));
                 }
             }
+        }
+        if fields.boolean("j", false)? && fields.boolean("fsync", false)? {
+            return Err(Failure::failed_to_parse("fsync and j options cannot be used together"));
         }
         if concern.is_unacknowledged && concern.is_journaled {
             concern.is_unacknowledged = false;
@@ -78,14 +79,15 @@ impl WriteConcern {
                 "cannot use non-majority 'w' mode {mode} when a host is not a member of a replica set"
             )));
         }
-        match number::as_i64_exact(value) {
+        match number::truncate_to_i64(value) {
             Some(0) => self.is_unacknowledged = true,
             Some(1) => {}
             Some(w) if (2..=50).contains(&w) => {
                 return Err(Failure::bad_value("cannot use 'w' > 1 when a host is not replicated"));
             }
-            Some(_) => {
-                return Err(Failure::failed_to_parse("w has to be a non-negative number and not greater than 50"));
+            Some(w) => {
+                let message = format!("w has to be a non-negative number and not greater than 50; found: {w}");
+                return Err(Failure::failed_to_parse(message));
             }
             None => {
                 return Err(Failure::failed_to_parse(format!(
@@ -98,12 +100,26 @@ impl WriteConcern {
     }
 }
 
-fn truth(name: &str, value: ValueRef<'_>) -> Result<bool> {
-    match value {
-        ValueRef::Boolean(value) => Ok(value),
-        ValueRef::Null | ValueRef::Undefined => Ok(false),
-        _ => number::as_f64(value).map(|number| number != 0.0).ok_or_else(|| {
-            Failure::failed_to_parse(format!("{name} must be numeric or a boolean value, found {}", ValueText(value)))
-        }),
+/// On a single node nobody waits for another.
+fn check_timeout(value: ValueRef<'_>) -> Result<()> {
+    match number::as_f64(value) {
+        None => Err(Failure::failed_to_parse(format!("wtimeout must be a number, found {}", value.kind().alias()))),
+        Some(milliseconds) if milliseconds.abs() > f64::from(i32::MAX) => {
+            Err(Failure::failed_to_parse("wtimeout must be a 32-bit integer"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Servers add it to what they store.
+fn check_provenance(fields: &Fields<'_>) -> Result<()> {
+    match fields.string("provenance")? {
+        None
+        | Some(
+            "clientSupplied" | "implicitDefault" | "customDefault" | "getLastErrorDefaults" | "internalWriteDefault",
+        ) => Ok(()),
+        Some(other) => Err(Failure::bad_value(format!(
+            "Enumeration value '{other}' for field 'WriteConcernOptions.provenance' is not a valid value."
+        ))),
     }
 }

@@ -60,6 +60,14 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
     if !explainable.contains(&command.name) {
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("Cannot explain cmd: {}", command.name)));
     }
+    if let Some(other) = body.get("$db").filter(|other| other.as_str() != Some(invocation.request.database)) {
+        let message = format!(
+            "Mismatched $db in explain command. Expected {} but got {}",
+            invocation.request.database,
+            other.as_str().unwrap_or_default()
+        );
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+    }
     // Unknown fields are refused inside as they are outside.
     GenericOptions::parse(command, &Request { body, message: None, ..invocation.request })?;
     let namespace = match body.first().map(|first| first.value) {

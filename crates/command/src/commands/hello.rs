@@ -1,5 +1,6 @@
 //! `hello` and its older spellings: the handshake, and the heartbeat of monitors.
 
+use crate::client_metadata;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
@@ -40,15 +41,18 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let Some(client) = invocation.document("client")? {
         if invocation.connection.metadata.is_some() {
             return Err(Failure::new(
-                ErrorCode(186),
+                ErrorCode::CLIENT_METADATA_CANNOT_BE_MUTATED,
                 "The client metadata document may only be sent in the first hello",
             )
             .into());
         }
+        client_metadata::check(client)?;
         invocation.connection.metadata = Some(client.to_owned());
     }
     let is_hello = invocation.command.name == "hello";
-    reply.append("helloOk", true);
+    if invocation.boolean("helloOk", false)? {
+        reply.append("helloOk", true);
+    }
     reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, true);
     let topology_version = topology_version(invocation);
     reply
@@ -91,11 +95,14 @@ fn hold_back(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
     let known = invocation.document("topologyVersion")?;
     match (known, invocation.size("maxAwaitTimeMS")?) {
         (None, None) => Ok(()),
-        (Some(_), None) | (None, Some(_)) => Err(Failure::new(
-            ErrorCode(31368),
-            "A request with a 'topologyVersion' must include 'maxAwaitTimeMS', and the other way round",
-        )
-        .into()),
+        (Some(_), None) => {
+            Err(Failure::new(ErrorCode(31368), "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+                .into())
+        }
+        (None, Some(_)) => {
+            Err(Failure::new(ErrorCode(31368), "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
+                .into())
+        }
         (Some(known), Some(milliseconds)) => {
             let own = topology_version(invocation);
             let is_same = known.get("processId").map(ValueRef::to_value).map(|id| format!("{id:?}"))

@@ -12,11 +12,9 @@ pub(super) const COMMAND: Command =
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let ValueRef::String(collection) = invocation.argument() else {
-        return Err(Failure::type_mismatch(format!(
-            "BSON field 'killCursors.killCursors' is the wrong type '{}', expected type 'string'",
-            invocation.argument().kind().alias()
-        ))
-        .into());
+        let kind = invocation.argument().kind().alias();
+        let message = format!("collection name has invalid type {kind}");
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message).into());
     };
     let namespace = Namespace::of_cursor(invocation.request.database, collection)?;
     let ids = invocation.array("cursors")?.ok_or_else(|| {

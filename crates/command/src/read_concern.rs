@@ -1,0 +1,65 @@
+//! How settled what a client reads must be.
+
+use crate::dispatch::Command;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Commands for which there is another level than `local`.
+const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "explain"];
+
+/// Judges a read concern. A single node's reads are of what is in its kernel; `majority` and `available` say no more here.
+/// # Errors
+/// `InvalidOptions` for a command that reads at no other level, `NotAReplicaSet` for a level that takes several nodes,
+/// `IllegalOperation` for a time of a cluster; `BadValue`, `TypeMismatch`, `IDLUnknownField` for what is malformed.
+pub(crate) fn check(command: &Command, concern: DocumentRef<'_>) -> Result<()> {
+    for element in concern {
+        match (element.name, element.value) {
+            ("provenance", _) => {}
+            ("level", ValueRef::String(level)) => check_level(command, concern, level)?,
+            ("level", value) => {
+                return Err(Failure::type_mismatch(format!(
+                    "BSON field 'readConcern.level' is the wrong type '{}', expected type 'string'",
+                    value.kind().alias()
+                )));
+            }
+            ("afterClusterTime" | "atClusterTime", _) => {
+                return Err(Failure::new(
+                    ErrorCode::ILLEGAL_OPERATION,
+                    format!("Cannot specify '{}' readConcern without replication enabled", element.name),
+                ));
+            }
+            (name, _) => {
+                return Err(Failure::new(
+                    ErrorCode::IDL_UNKNOWN_FIELD,
+                    format!("BSON field 'readConcern.{name}' is an unknown field."),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_level(command: &Command, concern: DocumentRef<'_>, level: &str) -> Result<()> {
+    match level {
+        "local" => Ok(()),
+        "available" | "majority" | "linearizable" | "snapshot" if !READERS.contains(&command.name) => {
+            Err(Failure::new(
+                ErrorCode::INVALID_OPTIONS,
+                format!(
+                    "Command {} does not support {{ readConcern: {} }} :: caused by :: read concern not supported",
+                    command.name,
+                    ValueText(concern.into())
+                ),
+            ))
+        }
+        "available" | "majority" => Ok(()),
+        "linearizable" | "snapshot" => Err(Failure::new(
+            ErrorCode::NOT_A_REPLICA_SET,
+            format!("node needs to be a replica set member to use read concern: {level}"),
+        )),
+        _ => Err(Failure::bad_value(format!(
+            "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
+        ))),
+    }
+}

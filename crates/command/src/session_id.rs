@@ -1,0 +1,44 @@
+//! What a client calls its sessions.
+
+use bunko_bson::{BinarySubtype, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// A session's UUID.
+pub type SessionId = [u8; 16];
+
+/// Reads a session's id, `{id: UUID, uid: ...}`, which stands at `place`.
+/// # Errors
+/// `TypeMismatch`, `IDLFailedToParse`, `IDLUnknownField` and `InvalidUUID` name the place.
+pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<SessionId> {
+    let lsid = value.as_document().ok_or_else(|| wrong_type(place, value, "object"))?;
+    let mut id = None;
+    for element in lsid {
+        match element.name {
+            "id" => id = Some(element.value),
+            "uid" | "txnNumber" | "txnUUID" => {}
+            other => {
+                return Err(Failure::new(
+                    ErrorCode::IDL_UNKNOWN_FIELD,
+                    format!("BSON field '{place}.{other}' is an unknown field."),
+                ));
+            }
+        }
+    }
+    let id = id.ok_or_else(|| {
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, format!("BSON field '{place}.id' is missing but a required field"))
+    })?;
+    match id {
+        ValueRef::Binary { subtype: BinarySubtype::UUID, bytes } => bytes.try_into().map_err(|_| {
+            Failure::new(ErrorCode::INVALID_UUID, format!("BSON field '{place}.id' must be a UUID of 16 bytes"))
+        }),
+        _ => Err(wrong_type(&format!("{place}.id"), id, "binData")),
+    }
+}
+
+/// The refusal of a value that stands at `place`.
+pub(crate) fn wrong_type(place: &str, value: ValueRef<'_>, expected: &str) -> Failure {
+    Failure::type_mismatch(format!(
+        "BSON field '{place}' is the wrong type '{}', expected type '{expected}'",
+        value.kind().alias()
+    ))
+}
