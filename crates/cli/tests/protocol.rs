@@ -99,6 +99,32 @@ fn a_long_command_in_a_pipeline_keeps_its_place() {
 }
 
 #[test]
+fn what_a_client_reads_ends_when_it_goes_away() {
+    let running = Running::start();
+    let mut peer = running.peer();
+    let documents: Vec<String> = (0..3000).map(|id| format!("{{_id: {id}}}")).collect();
+    peer.run("test", &format!("{{insert: 'slow', documents: [{}]}}", documents.join(", ")));
+    let finds = |peer: &mut Peer| text(peer.run("admin", "{currentOp: 1}").as_ref()).matches("slow").count();
+    assert_eq!(finds(&mut peer), 0);
+    let mut leaving = running.peer();
+    // Minutes.
+    let sum = "{$reduce: {input: {$range: [0, 50000]}, initialValue: 0, in: {$add: ['$$value', '$$this']}}}";
+    let find = command("test", &format!("{{find: 'slow', filter: {{$expr: {{$lt: [{sum}, 0]}}}}}}"));
+    leaving.send(&message(1, MessageFlags::NONE, find.as_ref()));
+    let begun = Instant::now();
+    while finds(&mut peer) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the find does not begin");
+    }
+    drop(leaving);
+    let left = Instant::now();
+    while finds(&mut peer) > 0 {
+        assert!(left.elapsed() < Duration::from_secs(20), "the find goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    running.assert_serves();
+}
+
+#[test]
 fn more_to_come_gets_no_reply_and_takes_effect() {
     let running = Running::start();
     let mut peer = running.peer();
@@ -228,7 +254,7 @@ fn commands_in_op_query_are_answered_by_one_document() {
         assert_eq!((flags, cursor_id, documents.len()), (ReplyFlags::AWAIT_CAPABLE, 0, 1), "{query}");
         documents.into_iter().next().expect("one document")
     };
-    let hello = one("{isMaster: 1, helloOk: true, client: {driver: {name: 'old', version: '1'}}}");
+    let hello = one("{isMaster: 1, helloOk: true, client: {driver: {name: 'old', version: '1'}, os: {type: 'Linux'}}}");
     assert_eq!(shown(hello.as_ref(), "ismaster"), "true");
     assert_eq!(shown(hello.as_ref(), "maxMessageSizeBytes"), MAX_FRAME_BYTES.to_string());
     let nonce = one("{getnonce: 1}");
@@ -402,7 +428,7 @@ fn idle_connections_cost_little() {
     let before = running.resident_bytes();
     let mut peers: Vec<Peer> = (0..CONNECTIONS).map(|_| running.peer()).collect();
     for peer in &mut peers {
-        peer.run("admin", "{hello: 1, client: {driver: {name: 'idle', version: '1'}}}");
+        peer.run("admin", "{hello: 1, client: {driver: {name: 'idle', version: '1'}, os: {type: 'Linux'}}}");
     }
     let growth = running.resident_bytes().saturating_sub(before);
     assert!(growth < GROWTH_BYTES_MAX, "{CONNECTIONS} idle connections take {growth} bytes");

@@ -1,6 +1,6 @@
 //! What the server remembers about one client.
 
-use crate::operations::{Beginning, Operations, Registration, RunningOperation};
+use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use bunko_bson::DocumentBuf;
 use bunko_wire::Compressor;
 use std::fmt;
@@ -44,6 +44,11 @@ impl ClientConnection {
     /// A connection that has not said hello.
     pub fn new(id: i32, peer: Peer) -> Self {
         Self { id, peer, metadata: None, compressors: Vec::new(), registration: None }
+    }
+
+    /// Where to note that the client has gone away; `None` before its first command.
+    pub fn absence(&self) -> Option<Absence> {
+        self.registration.as_ref().map(Registration::absence)
     }
 
     /// Notes that a command begins.

@@ -5,17 +5,21 @@
 //! locked by all connections, twice for each operation.
 
 use crate::connection::Peer;
+use crate::session_id::SessionId;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Most bytes of a command that are kept, as in MongoDB.
 const COMMAND_BYTES_MAX: usize = 1024;
+
+/// Commands that end when their client goes away; what writes goes on.
+const READS: [&str; 5] = ["find", "getMore", "aggregate", "count", "distinct"];
 
 /// Says why an operation must stop, if it must; called often while it runs.
 pub type Interrupt = Arc<dyn Fn() -> Option<Failure> + Send + Sync>;
@@ -28,6 +32,7 @@ pub(crate) struct OperationSlot {
     running: AtomicU32,
     /// The id of the operation that is to stop: an id, not a flag, so that a late kill never hits the next operation.
     killed: AtomicU32,
+    is_client_gone: AtomicBool,
     details: Mutex<Details>,
 }
 
@@ -37,7 +42,7 @@ struct Details {
     /// An encoded document, see [`keep_command`].
     command: Vec<u8>,
     started: Instant,
-    session: Option<[u8; 16]>,
+    session: Option<SessionId>,
     metadata: Option<DocumentBuf>,
 }
 
@@ -46,7 +51,7 @@ pub(crate) struct Beginning<'a> {
     pub command_name: &'static str,
     pub database: &'a str,
     pub command: DocumentRef<'a>,
-    pub session: Option<[u8; 16]>,
+    pub session: Option<SessionId>,
 }
 
 /// One operation, or one idle connection, as `currentOp` saw it.
@@ -60,7 +65,7 @@ pub(crate) struct Observed {
     pub database: String,
     pub command: DocumentBuf,
     pub running_for: Duration,
-    pub session: Option<[u8; 16]>,
+    pub session: Option<SessionId>,
     pub metadata: Option<DocumentBuf>,
 }
 
@@ -96,9 +101,20 @@ impl Drop for Registration {
     }
 }
 
+/// Where it is noted that a client has gone away, while a command of it runs elsewhere.
+pub struct Absence(Arc<OperationSlot>);
+
+impl Absence {
+    /// What the client reads stops soon: nobody hears of it.
+    pub fn note(&self) {
+        self.0.is_client_gone.store(true, Ordering::Relaxed);
+    }
+}
+
 /// An operation at work; the slot is idle when it is dropped.
 pub(crate) struct RunningOperation {
     slot: Arc<OperationSlot>,
+    command_name: &'static str,
     opid: u32,
     started: Instant,
 }
@@ -117,6 +133,7 @@ impl Operations {
             client,
             running: AtomicU32::new(0),
             killed: AtomicU32::new(0),
+            is_client_gone: AtomicBool::new(false),
             details: Mutex::new(Details {
                 command_name: "",
                 database: String::new(),
@@ -141,7 +158,7 @@ impl Operations {
     }
 
     /// Asks the operations of the chosen sessions to stop, but the one that asks.
-    pub(crate) fn kill_sessions(&self, mut is_chosen: impl FnMut([u8; 16]) -> bool, asking: u32) {
+    pub(crate) fn kill_sessions(&self, mut is_chosen: impl FnMut(SessionId) -> bool, asking: u32) {
         for slot in self.registry.slots.lock().values() {
             let details = slot.details.lock();
             let opid = slot.running.load(Ordering::Acquire);
@@ -182,7 +199,12 @@ impl Registration {
         // Under the lock, so that who sees the id sees what it belongs to.
         self.slot.running.store(opid, Ordering::Release);
         drop(details);
-        RunningOperation { slot: Arc::clone(&self.slot), opid, started }
+        RunningOperation { slot: Arc::clone(&self.slot), command_name: beginning.command_name, opid, started }
+    }
+
+    /// Where to note that the client has gone away.
+    pub(crate) fn absence(&self) -> Absence {
+        Absence(Arc::clone(&self.slot))
     }
 }
 
@@ -249,18 +271,20 @@ pub(crate) struct Interruption {
 
 struct Target {
     slot: Arc<OperationSlot>,
+    is_read: bool,
     opid: u32,
     deadline: Option<Instant>,
 }
 
 impl Target {
     fn new(operation: &RunningOperation, deadline: Option<Instant>) -> Self {
-        Self { slot: Arc::clone(&operation.slot), opid: operation.opid, deadline }
+        let is_read = READS.contains(&operation.command_name);
+        Self { slot: Arc::clone(&operation.slot), is_read, opid: operation.opid, deadline }
     }
 }
 
 impl Interruption {
-    /// By `killOp` of that operation, or when the deadline passes.
+    /// By `killOp` of that operation, when the client of one that reads goes away, or when the deadline passes.
     pub(crate) fn of(operation: &RunningOperation, deadline: Option<Instant>) -> Arc<Self> {
         Arc::new(Self { target: Mutex::new(Target::new(operation, deadline)) })
     }
@@ -280,6 +304,12 @@ impl Interruption {
         let target = self.target.lock();
         if target.slot.killed.load(Ordering::Relaxed) == target.opid {
             return Some(Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"));
+        }
+        if target.is_read && target.slot.is_client_gone.load(Ordering::Relaxed) {
+            return Some(Failure::new(
+                ErrorCode::CLIENT_DISCONNECT,
+                "operation was interrupted because a client disconnected",
+            ));
         }
         target
             .deadline
@@ -321,6 +351,19 @@ mod tests {
         assert_eq!(code(&Interruption::of(&second, None)), None, "who asks goes on");
         operations.kill_sessions(|session| session == [7; 16], 0);
         assert_eq!(code(&Interruption::of(&second, None)), Some(ErrorCode::INTERRUPTED));
+    }
+
+    #[test]
+    fn only_reads_end_with_their_client() {
+        let operations = Operations::default();
+        let connection = operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into()));
+        let command = DocumentBuf::new().with("find", "c");
+        connection.absence().note();
+        let read = connection.begin(&beginning(&command), None);
+        assert_eq!(code(&Interruption::of(&read, None)), Some(ErrorCode::CLIENT_DISCONNECT));
+        drop(read);
+        let write = connection.begin(&Beginning { command_name: "update", ..beginning(&command) }, None);
+        assert_eq!(code(&Interruption::of(&write, None)), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use bunko_command::{Acknowledgement, Answer, ClientConnection, RunOn, Service};
 use bunko_wire::{Codec, Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
@@ -212,7 +213,17 @@ impl Session {
             Stop::Hold { answer, request_id, start } => held = Some((answer, request_id, start)),
             Stop::Long(header, frame) => {
                 let client = self.client.take().expect("no long command is running");
-                let (client, replies, executed) = execute_apart(&self.service, client, header, frame, out).await;
+                let absence = client.absence();
+                let mut apart = pin!(execute_apart(&self.service, client, header, frame, out));
+                let (client, replies, executed) = tokio::select! {
+                    finished = &mut apart => finished,
+                    () = self.socket.ended() => {
+                        if let Some(absence) = absence {
+                            absence.note();
+                        }
+                        apart.await
+                    }
+                };
                 self.client = Some(client);
                 out = replies;
                 if let Executed::Done(answer) = executed? {

@@ -72,6 +72,11 @@ impl Socket {
         Ok(if received == 0 { Next::End } else { Next::Bytes })
     }
 
+    /// Waits until the client is gone, or will send nothing more.
+    pub async fn ended(&self) {
+        poll_fn(|_| if self.is_ended.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
     fn poll_receive<T>(
         &self,
         room: usize,
