@@ -97,8 +97,8 @@ impl Service {
     /// Runs one command and appends its reply document to `out`.
     ///
     /// # Errors
-    /// [`Halt::TooLong`] only, and only with [`RunOn::SharedThread`]: run it again with [`RunOn::OwnThread`]. Failures are
-    /// replies.
+    /// [`Halt::TooLong`] only, and only with [`RunOn::SharedThread`]: run it again with [`RunOn::OwnThread`]. Failures
+    /// are replies.
     pub fn run(
         &self,
         connection: &mut ClientConnection,

@@ -71,9 +71,9 @@ const GENERIC: &[&str] = &[
 impl GenericOptions {
     /// Goes over all fields of a request once.
     /// # Errors
-    /// `IDLUnknownField` for a field that neither the command nor MongoDB knows, `IDLDuplicateField` for one that is there
-    /// twice; `BadValue`, `TypeMismatch`, `InvalidOptions`, `IllegalOperation` for generic options that are malformed or
-    /// cannot be honoured.
+    /// `IDLUnknownField` for a field that neither the command nor MongoDB knows, `IDLDuplicateField` for one that is
+    /// there twice; `BadValue`, `TypeMismatch`, `InvalidOptions`, `IllegalOperation` for generic options that are
+    /// malformed or cannot be honoured.
     pub(crate) fn parse(command: &Command, request: &Request<'_>) -> Result<Self> {
         let mut options = Self {
             write_concern: WriteConcern::default(),

@@ -8,7 +8,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// Commands for which there is another level than `local`.
 const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "explain"];
 
-/// Judges a read concern. A single node's reads are of what is in its kernel; `majority` and `available` say no more here.
+/// Judges a read concern. A single node's reads are of what is in its kernel; `majority` and `available` say no more
+/// here.
 /// # Errors
 /// `InvalidOptions` for a command that reads at no other level, `NotAReplicaSet` for a level that takes several nodes,
 /// `IllegalOperation` for a time of a cluster; `BadValue`, `TypeMismatch`, `IDLUnknownField` for what is malformed.

@@ -39,7 +39,8 @@ impl Acknowledgement {
 impl WriteConcern {
     /// Parses and judges a write concern.
     /// # Errors
-    /// `BadValue`, `FailedToParse`, `TypeMismatch` and `IDLUnknownField` as MongoDB's; a `w` that one node cannot satisfy is refused.
+    /// `BadValue`, `FailedToParse`, `TypeMismatch` and `IDLUnknownField` as MongoDB's; a `w` that one node cannot
+    /// satisfy is refused.
     pub fn parse(document: DocumentRef<'_>) -> Result<Self> {
         let mut concern = Self::default();
         let fields = Fields::new("WriteConcernOptions", document);

@@ -1,4 +1,5 @@
-//! `$meta`: what a query knows of a document beside its fields. There is nothing of that kind here; it is refused by name.
+//! `$meta`: what a query knows of a document beside its fields. There is nothing of that kind here; it is refused by
+//! name.
 
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef};

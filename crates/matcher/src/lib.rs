@@ -1,7 +1,8 @@
 //! Query filters: parsed once into an owned tree, matched against raw documents.
 //!
 //! [`Filter`] serves `find`, `$match`, deletes and the `q` of updates; [`ElementFilter`] is `$pull`'s condition,
-//! [`ArrayFilter`] one entry of `arrayFilters` and [`ElemMatch`] a projection's `$elemMatch`. The planner reads [`Filter::root`].
+//! [`ArrayFilter`] one entry of `arrayFilters` and [`ElemMatch`] a projection's `$elemMatch`. The planner reads
+//! [`Filter::root`].
 //!
 //! **Invariant:** matching never fails on a document's contents and allocates nothing; all errors are found by
 //! `parse`. The one exception is `$expr`, whose run-time errors [`Filter::try_matches`] returns.

@@ -221,8 +221,8 @@ fn visit_array(
     false
 }
 
-/// The element that a numeric component picked, which is no position: the path named it. At the end of the path it is tested whole: `{"a.0": 1}` does not
-/// match `{a: [[1]]}`.
+/// The element that a numeric component picked, which is no position: the path named it. At the end of the path it is
+/// tested whole: `{"a.0": 1}` does not match `{a: [[1]]}`.
 fn visit_indexed(
     below: &[Component],
     element: ValueRef<'_>,
