@@ -162,6 +162,14 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The refusal of a value that stands at `place`.
+pub(crate) fn wrong_type(place: &str, value: ValueRef<'_>, expected: &str) -> Failure {
+    Failure::type_mismatch(format!(
+        "BSON field '{place}' is the wrong type '{}', expected type '{expected}'",
+        value.kind().alias()
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

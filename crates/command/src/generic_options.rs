@@ -1,7 +1,7 @@
 //! Fields that any command may carry, and the refusal of those that none knows.
 
 use crate::dispatch::{ANY_FIELDS, Command, Request};
-use crate::fields::{FieldSet, Met};
+use crate::fields::{FieldSet, Met, wrong_type};
 use crate::read_concern;
 use crate::session_id::{self, SessionId};
 use crate::stable_api::StableApi;
@@ -185,13 +185,7 @@ fn check_read_preference(preference: DocumentRef<'_>) -> Result<()> {
 }
 
 fn document<'a>(command: &Command, name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {
-    value.as_document().ok_or_else(|| {
-        Failure::type_mismatch(format!(
-            "BSON field '{}.{name}' is the wrong type '{}', expected type 'object'",
-            command.name,
-            value.kind().alias()
-        ))
-    })
+    value.as_document().ok_or_else(|| wrong_type(&format!("{}.{name}", command.name), value, "object"))
 }
 
 fn max_time(value: ValueRef<'_>) -> Result<Option<Duration>> {

@@ -1,6 +1,7 @@
 //! How settled what a client reads must be.
 
 use crate::dispatch::Command;
+use crate::fields::wrong_type;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -18,12 +19,7 @@ pub(crate) fn check(command: &Command, concern: DocumentRef<'_>) -> Result<()> {
         match (element.name, element.value) {
             ("provenance", _) => {}
             ("level", ValueRef::String(level)) => check_level(command, concern, level)?,
-            ("level", value) => {
-                return Err(Failure::type_mismatch(format!(
-                    "BSON field 'readConcern.level' is the wrong type '{}', expected type 'string'",
-                    value.kind().alias()
-                )));
-            }
+            ("level", value) => return Err(wrong_type("readConcern.level", value, "string")),
             ("afterClusterTime" | "atClusterTime", _) => {
                 return Err(Failure::new(
                     ErrorCode::ILLEGAL_OPERATION,

@@ -1,5 +1,6 @@
 //! What a client calls its sessions.
 
+use crate::fields::wrong_type;
 use bunko_bson::{BinarySubtype, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -33,12 +34,4 @@ pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<SessionId> {
         }),
         _ => Err(wrong_type(&format!("{place}.id"), id, "binData")),
     }
-}
-
-/// The refusal of a value that stands at `place`.
-pub(crate) fn wrong_type(place: &str, value: ValueRef<'_>, expected: &str) -> Failure {
-    Failure::type_mismatch(format!(
-        "BSON field '{place}' is the wrong type '{}', expected type '{expected}'",
-        value.kind().alias()
-    ))
 }

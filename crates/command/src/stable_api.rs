@@ -1,6 +1,6 @@
 //! `apiVersion` and what goes with it: a client's wish for nothing but what later servers have too.
 
-use crate::session_id::wrong_type;
+use crate::fields::wrong_type;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 

@@ -98,9 +98,10 @@ fn write_batch(
     source: Box<dyn CursorSource>,
     batch: &FirstBatch,
 ) -> Result<(), Failure> {
-    let name = namespace.clone();
-    write_first_batch(invocation, reply, namespace, source, batch)
-        .map_err(|failure| failure.with_prefix(&format!("Executor error during find command: {name} :: caused by :: ")))
+    write_first_batch(invocation, reply, namespace, source, batch).map_err(|failure| {
+        let (database, collection) = invocation.namespace_noted().unwrap_or_default();
+        failure.with_prefix(&format!("Executor error during find command: {database}.{collection} :: caused by :: "))
+    })
 }
 
 /// The `_id` of a find that asks for one whole document by its `_id` and nothing else: no plan, no cursor.

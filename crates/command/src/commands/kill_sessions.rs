@@ -1,6 +1,7 @@
 //! `killSessions`: stops the operations of sessions and closes their cursors.
 
 use crate::dispatch::{Command, Databases, Halt};
+use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::session_id::{self, SessionId};
 use bunko_bson::Writer;
@@ -28,7 +29,6 @@ pub(super) fn kill(invocation: &Invocation<'_>, is_chosen: impl Fn(SessionId) ->
 pub(super) fn sessions(invocation: &Invocation<'_>) -> Result<Vec<SessionId>, Failure> {
     let name = invocation.command.name;
     let argument = invocation.argument();
-    let array =
-        argument.as_array().ok_or_else(|| session_id::wrong_type(&format!("{name}.{name}"), argument, "array"))?;
+    let array = argument.as_array().ok_or_else(|| wrong_type(&format!("{name}.{name}"), argument, "array"))?;
     array.iter().enumerate().map(|(index, value)| session_id::parse(&format!("{name}.{name}.{index}"), value)).collect()
 }
