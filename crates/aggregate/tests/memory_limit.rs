@@ -3,6 +3,8 @@
 use bunko_aggregate::{Documents, Environment, Pipeline};
 use bunko_bson::DocumentBuf;
 use bunko_errors::ErrorCode;
+use bunko_operation::OperationContext;
+use bunko_query::QueryScope;
 use bunko_testkit::shell;
 use std::sync::Arc;
 
@@ -11,7 +13,10 @@ const FEW_BYTES: usize = 4096;
 
 fn first(pipeline: &str) -> Result<Option<DocumentBuf>, ErrorCode> {
     let source = shell::parse_value(pipeline).expect("a value");
-    let environment = Environment { stage_memory_bytes_max: FEW_BYTES, ..Environment::new(Arc::default()) };
+    let environment = Environment {
+        stage_memory_bytes_max: FEW_BYTES,
+        ..Environment::new(Arc::new(QueryScope::new(0, OperationContext::unlimited())))
+    };
     let pipeline = Pipeline::parse(source.as_ref().as_array().expect("an array"), environment).expect("parses");
     let documents = (0..1000).map(|id| DocumentBuf::new().with("_id", id).with("text", "some text")).collect();
     pipeline.open(Box::new(Documents::new(documents))).next().map_err(|failure| failure.code())

@@ -3,6 +3,8 @@
 use bunko_aggregate::{DocumentStream, Documents, Environment, Flow, Pipeline};
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_errors::Failure;
+use bunko_operation::OperationContext;
+use bunko_query::QueryScope;
 use bunko_testkit::{script, shell};
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ fn document(line: &str) -> DocumentBuf {
 fn pipeline(line: &str) -> Result<Pipeline, Failure> {
     let source = shell::parse_value(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     let stages = source.as_ref().as_array().expect("a pipeline is an array");
-    Pipeline::parse(stages, Environment::new(Arc::default()))
+    Pipeline::parse(stages, Environment::new(Arc::new(QueryScope::new(0, OperationContext::unlimited()))))
 }
 
 /// First line a pipeline, the others its documents. Pulled and visited, which must agree.

@@ -6,7 +6,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: bunko_heap::Counting<mimalloc::MiMalloc> = bunko_heap::Counting(mimalloc::MiMalloc);
 
 /// `mi_option_purge_delay` of mimalloc.h, for which the bindings have no name: for how many milliseconds memory is free
 /// before it goes back to the system; below 0 it never does.

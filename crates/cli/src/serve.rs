@@ -8,6 +8,8 @@ use crate::printed::print;
 use bunko_catalog::Catalog;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, Service, World};
+use bunko_host::usable_memory_bytes;
+use bunko_operation::MemoryLimits;
 use bunko_server::{Server, ServerOptions};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival};
 use std::fs::OpenOptions;
@@ -24,6 +26,8 @@ const UNFLUSHED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const UNFLUSHED_CACHE_PART: u64 = 8;
 /// Exit status where the configuration is wrong, as mongod's, and as for flags.
 const CONFIGURATION_WRONG_STATUS: u8 = 2;
+/// The most that one operation may hold of the memory, in bytes.
+const OPERATION_BYTES_MAX: u64 = 512 << 20;
 /// Exit status after a failed write or sync of the log, as mongod's after an abrupt end.
 const LOG_FAILED_STATUS: i32 = 14;
 
@@ -186,7 +190,18 @@ fn facts(settings: &Settings) -> Facts {
         arguments: std::env::args().collect(),
         parsed_options: settings.parsed.clone(),
         connections_max: settings.connections_max as u32,
+        memory_limits: memory_limits(),
         journal_commit_interval: settings.commit_interval,
+    }
+}
+
+/// Operations may hold a quarter of the memory that the process may use, and one of them at most 512 MiB.
+fn memory_limits() -> MemoryLimits {
+    let server_bytes_max = usable_memory_bytes() / 4;
+    MemoryLimits {
+        operation_bytes_max: OPERATION_BYTES_MAX.min(server_bytes_max),
+        server_bytes_max,
+        ..MemoryLimits::none()
     }
 }
 

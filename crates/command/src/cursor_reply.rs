@@ -59,7 +59,7 @@ pub fn write_first_batch(
             has_no_timeout: batch.has_no_timeout,
             batch_bytes: 0,
             last_use: Instant::now(),
-            interruption: invocation.interruption(),
+            context: invocation.context(),
             originating_command: originating_command(invocation),
         };
         invocation.service.cursors.insert(cursor, &*invocation.service.world.random)?
@@ -87,9 +87,7 @@ pub fn write_next_batch(
     let cursors = &invocation.service.cursors;
     let mut cursor = cursors.take(id, namespace, invocation.options.session)?;
     cursor.source.resume().inspect_err(|_| cursors.finish(id))?;
-    if let Some(interruption) = &cursor.interruption {
-        invocation.take_over(interruption);
-    }
+    invocation.take_over(&cursor.context);
     // Most batches are about as long as the one before; a buffer that grew under them would be copied several times.
     reply.reserve(cursor.batch_bytes + cursor.batch_bytes / 16);
     reply.begin_document("cursor").begin_array("nextBatch");

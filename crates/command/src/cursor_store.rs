@@ -1,6 +1,6 @@
 //! Cursors that wait for their next `getMore`.
 
-use crate::operations::Interruption;
+use crate::invocation::Context;
 use crate::session_id::SessionId;
 use bunko_bson::text::ValueText;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
@@ -8,7 +8,6 @@ use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a cursor may wait before it is closed.
@@ -62,8 +61,8 @@ pub struct OpenCursor {
     pub batch_bytes: usize,
     /// When it was used last.
     pub last_use: Instant,
-    /// Stops its source with the command that reads it; `None` where the source never asks.
-    pub(crate) interruption: Option<Arc<Interruption>>,
+    /// What its source counts its work at, for the command that reads it.
+    pub(crate) context: Context,
     /// The command that opened it, for `currentOp`.
     pub originating_command: DocumentBuf,
 }

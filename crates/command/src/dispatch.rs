@@ -51,7 +51,7 @@ pub enum Halt {
 
 impl From<Failure> for Halt {
     fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
+        if failure.is_too_long() { Self::TooLong } else { Self::Failed(failure) }
     }
 }
 
@@ -146,6 +146,8 @@ impl Service {
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
         let mut reply = Writer::new(out);
         let outcome = (command.run)(&mut invocation, &mut reply);
+        // Also where the failure ended as a write error, or where nobody heard of it.
+        let outcome = if invocation.leave() { Err(Halt::TooLong) } else { outcome };
         let written = invocation.written();
         answer.delay = invocation.delay;
         answer.repeat_after = invocation.repeat_after;

@@ -4,12 +4,14 @@ use crate::connection::ClientConnection;
 use crate::dispatch::{Command, Halt, Request, RunOn};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
-use crate::operations::{Interrupt, Interruption, RunningOperation};
+use crate::operations::{Interruption, RunningOperation};
 use crate::oplog_view;
 use crate::service::Service;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::{OperationContext, Place};
+use bunko_query::QueryScope;
 use bunko_store::Lsn;
 use std::cell::OnceCell;
 use std::ops::Deref;
@@ -35,9 +37,16 @@ pub struct Invocation<'a> {
     pub repeat_after: Option<Duration>,
     run_on: RunOn,
     operation: &'a RunningOperation,
-    interruption: OnceCell<Arc<Interruption>>,
+    context: OnceCell<Context>,
     written: Option<Lsn>,
     collection: Option<&'a str>,
+}
+
+/// An operation and what interrupts it.
+#[derive(Clone)]
+pub(crate) struct Context {
+    interruption: Arc<Interruption>,
+    operation: Arc<OperationContext>,
 }
 
 impl<'a> Invocation<'a> {
@@ -61,7 +70,7 @@ impl<'a> Invocation<'a> {
             repeat_after: None,
             run_on,
             operation,
-            interruption: OnceCell::new(),
+            context: OnceCell::new(),
             written: None,
             collection: None,
         }
@@ -73,11 +82,11 @@ impl<'a> Invocation<'a> {
     /// As [`GenericOptions::parse`]: unknown fields are refused inside as they are outside.
     pub(crate) fn inner<'b>(&'b mut self, command: &'static Command, request: Request<'b>) -> Result<Invocation<'b>> {
         let options = GenericOptions::parse(command, &request)?;
-        self.interrupt();
-        let interruption = self.interruption.clone();
+        self.operation();
+        let context = self.context.clone();
         let inner =
             Invocation::new(self.service, self.connection, request, command, options, self.run_on, self.operation);
-        Ok(Invocation { interruption, ..inner })
+        Ok(Invocation { context, ..inner })
     }
 
     /// The command's first value.
@@ -142,6 +151,9 @@ impl<'a> Invocation<'a> {
     /// Notes a record that the reply will acknowledge.
     pub fn note_written(&mut self, lsn: Option<Lsn>) {
         self.written = self.written.max(lsn);
+        if let (Some(_), Some(context)) = (lsn, self.context.get()) {
+            context.operation.note_change();
+        }
     }
 
     pub(crate) fn written(&self) -> Option<Lsn> {
@@ -168,20 +180,54 @@ impl<'a> Invocation<'a> {
         self.operation.opid()
     }
 
-    /// What whatever runs long must ask every few milliseconds: it says `Interrupted` after `killOp` and
-    /// `MaxTimeMSExpired` after [`Self::deadline`]. A cursor may keep it: `getMore` makes it speak for itself.
-    pub fn interrupt(&self) -> Interrupt {
-        self.interruption.get_or_init(|| Interruption::of(self.operation, self.deadline())).interrupt()
+    /// What whatever works for this command counts its work at: it says `Interrupted` after `killOp` and
+    /// `MaxTimeMSExpired` after [`Self::deadline`]. A cursor may keep it: `getMore` makes it its own.
+    pub fn operation(&self) -> &Arc<OperationContext> {
+        &self.context.get_or_init(|| self.new_context()).operation
     }
 
-    /// What stands behind [`Self::interrupt`], for the cursor that keeps it.
-    pub(crate) fn interruption(&self) -> Option<Arc<Interruption>> {
-        self.interruption.get().cloned()
+    fn new_context(&self) -> Context {
+        let interruption = Interruption::of(self.operation, self.deadline());
+        let limits = self.service.facts.memory_limits.clone();
+        let operation = OperationContext::new(Arc::clone(&interruption) as _, limits);
+        operation.enter(self.place(), self.started());
+        Context { interruption, operation }
     }
 
-    /// Makes a cursor's interruption this command's.
-    pub(crate) fn take_over(&self, interruption: &Interruption) {
-        interruption.follow(self.operation, self.deadline());
+    fn place(&self) -> Place {
+        match self.run_on {
+            RunOn::SharedThread => Place::SharedThread,
+            RunOn::OwnThread => Place::OwnThread,
+        }
+    }
+
+    /// What expressions of this command see: the time, and for whom they are evaluated.
+    pub fn scope(&self) -> Arc<QueryScope> {
+        Arc::new(QueryScope::new(self.service.world.now_ms(), Arc::clone(self.operation())))
+    }
+
+    /// The operation with what may interrupt it, for the cursor that keeps it.
+    pub(crate) fn context(&self) -> Context {
+        self.operation();
+        self.context.get_or_init(|| self.new_context()).clone()
+    }
+
+    /// Goes on with a cursor's operation, which is this command's from now on.
+    pub(crate) fn take_over(&self, cursor: &Context) {
+        cursor.interruption.follow(self.operation, self.deadline());
+        // A batch that was begun cannot begin anew elsewhere: what came of the cursor would be lost.
+        cursor.operation.enter(Place::OwnThread, self.started());
+        // Nothing was asked before: the cursor is looked for first.
+        let _ = self.context.set(cursor.clone());
+    }
+
+    /// Whether the command is to run again on a thread of its own; then whatever came of it is void. The thread leaves
+    /// the operation.
+    pub(crate) fn leave(&self) -> bool {
+        self.context.get().is_some_and(|context| {
+            context.operation.leave();
+            context.operation.was_too_long()
+        })
     }
 }
 

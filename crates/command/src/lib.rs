@@ -42,7 +42,7 @@ pub use counters::Counters;
 pub use dispatch::{Answer, Command, Databases, Halt, Request, RunOn, write_failure};
 pub use fields::Fields;
 pub use invocation::Invocation;
-pub use operations::{Absence, Interrupt, Operations};
+pub use operations::{Absence, Operations};
 pub use parameters::Parameters;
 pub use service::{Facts, LogLines, Service, World};
 pub use write_concern::Acknowledgement;

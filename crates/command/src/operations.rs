@@ -21,9 +21,6 @@ const COMMAND_BYTES_MAX: usize = 1024;
 /// Commands that end when their client goes away; what writes goes on.
 const READS: [&str; 5] = ["find", "getMore", "aggregate", "count", "distinct"];
 
-/// Says why an operation must stop, if it must; called often while it runs.
-pub type Interrupt = Arc<dyn Fn() -> Option<Failure> + Send + Sync>;
-
 /// What one connection is doing.
 pub(crate) struct OperationSlot {
     connection: i32,
@@ -293,13 +290,9 @@ impl Interruption {
     pub(crate) fn follow(&self, operation: &RunningOperation, deadline: Option<Instant>) {
         *self.target.lock() = Target::new(operation, deadline);
     }
+}
 
-    /// What readers ask.
-    pub(crate) fn interrupt(self: &Arc<Self>) -> Interrupt {
-        let interruption = Arc::clone(self);
-        Arc::new(move || interruption.reason())
-    }
-
+impl bunko_operation::Interruption for Interruption {
     fn reason(&self) -> Option<Failure> {
         let target = self.target.lock();
         if target.slot.killed.load(Ordering::Relaxed) == target.opid {
@@ -322,6 +315,7 @@ impl Interruption {
 mod tests {
     use super::*;
     use bunko_bson::ArrayBuf;
+    use bunko_operation::Interruption as _;
 
     fn beginning(command: &DocumentBuf) -> Beginning<'_> {
         Beginning { command_name: "find", database: "test", command: command.as_ref(), session: Some([7; 16]) }
@@ -391,7 +385,7 @@ mod tests {
         interruption.follow(&get_more, None);
         assert_eq!(code(&interruption), None, "the time between the two does not count");
         operations.kill(get_more.opid());
-        assert_eq!((interruption.interrupt())().map(|failure| failure.code()), Some(ErrorCode::INTERRUPTED));
+        assert_eq!(code(&interruption), Some(ErrorCode::INTERRUPTED));
     }
 
     #[test]

@@ -2,18 +2,18 @@
 
 use crate::cursor_store::CursorSource;
 use crate::invocation::Invocation;
-use crate::operations::Interrupt;
 use bunko_aggregate::{DocumentStream, Environment, Pipeline};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 use bunko_oplog::Entries;
 use bunko_query::{FindQuery, Hint, QueryScope};
 use bunko_store::Direction;
 use std::sync::Arc;
 
-/// After how many entries a reader asks whether it is to stop.
-const ENTRIES_PER_INTERRUPT: u32 = 256;
+/// How much work it is to make an entry.
+const WORK_PER_ENTRY: usize = 16;
 /// The commands that read it.
 const READERS: [&str; 3] = ["find", "aggregate", "listIndexes"];
 
@@ -90,7 +90,7 @@ pub(crate) fn open(
     let first = stages.iter().next().and_then(ValueRef::as_document);
     let from = first.and_then(|stage| earliest(stage.get("$match")?.as_document()?));
     let entries = Entries::open(invocation.service.catalog.store(), direction, from)?;
-    Ok(pipeline.open(Box::new(Stream { entries, interrupt: invocation.interrupt(), count: 0 })))
+    Ok(pipeline.open(Box::new(Stream { entries, operation: Arc::clone(invocation.operation()) })))
 }
 
 /// What no entry that matches is earlier than.
@@ -108,18 +108,12 @@ fn earliest(filter: DocumentRef<'_>) -> Option<Timestamp> {
 struct Stream {
     /// `None` where the oplog was there a moment ago and is not.
     entries: Option<Entries>,
-    interrupt: Interrupt,
-    count: u32,
+    operation: Arc<OperationContext>,
 }
 
 impl DocumentStream for Stream {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
-        self.count += 1;
-        if self.count.is_multiple_of(ENTRIES_PER_INTERRUPT)
-            && let Some(failure) = (self.interrupt)()
-        {
-            return Err(failure);
-        }
+        self.operation.work(WORK_PER_ENTRY)?;
         self.entries.as_mut().and_then(Entries::next).transpose()
     }
 }

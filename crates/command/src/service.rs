@@ -7,6 +7,7 @@ use crate::parameters::Parameters;
 use bunko_bson::{DocumentBuf, ObjectId, Timestamp};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
+use bunko_operation::MemoryLimits;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -68,6 +69,8 @@ pub struct Facts {
     pub parsed_options: DocumentBuf,
     /// Most connections at once.
     pub connections_max: u32,
+    /// What operations may hold of the memory.
+    pub memory_limits: MemoryLimits,
     /// How often the journal is synced.
     pub journal_commit_interval: Duration,
 }

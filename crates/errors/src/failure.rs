@@ -4,6 +4,9 @@ use crate::ErrorCode;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use std::fmt;
 
+/// No code of MongoDB's is below 0.
+const TOO_LONG: ErrorCode = ErrorCode(-1);
+
 /// A code, a message, and what else a reply carries. One pointer wide, so results stay small.
 #[derive(Clone)]
 pub struct Failure(Box<Facts>);
@@ -35,6 +38,17 @@ impl Failure {
     /// `TypeMismatch`, which names the field.
     pub fn type_mismatch(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::TYPE_MISMATCH, message)
+    }
+
+    /// Not a user's error: the operation would hold up others where it runs, and is to begin anew on a thread of its own.
+    /// No client ever sees it.
+    pub fn too_long() -> Self {
+        Self::new(TOO_LONG, "the operation is to run on a thread of its own")
+    }
+
+    /// Whether it is [`Self::too_long`].
+    pub fn is_too_long(&self) -> bool {
+        self.0.code == TOO_LONG
     }
 
     /// Adds an error label, such as `TransientTransactionError`.

@@ -2,6 +2,7 @@
 
 use bunko_bson::{DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 
 /// Values of the variables that a command defines with `let`.
 #[derive(Clone, Debug, Default)]
@@ -148,12 +149,13 @@ pub struct EvaluationContext<'a> {
     globals: &'a [Value],
     locals: Option<&'a Binding<'a>>,
     now_ms: i64,
+    operation: &'a OperationContext,
 }
 
 impl<'a> EvaluationContext<'a> {
-    /// Evaluation over `root`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
-    pub fn new(root: DocumentRef<'a>, variables: &'a Variables, now_ms: i64) -> Self {
-        Self { root, globals: &variables.values, locals: None, now_ms }
+    /// Evaluation over `root` for `operation`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
+    pub fn new(root: DocumentRef<'a>, variables: &'a Variables, now_ms: i64, operation: &'a OperationContext) -> Self {
+        Self { root, globals: &variables.values, locals: None, now_ms, operation }
     }
 
     /// The same over another document: a stage makes one context and moves it along.
@@ -162,7 +164,7 @@ impl<'a> EvaluationContext<'a> {
     where
         'a: 'b,
     {
-        EvaluationContext { root, globals: self.globals, locals: self.locals, now_ms: self.now_ms }
+        EvaluationContext { root, ..*self }
     }
 
     /// The document that `$$ROOT` names.
@@ -175,7 +177,12 @@ impl<'a> EvaluationContext<'a> {
     where
         'a: 'b,
     {
-        EvaluationContext { root: self.root, globals: self.globals, locals: Some(binding), now_ms: self.now_ms }
+        EvaluationContext { locals: Some(binding), ..*self }
+    }
+
+    /// For whom it is evaluated: whatever loops counts its work there.
+    pub fn operation(&self) -> &'a OperationContext {
+        self.operation
     }
 
     pub(crate) fn locals(&self) -> Option<&'a Binding<'a>> {
@@ -218,7 +225,8 @@ mod tests {
         let source = DocumentBuf::new().with("x", "$$limit").with("y", "$$ROOT.n");
         let expression = Expression::parse(ValueRef::from(&source), &scope).expect("parses");
         let document = DocumentBuf::new().with("n", 7_i32);
-        let context = EvaluationContext::new(document.as_ref(), &variables, 0);
+        let operation = OperationContext::unlimited();
+        let context = EvaluationContext::new(document.as_ref(), &variables, 0, &operation);
         let evaluated = expression.evaluate(&context).expect("evaluates");
         let expected = DocumentBuf::new().with("x", 5_i32).with("y", 7_i32);
         assert_eq!(evaluated.get().and_then(ValueRef::as_document), Some(expected.as_ref()));

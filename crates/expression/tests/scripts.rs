@@ -6,6 +6,7 @@ use bunko_expression::projection::{ElementPredicate, ProjectionKind};
 use bunko_expression::{
     AccumulatorExpression, EvaluationContext, Expression, ParseScope, Projection, SortPattern, Variables,
 };
+use bunko_operation::OperationContext;
 use bunko_testkit::{script, shell};
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ fn eval(input: &str) -> Result<String, Failure> {
     let (first, second) = input.split_once('\n').expect("a document and an expression");
     let (document, source, variables) = (document(first), value(second), Variables::new());
     let expression = Expression::parse(source.as_ref(), &ParseScope::new(&variables))?;
-    let context = EvaluationContext::new(document.as_ref(), &variables, NOW_MS);
+    let operation = OperationContext::unlimited();
+    let context = EvaluationContext::new(document.as_ref(), &variables, NOW_MS, &operation);
     Ok(expression.evaluate(&context)?.get().map_or("missing".to_owned(), shell::print))
 }
 
@@ -39,11 +41,17 @@ fn accumulate(input: &str) -> Result<String, Failure> {
     let (source, variables) = (value(lines.next().expect("an accumulator")), Variables::new());
     let field = Element { name: "field", value: source.as_ref() };
     let expression = AccumulatorExpression::parse(field, &ParseScope::new(&variables))?;
+    let operation = OperationContext::unlimited();
     // The group's `_id` is null.
-    let mut accumulator = expression.make(&EvaluationContext::new(DocumentRef::EMPTY, &variables, NOW_MS))?;
+    let mut accumulator = expression.make(&EvaluationContext::new(
+        DocumentRef::EMPTY,
+        &variables,
+        NOW_MS,
+        &OperationContext::unlimited(),
+    ))?;
     for line in lines {
         let document = document(line);
-        let context = EvaluationContext::new(document.as_ref(), &variables, NOW_MS);
+        let context = EvaluationContext::new(document.as_ref(), &variables, NOW_MS, &operation);
         accumulator.add(expression.evaluate(&context)?)?;
     }
     Ok(shell::print(accumulator.finish().as_ref()))
@@ -77,7 +85,11 @@ fn project(directive: &str, input: &str) -> Result<String, Failure> {
         _ => Projection::parse_addition(source.as_ref(), &scope)?,
     };
     let mut bytes = Vec::new();
-    projection.apply(&EvaluationContext::new(document.as_ref(), &variables, NOW_MS), Some(1), &mut bytes)?;
+    projection.apply(
+        &EvaluationContext::new(document.as_ref(), &variables, NOW_MS, &OperationContext::unlimited()),
+        Some(1),
+        &mut bytes,
+    )?;
     let projected = DocumentRef::parse(&bytes).expect("a projection is a document");
     Ok(shell::print(ValueRef::Document(projected)))
 }

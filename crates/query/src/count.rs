@@ -1,6 +1,6 @@
 //! Counting: without a filter from the collection's own figure, with one that keys decide from the index alone.
 
-use crate::execution::{Execution, Interrupt};
+use crate::execution::Execution;
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
 use crate::planner;
@@ -47,14 +47,11 @@ impl CountPlan {
     /// Counts, and gives the execution, if there was one, for explain.
     /// # Errors
     /// As [`Execution::next`].
-    pub fn run(&self, interrupt: Option<Interrupt>) -> Result<(u64, Option<Execution>)> {
+    pub fn run(&self) -> Result<(u64, Option<Execution>)> {
         let (all, execution) = match &self.method {
             Method::RecordStore(collection) => (collection.count(), None),
             Method::Scan(plan) => {
                 let mut execution = plan.open(plan.collection().snapshot())?;
-                if let Some(interrupt) = interrupt {
-                    execution.set_interrupt(interrupt);
-                }
                 let most = self.limit.map_or(u64::MAX, |limit| limit.saturating_add(self.skip));
                 (execution.count(most)?, Some(execution))
             }
@@ -71,6 +68,6 @@ impl CountPlan {
 /// Counts what a query matches, as of now.
 /// # Errors
 /// As [`crate::plan`] and [`Execution::next`].
-pub fn count(collection: &Arc<Collection>, query: FindQuery, interrupt: Option<Interrupt>) -> Result<u64> {
-    Ok(CountPlan::new(collection, query)?.run(interrupt)?.0)
+pub fn count(collection: &Arc<Collection>, query: FindQuery) -> Result<u64> {
+    Ok(CountPlan::new(collection, query)?.run()?.0)
 }

@@ -1,6 +1,5 @@
 //! The distinct values of one field.
 
-use crate::execution::Interrupt;
 use crate::find_query::FindQuery;
 use crate::planner;
 use bunko_bson::key_string::{self, Direction};
@@ -14,17 +13,9 @@ use std::sync::Arc;
 /// its elements, one level deep; a missing field as nothing. Equal numbers of different types are one value.
 /// # Errors
 /// 17217 for more than 16 MiB of values; as [`crate::plan`] and [`crate::Execution::next`].
-pub fn distinct(
-    collection: &Arc<Collection>,
-    path: &str,
-    query: FindQuery,
-    interrupt: Option<Interrupt>,
-) -> Result<ArrayBuf> {
+pub fn distinct(collection: &Arc<Collection>, path: &str, query: FindQuery) -> Result<ArrayBuf> {
     let whole = FindQuery { sort: None, projection: None, ..query };
     let mut execution = planner::plan(collection, whole)?.open(collection.snapshot())?;
-    if let Some(interrupt) = interrupt {
-        execution.set_interrupt(interrupt);
-    }
     let mut values = DistinctValues::default();
     while let Some(document) = execution.next()? {
         values.add(document, path)?;

@@ -6,15 +6,12 @@ use crate::plan::Plan;
 use crate::stages::{Documents, StageNumber};
 use bunko_bson::DocumentRef;
 use bunko_catalog::{Collection, dropped};
-use bunko_errors::{Failure, Result};
+use bunko_errors::Result;
 use bunko_store::{RecordId, Snapshot};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Says why a running plan has to stop, if it has to: killed, out of time. Asked from time to time.
-pub type Interrupt = Arc<dyn Fn() -> Option<Failure> + Send + Sync>;
-
-/// Entries examined between two questions for an interruption: before the first, and most.
+/// Entries examined between two questions whether the operation has to stop: before the first, and most.
 const ENTRIES_PER_POLL: u32 = 16;
 const ENTRIES_PER_POLL_MAX: u32 = 128;
 /// Where they took longer than that, fewer are examined before the next.
@@ -61,7 +58,6 @@ pub(crate) struct Run {
     pub query: Arc<FindQuery>,
     pub output: Output,
     statistics: Vec<StageStatistics>,
-    interrupt: Option<Interrupt>,
     entries_per_poll: u32,
     until_poll: u32,
     polled: Instant,
@@ -78,7 +74,7 @@ impl Run {
 
     /// Counts one examined entry.
     /// # Errors
-    /// What the interruption says; `QueryPlanKilled` where the collection has been dropped.
+    /// What the operation says; `QueryPlanKilled` where the collection has been dropped.
     #[inline]
     pub fn tick(&mut self) -> Result<()> {
         self.until_poll -= 1;
@@ -95,10 +91,7 @@ impl Run {
         if self.collection.is_dropped() {
             return Err(dropped(&self.collection));
         }
-        match self.interrupt.as_ref().and_then(|interrupt| interrupt()) {
-            Some(failure) => Err(failure),
-            None => Ok(()),
-        }
+        self.query.scope.operation.check()
     }
 }
 
@@ -120,7 +113,6 @@ impl Execution {
             query: Arc::clone(&parts.query),
             output: Output::Projected,
             statistics: vec![StageStatistics::default(); parts.stages],
-            interrupt: None,
             entries_per_poll: ENTRIES_PER_POLL,
             until_poll: ENTRIES_PER_POLL,
             polled: Instant::now(),
@@ -129,14 +121,9 @@ impl Execution {
         Self { footing: Footing::of(plan), root, run, returned: 0, is_at_end: false }
     }
 
-    /// Lets `interrupt` be asked every few milliseconds, or every 128 examined entries where that is sooner.
-    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
-        self.run.interrupt = Some(interrupt);
-    }
-
     /// The next document, projected as the query asks; lent until the next call.
     /// # Errors
-    /// Storage errors, those of expressions, what the interruption says, 292 for a sort beyond its memory. A failed
+    /// Storage errors, those of expressions, what the operation says, 292 for a sort beyond its memory. A failed
     /// execution yields nothing more.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {

@@ -4,18 +4,26 @@ use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
 use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
+use bunko_operation::OperationContext;
 use std::sync::Arc;
 
 /// What expressions in one command see beside the document: the variables of `let` and the time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct QueryScope {
     /// Defined by the command's `let`.
     pub variables: Variables,
     /// `$$NOW`, in milliseconds since 1970.
     pub now_ms: i64,
+    /// For whom all that is evaluated.
+    pub operation: Arc<OperationContext>,
 }
 
 impl QueryScope {
+    /// A scope without variables of the user's.
+    pub fn new(now_ms: i64, operation: Arc<OperationContext>) -> Self {
+        Self { variables: Variables::default(), now_ms, operation }
+    }
+
     /// The scope that expressions are parsed in.
     pub fn parse_scope(&self) -> ParseScope {
         ParseScope::new(&self.variables)
@@ -23,7 +31,7 @@ impl QueryScope {
 
     /// The context for evaluating over `document`.
     pub fn context<'a>(&'a self, document: DocumentRef<'a>) -> EvaluationContext<'a> {
-        EvaluationContext::new(document, &self.variables, self.now_ms)
+        EvaluationContext::new(document, &self.variables, self.now_ms, &self.operation)
     }
 }
 

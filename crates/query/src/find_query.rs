@@ -208,7 +208,8 @@ mod tests {
     use super::*;
 
     fn query() -> FindQuery {
-        FindQuery::new(DocumentRef::EMPTY, Arc::default()).expect("a filter")
+        let scope = QueryScope::new(0, bunko_operation::OperationContext::unlimited());
+        FindQuery::new(DocumentRef::EMPTY, Arc::new(scope)).expect("a filter")
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub mod write;
 
 pub use count::{CountPlan, count};
 pub use distinct::distinct;
-pub use execution::{Execution, ExecutionStatistics, Interrupt};
+pub use execution::{Execution, ExecutionStatistics};
 pub use explain::{Explained, Verbosity, explain_count, explain_plan};
 pub use expr_filter::{ExprInFilter, QueryScope, parse_filter};
 pub use find_query::{FindQuery, Hint, KeyBounds, parse_count, parse_limit};

@@ -5,6 +5,7 @@ use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Catalog, Collection, IndexSpec, Namespace, Order};
 use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_errors::{ErrorCode, Result};
+use bunko_operation::OperationContext;
 use bunko_query::QueryScope;
 use bunko_query::write::{
     Action, DeleteStatement, FindAndModify, Modification, Returning, UpdateOutcome, UpdateStatement, Upsert, Writes,
@@ -73,8 +74,8 @@ impl Database {
     }
 
     fn writes<T>(&self, run: impl FnOnce(&mut Writes<'_>) -> T) -> T {
-        let scope = Arc::new(QueryScope::default());
-        run(&mut Writes::new(&self.catalog, &self.namespace, &self.stamps, scope, Arc::new(|| None)))
+        let scope = Arc::new(QueryScope::new(0, OperationContext::unlimited()));
+        run(&mut Writes::new(&self.catalog, &self.namespace, &self.stamps, scope))
     }
 
     fn update(&self, filter: &str, update: &str, targets: Targets, upsert: Upsert) -> Result<UpdateOutcome> {

@@ -278,7 +278,7 @@ fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
     let wanted = records(&expected);
     let found = answer(collection, &format!("{{filter: {filter}}}")).expect("a plan");
     assert_eq!(records(&found), wanted, "{filter}");
-    let counted = count(collection, query(&format!("{{filter: {filter}}}")), None).expect("counted");
+    let counted = count(collection, query(&format!("{{filter: {filter}}}"))).expect("counted");
     assert_eq!(counted, wanted.len() as u64, "counted {filter}");
     for index in collection.ready_indexes() {
         let hinted = answer(collection, &format!("{{filter: {filter}, hint: '{}'}}", index.name)).expect("a hint");

@@ -17,7 +17,10 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Collection;
 use bunko_engines::ENGINES;
 use bunko_errors::{Failure, Result};
-use bunko_query::{CountPlan, Explained, FindQuery, Verbosity, count, distinct, explain_count, explain_plan, plan};
+use bunko_operation::{Interruption, MemoryLimits, OperationContext};
+use bunko_query::{
+    CountPlan, Explained, FindQuery, QueryScope, Verbosity, count, distinct, explain_count, explain_plan, plan,
+};
 use bunko_testkit::{script, shell};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -75,9 +78,9 @@ fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<
         "missing" => {
             pretty(explain_plan(explain_of("test.missing", &query, Verbosity::ExecutionStats), None, None).as_ref())
         }
-        "count" => count(&collection, query, None)?.to_string(),
+        "count" => count(&collection, query)?.to_string(),
         "count-run" => tree(executed(&explained_count(&collection, find.as_ref())?)),
-        "distinct" => shell::print(ValueRef::Array(distinct(&collection, path, query, None)?.as_ref())),
+        "distinct" => shell::print(ValueRef::Array(distinct(&collection, path, query)?.as_ref())),
         unknown => panic!("unknown directive {unknown}"),
     })
 }
@@ -105,7 +108,7 @@ fn explained(collection: &Arc<Collection>, query: FindQuery, verbosity: Verbosit
 
 fn explained_count(collection: &Arc<Collection>, find: DocumentRef<'_>) -> Result<DocumentBuf> {
     let counting = CountPlan::new(collection, find_query(find)?)?;
-    let counted = counting.run(None)?;
+    let counted = counting.run()?;
     let query = find_query(find)?;
     let of = explain_of("test.c", &query, Verbosity::ExecutionStats);
     Ok(explain_count(of, Some(&counting), Some(&counted)))
@@ -203,6 +206,14 @@ fn executions_can_wait_in_a_cursor() {
     is_sendable::<bunko_query::Plan>();
 }
 
+struct Killed;
+
+impl Interruption for Killed {
+    fn reason(&self) -> Option<Failure> {
+        Some(Failure::new(bunko_errors::ErrorCode::INTERRUPTED, "operation was interrupted"))
+    }
+}
+
 #[test]
 fn interruptions_and_drops_end_an_execution() {
     let database = Database::open(&ENGINES[0]);
@@ -210,18 +221,18 @@ fn interruptions_and_drops_end_an_execution() {
         database.insert("c", &format!("{{_id: {number}}}")).expect("inserted");
     }
     let collection = database.collection("c");
-    let run_out = |interrupt: bunko_query::Interrupt| {
-        let query = find_query(document("{filter: {a: {$exists: true}}}").as_ref()).expect("a query");
+    let run_out = |operation: Arc<OperationContext>| {
+        let mut query = find_query(document("{filter: {a: {$exists: true}}}").as_ref()).expect("a query");
+        query.scope = Arc::new(QueryScope::new(0, operation));
         let mut execution = plan(&collection, query).expect("a plan").open(collection.snapshot()).expect("opens");
-        execution.set_interrupt(interrupt);
         let outcome = execution.next().map(|document| document.is_some()).map_err(|failure| failure.code());
         (outcome, execution.statistics().docs_examined)
     };
-    let killed = Failure::new(bunko_errors::ErrorCode::INTERRUPTED, "operation was interrupted");
-    assert_eq!(run_out(Arc::new(|| None)), (Ok(false), 300));
-    assert_eq!(run_out(Arc::new(move || Some(killed.clone()))), (Err(bunko_errors::ErrorCode::INTERRUPTED), 15));
+    assert_eq!(run_out(OperationContext::unlimited()), (Ok(false), 300));
+    let killed = OperationContext::new(Arc::new(Killed), MemoryLimits::none());
+    assert_eq!(run_out(killed), (Err(bunko_errors::ErrorCode::INTERRUPTED), 15));
     database.catalog.drop_collection(&temporary::namespace("c")).expect("dropped");
-    assert_eq!(run_out(Arc::new(|| None)).0, Err(bunko_errors::ErrorCode::QUERY_PLAN_KILLED));
+    assert_eq!(run_out(OperationContext::unlimited()).0, Err(bunko_errors::ErrorCode::QUERY_PLAN_KILLED));
 }
 
 #[test]

@@ -242,6 +242,8 @@ impl Store {
     /// Before anything is kept, as [`Log`] says, and [`StorageError::OutOfMemory`]; an engine that cannot apply what the
     /// log has makes the log fail.
     pub fn commit(&self, batch: &Batch<'_>) -> Result<Lsn> {
+        // What engines and log keep of it is theirs, and bounded by them.
+        let _uncounted = bunko_heap::Uncounted::begin();
         self.make_room(batch)?;
         let lsn = self.append_and_apply(batch)?;
         self.hold_back_if_behind();

@@ -31,7 +31,7 @@ enum Holder {
 pub(crate) struct MergeWalk<'a> {
     trie: &'a Trie,
     document: DocumentRef<'a>,
-    context: &'a ApplyContext,
+    context: &'a ApplyContext<'a>,
     id_is_fixed: bool,
     changed: bool,
     output: Vec<u8>,
@@ -39,7 +39,11 @@ pub(crate) struct MergeWalk<'a> {
 
 impl<'a> MergeWalk<'a> {
     /// The next document; `None` where nothing changes.
-    pub fn run(trie: &'a Trie, document: DocumentRef<'a>, context: &'a ApplyContext) -> Result<Option<DocumentBuf>> {
+    pub fn run(
+        trie: &'a Trie,
+        document: DocumentRef<'a>,
+        context: &'a ApplyContext<'a>,
+    ) -> Result<Option<DocumentBuf>> {
         let mut walk = Self {
             trie,
             document,

@@ -29,7 +29,7 @@ impl Replacement {
     /// The new document: its own `_id` or the old one's in front, zero timestamps at the top level filled.
     /// # Errors
     /// As [`immutable_id::check`]; `ImmutableField` where the replacement brings another `_id`.
-    pub fn apply(&self, original: DocumentRef<'_>, context: &ApplyContext) -> Result<DocumentBuf> {
+    pub fn apply(&self, original: DocumentRef<'_>, context: &ApplyContext<'_>) -> Result<DocumentBuf> {
         let replacement = self.0.as_ref();
         immutable_id::check(replacement)?;
         let mut result = DocumentBuf::new();

@@ -10,6 +10,7 @@ use crate::trie::{Plan, Trie};
 use crate::upsert;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 
 /// How many documents the statement may update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum Insertion {
 
 /// What an update cannot know from the document alone.
 #[derive(Clone, Copy, Debug)]
-pub struct ApplyContext {
+pub struct ApplyContext<'a> {
     /// The array position that the query matched, for `$` in paths.
     pub matched_position: Option<usize>,
     /// The time for `$currentDate` dates, in milliseconds since 1970.
@@ -40,6 +41,8 @@ pub struct ApplyContext {
     pub timestamp: Timestamp,
     /// Whether `$setOnInsert` counts and `_id` may be new.
     pub insert: Insertion,
+    /// For whom it is applied: whatever loops counts its work there.
+    pub operation: &'a OperationContext,
 }
 
 /// What became of a document.
@@ -96,7 +99,7 @@ impl Update {
     /// # Errors
     /// What the operators answer; `ImmutableField` for a change of `_id`; `Overflow` for a document nested deeper than
     /// [`bunko_bson::MAX_DEPTH_STORED`]; 17419, of an upsert 17420, for one beyond [`MAX_USER_DOCUMENT_BYTES`].
-    pub fn apply(&self, document: DocumentRef<'_>, context: &ApplyContext) -> Result<Outcome> {
+    pub fn apply(&self, document: DocumentRef<'_>, context: &ApplyContext<'_>) -> Result<Outcome> {
         let next = match &self.0 {
             Kind::Operators(trie) => MergeWalk::run(trie, document, context)?,
             Kind::Replacement(replacement) => {
@@ -124,10 +127,10 @@ impl Update {
     /// `NotSingleValueField` where the filter gives one path, or a path and one above it, two values;
     /// `NotExactValueField` where it gives a part of `_id` and a replacement needs the whole; what writing the paths
     /// answers.
-    pub fn upsert_base(&self, filter: DocumentRef<'_>) -> Result<DocumentBuf> {
+    pub fn upsert_base(&self, filter: DocumentRef<'_>, operation: &OperationContext) -> Result<DocumentBuf> {
         match &self.0 {
-            Kind::Operators(_) => upsert::base(filter, upsert::Fields::All),
-            Kind::Replacement(_) => upsert::base(filter, upsert::Fields::OnlyId),
+            Kind::Operators(_) => upsert::base(filter, upsert::Fields::All, operation),
+            Kind::Replacement(_) => upsert::base(filter, upsert::Fields::OnlyId, operation),
         }
     }
 

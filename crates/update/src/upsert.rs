@@ -9,6 +9,7 @@ use crate::trie::Plan;
 use crate::update::{ApplyContext, Insertion};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 
 /// Which of the filter's equalities count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(crate) enum Fields {
 }
 
 /// Writes the filter's equalities into an empty document, ordered by path, `_id` in front.
-pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields) -> Result<DocumentBuf> {
+pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields, operation: &OperationContext) -> Result<DocumentBuf> {
     let mut equalities = Equalities { fields, found: Vec::new() };
     equalities.collect(filter)?;
     equalities.found.sort_by_key(|(path, _)| *path);
@@ -31,6 +32,7 @@ pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields) -> Result<DocumentBu
         now_ms: 0,
         timestamp: Timestamp { seconds: 0, increment: 0 },
         insert: Insertion::Upsert,
+        operation,
     };
     let written = MergeWalk::run(&plan.finish(), DocumentRef::EMPTY, &context)?;
     Ok(immutable_id::moved_to_front(written.unwrap_or_default()))

@@ -2,18 +2,23 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Result};
+use bunko_operation::OperationContext;
 use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
 
-const CONTEXT: ApplyContext = ApplyContext {
-    matched_position: None,
-    now_ms: 0,
-    timestamp: Timestamp { seconds: 1, increment: 1 },
-    insert: Insertion::No,
-};
+fn apply(update: &Update, document: DocumentRef<'_>, insert: Insertion) -> Result<Outcome> {
+    let context = ApplyContext {
+        matched_position: None,
+        now_ms: 0,
+        timestamp: Timestamp { seconds: 1, increment: 1 },
+        insert,
+        operation: &OperationContext::unlimited(),
+    };
+    update.apply(document, &context)
+}
 
 fn set(path: &str, value: ValueRef<'_>, document: DocumentRef<'_>) -> Result<Outcome> {
     let update = DocumentBuf::new().with("$set", &DocumentBuf::new().with(path, value));
-    Update::parse((&update).into(), &[], Targets::One)?.apply(document, &CONTEXT)
+    apply(&Update::parse((&update).into(), &[], Targets::One)?, document, Insertion::No)
 }
 
 #[test]
@@ -28,9 +33,8 @@ fn a_result_may_be_as_large_as_a_user_document_and_no_larger() {
     assert_eq!(failure.code(), ErrorCode(17419));
     assert_eq!(failure.message(), "Resulting document after update is larger than 16777216");
     let update = DocumentBuf::new().with("$set", &DocumentBuf::new().with("a", ValueRef::String(&text)));
-    let upsert = ApplyContext { insert: Insertion::Upsert, ..CONTEXT };
     let update = Update::parse((&update).into(), &[], Targets::One).expect("sound");
-    let failure = update.apply(document.as_ref(), &upsert).expect_err("one byte too large");
+    let failure = apply(&update, document.as_ref(), Insertion::Upsert).expect_err("one byte too large");
     assert_eq!(failure.code(), ErrorCode(17420));
     assert_eq!(failure.message(), "Document to upsert is larger than 16777216");
 }

@@ -1,6 +1,7 @@
 //! Random `$set`, `$inc` and `$unset` against a naive tree that applies one path after the other.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, Value, ValueRef};
+use bunko_operation::OperationContext;
 use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -186,11 +187,13 @@ proptest! {
         let parsed = Update::parse(ValueRef::Document(update.as_ref()), &[], Targets::One);
         prop_assert_eq!(parsed.is_err(), conflict(&modifications));
         let Ok(parsed) = parsed else { return Ok(()) };
+        let operation = OperationContext::unlimited();
         let context = ApplyContext {
             matched_position: None,
             now_ms: 0,
             timestamp: Timestamp { seconds: 0, increment: 0 },
             insert: Insertion::No,
+            operation: &operation,
         };
         let outcome = parsed.apply(encoded.as_ref(), &context);
         match apply_naively(&document, &modifications) {

@@ -6,6 +6,7 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, Value, ValueRef};
 use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
 use bunko_testkit::{script, shell};
 use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
 
@@ -58,16 +59,18 @@ fn value(text: &str) -> Value {
 fn run(statement: &Statement) -> Result<Outcome> {
     let filters: Vec<DocumentRef<'_>> = statement.array_filters.iter().map(DocumentBuf::as_ref).collect();
     let update = Update::parse(statement.update.as_ref(), &filters, statement.targets)?;
+    let operation = OperationContext::unlimited();
     let context = ApplyContext {
         matched_position: statement.matched_position,
         now_ms: 1_700_000_000_000,
         timestamp: Timestamp { seconds: 1_700_000_000, increment: 7 },
         insert: statement.insert,
+        operation: &operation,
     };
     match statement.insert {
         Insertion::No => update.apply(statement.document.as_ref(), &context),
         Insertion::Upsert => {
-            let base = update.upsert_base(statement.document.as_ref())?;
+            let base = update.upsert_base(statement.document.as_ref(), &operation)?;
             Ok(match update.apply(base.as_ref(), &context)? {
                 Outcome::Unchanged => Outcome::Changed(base),
                 changed @ Outcome::Changed(_) => changed,

@@ -43,7 +43,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Some(sourced) => (open_sourced(invocation, &namespace, &sourced)?, false),
         None if is_oplog(&invocation.service.catalog, &namespace) => (open_oplog(invocation)?, true),
         None => {
-            let aggregation = parse(invocation, invocation.service.world.now_ms())?;
+            let aggregation = parse(invocation, invocation.scope())?;
             open(invocation, &namespace, aggregation)?
         }
     };
@@ -94,7 +94,7 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<u64, Failure> {
 /// Reads a pipeline and hands its beginning to the planner; `explain` does too.
 /// # Errors
 /// MongoDB's codes for malformed fields, stages and expressions.
-pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<Aggregation, Failure> {
+pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<Aggregation, Failure> {
     check_options(fields)?;
     let stages = required_stages(fields)?;
     if let Some(sourced) = SourcedPipeline::take_off(stages)? {
@@ -102,7 +102,6 @@ pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<Aggregation, Fai
         let message = format!("explain of {} is not supported", sourced.stage.name);
         return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
     }
-    let scope = scope(now_ms);
     let environment = Environment::new(Arc::clone(&scope));
     let (part, pipeline) = Pipeline::parse(stages, environment)?.split_for_planner();
     let mut query = planner_query(part, scope)?;
@@ -127,10 +126,6 @@ fn check_options(fields: &Fields<'_>) -> Result<(), Failure> {
         fields.boolean(name, false)?;
     }
     Ok(())
-}
-
-fn scope(now_ms: i64) -> Arc<QueryScope> {
-    Arc::new(QueryScope { now_ms, ..QueryScope::default() })
 }
 
 fn planner_query(part: PlannerPart, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
@@ -159,8 +154,7 @@ fn open(
     let plan = plan(&collection, Arc::new(query))?;
     let is_long = plan.is_long(&collection);
     invocation.refuse_if_long(is_long)?;
-    let mut execution = plan.open(collection.snapshot())?;
-    execution.set_interrupt(invocation.interrupt());
+    let execution = plan.open(collection.snapshot())?;
     if pipeline.is_empty() {
         return Ok((Box::new(execution), is_long));
     }
@@ -175,7 +169,7 @@ fn open_oplog(invocation: &Invocation<'_>) -> Result<Box<dyn CursorSource>, Halt
     invocation.refuse_if_long(true)?;
     check_options(invocation)?;
     let stages = required_stages(invocation)?;
-    let scope = scope(invocation.service.world.now_ms());
+    let scope = invocation.scope();
     let stream = oplog_view::open(invocation, stages, scope, Direction::Forward)?;
     Ok(Box::new(Aggregated::of(stream)))
 }
@@ -187,7 +181,7 @@ fn open_sourced(
     sourced: &SourcedPipeline<'_>,
 ) -> Result<Box<dyn CursorSource>, Failure> {
     check_options(invocation)?;
-    let environment = Environment::new(scope(invocation.service.world.now_ms()));
+    let environment = Environment::new(invocation.scope());
     let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
     let documents = sourced.documents(invocation, namespace)?;
     let stream = pipeline.open(Box::new(Documents::new(documents)));

@@ -20,14 +20,14 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let query = parse(invocation, invocation.service.world.now_ms())?;
+    let query = parse(invocation, invocation.scope())?;
     let Some(collection) = invocation.collection(&namespace) else {
         reply.append("n", 0);
         return Ok(());
     };
     let plan = CountPlan::new(&collection, query)?;
     invocation.refuse_if_long(plan.plan().is_some_and(|plan| plan.is_long(&collection)))?;
-    let (count, _) = plan.run(Some(invocation.interrupt()))?;
+    let (count, _) = plan.run()?;
     match i32::try_from(count) {
         Ok(count) => reply.append("n", count),
         Err(_) => reply.append("n", count as i64),
@@ -38,10 +38,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 /// Reads what a count asks for; `explain` does too.
 /// # Errors
 /// MongoDB's codes for malformed fields.
-pub(super) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<FindQuery> {
+pub(super) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery> {
     refuse_collation(fields)?;
     fields.document("fields")?;
-    let scope = Arc::new(QueryScope { now_ms, ..QueryScope::default() });
     let mut query = FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), scope)?;
     query.hint = fields.field("hint").map_or(Ok(None), Hint::parse)?;
     query.skip = fields.size("skip")?.unwrap_or(0);

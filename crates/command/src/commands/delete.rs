@@ -34,7 +34,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     )?;
     let service = invocation.service;
     let scope = scope(invocation)?;
-    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt());
+    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope);
     let mut deleted = 0;
     let outcome = run_each(&statements, order, |_, statement| {
         deleted += writes.delete(statement)?;

@@ -21,13 +21,13 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let key = key(invocation)?;
-    let now_ms = invocation.service.world.now_ms();
-    let query = parse(invocation, now_ms)?;
+    let scope = invocation.scope();
+    let query = parse(invocation, Arc::clone(&scope))?;
     let values = match invocation.collection(&namespace) {
         None => ArrayBuf::new(),
         Some(collection) => {
-            invocation.refuse_if_long(plan(&collection, parse(invocation, now_ms)?)?.is_long(&collection))?;
-            distinct(&collection, key, query, Some(invocation.interrupt()))?
+            invocation.refuse_if_long(plan(&collection, parse(invocation, scope)?)?.is_long(&collection))?;
+            distinct(&collection, key, query)?
         }
     };
     reply.append("values", &values);
@@ -47,9 +47,8 @@ pub(super) fn key<'a>(fields: &Fields<'a>) -> Result<&'a str> {
 /// Reads which documents a distinct looks at; `explain` does too.
 /// # Errors
 /// MongoDB's codes for malformed fields.
-pub(super) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<FindQuery> {
+pub(super) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery> {
     refuse_collation(fields)?;
-    let scope = Arc::new(QueryScope { now_ms, ..QueryScope::default() });
     let mut query = FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), scope)?;
     query.hint = fields.field("hint").map_or(Ok(None), Hint::parse)?;
     Ok(query)

@@ -27,16 +27,16 @@ struct Subject<'a> {
     namespace: Namespace,
     collection: Option<Arc<Collection>>,
     verbosity: Verbosity,
-    now_ms: i64,
+    scope: Arc<QueryScope>,
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let subject = subject(invocation)?;
     let explained = match subject.fields.command {
-        "find" => explain_query(invocation, &subject, find::parse(&subject.fields, subject.now_ms)?)?,
+        "find" => explain_query(invocation, &subject, find::parse(&subject.fields, Arc::clone(&subject.scope))?)?,
         "distinct" => {
             distinct::key(&subject.fields)?;
-            explain_query(invocation, &subject, distinct::parse(&subject.fields, subject.now_ms)?)?
+            explain_query(invocation, &subject, distinct::parse(&subject.fields, Arc::clone(&subject.scope))?)?
         }
         "count" => explain_counting(invocation, &subject)?,
         "aggregate" => explain_pipeline(invocation, &subject)?,
@@ -84,7 +84,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         collection: invocation.collection(&namespace),
         namespace,
         verbosity,
-        now_ms: invocation.service.world.now_ms(),
+        scope: invocation.scope(),
     })
 }
 
@@ -107,7 +107,6 @@ fn explain_query(invocation: &Invocation<'_>, subject: &Subject<'_>, query: Find
     if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
         invocation.refuse_if_long(plan.is_long(collection))?;
         let mut running = plan.open(collection.snapshot())?;
-        running.set_interrupt(invocation.interrupt());
         while running.next()?.is_some() {}
         execution = Some(running);
     }
@@ -121,16 +120,18 @@ fn explain_query(invocation: &Invocation<'_>, subject: &Subject<'_>, query: Find
 }
 
 fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let query = count::parse(&subject.fields, subject.now_ms)?;
+    let query = count::parse(&subject.fields, Arc::clone(&subject.scope))?;
     let started = Instant::now();
     let plan = match &subject.collection {
         None => None,
-        Some(collection) => Some(CountPlan::new(collection, count::parse(&subject.fields, subject.now_ms)?)?),
+        Some(collection) => {
+            Some(CountPlan::new(collection, count::parse(&subject.fields, Arc::clone(&subject.scope))?)?)
+        }
     };
     let mut counted = None;
     if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
         invocation.refuse_if_long(plan.plan().is_some_and(|plan| plan.is_long(collection)))?;
-        counted = Some(plan.run(Some(invocation.interrupt()))?);
+        counted = Some(plan.run()?);
     }
     let explained = Explained {
         namespace: subject.namespace.as_str(),
@@ -143,7 +144,7 @@ fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
 
 /// What the planner does stands under `$cursor`; the stages above it follow.
 fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let Aggregation { query, pipeline } = aggregate::parse(&subject.fields, subject.now_ms)?;
+    let Aggregation { query, pipeline } = aggregate::parse(&subject.fields, Arc::clone(&subject.scope))?;
     let scope = Arc::clone(&query.scope);
     let explained = explain_query(invocation, subject, query)?;
     if pipeline.is_empty() {
@@ -169,9 +170,8 @@ fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<D
     let explanation = WriteExplanation {
         collection: subject.collection.as_ref(),
         namespace: &subject.namespace,
-        scope: Arc::new(QueryScope { now_ms: subject.now_ms, ..QueryScope::default() }),
+        scope: Arc::clone(&subject.scope),
         verbosity: subject.verbosity,
-        interrupt: invocation.interrupt(),
     };
     let refuse_long = |filter, sort, targets| {
         if !subject.verbosity.runs() {

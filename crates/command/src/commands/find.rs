@@ -62,7 +62,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let (Some(collection), Some(id)) = (&collection, express(invocation.request.body)) {
         return Ok(reply_with_one(invocation, reply, &namespace, collection, id)?);
     }
-    let query = parse(invocation, invocation.service.world.now_ms())?;
+    let query = parse(invocation, invocation.scope())?;
     let batch_size = invocation.size("batchSize")?;
     let is_single_batch = invocation.boolean("singleBatch", false)?;
     let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
@@ -80,8 +80,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let plan = plan(&collection, Arc::new(query))?;
     let is_long = plan.is_long(&collection);
     invocation.refuse_if_long(is_long)?;
-    let mut execution = plan.open(collection.snapshot())?;
-    execution.set_interrupt(invocation.interrupt());
+    let execution = plan.open(collection.snapshot())?;
     let batch = FirstBatch {
         documents: batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS),
         is_only: is_single_batch,
@@ -140,9 +139,8 @@ fn reply_with_one(
 /// Reads what a `find` asks for; `explain` does too.
 /// # Errors
 /// MongoDB's codes for malformed fields; `CommandNotSupported` for options that are not built.
-pub(crate) fn parse(fields: &Fields<'_>, now_ms: i64) -> Result<FindQuery, Failure> {
+pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
     refuse_unsupported(fields)?;
-    let scope = Arc::new(QueryScope { now_ms, ..QueryScope::default() });
     let mut query = FindQuery::new(fields.document("filter")?.unwrap_or(DocumentRef::EMPTY), scope)?;
     if let Some(hint) = fields.field("hint") {
         query.hint = Hint::parse(hint)?;

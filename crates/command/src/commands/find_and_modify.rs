@@ -46,8 +46,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     refuse_long_batch(invocation, &namespace, std::iter::once((statement.filter, statement.sort, Targets::One)))?;
     let service = invocation.service;
     let scope = scope(invocation)?;
-    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt())
-        .with_empty_timestamps(empty);
+    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope).with_empty_timestamps(empty);
     let outcome = writes.find_and_modify(&statement);
     invocation.note_written(writes.written());
     let outcome = outcome?;

@@ -45,8 +45,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     )?;
     let service = invocation.service;
     let scope = scope(invocation)?;
-    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope, invocation.interrupt())
-        .with_empty_timestamps(empty);
+    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope).with_empty_timestamps(empty);
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, Value)> = Vec::new();
     let outcome = run_each(&statements, order, |position, statement| {
@@ -98,7 +97,7 @@ pub(super) fn scope(invocation: &Invocation<'_>) -> Result<Arc<QueryScope>> {
     if invocation.document("let")?.is_some_and(|variables| !variables.is_empty()) {
         return Err(invocation.unsupported("let"));
     }
-    Ok(Arc::new(QueryScope { now_ms: invocation.service.world.now_ms(), ..QueryScope::default() }))
+    Ok(invocation.scope())
 }
 
 fn write_upserted(reply: &mut Writer<'_>, upserted: &[(usize, Value)]) {

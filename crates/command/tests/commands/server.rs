@@ -4,6 +4,7 @@ use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::Catalog;
 use bunko_command::{Acknowledgement, ClientConnection, Facts, Halt, LogLines, Peer, Request, RunOn, Service, World};
 use bunko_engines::{EngineOptions, Entry};
+use bunko_operation::MemoryLimits;
 use bunko_store::{LogOptions, Store, StoreOptions};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -59,6 +60,7 @@ impl Server {
             arguments: vec!["bunko".to_owned(), "serve".to_owned()],
             parsed_options: DocumentBuf::new().with("net", &DocumentBuf::new().with("port", 27017)),
             connections_max: 1000,
+            memory_limits: MemoryLimits::none(),
             journal_commit_interval: Duration::from_millis(100),
         };
         let was_shut_down = Arc::new(AtomicBool::new(false));

@@ -5,7 +5,7 @@ use super::upsert::check_filter;
 use super::{Action, DeleteStatement, FindAndModify, UpdateStatement, Upsert};
 use crate::explain::{Explained, Verbosity, explain_plan};
 use crate::find_query::FindQuery;
-use crate::{Execution, Interrupt, QueryScope, plan};
+use crate::{Execution, QueryScope, plan};
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::Result;
@@ -23,8 +23,6 @@ pub struct WriteExplanation<'e> {
     pub scope: Arc<QueryScope>,
     /// How much to tell.
     pub verbosity: Verbosity,
-    /// Asked while the search runs.
-    pub interrupt: Interrupt,
 }
 
 /// What the write would do.
@@ -93,6 +91,7 @@ impl WriteExplanation<'_> {
             now_ms: self.scope.now_ms,
             timestamp: Timestamp { seconds: (self.scope.now_ms / 1000) as u32, increment: 1 },
             insert: Insertion::No,
+            operation: &self.scope.operation,
         };
         Ok(matches!(update.apply(document, &context)?, Outcome::Changed(_)))
     }
@@ -111,7 +110,6 @@ impl WriteExplanation<'_> {
         let mut execution = None;
         if let (Some(plan), Some(collection), true) = (&plan, self.collection, self.verbosity.runs()) {
             let mut running = plan.open(collection.snapshot())?;
-            running.set_interrupt(Arc::clone(&self.interrupt));
             run(&mut running, &query, targets, &mut effects, would_change)?;
             execution = Some(running);
         }

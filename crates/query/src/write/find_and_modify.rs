@@ -7,6 +7,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_catalog::Verdict;
 use bunko_errors::{Failure, Result};
 use bunko_update::{Outcome, Targets, Update};
+use std::sync::Arc;
 
 /// One findAndModify, its contradictions already refused.
 pub struct FindAndModify<'a> {
@@ -104,7 +105,8 @@ impl Writes<'_> {
     ) -> Result<Option<Image>> {
         let update = Update::parse(modification.update, &modification.array_filters, Targets::One)?;
         wanted.check_upsert(modification.upsert)?;
-        let mut context = self.apply_context(&update);
+        let scope = Arc::clone(&self.scope);
+        let mut context = self.apply_context(&update, &scope);
         let mut image = None;
         let upserted = self.or_upsert(&update, filter, wanted, modification.upsert, &mut |writes| {
             let changes = writes.change_matching(wanted, Targets::One, &mut |document, position| {

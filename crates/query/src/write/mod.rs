@@ -19,7 +19,7 @@ pub use explain::WriteExplanation;
 pub use find_and_modify::{Action, FindAndModify, FindAndModifyOutcome, Modification, Returning};
 pub use update::{UpdateOutcome, UpdateStatement, Upsert};
 
-use crate::{Interrupt, QueryScope};
+use crate::QueryScope;
 use bunko_catalog::stored_document::{EmptyTimestamps, Stamps};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::Result;
@@ -33,22 +33,14 @@ pub struct Writes<'w> {
     stamps: &'w dyn Stamps,
     empty_timestamps: EmptyTimestamps,
     scope: Arc<QueryScope>,
-    interrupt: Interrupt,
     written: Option<Lsn>,
 }
 
 impl<'w> Writes<'w> {
-    /// Writes that have not begun. `interrupt` is asked between documents, never while one is locked; a failure that
-    /// it returns ends the statement and leaves what was done before.
-    pub fn new(
-        catalog: &'w Catalog,
-        namespace: &'w Namespace,
-        stamps: &'w dyn Stamps,
-        scope: Arc<QueryScope>,
-        interrupt: Interrupt,
-    ) -> Self {
+    /// Writes that have not begun. A failure of the scope's operation ends the statement and leaves what was done before.
+    pub fn new(catalog: &'w Catalog, namespace: &'w Namespace, stamps: &'w dyn Stamps, scope: Arc<QueryScope>) -> Self {
         let empty_timestamps = EmptyTimestamps::Filled;
-        Self { catalog, namespace, stamps, empty_timestamps, scope, interrupt, written: None }
+        Self { catalog, namespace, stamps, empty_timestamps, scope, written: None }
     }
 
     /// The same, with another word on zero timestamps in replacements and in what upserts insert.
@@ -63,10 +55,13 @@ impl<'w> Writes<'w> {
     }
 
     fn check_interrupt(&self) -> Result<()> {
-        (self.interrupt)().map_or(Ok(()), Err)
+        self.scope.operation.check()
     }
 
     fn note_written(&mut self, lsn: Option<Lsn>) {
+        if lsn.is_some() {
+            self.scope.operation.note_change();
+        }
         self.written = self.written.max(lsn);
     }
 }

@@ -235,8 +235,7 @@ impl Writes<'_> {
             return Ok(Search::One(collection.record_of_id(id)?));
         }
         let By::Query(query) = &wanted.by else { return Ok(Search::One(None)) };
-        let mut execution = plan(collection, Arc::clone(query))?.open(collection.snapshot())?;
-        execution.set_interrupt(Arc::clone(&self.interrupt));
+        let execution = plan(collection, Arc::clone(query))?.open(collection.snapshot())?;
         Ok(Search::Plan(Box::new(execution)))
     }
 

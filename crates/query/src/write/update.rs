@@ -2,12 +2,14 @@
 
 use super::Writes;
 use super::search::{Choice, Operation, Wanted};
+use crate::QueryScope;
 use crate::find_query::Hint;
 use bunko_bson::{DocumentRef, Timestamp, Value, ValueRef};
 use bunko_catalog::Verdict;
 use bunko_catalog::stored_document::EmptyTimestamps;
 use bunko_errors::Result;
 use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
+use std::sync::Arc;
 
 /// Whether a document is inserted where none matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +60,8 @@ impl Writes<'_> {
         let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
         let wanted = Wanted::parse(statement.filter, choice, Operation::Update, &self.scope)?;
         wanted.check_upsert(statement.upsert)?;
-        let mut context = self.apply_context(&update);
+        let scope = Arc::clone(&self.scope);
+        let mut context = self.apply_context(&update, &scope);
         let mut outcome = UpdateOutcome::default();
         outcome.upserted = self
             .or_upsert(&update, statement.filter, &wanted, statement.upsert, &mut |writes| {
@@ -78,10 +81,16 @@ impl Writes<'_> {
     }
 
     /// One time and one timestamp serve the whole statement.
-    pub(super) fn apply_context(&self, update: &Update) -> ApplyContext {
+    pub(super) fn apply_context<'s>(&self, update: &Update, scope: &'s QueryScope) -> ApplyContext<'s> {
         let keeps_empty = update.is_replacement() && self.empty_timestamps == EmptyTimestamps::Kept;
         // A replacement wants it for its zero timestamps alone, and zero in their place leaves them.
         let timestamp = if keeps_empty { Timestamp { seconds: 0, increment: 0 } } else { self.stamps.timestamp() };
-        ApplyContext { matched_position: None, now_ms: self.scope.now_ms, timestamp, insert: Insertion::No }
+        ApplyContext {
+            matched_position: None,
+            now_ms: scope.now_ms,
+            timestamp,
+            insert: Insertion::No,
+            operation: &scope.operation,
+        }
     }
 }

@@ -7,6 +7,7 @@ use bunko_catalog::{Order, stored_document};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{Expression, Filter};
 use bunko_update::{ApplyContext, Insertion, Outcome, Update};
+use std::sync::Arc;
 
 /// How often an upsert begins anew because others inserted the document first, and deleted it again.
 const ATTEMPTS_MAX: usize = 10;
@@ -43,8 +44,9 @@ impl Writes<'_> {
     }
 
     fn insert_upserted(&mut self, update: &Update, filter: DocumentRef<'_>) -> Result<Upserted> {
-        let base = update.upsert_base(filter)?;
-        let context = ApplyContext { insert: Insertion::Upsert, ..self.apply_context(update) };
+        let scope = Arc::clone(&self.scope);
+        let base = update.upsert_base(filter, &scope.operation)?;
+        let context = ApplyContext { insert: Insertion::Upsert, ..self.apply_context(update, &scope) };
         let document = match update.apply(base.as_ref(), &context)? {
             Outcome::Unchanged => base,
             Outcome::Changed(document) => document,

@@ -4,6 +4,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, Collection, IndexSpec, Namespace, Order};
 use bunko_engines::{EngineOptions, Entry};
 use bunko_errors::Result;
+use bunko_operation::OperationContext;
 use bunko_query::{FindQuery, Hint, QueryScope, parse_count, parse_limit};
 use bunko_store::{Store, StoreOptions};
 use bunko_testkit::shell;
@@ -60,7 +61,7 @@ pub fn namespace(name: &str) -> Namespace {
 /// Reads the fields of a find command.
 pub fn find_query(find: DocumentRef<'_>) -> Result<FindQuery> {
     let part = |name| find.get(name).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
-    let mut query = FindQuery::new(part("filter"), Arc::new(QueryScope::default()))?;
+    let mut query = FindQuery::new(part("filter"), Arc::new(QueryScope::new(0, OperationContext::unlimited())))?;
     if let Some(hint) = find.get("hint") {
         query.hint = Hint::parse(hint)?;
     }

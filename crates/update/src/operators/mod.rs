@@ -111,7 +111,7 @@ pub(crate) enum BlockedPath {
 pub(crate) struct Scene<'a> {
     /// The document before the update.
     pub document: DocumentRef<'a>,
-    pub context: &'a ApplyContext,
+    pub context: &'a ApplyContext<'a>,
     pub trail: &'a Trail<'a>,
 }
 

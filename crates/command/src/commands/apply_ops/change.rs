@@ -6,6 +6,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, number, order};
 use bunko_catalog::stored_document;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
 use std::borrow::Cow;
 
@@ -28,12 +29,15 @@ pub(super) struct Operators {
 }
 
 /// No operator of an oplog looks at the clock.
-const CONTEXT: ApplyContext = ApplyContext {
-    matched_position: None,
-    now_ms: 0,
-    timestamp: Timestamp { seconds: 0, increment: 0 },
-    insert: Insertion::No,
-};
+fn context(operation: &OperationContext) -> ApplyContext<'_> {
+    ApplyContext {
+        matched_position: None,
+        now_ms: 0,
+        timestamp: Timestamp { seconds: 0, increment: 0 },
+        insert: Insertion::No,
+        operation,
+    }
+}
 
 impl<'a> Change<'a> {
     /// Reads the `o` of an update to the document with that `_id`.
@@ -59,10 +63,10 @@ impl<'a> Change<'a> {
     /// The document as it is behind the update.
     /// # Errors
     /// `ImmutableField` for another `_id`; what makes the document unfit to be stored.
-    pub fn apply<'d>(&'d self, document: DocumentRef<'d>) -> Result<Cow<'d, [u8]>> {
+    pub fn apply<'d>(&'d self, document: DocumentRef<'d>, operation: &OperationContext) -> Result<Cow<'d, [u8]>> {
         match self {
             Self::Replacement(replacement) => Ok(Cow::Borrowed(replacement.as_ref().as_bytes())),
-            Self::Operators(operators) => operators.apply(document),
+            Self::Operators(operators) => operators.apply(document, operation),
             Self::Delta(delta) => {
                 let next = delta.apply(document)?;
                 check_id(document.get("_id").unwrap_or(ValueRef::Null), next.as_ref())?;
@@ -74,12 +78,12 @@ impl<'a> Change<'a> {
     /// What an upsert inserts where no document has that `_id`; `None` where the update says too little for one.
     /// # Errors
     /// As [`Self::apply`].
-    pub fn inserted(&self, id: ValueRef<'_>) -> Result<Option<Vec<u8>>> {
+    pub fn inserted(&self, id: ValueRef<'_>, operation: &OperationContext) -> Result<Option<Vec<u8>>> {
         match self {
             Self::Delta(_) => Ok(None),
             Self::Operators(_) | Self::Replacement(_) => {
                 let base = DocumentBuf::new().with("_id", id);
-                Ok(Some(self.apply(base.as_ref())?.into_owned()))
+                Ok(Some(self.apply(base.as_ref(), operation)?.into_owned()))
             }
         }
     }
@@ -126,12 +130,12 @@ impl Operators {
         Ok(Self { all, document })
     }
 
-    fn apply<'d>(&self, document: DocumentRef<'d>) -> Result<Cow<'d, [u8]>> {
-        match self.all.apply(document, &CONTEXT) {
+    fn apply<'d>(&self, document: DocumentRef<'d>, operation: &OperationContext) -> Result<Cow<'d, [u8]>> {
+        match self.all.apply(document, &context(operation)) {
             Ok(Outcome::Unchanged) => Ok(Cow::Borrowed(document.as_bytes())),
             Ok(Outcome::Changed(next)) => Ok(Cow::Owned(next.into_bytes())),
             Err(failure) if failure.code() == ErrorCode::PATH_NOT_VIABLE => {
-                self.apply_where_viable(document).map(|next| Cow::Owned(next.into_bytes()))
+                self.apply_where_viable(document, operation).map(|next| Cow::Owned(next.into_bytes()))
             }
             Err(failure) => Err(failure),
         }
@@ -139,14 +143,14 @@ impl Operators {
 
     /// A document that has later changes already may have a scalar on the way of an earlier path; the other paths of
     /// the entry still count.
-    fn apply_where_viable(&self, document: DocumentRef<'_>) -> Result<DocumentBuf> {
+    fn apply_where_viable(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<DocumentBuf> {
         let mut next = document.to_owned();
         for operator in self.document.as_ref() {
             let fields = operator.value.as_document().unwrap_or(DocumentRef::EMPTY);
             for field in fields {
                 let one = DocumentBuf::new().with(field.name, field.value);
                 let one = DocumentBuf::new().with(operator.name, &one);
-                match Update::parse((&one).into(), &[], Targets::One)?.apply(next.as_ref(), &CONTEXT) {
+                match Update::parse((&one).into(), &[], Targets::One)?.apply(next.as_ref(), &context(operation)) {
                     Ok(Outcome::Unchanged) => {}
                     Ok(Outcome::Changed(changed)) => next = changed,
                     Err(failure) if failure.code() == ErrorCode::PATH_NOT_VIABLE => {}
@@ -167,9 +171,10 @@ mod tests {
         let parse = |text: &str| shell::parse_document(text).expect("shell syntax");
         let (document, object) = (parse(document), parse(object));
         let id = document.as_ref().get("_id").expect("an id");
+        let operation = OperationContext::unlimited();
         let outcome = Change::parse(object.as_ref(), id).and_then(|change| {
-            let once = change.apply(document.as_ref())?.into_owned();
-            let twice = change.apply(DocumentRef::trusted(&once))?.into_owned();
+            let once = change.apply(document.as_ref(), &operation)?.into_owned();
+            let twice = change.apply(DocumentRef::trusted(&once), &operation)?.into_owned();
             assert_eq!(once, twice, "{object:?}");
             Ok(shell::print(ValueRef::Document(DocumentRef::trusted(&once))))
         });
@@ -221,8 +226,9 @@ mod tests {
         let id = ValueRef::Int32(7);
         let inserted = |object: &str| {
             let object = shell::parse_document(object).expect("shell syntax");
-            let inserted =
-                Change::parse(object.as_ref(), id).and_then(|change| change.inserted(id)).expect("applicable");
+            let inserted = Change::parse(object.as_ref(), id)
+                .and_then(|change| change.inserted(id, &OperationContext::unlimited()))
+                .expect("applicable");
             inserted.map(|bytes| shell::print(ValueRef::Document(DocumentRef::trusted(&bytes))))
         };
         assert_eq!(inserted("{$set: {'a.b': 1}}").as_deref(), Some("{_id: 7, a: {b: 1}}"));

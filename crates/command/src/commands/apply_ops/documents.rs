@@ -7,6 +7,7 @@ use crate::system_namespace::check_creatable;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, text::ValueText};
 use bunko_catalog::{Catalog, Collection, Namespace, Order, Target, Verdict, stored_document};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 use bunko_query::write::Upsert;
 use bunko_store::{Lsn, RecordId};
 use std::borrow::Cow;
@@ -19,6 +20,7 @@ const ATTEMPTS_MAX: usize = 100;
 pub(super) struct Documents<'s> {
     catalog: &'s Catalog,
     counters: &'s Counters,
+    operation: &'s OperationContext,
     /// The last record written.
     pub written: Option<Lsn>,
 }
@@ -32,8 +34,8 @@ enum Sighting {
 }
 
 impl<'s> Documents<'s> {
-    pub fn new(catalog: &'s Catalog, counters: &'s Counters) -> Self {
-        Self { catalog, counters, written: None }
+    pub fn new(catalog: &'s Catalog, counters: &'s Counters, operation: &'s OperationContext) -> Self {
+        Self { catalog, counters, operation, written: None }
     }
 
     /// Makes each document be there, in place of one with the same `_id` if there is one. Returns how many are, and
@@ -102,7 +104,9 @@ impl<'s> Documents<'s> {
             let Some((collection, record)) = found else {
                 return if upsert == Upsert::Yes { self.upsert(place, id, change) } else { Ok(()) };
             };
-            let sighting = self.change(&collection, record, id, |old| Ok(replaced(old, change.apply(old)?)))?;
+            let operation = self.operation;
+            let sighting =
+                self.change(&collection, record, id, |old| Ok(replaced(old, change.apply(old, operation)?)))?;
             if sighting != Sighting::Gone {
                 self.counters.note_updates(0, u64::from(sighting == Sighting::Changed));
                 return Ok(());
@@ -112,7 +116,7 @@ impl<'s> Documents<'s> {
     }
 
     fn upsert(&mut self, place: &Place, id: ValueRef<'_>, change: &Change<'_>) -> Result<()> {
-        let Some(document) = change.inserted(id)? else { return Ok(()) };
+        let Some(document) = change.inserted(id, self.operation)? else { return Ok(()) };
         let Some(namespace) = self.target(place)? else { return Ok(()) };
         self.put(&namespace, &document)
     }

@@ -17,6 +17,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer}
 use bunko_errors::{ErrorCode, Failure, Result};
 use documents::Documents;
 use entry::{Entry, Place};
+use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "applyOps",
@@ -76,13 +77,11 @@ fn parse(entries: ArrayRef<'_>) -> Result<Vec<Entry<'_>>> {
 
 /// Applies entries in their order; counts those that were.
 fn apply(invocation: &mut Invocation<'_>, entries: &[Entry<'_>], applied: &mut usize) -> Result<(), Halt> {
-    let interrupt = invocation.interrupt();
+    let operation = Arc::clone(invocation.operation());
     while let Some(entry) = entries.get(*applied) {
-        if let Some(failure) = interrupt() {
-            return Err(failure.into());
-        }
+        operation.check()?;
         let service = invocation.service;
-        let mut documents = Documents::new(&service.catalog, &service.counters);
+        let mut documents = Documents::new(&service.catalog, &service.counters, &operation);
         let outcome = match entry {
             Entry::Insert { place, .. } => {
                 let (count, failure) = documents.insert(place, &inserts_into(place, &entries[*applied..]));

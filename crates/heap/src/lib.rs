@@ -1,0 +1,112 @@
+//! How much of the heap each thread has taken: an allocator that counts.
+//!
+//! What an operation makes while it runs is scattered over expressions, accumulators, sorts and replies. Counting in each
+//! of them would forget one sooner or later; the allocator forgets nothing, and costs an addition for each call.
+//!
+//! **Invariant:** counting never fails and never allocates.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+
+thread_local! {
+    static TAKEN_BYTES: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Bytes that this thread has asked for less those that it gave back, since it began. Memory may be taken by one thread
+/// and given back by another, so only differences on one thread mean something. Always 0 unless the program's allocator
+/// is a [`Counting`] one.
+#[inline]
+pub fn taken_bytes() -> i64 {
+    TAKEN_BYTES.get()
+}
+
+/// While it lives, what this thread takes does not count: it is for somebody else, such as a memtable.
+#[must_use]
+pub struct Uncounted {
+    before: i64,
+}
+
+impl Uncounted {
+    /// From now on.
+    #[inline]
+    pub fn begin() -> Self {
+        Self { before: TAKEN_BYTES.get() }
+    }
+}
+
+impl Drop for Uncounted {
+    #[inline]
+    fn drop(&mut self) {
+        TAKEN_BYTES.set(self.before);
+    }
+}
+
+/// An allocator that counts what another one gives.
+pub struct Counting<A>(pub A);
+
+#[inline]
+fn count(bytes: i64) {
+    TAKEN_BYTES.set(TAKEN_BYTES.get().wrapping_add(bytes));
+}
+
+// SAFETY: all requests go to the inner allocator unchanged.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { self.0.alloc(layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        unsafe { self.0.alloc_zeroed(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { self.0.dealloc(pointer, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count(new_size as i64 - layout.size() as i64);
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { self.0.realloc(pointer, layout, new_size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::alloc::System;
+
+    #[global_allocator]
+    static ALLOCATOR: Counting<System> = Counting(System);
+
+    #[test]
+    fn what_is_taken_counts_until_it_is_given_back() {
+        let before = taken_bytes();
+        let mut bytes = Vec::<u8>::with_capacity(1000);
+        assert_eq!(taken_bytes() - before, 1000);
+        bytes.reserve_exact(5000);
+        assert_eq!(taken_bytes() - before, 5000);
+        drop(bytes);
+        assert_eq!(taken_bytes(), before);
+    }
+
+    #[test]
+    fn what_is_for_somebody_else_does_not_count() {
+        let before = taken_bytes();
+        let uncounted = Uncounted::begin();
+        let kept = vec![0_u8; 1 << 20];
+        drop(uncounted);
+        assert_eq!(taken_bytes(), before);
+        drop(kept);
+    }
+}

@@ -1,0 +1,180 @@
+//! One operation, as whatever works for it sees it.
+
+use crate::memory::{HeldMemory, MemoryLimits};
+use bunko_errors::{Failure, Result};
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Steps between two questions. A step takes about as long as a look at an element of an array, so that a question
+/// comes every few microseconds and costs a hundredth of them.
+const STEPS_PER_QUESTION: u32 = 512;
+/// How long an operation may work on a thread that serves others before it is sent to one of its own.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// Why an operation has to stop, other than for its memory.
+pub trait Interruption: Send + Sync {
+    /// `Interrupted`, `MaxTimeMSExpired` and so on, if it has to. Asked every few microseconds.
+    fn reason(&self) -> Option<Failure>;
+}
+
+/// What never has to stop: the server's own work.
+struct Uninterrupted;
+
+impl Interruption for Uninterrupted {
+    fn reason(&self) -> Option<Failure> {
+        None
+    }
+}
+
+/// Where an operation works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On a thread that serves others too, so not for long.
+    SharedThread,
+    /// On a thread of its own.
+    OwnThread,
+}
+
+/// What one operation may still do. It is shared by all that works for the operation, one thread at a time.
+pub struct OperationContext {
+    interruption: Arc<dyn Interruption>,
+    /// Steps until the next question.
+    steps_left: AtomicU32,
+    turn: Mutex<Turn>,
+}
+
+/// A thread's work for the operation, from when it enters until it leaves.
+struct Turn {
+    memory: HeldMemory,
+    /// When the operation is sent to a thread of its own; `None` where it may stay.
+    patience_ends: Option<Instant>,
+    was_too_long: bool,
+}
+
+impl OperationContext {
+    /// An operation that begins on this thread, where it may stay as long as it likes until [`Self::enter`] says
+    /// otherwise.
+    pub fn new(interruption: Arc<dyn Interruption>, limits: MemoryLimits) -> Arc<Self> {
+        let turn = Turn { memory: HeldMemory::new(limits), patience_ends: None, was_too_long: false };
+        Arc::new(Self { interruption, steps_left: AtomicU32::new(STEPS_PER_QUESTION), turn: Mutex::new(turn) })
+    }
+
+    /// An operation of the server's own, or of a test: without limits.
+    pub fn unlimited() -> Arc<Self> {
+        Self::new(Arc::new(Uninterrupted), MemoryLimits::none())
+    }
+
+    /// This thread works for the operation from now on, which began a while ago.
+    pub fn enter(&self, place: Place, began: Instant) {
+        let mut turn = self.turn.lock();
+        turn.memory.enter();
+        turn.was_too_long = false;
+        turn.patience_ends = match place {
+            Place::SharedThread => Some(began + PATIENCE),
+            Place::OwnThread => None,
+        };
+    }
+
+    /// This thread works for it no longer; what it made meanwhile is kept, for a cursor.
+    pub fn leave(&self) {
+        self.turn.lock().memory.leave();
+    }
+
+    /// Something has been changed: from now on it cannot begin anew on another thread.
+    pub fn note_change(&self) {
+        self.turn.lock().patience_ends = None;
+    }
+
+    /// Whether it was sent to a thread of its own; then whatever came of it here is void.
+    pub fn was_too_long(&self) -> bool {
+        self.turn.lock().was_too_long
+    }
+
+    /// When it is sent to a thread of its own, if it is: nothing may wait longer than that.
+    pub fn patience_ends(&self) -> Option<Instant> {
+        self.turn.lock().patience_ends
+    }
+
+    /// Counts work: `steps` elements looked at, or about 64 bytes copied for each.
+    /// # Errors
+    /// Now and then, those of [`Self::check`].
+    #[inline]
+    pub fn work(&self, steps: usize) -> Result<()> {
+        let left = self.steps_left.load(Ordering::Relaxed);
+        // Only the thread that works for the operation counts, so that a plain store is enough.
+        match u32::try_from(steps).ok().and_then(|steps| left.checked_sub(steps)) {
+            Some(left) => {
+                self.steps_left.store(left, Ordering::Relaxed);
+                Ok(())
+            }
+            None => self.question(),
+        }
+    }
+
+    #[cold]
+    fn question(&self) -> Result<()> {
+        self.steps_left.store(STEPS_PER_QUESTION, Ordering::Relaxed);
+        self.check()
+    }
+
+    /// Asks now.
+    /// # Errors
+    /// What the interruption says; `ExceededMemoryLimit`; [`Failure::too_long`] on a shared thread.
+    pub fn check(&self) -> Result<()> {
+        if let Some(failure) = self.interruption.reason() {
+            return Err(failure);
+        }
+        let mut turn = self.turn.lock();
+        turn.memory.check()?;
+        if turn.patience_ends.is_some_and(|end| Instant::now() >= end) {
+            turn.was_too_long = true;
+            return Err(Failure::too_long());
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for OperationContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperationContext").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_errors::ErrorCode;
+
+    struct Killed;
+
+    impl Interruption for Killed {
+        fn reason(&self) -> Option<Failure> {
+            Some(Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"))
+        }
+    }
+
+    #[test]
+    fn much_work_asks_soon() {
+        let operation = OperationContext::new(Arc::new(Killed), MemoryLimits::none());
+        let failure = (0..2 * STEPS_PER_QUESTION).find_map(|_| operation.work(1).err());
+        assert_eq!(failure.map(|failure| failure.code()), Some(ErrorCode::INTERRUPTED));
+        assert!(operation.work(usize::MAX).is_err(), "one large piece of work asks at once");
+    }
+
+    #[test]
+    fn a_shared_thread_is_left_unless_something_was_changed() {
+        let operation = OperationContext::unlimited();
+        let long_ago = Instant::now().checked_sub(2 * PATIENCE).expect("a machine that has run for a while");
+        operation.enter(Place::SharedThread, long_ago);
+        assert!(operation.check().is_err_and(|failure| failure.is_too_long()));
+        assert!(operation.was_too_long());
+        operation.enter(Place::OwnThread, long_ago);
+        assert!(operation.check().is_ok() && !operation.was_too_long());
+        operation.enter(Place::SharedThread, long_ago);
+        operation.note_change();
+        assert!(operation.check().is_ok());
+    }
+}

@@ -1,0 +1,14 @@
+//! What one operation may still do: its time, its memory, and where it runs.
+//!
+//! Whatever can run long counts its work here: a stage its documents, an expression the elements of its arrays, an index
+//! build its keys. After a few hundred steps the operation is asked whether it has to stop.
+//!
+//! **Invariant:** [`OperationContext::work`] fails for good: who gets a failure from it passes it on.
+//! **Invariant:** [`Failure::too_long`] is answered only where nothing has been changed yet.
+#![forbid(unsafe_code)]
+
+mod context;
+mod memory;
+
+pub use context::{Interruption, OperationContext, Place};
+pub use memory::{MemoryLimits, ServerMemory};
