@@ -25,6 +25,7 @@ pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
     let mut loaded = Loaded { collections: Vec::new(), next_keyspace: 1, next_record: RecordId(COUNTER.0 + 1) };
     let snapshot = store.snapshot();
     let mut cursor = snapshot.records(CATALOG, RecordRange::ALL, Direction::Forward);
+    let (mut documents, mut keyspaces) = (Vec::new(), Vec::new());
     while let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? {
         let document = DocumentRef::trusted(bytes);
         if record == COUNTER {
@@ -32,9 +33,25 @@ pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
             continue;
         }
         loaded.next_record = RecordId(record.0 + 1);
-        loaded.collections.push(read_collection(store, record, document)?);
+        let engine = read_engine(document)?.name;
+        keyspaces.extend(read_keyspaces(document)?.into_iter().map(|keyspace| (keyspace, engine.clone())));
+        documents.push((record, document.to_owned()));
+    }
+    // Before a collection looks for its last record.
+    store.settle(&keyspaces).map_err(from_storage)?;
+    for (record, document) in &documents {
+        loaded.collections.push(read_collection(store, *record, document.as_ref())?);
     }
     Ok(loaded)
+}
+
+/// The keyspaces of a collection and its indexes.
+fn read_keyspaces(document: DocumentRef<'_>) -> Result<Vec<KeyspaceId>> {
+    let mut keyspaces = vec![keyspace(document, "records")?];
+    for value in document.get("indexes").and_then(ValueRef::as_array).ok_or_else(|| malformed("indexes"))?.iter() {
+        keyspaces.push(keyspace(value.as_document().ok_or_else(|| malformed("indexes"))?, "keyspace")?);
+    }
+    Ok(keyspaces)
 }
 
 fn malformed(field: &str) -> Failure {

@@ -8,7 +8,7 @@ use bunko_catalog::{
 };
 use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_errors::ErrorCode;
-use bunko_store::{KeyspaceStatistics, Survival};
+use bunko_store::{Batch, KeyspaceId, KeyspaceStatistics, Survival};
 use opened::{namespace, open, open_with, spec, survival};
 use std::borrow::Cow;
 use std::path::Path;
@@ -107,6 +107,35 @@ fn a_collection_stays_in_its_engine() {
             assert_valid(&collection, left + 10);
         }
         assert_eq!(catalog.databases(), ["db"]);
+    }
+}
+
+/// As programs before this one did for an id that they gave twice.
+fn save_a_wrong_route(catalog: &Catalog, keyspace: KeyspaceId, engine: &str) {
+    let mut batch = Batch::new();
+    batch.create_keyspace(keyspace, engine, &[]);
+    catalog.store().commit(&batch).expect("committed");
+    catalog.store().checkpoint().expect("checkpoint");
+}
+
+#[test]
+fn a_keyspace_is_where_the_catalog_says_whatever_a_manifest_says() {
+    for own in durable_engines() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let catalog = open(directory.path(), own);
+        let collection = create(&catalog, own.name);
+        let keyspaces: Vec<_> = collection.indexes().iter().map(|index| index.keyspace).collect();
+        for keyspace in [collection.records()].iter().chain(&keyspaces) {
+            save_a_wrong_route(&catalog, *keyspace, "memory");
+        }
+        catalog.store().close().expect("closed");
+        drop((collection, catalog));
+        let catalog = open(directory.path(), own);
+        assert_eq!(insert(&catalog, own.name, 0..20), 20);
+        let killed = tempfile::tempdir().expect("temporary directory");
+        copy(directory.path(), killed.path());
+        let catalog = open(killed.path(), own);
+        assert_valid(&catalog.collection(&namespace(own.name)).expect("there"), 20);
     }
 }
 

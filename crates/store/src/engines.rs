@@ -177,16 +177,24 @@ impl Engines {
         self.has_others.store(true, Ordering::Release);
     }
 
-    /// Lets keyspaces that the effects create lead to their engines.
-    pub fn route(&self, effects: Effects<'_>) -> Result<()> {
+    /// Opens the engines that the effects create keyspaces in. Nothing leads to them yet: the log may still refuse the
+    /// record, and a route that stayed would be saved, and catch the next keyspace with that id.
+    pub fn open_for(&self, effects: Effects<'_>) -> Result<()> {
         for effect in effects {
-            if let Effect::CreateKeyspace { keyspace, engine, .. } = effect
-                && engine != self.own.name()
-            {
-                self.assign(keyspace, engine)?;
+            if let Effect::CreateKeyspace { engine, .. } = effect {
+                self.ensure(engine, None)?;
             }
         }
         Ok(())
+    }
+
+    /// Lets keyspaces that the effects create lead to their engines, which are open; the effects are in the log by now.
+    pub fn route(&self, effects: Effects<'_>) {
+        for effect in effects {
+            if let Effect::CreateKeyspace { keyspace, engine, .. } = effect {
+                self.lead(keyspace, engine);
+            }
+        }
     }
 
     /// Notes what the effects, which are in the log by now, drop.
@@ -202,21 +210,46 @@ impl Engines {
         }
     }
 
-    /// Lets a keyspace lead to the engine with that name.
-    pub fn assign(&self, keyspace: KeyspaceId, engine: &str) -> Result<()> {
-        self.ensure(engine, None)?;
+    /// Lets a keyspace lead to an engine that is open, wherever it led before.
+    fn lead(&self, keyspace: KeyspaceId, engine: &str) {
+        if engine == self.own.name() && !self.others.load().routes.contains_key(&keyspace) {
+            return;
+        }
         self.change(|others| {
-            let index = others.engines.iter().position(|opened| opened.engine.name() == engine);
-            others.routes.extend(index.map(|index| (keyspace, index)));
+            others.dropped.remove(&keyspace);
+            match others.engines.iter().position(|opened| opened.engine.name() == engine) {
+                Some(index) => others.routes.insert(keyspace, index),
+                None => others.routes.remove(&keyspace),
+            };
         });
-        Ok(())
     }
 
-    /// Keyspaces that are not in the store's own engine, with the name of theirs.
+    /// Lets the keyspaces lead to the engines given, and all others to the store's own; whether that changed anything.
+    pub fn settle(&self, keyspaces: &[(KeyspaceId, String)]) -> Result<bool> {
+        let before = self.routes();
+        if before.is_empty() && keyspaces.iter().all(|(_, engine)| engine == self.own.name()) {
+            return Ok(false);
+        }
+        for (_, engine) in keyspaces {
+            self.ensure(engine, None)?;
+        }
+        self.change(|others| {
+            let index_of = |name: &str| others.engines.iter().position(|opened| opened.engine.name() == name);
+            others.routes =
+                keyspaces.iter().filter_map(|(keyspace, name)| Some((*keyspace, index_of(name)?))).collect();
+            others.dropped.clear();
+        });
+        Ok(self.routes() != before)
+    }
+
+    /// Keyspaces that are not in the store's own engine, with the name of theirs, in order.
     pub fn routes(&self) -> Vec<(KeyspaceId, &'static str)> {
         let others = self.others.load();
         let lasting = others.routes.iter().filter(|(keyspace, _)| !others.dropped.contains(keyspace));
-        lasting.map(|(&keyspace, &index)| (keyspace, others.engines[index].engine.name())).collect()
+        let mut routes: Vec<_> =
+            lasting.map(|(&keyspace, &index)| (keyspace, others.engines[index].engine.name())).collect();
+        routes.sort_unstable();
+        routes
     }
 
     /// Whether nothing of the effects is to be there after a restart. That a keyspace exists, and where, is.
@@ -269,7 +302,8 @@ impl Engines {
 
     /// Lets the engines that outlive a restart apply what the log has; `also` is shown the same effects.
     pub fn replay(&self, lsn: Lsn, effects: &Effects<'_>, also: &dyn Fn(Effects<'_>)) -> Result<()> {
-        self.route(effects.clone())?;
+        self.open_for(effects.clone())?;
+        self.route(effects.clone());
         self.note_drops(effects.clone());
         let others = self.others.load();
         for (engine, survival, part) in self.parts(&others) {

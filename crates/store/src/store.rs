@@ -159,9 +159,7 @@ impl Store {
         for (name, note) in manifest.engines.iter().skip(1) {
             engines.ensure(name, Some(note.as_ref()))?;
         }
-        for (keyspace, engine) in &manifest.routes {
-            engines.assign(*keyspace, engine)?;
-        }
+        engines.settle(&manifest.routes)?;
         let lasting = manifest.keyspaces.iter().copied().filter(|(keyspace, _)| !engines.is_volatile(*keyspace));
         let statistics = Statistics::restore(lasting);
         let (watermark, time_ms) = (manifest.watermark, manifest.time_ms);
@@ -233,6 +231,16 @@ impl Store {
         self.engines.names()
     }
 
+    /// Lets the keyspaces be where the catalog says that they are, and all others in the store's own engine. Earlier
+    /// programs may have saved otherwise, for a keyspace whose creation the log had refused.
+    ///
+    /// # Errors
+    /// As [`Store::engine`] and [`Store::checkpoint`].
+    pub fn settle(&self, keyspaces: &[(KeyspaceId, String)]) -> Result<()> {
+        // Before anything is written that the next start replays.
+        if self.engines.settle(keyspaces)? { self.checkpoint() } else { Ok(()) }
+    }
+
     /// Appends a batch to the log and applies it; on return every reader sees it.
     ///
     /// The record is not yet in the kernel: call [`Store::write`] or [`Store::on_durable`] before acknowledging. The
@@ -281,7 +289,7 @@ impl Store {
     fn append_and_apply(&self, batch: &Batch<'_>) -> Result<Lsn> {
         let _gate = self.gate.read();
         if batch.changes_keyspaces() {
-            self.engines.route(batch.effects(0))?;
+            self.engines.open_for(batch.effects(0))?;
         }
         let now_ms = (self.options.clock)();
         let in_order = |start, end| self.watermark.appended(start, end);
@@ -291,13 +299,14 @@ impl Store {
         } else {
             self.journal.append(batch, now_ms, in_order)?
         };
+        // Even a failed application must not hold up the watermark: the log has failed, readers go on.
+        let applying = Applying { store: self, lsn: appended.lsn };
         if batch.changes_keyspaces() {
+            self.engines.route(batch.effects(0));
             self.engines.note_drops(batch.effects(0));
         }
         let effects = batch.effects(appended.documents_position);
         self.statistics.apply(effects.clone());
-        // Even a failed application must not hold up the watermark: the log has failed, readers go on.
-        let applying = Applying { store: self, lsn: appended.lsn };
         let outcome = self.engines.apply(appended.lsn, effects, self.oldest_view());
         drop(applying);
         outcome.map_err(|error| self.journal.fail(error))?;

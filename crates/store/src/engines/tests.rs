@@ -22,7 +22,8 @@ fn created() -> (Engines, [Arc<Told>; 3]) {
     batch.create_keyspace(OWN, "own", &[]);
     batch.create_keyspace(GUEST, "guest", &[]);
     batch.create_keyspace(VOLATILE, "volatile", &[]);
-    engines.route(batch.effects(0)).expect("routed");
+    engines.open_for(batch.effects(0)).expect("opens");
+    engines.route(batch.effects(0));
     (engines, told)
 }
 
@@ -73,7 +74,7 @@ fn only_what_is_volatile_throughout_stays_out_of_the_log() {
 fn an_engine_is_opened_once_and_an_unknown_one_refused() {
     let (engines, told) = created();
     engines.ensure("guest", None).expect("is open");
-    engines.assign(KeyspaceId(9), "guest").expect("is open");
+    engines.lead(KeyspaceId(9), "guest");
     assert_eq!(told.map(|told| *told.opened.lock()), [1, 1, 1]);
     assert!(matches!(engines.ensure("none", None), Err(StorageError::UnknownEngine { name }) if name == "none"));
     assert_eq!(engines.all().iter().map(|engine| engine.name()).collect::<Vec<_>>(), ["own", "guest", "volatile"]);
@@ -94,7 +95,7 @@ fn a_store_without_a_log_has_no_other_engine() {
 fn views_ask_the_engine_of_the_keyspace() {
     let (engines, _) = created();
     let before = engines.view(Lsn(5));
-    engines.assign(KeyspaceId(9), "guest").expect("is open");
+    engines.lead(KeyspaceId(9), "guest");
     let who = |view: &dyn View, keyspace| {
         let mut name = Vec::new();
         view.record(keyspace, RecordId(1), &mut name).expect("readable");
@@ -128,4 +129,40 @@ fn only_engines_that_are_touched_are_asked_for_room() {
     assert!(matches!(admit(&[OWN, GUEST], 1001), Err(StorageError::OutOfMemory { limit_bytes: 1000, .. })));
     assert!(matches!(admit(&[OWN, VOLATILE], 1), Err(StorageError::OutOfMemory { limit_bytes: 0, .. })));
     admit(&[VOLATILE], 0).expect("what asks for no room gets it");
+}
+
+#[test]
+fn a_keyspace_leads_where_it_was_created_last() {
+    let (engines, _) = created();
+    let mut batch = Batch::new();
+    batch.create_keyspace(VOLATILE, "own", &[]);
+    batch.create_keyspace(OWN, "guest", &[]);
+    engines.route(batch.effects(0));
+    assert_eq!([OWN, GUEST, VOLATILE].map(|keyspace| engines.of(keyspace).name()), ["guest", "guest", "own"]);
+    assert!(!engines.is_volatile(VOLATILE) && !engines.are_volatile(puts(&[VOLATILE]).effects(0)));
+}
+
+#[test]
+fn what_the_catalog_does_not_know_leads_nowhere() {
+    let (engines, _) = created();
+    let mut batch = Batch::new();
+    batch.drop_keyspace(GUEST);
+    engines.note_drops(batch.effects(0));
+    let known = [(OWN, "own".to_owned()), (GUEST, "guest".to_owned())];
+    assert!(engines.settle(&known).expect("settled"));
+    assert!(!engines.settle(&known).expect("settled"));
+    assert_eq!(engines.routes(), [(GUEST, "guest")]);
+    assert_eq!(engines.of(VOLATILE).name(), "own");
+    assert!(matches!(engines.settle(&[(OWN, "none".to_owned())]), Err(StorageError::UnknownEngine { .. })));
+}
+
+#[test]
+fn what_is_not_in_the_log_yet_leads_nowhere() {
+    let (engines, told) = engines();
+    let mut batch = Batch::new();
+    batch.create_keyspace(VOLATILE, "volatile", &[]);
+    engines.open_for(batch.effects(0)).expect("opens");
+    assert_eq!(told.map(|told| *told.opened.lock()), [1, 0, 1]);
+    assert_eq!(engines.of(VOLATILE).name(), "own");
+    assert!(engines.routes().is_empty() && !engines.are_volatile(puts(&[VOLATILE]).effects(0)));
 }

@@ -196,7 +196,9 @@ impl Log {
         self.appended_records.fetch_add(1, Ordering::Relaxed);
         drop(tail);
         if is_full {
-            self.write_through(header.lsn)?;
+            // The record has its place, and is applied whatever comes of this. Where it fails the log has failed, and
+            // whoever acknowledges the record is told.
+            let _ = self.write_through(header.lsn);
         }
         Ok(Appended { lsn: header.lsn, documents_position: header.documents_position() })
     }
@@ -390,5 +392,24 @@ mod tests {
         ] {
             assert_eq!(padding(start, end), zeros, "{start}..{end}");
         }
+    }
+
+    #[test]
+    fn a_record_that_has_its_place_is_not_refused() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let nothing: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()> = &mut |_, _| Ok(());
+        let log = Log::open(directory.path(), LogOptions::default(), Lsn(0), 0, nothing).expect("opens");
+        {
+            let segment = &mut log.tail.lock().current.segment;
+            let file = std::fs::File::open(&segment.path).expect("there, and not to be written to");
+            *segment = Arc::new(Segment { number: segment.number, file, path: segment.path.clone() });
+        }
+        let mut batch = Batch::new();
+        batch.insert_record(crate::KeyspaceId(1), crate::RecordId(1), vec![7; BUFFER_BYTES_MAX]);
+        let mut place = None;
+        let appended = log.append(&batch, 1, |start, _| place = Some(start)).expect("it has its place");
+        assert_eq!(place, Some(appended.lsn));
+        assert!(log.write(appended.lsn).is_err());
+        assert!(matches!(log.append(&batch, 1, |_, _| ()), Err(StorageError::LogFailed)));
     }
 }
