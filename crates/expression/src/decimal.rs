@@ -9,9 +9,9 @@ pub(crate) type Wide = Decimal<12>;
 pub(crate) type Arithmetic = Context<Wide>;
 
 /// IEEE 754 decimal128: digits and exponent range.
-const DIGITS: usize = 34;
-const EXPONENT_MAX: isize = 6144;
-const EXPONENT_MIN: isize = -6143;
+pub(crate) const DIGITS: usize = 34;
+pub(crate) const EXPONENT_MAX: isize = 6144;
+pub(crate) const EXPONENT_MIN: isize = -6143;
 
 fn arithmetic() -> Arithmetic {
     let mut context = Arithmetic::default();

@@ -13,6 +13,7 @@ mod call;
 mod conversion;
 mod date_part;
 mod decimal;
+mod decimal_functions;
 mod dependencies;
 mod evaluated;
 mod expression;

@@ -8,6 +8,7 @@ mod any_element_true;
 mod array_elem_at;
 mod array_to_object;
 mod avg;
+mod bits;
 mod ceil;
 mod cmp;
 mod concat;
@@ -82,6 +83,7 @@ mod set_intersection;
 mod set_is_subset;
 mod set_union;
 mod size;
+mod sizes;
 mod slice;
 mod sort_array;
 mod split;
@@ -97,6 +99,7 @@ mod substr_cp;
 mod subtract;
 mod sum;
 mod switch;
+mod timestamp_parts;
 mod to_bool;
 mod to_date;
 mod to_decimal;
@@ -107,6 +110,7 @@ mod to_lower;
 mod to_object_id;
 mod to_string;
 mod to_upper;
+mod trigonometry;
 mod trim;
 mod trunc;
 mod type_name;
@@ -132,6 +136,10 @@ static OPERATORS: &[Operator] = &[
     array_elem_at::OPERATOR,
     array_to_object::OPERATOR,
     avg::OPERATOR,
+    bits::BIT_AND,
+    bits::BIT_NOT,
+    bits::BIT_OR,
+    bits::BIT_XOR,
     ceil::OPERATOR,
     cmp::OPERATOR,
     concat::OPERATOR,
@@ -206,6 +214,8 @@ static OPERATORS: &[Operator] = &[
     set_is_subset::OPERATOR,
     set_union::OPERATOR,
     size::OPERATOR,
+    sizes::BINARY_SIZE,
+    sizes::BSON_SIZE,
     slice::OPERATOR,
     sort_array::OPERATOR,
     split::OPERATOR,
@@ -221,6 +231,8 @@ static OPERATORS: &[Operator] = &[
     subtract::OPERATOR,
     sum::OPERATOR,
     switch::OPERATOR,
+    timestamp_parts::TS_INCREMENT,
+    timestamp_parts::TS_SECOND,
     to_bool::OPERATOR,
     to_date::OPERATOR,
     to_decimal::OPERATOR,
@@ -231,6 +243,21 @@ static OPERATORS: &[Operator] = &[
     to_object_id::OPERATOR,
     to_string::OPERATOR,
     to_upper::OPERATOR,
+    trigonometry::ACOS,
+    trigonometry::ACOSH,
+    trigonometry::ASIN,
+    trigonometry::ASINH,
+    trigonometry::ATAN,
+    trigonometry::ATAN2,
+    trigonometry::ATANH,
+    trigonometry::COS,
+    trigonometry::COSH,
+    trigonometry::DEGREES_TO_RADIANS,
+    trigonometry::RADIANS_TO_DEGREES,
+    trigonometry::SIN,
+    trigonometry::SINH,
+    trigonometry::TAN,
+    trigonometry::TANH,
     trim::OPERATOR,
     trunc::OPERATOR,
     type_name::OPERATOR,

@@ -1,0 +1,394 @@
+//! Trigonometric and hyperbolic functions of decimals, right to the last of 34 digits but for rare ties.
+//!
+//! All is computed with 90 digits and rounded once. Series converge because their arguments are made small first.
+
+use crate::decimal::{DIGITS, EXPONENT_MAX, EXPONENT_MIN};
+use bunko_bson::Decimal128;
+use dec::{Context, Decimal, Rounding};
+
+/// Room for 90 digits.
+type Long = Decimal<30>;
+
+const WORKING_DIGITS: usize = 90;
+const PI: &str =
+    "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798214808651";
+/// An angle beyond that would leave less than 34 of 90 digits behind a reduction by pi.
+pub(crate) const ANGLE_MAX: &str = "1E+50";
+
+/// A function of one decimal within its domain; neither NaN nor infinite.
+pub(crate) type Function = fn(&mut Working, Long) -> Long;
+
+/// Ninety digits and the operations that need them.
+pub(crate) struct Working(Context<Long>);
+
+/// The value of `function` at `number`, rounded to 34 digits.
+pub(crate) fn apply(number: Decimal128, function: Function) -> Decimal128 {
+    let mut working = Working::new();
+    let argument = working.parse(&number.to_string());
+    let value = function(&mut working, argument);
+    Working::narrow(value)
+}
+
+/// The angle of the point `(x, y)`.
+pub(crate) fn atan2(y: Decimal128, x: Decimal128) -> Decimal128 {
+    let mut working = Working::new();
+    let (y, x) = (working.parse(&y.to_string()), working.parse(&x.to_string()));
+    let value = working.angle(y, x);
+    Working::narrow(value)
+}
+
+/// `number * pi / 180`.
+pub(crate) fn radians(working: &mut Working, number: Long) -> Long {
+    let pi = working.pi();
+    let product = working.times(number, pi);
+    working.over(product, Long::from(180))
+}
+
+/// `number * 180 / pi`.
+pub(crate) fn degrees(working: &mut Working, number: Long) -> Long {
+    let pi = working.pi();
+    let product = working.times(number, Long::from(180));
+    working.over(product, pi)
+}
+
+pub(crate) fn sin(working: &mut Working, number: Long) -> Long {
+    let (quarter, rest) = working.reduced(number);
+    working.sine_in_quarter(quarter, rest)
+}
+
+pub(crate) fn cos(working: &mut Working, number: Long) -> Long {
+    let (quarter, rest) = working.reduced(number);
+    working.sine_in_quarter(quarter + 1, rest)
+}
+
+pub(crate) fn tan(working: &mut Working, number: Long) -> Long {
+    let (sine, cosine) = (sin(working, number), cos(working, number));
+    working.over(sine, cosine)
+}
+
+pub(crate) fn asin(working: &mut Working, number: Long) -> Long {
+    let cosine = working.pythagorean(number);
+    working.angle(number, cosine)
+}
+
+pub(crate) fn acos(working: &mut Working, number: Long) -> Long {
+    let sine = working.pythagorean(number);
+    working.angle(sine, number)
+}
+
+pub(crate) fn atan(working: &mut Working, number: Long) -> Long {
+    working.angle(number, Long::from(1))
+}
+
+pub(crate) fn sinh(working: &mut Working, number: Long) -> Long {
+    if Working::is_small(number) {
+        return working.series(number, |n| (2 * n) * (2 * n + 1), Signs::Same);
+    }
+    let (grown, shrunk) = working.exponentials(number);
+    let difference = working.minus(grown, shrunk);
+    working.over(difference, Long::from(2))
+}
+
+pub(crate) fn cosh(working: &mut Working, number: Long) -> Long {
+    let (grown, shrunk) = working.exponentials(number);
+    let sum = working.plus(grown, shrunk);
+    working.over(sum, Long::from(2))
+}
+
+pub(crate) fn tanh(working: &mut Working, number: Long) -> Long {
+    // From there on it is 1 to 34 digits, long before the exponentials overflow.
+    if number.is_infinite() || number.exponent() + number.digits() as i32 > 3 {
+        return if number.is_negative() { Long::from(-1) } else { Long::from(1) };
+    }
+    let (sine, cosine) = (sinh(working, number), cosh(working, number));
+    working.over(sine, cosine)
+}
+
+pub(crate) fn asinh(working: &mut Working, number: Long) -> Long {
+    let square = working.times(number, number);
+    let below_root = working.plus(square, Long::from(1));
+    let root = working.root(below_root);
+    // For small numbers the logarithm of 1 + x is the inverse tangent hyperbolic of x / root.
+    if Working::is_small(number) {
+        let ratio = working.over(number, root);
+        return atanh(working, ratio);
+    }
+    let size = working.size(number);
+    let sum = working.plus(size, root);
+    let logarithm = working.logarithm(sum);
+    if number.is_negative() { working.minus(Long::from(0), logarithm) } else { logarithm }
+}
+
+pub(crate) fn acosh(working: &mut Working, number: Long) -> Long {
+    let square = working.times(number, number);
+    let below_root = working.minus(square, Long::from(1));
+    let root = working.root(below_root);
+    let sum = working.plus(number, root);
+    working.logarithm(sum)
+}
+
+pub(crate) fn atanh(working: &mut Working, number: Long) -> Long {
+    if Working::is_small(number) {
+        return working.odd_reciprocals(number, Signs::Same);
+    }
+    let (above, below) = (working.plus(Long::from(1), number), working.minus(Long::from(1), number));
+    let ratio = working.over(above, below);
+    let logarithm = working.logarithm(ratio);
+    working.over(logarithm, Long::from(2))
+}
+
+/// Whether the terms of a series alternate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signs {
+    Same,
+    Alternate,
+}
+
+impl Working {
+    fn new() -> Self {
+        let mut context = Context::<Long>::default();
+        context.set_rounding(Rounding::HalfEven);
+        // All three are within the library's limits.
+        context.set_precision(WORKING_DIGITS).expect("90 digits fit");
+        context.set_max_exponent(99_999).expect("in range");
+        context.set_min_exponent(-99_999).expect("in range");
+        Self(context)
+    }
+
+    fn parse(&mut self, text: &str) -> Long {
+        self.0.parse(text).unwrap_or_else(|_| Long::nan())
+    }
+
+    fn narrow(mut number: Long) -> Decimal128 {
+        let mut context = Context::<Long>::default();
+        context.set_rounding(Rounding::HalfEven);
+        context.set_precision(DIGITS).expect("34 digits fit");
+        context.set_max_exponent(EXPONENT_MAX).expect("in range");
+        context.set_min_exponent(EXPONENT_MIN).expect("in range");
+        context.plus(&mut number);
+        Decimal128::parse(&number.to_string()).unwrap_or(Decimal128::NAN)
+    }
+
+    fn pi(&mut self) -> Long {
+        self.parse(PI)
+    }
+
+    fn plus(&mut self, mut left: Long, right: Long) -> Long {
+        self.0.add(&mut left, &right);
+        left
+    }
+
+    fn minus(&mut self, mut left: Long, right: Long) -> Long {
+        self.0.sub(&mut left, &right);
+        left
+    }
+
+    fn times(&mut self, mut left: Long, right: Long) -> Long {
+        self.0.mul(&mut left, &right);
+        left
+    }
+
+    fn over(&mut self, mut left: Long, right: Long) -> Long {
+        self.0.div(&mut left, &right);
+        left
+    }
+
+    fn root(&mut self, mut number: Long) -> Long {
+        self.0.sqrt(&mut number);
+        number
+    }
+
+    fn logarithm(&mut self, mut number: Long) -> Long {
+        self.0.ln(&mut number);
+        number
+    }
+
+    fn size(&mut self, mut number: Long) -> Long {
+        self.0.abs(&mut number);
+        number
+    }
+
+    /// `e^x` and `e^-x`.
+    fn exponentials(&mut self, number: Long) -> (Long, Long) {
+        let mut grown = number;
+        self.0.exp(&mut grown);
+        (grown, self.over(Long::from(1), grown))
+    }
+
+    /// Whether a series in its powers converges soon, and a difference of near numbers would lose digits.
+    fn is_small(number: Long) -> bool {
+        number.is_zero() || number.exponent() + (number.digits() as i32) < 0
+    }
+
+    /// `sqrt(1 - x^2)`, without loss near 1.
+    fn pythagorean(&mut self, number: Long) -> Long {
+        let (above, below) = (self.plus(Long::from(1), number), self.minus(Long::from(1), number));
+        let product = self.times(above, below);
+        self.root(product)
+    }
+
+    /// The quarter of the circle that an angle falls into, counted around zero, and the angle from its middle.
+    fn reduced(&mut self, number: Long) -> (i64, Long) {
+        let pi = self.pi();
+        let quarter = self.over(pi, Long::from(2));
+        let mut count = self.over(number, quarter);
+        self.0.round(&mut count);
+        let turned = self.times(count, quarter);
+        let mut in_turn = count;
+        self.0.rem(&mut in_turn, &Long::from(4));
+        let in_turn = in_turn.to_string().parse::<f64>().map_or(0, |quarter| quarter as i64);
+        (in_turn.rem_euclid(4), self.minus(number, turned))
+    }
+
+    /// The sine of an angle that is `rest` away from so many quarters.
+    fn sine_in_quarter(&mut self, quarter: i64, rest: Long) -> Long {
+        let value = if quarter % 2 == 0 {
+            self.series(rest, |n| (2 * n) * (2 * n + 1), Signs::Alternate)
+        } else {
+            let square = self.times(rest, rest);
+            let mut term = Long::from(1);
+            let mut sum = term;
+            for n in 1_i32.. {
+                term = self.next_term(term, square, (2 * n - 1) * (2 * n), Signs::Alternate);
+                let next = self.plus(sum, term);
+                if next == sum || next.is_nan() {
+                    break;
+                }
+                sum = next;
+            }
+            sum
+        };
+        if quarter % 4 >= 2 { self.minus(Long::from(0), value) } else { value }
+    }
+
+    /// `x + x^3/(d1) + x^5/(d1 d2) + ...`
+    fn series(&mut self, number: Long, divisor: fn(i32) -> i32, signs: Signs) -> Long {
+        let square = self.times(number, number);
+        let (mut term, mut sum) = (number, number);
+        for n in 1_i32.. {
+            term = self.next_term(term, square, divisor(n), signs);
+            let next = self.plus(sum, term);
+            if next == sum || next.is_nan() {
+                break;
+            }
+            sum = next;
+        }
+        sum
+    }
+
+    fn next_term(&mut self, term: Long, square: Long, divisor: i32, signs: Signs) -> Long {
+        let product = self.times(term, square);
+        let divisor = if signs == Signs::Alternate { -divisor } else { divisor };
+        self.over(product, Long::from(divisor))
+    }
+
+    /// `x + x^3/3 + x^5/5 + ...`
+    fn odd_reciprocals(&mut self, number: Long, signs: Signs) -> Long {
+        let square = self.times(number, number);
+        let (mut power, mut sum) = (number, number);
+        for n in 1_i32.. {
+            power = self.next_term(power, square, 1, signs);
+            let term = self.over(power, Long::from(2 * n + 1));
+            let next = self.plus(sum, term);
+            if next == sum || next.is_nan() {
+                break;
+            }
+            sum = next;
+        }
+        sum
+    }
+
+    /// The angle of the point `(x, y)`.
+    fn angle(&mut self, y: Long, x: Long) -> Long {
+        let pi = self.pi();
+        let half = self.over(pi, Long::from(2));
+        let signed = |angle: Long| if y.is_negative() { -angle } else { angle };
+        if y.is_zero() && x.is_zero() || x.is_infinite() && y.is_infinite() {
+            let diagonal = if y.is_zero() { Long::from(0) } else { self.over(half, Long::from(2)) };
+            return signed(if x.is_negative() { self.minus(pi, diagonal) } else { diagonal });
+        }
+        if x.is_zero() || y.is_infinite() {
+            return signed(half);
+        }
+        let ratio = if x.is_infinite() { Long::from(0) } else { self.over(y, x) };
+        let size = self.size(ratio);
+        let angle = self.angle_of_ratio(size, half);
+        signed(if x.is_negative() { self.minus(pi, angle) } else { angle })
+    }
+
+    /// The angle whose tangent is `ratio`, which is not negative.
+    fn angle_of_ratio(&mut self, ratio: Long, half: Long) -> Long {
+        if ratio.exponent() + ratio.digits() as i32 > 1 {
+            let inverse = self.over(Long::from(1), ratio);
+            let complement = self.angle_of_ratio(inverse, half);
+            return self.minus(half, complement);
+        }
+        let (mut small, mut doublings) = (ratio, 0);
+        while !Self::is_small(small) {
+            let square = self.times(small, small);
+            let below_root = self.plus(square, Long::from(1));
+            let root = self.root(below_root);
+            let divisor = self.plus(root, Long::from(1));
+            small = self.over(small, divisor);
+            doublings += 1;
+        }
+        let angle = self.odd_reciprocals(small, Signs::Alternate);
+        self.times(angle, Long::from(1 << doublings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Binary = fn(f64) -> f64;
+
+    fn at(function: Function, number: &str) -> String {
+        apply(Decimal128::parse(number).expect("a decimal"), function).to_string()
+    }
+
+    #[test]
+    fn inverses_lead_back() {
+        let there_and_back: [(Function, Function); 6] =
+            [(sin, asin), (cos, acos), (tan, atan), (sinh, asinh), (cosh, acosh), (tanh, atanh)];
+        for (there, back) in there_and_back {
+            for number in ["0.3", "0.000000000000000000001234", "1.25"] {
+                // The cosine of such a small number is 1 to 34 digits.
+                if number.len() > 10 && [cos as Function, cosh as Function].contains(&there) {
+                    continue;
+                }
+                let mut working = Working::new();
+                let argument = working.parse(number);
+                let image = there(&mut working, argument);
+                let preimage = back(&mut working, image);
+                let narrow: f64 = Working::narrow(preimage).to_string().parse().expect("a number");
+                let expected: f64 = number.parse().expect("a number");
+                assert!((narrow - expected).abs() <= expected * 1e-15, "{number}: {narrow}");
+            }
+        }
+    }
+
+    #[test]
+    fn doubles_agree() {
+        for number in ["-7.5", "-1", "-0.01", "0", "0.5", "1", "3.14159", "22", "100000"] {
+            let double: f64 = number.parse().expect("a number");
+            let functions: [(Function, Binary); 7] = [
+                (sin, f64::sin),
+                (cos, f64::cos),
+                (tan, f64::tan),
+                (atan, f64::atan),
+                (asinh, f64::asinh),
+                (tanh, f64::tanh),
+                (radians, f64::to_radians),
+            ];
+            for (position, (decimal, binary)) in functions.into_iter().enumerate() {
+                let found: f64 = at(decimal, number).parse().expect("a number");
+                let expected = binary(double);
+                assert!(
+                    (found - expected).abs() <= 1e-13 * expected.abs().max(1.0),
+                    "{position} {number}: {found} {expected}"
+                );
+            }
+        }
+    }
+}

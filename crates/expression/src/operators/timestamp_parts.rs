@@ -1,0 +1,30 @@
+//! `$tsSecond` and `$tsIncrement`: the two halves of a timestamp, as longs.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use bunko_bson::{Timestamp, ValueRef};
+
+pub(super) const TS_SECOND: Operator = Operator {
+    name: "$tsSecond",
+    form: Form::Positional(Arity::Exactly(1)),
+    evaluate: |call, context| half(call, context, |timestamp| timestamp.seconds, 5_687_301),
+};
+pub(super) const TS_INCREMENT: Operator = Operator {
+    name: "$tsIncrement",
+    form: Form::Positional(Arity::Exactly(1)),
+    evaluate: |call, context| half(call, context, |timestamp| timestamp.increment, 5_687_302),
+};
+
+fn half<'a>(
+    call: &'a Call,
+    context: &EvaluationContext<'a>,
+    take: fn(Timestamp) -> u32,
+    not_a_timestamp: i32,
+) -> Result<Evaluated<'a>> {
+    let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };
+    match value.get() {
+        Some(ValueRef::Timestamp(timestamp)) => Ok(i64::from(take(timestamp)).into()),
+        _ => {
+            Err(call.failure(not_a_timestamp, &format!(" requires a timestamp argument, found: {}", value.type_name())))
+        }
+    }
+}

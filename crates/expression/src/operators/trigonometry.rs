@@ -1,0 +1,143 @@
+//! Trigonometric and hyperbolic functions: of one number all but `$atan2`.
+
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::decimal_functions as decimals;
+use crate::number::{Number, single};
+use crate::printed::printed;
+use bunko_bson::{Decimal128, Value, ValueRef, order};
+use bunko_errors::{ErrorCode, Failure};
+use std::cmp::Ordering;
+
+/// What a function may be applied to.
+#[derive(Clone, Copy)]
+enum Domain {
+    All,
+    /// Not infinite.
+    Finite,
+    /// From -1 to 1.
+    Unit,
+    /// From 1 on.
+    FromOne,
+}
+
+struct Function {
+    domain: Domain,
+    double: fn(f64) -> f64,
+    decimal: decimals::Function,
+}
+
+/// In the order of the operators below.
+const FUNCTIONS: [Function; 14] = [
+    Function { domain: Domain::Finite, double: f64::sin, decimal: decimals::sin },
+    Function { domain: Domain::Finite, double: f64::cos, decimal: decimals::cos },
+    Function { domain: Domain::Finite, double: f64::tan, decimal: decimals::tan },
+    Function { domain: Domain::Unit, double: f64::asin, decimal: decimals::asin },
+    Function { domain: Domain::Unit, double: f64::acos, decimal: decimals::acos },
+    Function { domain: Domain::All, double: f64::atan, decimal: decimals::atan },
+    Function { domain: Domain::All, double: f64::sinh, decimal: decimals::sinh },
+    Function { domain: Domain::All, double: f64::cosh, decimal: decimals::cosh },
+    Function { domain: Domain::All, double: f64::tanh, decimal: decimals::tanh },
+    Function { domain: Domain::All, double: f64::asinh, decimal: decimals::asinh },
+    Function { domain: Domain::FromOne, double: f64::acosh, decimal: decimals::acosh },
+    Function { domain: Domain::Unit, double: f64::atanh, decimal: decimals::atanh },
+    Function { domain: Domain::All, double: f64::to_radians, decimal: decimals::radians },
+    Function { domain: Domain::All, double: f64::to_degrees, decimal: decimals::degrees },
+];
+
+const fn operator<const FUNCTION: usize>(name: &'static str) -> Operator {
+    Operator { name, form: Form::Positional(Arity::Exactly(1)), evaluate: evaluate::<FUNCTION> }
+}
+
+pub(super) const SIN: Operator = operator::<0>("$sin");
+pub(super) const COS: Operator = operator::<1>("$cos");
+pub(super) const TAN: Operator = operator::<2>("$tan");
+pub(super) const ASIN: Operator = operator::<3>("$asin");
+pub(super) const ACOS: Operator = operator::<4>("$acos");
+pub(super) const ATAN: Operator = operator::<5>("$atan");
+pub(super) const SINH: Operator = operator::<6>("$sinh");
+pub(super) const COSH: Operator = operator::<7>("$cosh");
+pub(super) const TANH: Operator = operator::<8>("$tanh");
+pub(super) const ASINH: Operator = operator::<9>("$asinh");
+pub(super) const ACOSH: Operator = operator::<10>("$acosh");
+pub(super) const ATANH: Operator = operator::<11>("$atanh");
+pub(super) const DEGREES_TO_RADIANS: Operator = operator::<12>("$degreesToRadians");
+pub(super) const RADIANS_TO_DEGREES: Operator = operator::<13>("$radiansToDegrees");
+
+pub(super) const ATAN2: Operator =
+    Operator { name: "$atan2", form: Form::Positional(Arity::Exactly(2)), evaluate: evaluate_atan2 };
+
+fn evaluate<'a, const FUNCTION: usize>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let function = &FUNCTIONS[FUNCTION];
+    let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
+    if number.is_nan() {
+        return Ok(number.into());
+    }
+    if let Some(interval) = function.domain.outside(number) {
+        let found = printed(&number.into());
+        let message = format!("cannot apply {} to {found}, value must be in {interval}", call.name());
+        return Err(Failure::new(ErrorCode(50989), message));
+    }
+    if let (Domain::Finite, Number::Decimal(angle)) = (function.domain, number) {
+        refuse_large_angle(call.name(), angle)?;
+    }
+    Ok(match number {
+        Number::Decimal(decimal) => Number::Decimal(decimals::apply(decimal, function.decimal)).into(),
+        other => (function.double)(other.to_f64()).into(),
+    })
+}
+
+/// # Errors
+/// `CommandNotSupported` for a decimal angle beyond [`decimals::ANGLE_MAX`]: a wrong answer would be worse.
+fn refuse_large_angle(name: &str, angle: Decimal128) -> Result<()> {
+    let limit = Decimal128::parse(decimals::ANGLE_MAX).unwrap_or(Decimal128::ZERO);
+    if order::compare(ValueRef::Decimal128(angle.abs()), ValueRef::Decimal128(limit)) == Ordering::Greater {
+        let message = format!("{name} of the decimal {angle} is not supported yet, only up to {}", decimals::ANGLE_MAX);
+        return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
+    }
+    Ok(())
+}
+
+impl Domain {
+    /// The interval that a number is not in.
+    fn outside(self, number: Number) -> Option<&'static str> {
+        let value = Value::from(number);
+        let beyond = |bound: ValueRef<'_>, side: Ordering| order::compare(value.as_ref(), bound) == side;
+        let (is_outside, interval) = match self {
+            Self::All => return None,
+            Self::Finite => (number.to_f64().is_infinite() && is_infinite(number), "(-inf,inf)"),
+            Self::Unit => {
+                let (least, most) = (ValueRef::Int32(-1), ValueRef::Int32(1));
+                (beyond(least, Ordering::Less) || beyond(most, Ordering::Greater), "[-1,1]")
+            }
+            Self::FromOne => (beyond(ValueRef::Int32(1), Ordering::Less), "[1,inf]"),
+        };
+        is_outside.then_some(interval)
+    }
+}
+
+/// A large decimal is infinite as a double, but not itself.
+fn is_infinite(number: Number) -> bool {
+    match number {
+        Number::Decimal(decimal) => decimal.is_infinite(),
+        other => other.to_f64().is_infinite(),
+    }
+}
+
+fn evaluate_atan2<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let (y, x) = (call.argument(0, context)?, call.argument(1, context)?);
+    if y.is_nullish() || x.is_nullish() {
+        return Ok(Evaluated::null());
+    }
+    let number = |value: &Evaluated<'_>, code: i32| {
+        let message = || format!(" only supports numeric types, not {}", value.type_name());
+        value.get().and_then(Number::of).ok_or_else(|| call.failure(code, &message()))
+    };
+    let (y, x) = (number(&y, 51044)?, number(&x, 51045)?);
+    if !y.is_decimal() && !x.is_decimal() {
+        return Ok(y.to_f64().atan2(x.to_f64()).into());
+    }
+    if y.is_nan() || x.is_nan() {
+        return Ok(Number::Decimal(Decimal128::NAN).into());
+    }
+    Ok(Number::Decimal(decimals::atan2(y.to_decimal(), x.to_decimal())).into())
+}
