@@ -62,7 +62,7 @@ fn namespace(invocation: &mut Invocation<'_>, sourced: Option<&SourcedPipeline<'
         let message = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
         return Err(Failure::failed_to_parse(message));
     }
-    if sourced.is_some_and(|sourced| sourced.stage.subject == Subject::Server) {
+    if sourced.is_some_and(|sourced| sourced.stage.subject != Subject::Collection) {
         return Namespace::of_cursor(invocation.request.database, "$cmd.aggregate");
     }
     let first = invocation.array("pipeline")?.and_then(|pipeline| pipeline.iter().next()?.as_document()?.first());

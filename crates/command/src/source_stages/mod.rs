@@ -4,6 +4,7 @@
 
 mod coll_stats;
 mod current_op;
+mod documents;
 mod index_stats;
 
 use crate::invocation::Invocation;
@@ -11,7 +12,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-static STAGES: &[SourceStage] = &[coll_stats::STAGE, current_op::STAGE, index_stats::STAGE];
+static STAGES: &[SourceStage] = &[coll_stats::STAGE, current_op::STAGE, documents::STAGE, index_stats::STAGE];
 
 /// One entry of the table.
 pub(crate) struct SourceStage {
@@ -29,6 +30,8 @@ pub(crate) enum Subject {
     Collection,
     /// The server: it goes with `{aggregate: 1}`.
     Server,
+    /// No collection: it goes with `{aggregate: 1}` on any database.
+    Database,
 }
 
 /// A pipeline that begins with a source stage.
