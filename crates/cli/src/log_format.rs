@@ -1,11 +1,11 @@
 //! Log lines: JSON with mongod's fields, or text for reading; the last of them stay for `getLog`.
 
+use crate::log_file::LogOutput;
 use bunko_bson::datetime::format_iso8601_ms;
 use bunko_command::LogLines;
 use serde_json::{Map, Value, json};
 use std::fmt;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
@@ -26,10 +26,17 @@ impl LogFormat {
     }
 }
 
+/// Fields whose text is a JSON document, which stands in the line as one: mongod's names for a client's metadata, an
+/// operation and the configuration.
+const DOCUMENTS: [&str; 3] = ["doc", "command", "options"];
+
+/// The tag of lines that `getLog: "startupWarnings"` shows, and shells with it.
+pub const STARTUP_WARNING: &str = "startupWarnings";
+
 /// Writes each event as one line.
 pub struct LogLayer {
     pub format: LogFormat,
-    pub output: Mutex<Box<dyn Write + Send>>,
+    pub output: Arc<LogOutput>,
     pub lines: Arc<LogLines>,
     /// Milliseconds since 1970.
     pub clock: fn() -> i64,
@@ -41,6 +48,7 @@ struct Fields {
     message: String,
     id: u64,
     context: String,
+    tag: Option<String>,
     attributes: Map<String, Value>,
 }
 
@@ -49,7 +57,12 @@ impl Fields {
         match (field.name(), &value) {
             ("message", Value::String(text)) => self.message.clone_from(text),
             ("ctx", Value::String(text)) => self.context.clone_from(text),
+            ("tags", Value::String(text)) => self.tag = Some(text.clone()),
             ("id", Value::Number(number)) => self.id = number.as_u64().unwrap_or_default(),
+            (name, Value::String(text)) if DOCUMENTS.contains(&name) => {
+                let document = serde_json::from_str(text).unwrap_or_else(|_| value.clone());
+                self.attributes.insert(name.to_owned(), document);
+            }
             (name, _) => drop(self.attributes.insert(name.to_owned(), value)),
         }
     }
@@ -92,10 +105,11 @@ fn json_line(time: &str, severity: &str, component: &str, fields: &Fields) -> St
     let mut line = json!({
         "t": {"$date": time}, "s": severity, "c": component, "id": fields.id, "ctx": fields.context, "msg": fields.message
     });
-    if !fields.attributes.is_empty()
-        && let Some(line) = line.as_object_mut()
-    {
-        line.insert("attr".into(), Value::Object(fields.attributes.clone()));
+    if !fields.attributes.is_empty() {
+        line["attr"] = Value::Object(fields.attributes.clone());
+    }
+    if let Some(tag) = &fields.tag {
+        line["tags"] = json!([tag]);
     }
     line.to_string()
 }
@@ -118,15 +132,19 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         let target = event.metadata().target();
         let component = if target.contains("::") { "-" } else { target };
         let json = json_line(&time, severity, component, &fields);
-        let line = match self.format {
-            LogFormat::Json => json.clone(),
-            LogFormat::Text => text_line(&time, severity, component, &fields),
-        };
-        self.lines.push(json);
-        if let Ok(mut output) = self.output.lock() {
-            // A log that cannot be written must not stop the server.
-            let _ = writeln!(output, "{line}");
+        let text = || text_line(&time, severity, component, &fields);
+        match self.format {
+            LogFormat::Json => self.output.write_line(&json),
+            LogFormat::Text => self.output.write_line(&text()),
         }
+        if fields.tag.as_deref() == Some(STARTUP_WARNING) {
+            self.lines.push_startup_warning(json.clone());
+            if self.output.is_file() {
+                // Whoever starts the server is to see it too.
+                eprintln!("{}", text());
+            }
+        }
+        self.lines.push(json);
     }
 }
 
@@ -136,7 +154,15 @@ mod tests {
 
     fn fields() -> Fields {
         let attributes = [("remote".to_owned(), json!("127.0.0.1:5"))].into_iter().collect();
-        Fields { message: "Connection accepted".into(), id: 22943, context: "listener".into(), attributes }
+        let (message, context) = ("Connection accepted".into(), "listener".into());
+        Fields { message, id: 22943, context, tag: None, attributes }
+    }
+
+    #[test]
+    fn a_tag_stands_behind_the_attributes() {
+        let fields = Fields { tag: Some(STARTUP_WARNING.into()), ..fields() };
+        let line = json_line("T", "W", "CONTROL", &fields);
+        assert!(line.ends_with(r#""attr":{"remote":"127.0.0.1:5"},"tags":["startupWarnings"]}"#), "{line}");
     }
 
     #[test]

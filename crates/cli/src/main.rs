@@ -5,10 +5,14 @@ mod arguments;
 mod bench;
 mod configuration;
 mod embedded;
+mod log_file;
 mod log_format;
+mod open_files;
 mod pid_file;
 mod printed;
 mod serve;
+mod signals;
+mod start_report;
 mod stop;
 mod tools;
 

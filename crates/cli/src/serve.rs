@@ -1,23 +1,24 @@
 //! `bunko serve`: opens the data directory, listens, and closes in order.
 
 use crate::allocator::give_freed_memory_back_when_idle;
-use crate::configuration::{self, Configuration, ExistingLog, LogFile, ServeArguments, Settings};
+use crate::configuration::{self, Configuration, ServeArguments, Settings};
+use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
+use crate::open_files;
 use crate::pid_file::PidFile;
 use crate::printed::print;
+use crate::signals;
+use crate::start_report::{log_engine, log_process, log_recovery, warn};
 use bunko_catalog::Catalog;
 use bunko_client::percent_encoded;
-use bunko_command::{Facts, LogLines, Service, World};
+use bunko_command::{Facts, LogLines, Process, Service, World};
 use bunko_host::usable_memory_bytes;
 use bunko_operation::MemoryLimits;
 use bunko_server::{Server, ServerOptions};
-use bunko_store::{LogOptions, Store, StoreOptions, Survival};
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use bunko_store::{LogOptions, Store, StoreOptions};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::layer::SubscriberExt;
 
 /// What engines hold in memory before they are flushed, in bytes; less where the cache is small.
@@ -47,43 +48,72 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
         print(format_args!("{}", configuration::print(&configuration, settings.survival)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    start(&settings)
+    start(&Arc::new(settings))
 }
 
-fn start(settings: &Settings) -> Result<ExitCode, String> {
+fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
     let log_lines = Arc::new(LogLines::default());
-    start_log(settings, &log_lines)?;
+    let log = start_log(settings, &log_lines)?;
+    let files = open_files::raise_limit()?;
+    let connections_max = open_files::connections_max(settings.connections_max, files);
+    log_process(settings);
     log_engine(settings);
-    give_freed_memory_back_when_idle().map_err(|error| format!("cannot start a thread: {error}"))?;
-    let started = Instant::now();
-    let store = open_store(settings)?;
-    let _pid_file = settings.pid_file.as_deref().map(PidFile::write).transpose()?;
-    let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
+    warn(settings, files, connections_max);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start a runtime: {error}"))?;
+    let _context = runtime.enter();
+    let cannot_handle = |error| format!("cannot handle signals: {error}");
+    let requests = signals::Requests::register().map_err(cannot_handle)?;
+    give_freed_memory_back_when_idle().map_err(|error| format!("cannot start a thread: {error}"))?;
+    let started = Instant::now();
+    let store = open_store(settings)?;
+    log_recovery(store.recovery());
+    let _pid_file = settings.pid_file.as_deref().map(PidFile::write).transpose()?;
+    let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
     let stop = Arc::new(tokio::sync::Notify::new());
-    let service = new_service(settings, &catalog, log_lines, {
-        let stop = Arc::clone(&stop);
-        move || stop.notify_one()
-    });
-    let (server, signals) = {
-        let _context = runtime.enter();
-        // Before the first line that says that it listens: whoever reads that may stop the server at once.
-        let signals = StopSignals::register().map_err(|error| format!("cannot handle signals: {error}"))?;
-        (Server::start(&service, &server_options(settings)).map_err(|error| error.to_string())?, signals)
+    let process = Process {
+        shut_down: Box::new({
+            let stop = Arc::clone(&stop);
+            move || stop.notify_one()
+        }),
+        rotate_log: Box::new({
+            let (settings, log) = (Arc::clone(settings), Arc::clone(&log));
+            move || rotate_log(&settings, &log)
+        }),
     };
+    let facts = Facts { connections_max: connections_max as u32, ..facts(settings) };
+    let service = new_service(facts, &catalog, log_lines, process);
+    // Before the first line that says that it listens: whoever reads that may stop the server at once.
+    let stops = signals::Stops::register().map_err(cannot_handle)?;
+    let options = ServerOptions { connections_max, ..server_options(settings) };
+    let server = Server::start(&service, &options).map_err(|error| error.to_string())?;
     resume_index_builds(catalog);
     let socket = server.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
     for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
         tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
     }
-    runtime.block_on(until_told_to_stop(signals, &stop));
+    // What went wrong stands in the log.
+    let rotate = || drop(rotate_log(settings, &log));
+    let reason = runtime.block_on(signals::until_told_to_stop(requests, stops, &stop, rotate));
+    tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
     server.stop();
     store.close().map_err(|error| format!("cannot close the data directory: {error}"))?;
     tracing::info!(target: "CONTROL", id = 23138, ctx = "main", "Shutting down: checkpoint written, log closed");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Goes on in a new log file, which begins as the first one did.
+fn rotate_log(settings: &Settings, log: &LogOutput) -> Result<(), String> {
+    tracing::info!(target: "CONTROL", id = 23166, ctx = "main", "Log rotation initiated");
+    log.rotate(now_ms() as i64).inspect_err(|error| {
+        tracing::error!(target: "CONTROL", id = 23168, ctx = "main", error, "Log rotation failed");
+    })?;
+    if log.is_file() {
+        log_process(settings);
+    }
+    Ok(())
 }
 
 /// Opens a data directory and what runs commands on it, for a tool that is its own server.
@@ -92,63 +122,28 @@ fn start(settings: &Settings) -> Result<ExitCode, String> {
 pub fn open_service(settings: &Settings) -> Result<(Arc<Store>, Arc<Service>), String> {
     let store = open_store(settings)?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
-    let service = new_service(settings, &catalog, Arc::default(), || ());
+    let process = Process { shut_down: Box::new(|| ()), rotate_log: Box::new(|| Ok(())) };
+    let service = new_service(facts(settings), &catalog, Arc::default(), process);
     Ok((store, service))
 }
 
-fn new_service(
-    settings: &Settings,
-    catalog: &Arc<Catalog>,
-    log_lines: Arc<LogLines>,
-    on_shutdown: impl Fn() + Send + Sync + 'static,
-) -> Arc<Service> {
+fn new_service(facts: Facts, catalog: &Arc<Catalog>, log_lines: Arc<LogLines>, process: Process) -> Arc<Service> {
     let world = World::new(Arc::new(now_ms), Arc::new(rand::random::<u64>));
-    Arc::new(Service::new(Arc::clone(catalog), world, facts(settings), log_lines, Box::new(on_shutdown)))
+    Arc::new(Service::new(Arc::clone(catalog), world, facts, log_lines, process))
 }
 
-fn start_log(settings: &Settings, lines: &Arc<LogLines>) -> Result<(), String> {
-    let output: Box<dyn Write + Send> = match &settings.log_file {
-        None => Box::new(std::io::stderr()),
-        Some(file) => Box::new(open_log(file)?),
-    };
+fn start_log(settings: &Settings, lines: &Arc<LogLines>) -> Result<Arc<LogOutput>, String> {
+    let output = Arc::new(LogOutput::open(settings.log_file.as_ref())?);
     let layer = LogLayer {
         format: settings.log_format,
-        output: Mutex::new(output),
+        output: Arc::clone(&output),
         lines: Arc::clone(lines),
         clock: || now_ms() as i64,
     };
     let levels = tracing_subscriber::EnvFilter::new("info");
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(levels).with(layer))
-        .map_err(|error| error.to_string())
-}
-
-fn open_log(file: &LogFile) -> Result<std::fs::File, String> {
-    let mut options = OpenOptions::new();
-    match file.existing {
-        ExistingLog::Append => options.append(true).create(true),
-        ExistingLog::Refuse => options.append(true).create_new(true),
-    };
-    options.open(&file.path).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => {
-            format!("systemLog.path: {} exists; set systemLog.logAppend: true to append to it", file.path.display())
-        }
-        _ => format!("systemLog.path: {}: {error}", file.path.display()),
-    })
-}
-
-fn log_engine(settings: &Settings) {
-    let (asked, engine) = (settings.asked_engine.as_str(), settings.engine.name);
-    if asked == engine {
-        tracing::info!(target: "STORAGE", id = 22315, ctx = "main", "Storage engine {engine}");
-    } else {
-        tracing::info!(target: "STORAGE", id = 22315, ctx = "main", "storage.engine {asked}: the engine {engine} plays this role");
-    }
-    if settings.survival == Survival::Volatile {
-        tracing::warn!(target: "STORAGE", id = 101, ctx = "main", limitBytes = settings.engines.memory_limit_bytes, "The engine {engine} keeps nothing on disk: data will not survive the end of this process");
-    }
-    if !settings.idle.is_empty() {
-        tracing::warn!(target: "STORAGE", id = 102, ctx = "main", settings = settings.idle.join(", "), "Settings that have no effect on the engine {engine}");
-    }
+        .map_err(|error| error.to_string())?;
+    Ok(output)
 }
 
 fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
@@ -192,6 +187,7 @@ fn facts(settings: &Settings) -> Facts {
         connections_max: settings.connections_max as u32,
         memory_limits: memory_limits(),
         journal_commit_interval: settings.commit_interval,
+        slow_operation: settings.slow_operation,
     }
 }
 
@@ -213,27 +209,6 @@ fn resume_index_builds(catalog: Arc<Catalog>) {
         }
     });
     drop(spawned);
-}
-
-/// The signals that ask a server to stop. Registered, they no longer end the process by themselves.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    fn register() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-}
-
-async fn until_told_to_stop(mut signals: StopSignals, stop: &tokio::sync::Notify) {
-    let reason = tokio::select! {
-        _ = signals.terminate.recv() => "SIGTERM",
-        _ = signals.interrupt.recv() => "SIGINT",
-        () = stop.notified() => "the shutdown command",
-    };
-    tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
 }
 
 fn now_ms() -> u64 {

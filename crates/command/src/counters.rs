@@ -4,6 +4,7 @@
 //! while there are no more threads than shards, and only a report visits all of them. One counter for all, even a
 //! relaxed atomic, would send its cache line from core to core with every operation.
 
+use crate::invocation::Examined;
 use crate::namespace_usage::{NamespaceUsage, Usage};
 use crate::operation_class::OperationClass;
 use bunko_errors::ErrorCode;
@@ -57,6 +58,9 @@ pub(crate) struct OperationCounts {
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub(crate) struct DocumentCounts {
+    /// Index keys and documents that were looked at.
+    pub keys_examined: u64,
+    pub examined: u64,
     pub inserted: u64,
     pub updated: u64,
     pub deleted: u64,
@@ -181,6 +185,7 @@ impl Counters {
         name: &'static str,
         namespace: Option<(&str, &str)>,
         elapsed: Duration,
+        examined: Option<Examined>,
         failure: Option<ErrorCode>,
     ) {
         let class = OperationClass::of(name);
@@ -198,6 +203,10 @@ impl Counters {
         runs.failed += u64::from(failure.is_some());
         tally.user_asserts += u64::from(failure.is_some());
         tally.latencies[class.index()].add(latency);
+        if let Some(Examined { keys, documents }) = examined {
+            tally.documents.keys_examined += keys;
+            tally.documents.examined += documents;
+        }
         if let Some((database, collection)) = namespace {
             tally.namespaces.note(database, collection, Usage::of_command(name), class, latency);
         }
@@ -254,6 +263,8 @@ impl Tally {
         sum.get_mores += more.get_mores;
         sum.commands += more.commands;
         let (sum, more) = (&mut self.documents, &other.documents);
+        sum.keys_examined += more.keys_examined;
+        sum.examined += more.examined;
         sum.inserted += more.inserted;
         sum.updated += more.updated;
         sum.deleted += more.deleted;
@@ -288,8 +299,8 @@ mod tests {
                 let counters = Arc::clone(&counters);
                 std::thread::spawn(move || {
                     counters.note_inserts(3, 2);
-                    counters.note_command("insert", Some(("test", "c")), Duration::from_micros(7), None);
-                    counters.note_command("ping", None, Duration::ZERO, Some(ErrorCode::BAD_VALUE));
+                    counters.note_command("insert", Some(("test", "c")), Duration::from_micros(7), None, None);
+                    counters.note_command("ping", None, Duration::ZERO, None, Some(ErrorCode::BAD_VALUE));
                     counters.note_refused(None);
                 })
             })

@@ -2,7 +2,7 @@
 
 use crate::counters::Counters;
 use crate::cursor_store::{CursorSource, OpenCursor};
-use crate::invocation::Invocation;
+use crate::invocation::{Examined, Invocation};
 use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::Result;
@@ -44,7 +44,9 @@ pub fn write_first_batch(
     reply.begin_document("cursor").begin_array("firstBatch");
     let mut pending = None;
     let counters = &invocation.service.counters;
-    let end = fill(reply, source.as_mut(), &mut pending, batch.documents, counters)?;
+    let filled = fill(reply, source.as_mut(), &mut pending, batch.documents, counters);
+    note_examined(invocation, source.as_ref(), None);
+    let end = filled?;
     reply.end();
     let name = namespace.as_str().to_owned();
     let id = if batch.is_only || end == End::Reached {
@@ -93,7 +95,10 @@ pub fn write_next_batch(
     reply.begin_document("cursor").begin_array("nextBatch");
     let before = reply.len_bytes();
     let OpenCursor { source, pending, .. } = cursor.as_mut();
-    let end = match fill(reply, source.as_mut(), pending, documents, &invocation.service.counters) {
+    let examined = source.examined();
+    let filled = fill(reply, source.as_mut(), pending, documents, &invocation.service.counters);
+    note_examined(invocation, source.as_ref(), examined);
+    let end = match filled {
         Ok(end) => end,
         Err(failure) => {
             cursors.finish(id);
@@ -108,6 +113,15 @@ pub fn write_next_batch(
     }
     reply.append("id", if is_open { id } else { 0 }).append("ns", namespace.as_str()).end();
     Ok(())
+}
+
+/// Notes what a source looked at since it said `before`.
+fn note_examined(invocation: &mut Invocation<'_>, source: &dyn CursorSource, before: Option<Examined>) {
+    let before = before.unwrap_or_default();
+    if let Some(Examined { keys, documents }) = source.examined() {
+        let documents = documents - before.documents;
+        invocation.note_examined(Examined { keys: keys - before.keys, documents });
+    }
 }
 
 fn fill(

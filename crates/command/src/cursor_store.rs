@@ -1,6 +1,6 @@
 //! Cursors that wait for their next `getMore`.
 
-use crate::invocation::Context;
+use crate::invocation::{Context, Examined};
 use crate::session_id::SessionId;
 use bunko_bson::text::ValueText;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
@@ -24,6 +24,11 @@ pub trait CursorSource: Send {
     /// Whether it is known, without looking for one, that there is no other document.
     fn is_over(&self) -> bool {
         false
+    }
+
+    /// What has been looked at so far, where it is counted.
+    fn examined(&self) -> Option<Examined> {
+        None
     }
 
     /// Asked before each batch but the first.

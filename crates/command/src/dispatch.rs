@@ -6,6 +6,7 @@ use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::operations::Beginning;
 use crate::service::Service;
+use crate::slow_operation;
 use crate::write_concern::Acknowledgement;
 use bunko_bson::{DocumentRef, Writer};
 use bunko_catalog::check_database;
@@ -160,7 +161,11 @@ impl Service {
             Err(Halt::TooLong) => return outcome,
         };
         let elapsed = invocation.started().elapsed();
-        self.counters.note_command(command.name, invocation.namespace_noted(), elapsed, failure);
+        let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
+        self.counters.note_command(command.name, namespace, elapsed, examined, failure);
+        if elapsed >= self.parameters.slow_operation() {
+            slow_operation::log(&invocation, elapsed, failure);
+        }
         outcome?;
         reply.append("ok", 1.0).end();
         Ok(())

@@ -7,7 +7,7 @@ use crate::generic_options::GenericOptions;
 use crate::operations::{Interruption, RunningOperation};
 use crate::oplog_view;
 use crate::service::Service;
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, Place};
@@ -40,6 +40,16 @@ pub struct Invocation<'a> {
     context: OnceCell<Context>,
     written: Option<Lsn>,
     collection: Option<&'a str>,
+    examined: Option<Examined>,
+}
+
+/// What a command looked at, where it is counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Examined {
+    /// Index keys.
+    pub keys: u64,
+    /// Documents.
+    pub documents: u64,
 }
 
 /// An operation and what interrupts it.
@@ -73,6 +83,7 @@ impl<'a> Invocation<'a> {
             context: OnceCell::new(),
             written: None,
             collection: None,
+            examined: None,
         }
     }
 
@@ -121,6 +132,20 @@ impl<'a> Invocation<'a> {
     /// Database and collection that `top` counts the command under.
     pub(crate) fn namespace_noted(&self) -> Option<(&'a str, &'a str)> {
         self.collection.map(|collection| (self.request.database, collection))
+    }
+
+    /// Notes what was looked at.
+    pub(crate) fn note_examined(&mut self, examined: Examined) {
+        self.examined = Some(examined);
+    }
+
+    pub(crate) fn examined(&self) -> Option<Examined> {
+        self.examined
+    }
+
+    /// The command as `currentOp` shows it.
+    pub(crate) fn command_kept(&self) -> DocumentBuf {
+        self.operation.command()
     }
 
     /// The collection with that name, if it exists.

@@ -254,6 +254,11 @@ impl RunningOperation {
         self.opid
     }
 
+    /// The command, without the fields that are too large to be kept.
+    pub(crate) fn command(&self) -> DocumentBuf {
+        DocumentBuf::from_trusted(self.slot.details.lock().command.clone())
+    }
+
     /// When it began.
     pub(crate) fn started(&self) -> Instant {
         self.started

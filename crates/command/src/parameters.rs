@@ -13,18 +13,32 @@ pub(crate) const SESSION_TIMEOUT_MINUTES: i32 = 30;
 
 /// The server's parameters.
 #[derive(Debug)]
+// Units stand last in all names.
+#[allow(clippy::struct_field_names)]
 pub struct Parameters {
     cursor_timeout_ms: AtomicI64,
+    slow_operation_ms: AtomicI64,
     journal_commit_interval_ms: i32,
 }
 
 impl Parameters {
     /// The defaults, with what was decided when the server started.
-    pub fn new(journal_commit_interval: Duration) -> Self {
+    pub fn new(journal_commit_interval: Duration, slow_operation: Duration) -> Self {
         Self {
             cursor_timeout_ms: AtomicI64::new(CURSOR_TIMEOUT.as_millis() as i64),
+            slow_operation_ms: AtomicI64::new(slow_operation.as_millis() as i64),
             journal_commit_interval_ms: journal_commit_interval.as_millis() as i32,
         }
+    }
+
+    /// An operation that takes that long is logged.
+    pub fn slow_operation(&self) -> Duration {
+        Duration::from_millis(self.slow_operation_ms.load(Ordering::Relaxed).unsigned_abs())
+    }
+
+    /// From now on those that take that long are logged.
+    pub(crate) fn set_slow_operation_ms(&self, milliseconds: u32) {
+        self.slow_operation_ms.store(milliseconds.into(), Ordering::Relaxed);
     }
 
     /// How long a cursor may wait for its `getMore`.

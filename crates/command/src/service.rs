@@ -73,6 +73,8 @@ pub struct Facts {
     pub memory_limits: MemoryLimits,
     /// How often the journal is synced.
     pub journal_commit_interval: Duration,
+    /// Operations that take that long are logged, until `profile` says otherwise.
+    pub slow_operation: Duration,
 }
 
 /// The last lines of the server's log, for `getLog`.
@@ -80,11 +82,14 @@ pub struct Facts {
 pub struct LogLines {
     lines: Mutex<VecDeque<String>>,
     total: AtomicU64,
+    startup_warnings: Mutex<Vec<String>>,
 }
 
 impl LogLines {
     /// Most lines that are kept.
     const LINES_MAX: usize = 1024;
+    /// Most warnings of the start that are kept.
+    const STARTUP_WARNINGS_MAX: usize = 64;
 
     /// Keeps one line.
     pub fn push(&self, line: String) {
@@ -96,10 +101,31 @@ impl LogLines {
         lines.push_back(line);
     }
 
+    /// Keeps a warning of the start.
+    pub fn push_startup_warning(&self, line: String) {
+        let mut warnings = self.startup_warnings.lock();
+        if warnings.len() < Self::STARTUP_WARNINGS_MAX {
+            warnings.push(line);
+        }
+    }
+
+    /// The warnings of the start.
+    pub fn startup_warnings(&self) -> Vec<String> {
+        self.startup_warnings.lock().clone()
+    }
+
     /// The lines kept, and how many there were.
     pub fn snapshot(&self) -> (Vec<String>, u64) {
         (self.lines.lock().iter().cloned().collect(), self.total.load(Ordering::Relaxed))
     }
+}
+
+/// What commands ask of the process that they run in.
+pub struct Process {
+    /// Ends it in order (`shutdown`).
+    pub shut_down: Box<dyn Fn() + Send + Sync>,
+    /// Goes on in a new log file (`logRotate`), or says why not.
+    pub rotate_log: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
 /// Everything that commands use.
@@ -124,23 +150,17 @@ pub struct Service {
     pub started: Instant,
     /// The same by the wall clock, in milliseconds since 1970.
     pub started_at_ms: i64,
-    /// Called by `shutdown`.
-    pub shut_down: Box<dyn Fn() + Send + Sync>,
+    /// The process around it.
+    pub process: Process,
 }
 
 impl Service {
     /// A service over an open catalog.
-    pub fn new(
-        catalog: Arc<Catalog>,
-        world: World,
-        facts: Facts,
-        log_lines: Arc<LogLines>,
-        shut_down: Box<dyn Fn() + Send + Sync>,
-    ) -> Self {
+    pub fn new(catalog: Arc<Catalog>, world: World, facts: Facts, log_lines: Arc<LogLines>, process: Process) -> Self {
         Self {
             cursors: CursorStore::default(),
             operations: Operations::default(),
-            parameters: Parameters::new(facts.journal_commit_interval),
+            parameters: Parameters::new(facts.journal_commit_interval, facts.slow_operation),
             counters: Counters::default(),
             started: Instant::now(),
             started_at_ms: world.now_ms(),
@@ -148,7 +168,7 @@ impl Service {
             world,
             facts,
             log_lines,
-            shut_down,
+            process,
         }
     }
 

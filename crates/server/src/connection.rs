@@ -3,11 +3,12 @@
 use crate::acknowledge::{let_the_ready_run, stronger, wait};
 use crate::execute::{Executed, execute, execute_apart};
 use crate::executor::Executor;
+use crate::first_bytes::{self, Foreign, HTTP_ANSWER};
 use crate::input::Input;
 use crate::scratch;
 use crate::socket::{Next, Socket};
 use bunko_command::{Acknowledgement, Answer, ClientConnection, RunOn, Service};
-use bunko_wire::{Codec, Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
+use bunko_wire::{Codec, HEADER_BYTES, Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -34,7 +35,8 @@ pub(crate) async fn serve(
     let (id, peer) = (client.id, client.peer);
     service.counters.connection_opened();
     let open = Open(Arc::clone(&service));
-    let mut session = Session { service, executor, socket, input: Input::default(), client: Some(client) };
+    let mut session =
+        Session { service, executor, socket, input: Input::default(), has_spoken: false, client: Some(client) };
     let reason = match session.run().await {
         Ok(()) => "closed by the client",
         Err(Ended::Socket) => "the socket failed",
@@ -43,6 +45,11 @@ pub(crate) async fn serve(
             "a malformed frame"
         }
         Err(Ended::Storage) => "the log failed",
+        Err(Ended::Foreign(Foreign::Tls)) => {
+            tracing::warn!(target: "NETWORK", id = 23291, ctx = format!("conn{id}"), remote = %peer, "TLS is not supported yet: closing a connection that began with a ClientHello");
+            "TLS"
+        }
+        Err(Ended::Foreign(Foreign::Http)) => "HTTP",
     };
     drop(open);
     tracing::info!(target: "NETWORK", id = 22944, ctx = format!("conn{id}"), remote = %peer, connectionId = id, reason, "Connection ended");
@@ -61,6 +68,7 @@ impl Drop for Open {
 enum Ended {
     Socket,
     Malformed(WireError),
+    Foreign(Foreign),
     Storage,
 }
 
@@ -81,6 +89,8 @@ struct Session {
     executor: Arc<Executor>,
     socket: Arc<Socket>,
     input: Input,
+    /// Whether it has begun with what may be a frame.
+    has_spoken: bool,
     /// Away while a long command has it.
     client: Option<ClientConnection>,
 }
@@ -110,6 +120,8 @@ enum Stop {
     Long(Header, Vec<u8>),
     /// A frame that cannot be read; what came before it is answered first.
     Malformed(WireError),
+    /// No frame at all.
+    Foreign(Foreign),
 }
 
 impl Session {
@@ -163,6 +175,13 @@ impl Session {
     /// Executes whole frames, in order, until one needs the others to wait.
     fn pass(&mut self, bytes: &[u8], codec: &mut Codec, mut out: Vec<u8>) -> (Vec<u8>, Pass) {
         let mut pass = Pass { consumed: 0, acknowledgement: Acknowledgement::None, stop: Stop::Pause };
+        if !self.has_spoken {
+            if let Some(foreign) = first_bytes::recognise(bytes) {
+                pass.stop = Stop::Foreign(foreign);
+                return (out, pass);
+            }
+            self.has_spoken = bytes.len() >= HEADER_BYTES;
+        }
         let client = self.client.as_mut().expect("no long command is running");
         while out.len() < REPLY_BYTES_MAX {
             let (header, length) = match split_frame(&bytes[pass.consumed..], MAX_FRAME_BYTES) {
@@ -210,6 +229,12 @@ impl Session {
         match std::mem::replace(&mut pass.stop, Stop::Pause) {
             Stop::Pause => {}
             Stop::Malformed(error) => malformed = Some(error),
+            Stop::Foreign(foreign) => {
+                if foreign == Foreign::Http {
+                    self.send(HTTP_ANSWER).await?;
+                }
+                return Err(Ended::Foreign(foreign));
+            }
             Stop::Hold { answer, request_id, start } => held = Some((answer, request_id, start)),
             Stop::Long(header, frame) => {
                 let client = self.client.take().expect("no long command is running");
@@ -248,7 +273,7 @@ impl Session {
         scratch::with(|scratch| scratch.replies.give(out));
         self.pause(answer.delay.unwrap_or_default()).await?;
         let Some(repeat_after) = answer.repeat_after else { return self.send(&reply).await };
-        let flags = bunko_wire::HEADER_BYTES..bunko_wire::HEADER_BYTES + 4;
+        let flags = HEADER_BYTES..HEADER_BYTES + 4;
         reply[flags].copy_from_slice(&MessageFlags::MORE_TO_COME.0.to_le_bytes());
         let mut number = request_id;
         loop {

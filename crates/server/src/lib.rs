@@ -11,6 +11,7 @@ mod acknowledge;
 mod connection;
 mod execute;
 mod executor;
+mod first_bytes;
 mod input;
 mod legacy;
 mod listener;

@@ -1,7 +1,7 @@
 //! Where records go: into the log, or nowhere for a store whose engine keeps everything in memory.
 
 use crate::log::RECORD_HEADER_BYTES;
-use crate::{Batch, DurabilityCallback, Log, LogStatistics, Lsn, Result, StorageError};
+use crate::{Batch, DurabilityCallback, Log, LogStatistics, Lsn, Recovery, Result, StorageError};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -80,6 +80,14 @@ impl Journal {
         match self {
             Self::Log(log) => log.statistics(),
             Self::None(next) => LogStatistics { next_lsn: next.lock().0, ..LogStatistics::default() },
+        }
+    }
+
+    /// What it took to open the log, where there is one.
+    pub fn recovery(&self) -> Option<&Recovery> {
+        match self {
+            Self::Log(log) => Some(log.recovery()),
+            Self::None(_) => None,
         }
     }
 

@@ -40,7 +40,9 @@ pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
 pub use error::StorageError;
 pub use latencies::LatencyCounts;
 pub use lock_table::{LockTable, Locked};
-pub use log::{DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, SEGMENT_BYTES, segment_of};
+pub use log::{
+    Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, Recovery, SEGMENT_BYTES, segment_of,
+};
 pub use pace::{Haste, Pace};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use staged::Staged;

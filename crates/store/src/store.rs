@@ -416,6 +416,11 @@ impl Store {
         self.statistics.entries(keyspace)
     }
 
+    /// What it took to open the data directory; `None` for a store that has none.
+    pub fn recovery(&self) -> Option<&crate::Recovery> {
+        self.journal.recovery()
+    }
+
     /// Counters of the whole store.
     pub fn statistics(&self) -> StoreStatistics {
         StoreStatistics {

@@ -59,7 +59,7 @@ impl Server {
         let mut command = Command::new(binary);
         command.args(["serve", "--dbpath"]).arg(dbpath).args(["--port", "0", "--unix-socket-prefix"]);
         command.arg(sockets.path()).args(extra_args);
-        Ok(Self { _sockets: Some(sockets), ..Self::await_ready(command)? })
+        Ok(Self { _sockets: Some(sockets), ..Self::spawn(command)? })
     }
 
     /// Runs `binary serve <arguments>` and waits until it prints a line with its `mongodb://` address.
@@ -69,10 +69,13 @@ impl Server {
     pub fn run(binary: &Path, arguments: &[&str]) -> Result<Self, String> {
         let mut command = Command::new(binary);
         command.arg("serve").args(arguments);
-        Self::await_ready(command)
+        Self::spawn(command)
     }
 
-    fn await_ready(mut command: Command) -> Result<Self, String> {
+    /// Runs a command that becomes a server, and waits as [`Server::run`] does.
+    /// # Errors
+    /// As [`Server::run`].
+    pub fn spawn(mut command: Command) -> Result<Self, String> {
         let deadline = Instant::now() + READY_TIMEOUT;
         let binary = PathBuf::from(command.get_program());
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -89,6 +92,32 @@ impl Server {
             None => format!("printed no address within {READY_TIMEOUT:?}"),
         };
         Err(format!("{} {state}; its output:\n{}", binary.display(), output.tail()))
+    }
+
+    /// Runs a command that becomes a server whose log goes to the file `log`, and waits as [`Server::run`] does.
+    /// # Errors
+    /// As [`Server::run`].
+    pub fn spawn_with_log(mut command: Command, log: &Path) -> Result<Self, String> {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.map(Reaped).map_err(|error| format!("cannot run {command:?}: {error}"))?;
+        let (output, _lines) = Output::capture(&mut child.0);
+        loop {
+            let text = std::fs::read_to_string(log).unwrap_or_default();
+            if let Some(address) = text.lines().find_map(output::address) {
+                return Ok(Self { child, address, output, _sockets: None });
+            }
+            if let Some(status) = child.0.try_wait().expect("a child can be waited for") {
+                return Err(format!("exited ({status}); its output:\n{}{text}", output.tail()));
+            }
+            if Instant::now() >= deadline {
+                return Err(format!(
+                    "printed no address within {READY_TIMEOUT:?}; its output:\n{}{text}",
+                    output.tail()
+                ));
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
     }
 
     /// Where it listens.

@@ -3,6 +3,7 @@
 use super::file;
 use super::flags::ServeArguments;
 use super::setting::{Setting, Value};
+use super::table::SETTINGS;
 use bunko_bson::DocumentBuf;
 use std::fmt;
 use std::path::PathBuf;
@@ -121,6 +122,16 @@ impl Configuration {
         }
         nest(&given, &mut parsed);
         parsed
+    }
+
+    /// What is in force, in the same form.
+    pub fn all_in_force(&self) -> DocumentBuf {
+        let in_force = SETTINGS.iter().filter_map(|setting| Some((setting.key(), self.value(setting)?)));
+        let mut in_force: Vec<_> = in_force.collect();
+        in_force.sort_by_key(|(key, _)| *key);
+        let mut all = DocumentBuf::new();
+        nest(&in_force.iter().map(|(key, value)| (*key, value)).collect::<Vec<_>>(), &mut all);
+        all
     }
 }
 

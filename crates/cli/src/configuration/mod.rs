@@ -15,4 +15,4 @@ mod table;
 pub use flags::ServeArguments;
 pub use in_force::Configuration;
 pub use print::print;
-pub use settings::{ExistingLog, LogFile, Settings};
+pub use settings::{ExistingLog, LogFile, LogRotation, Settings};

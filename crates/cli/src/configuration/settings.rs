@@ -6,8 +6,8 @@ use super::setting::{Effect, Setting};
 use super::table::{
     BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE, FILE_PERMISSIONS,
     IN_MEMORY_SIZE_GB, IPV6, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH,
-    MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT, SYNC_DELAY, UNIX_SOCKET, UNIX_SOCKET_PREFIX,
-    parse_permissions,
+    LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT, SLOW_MS, SYNC_DELAY, UNIX_SOCKET,
+    UNIX_SOCKET_PREFIX, parse_permissions,
 };
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
@@ -37,10 +37,14 @@ pub struct Settings {
     /// How much of the log is shown as an oplog; `None` where none is.
     pub oplog_bytes: Option<u64>,
     pub pid_file: Option<PathBuf>,
+    /// Operations that take that long are logged.
+    pub slow_operation: Duration,
     /// Settings that were given and do nothing with that engine.
     pub idle: Vec<String>,
     /// As `getCmdLineOpts` shows it.
     pub parsed: DocumentBuf,
+    /// The same with the defaults.
+    pub in_force: DocumentBuf,
 }
 
 /// Where the log goes, if not to standard error.
@@ -48,6 +52,7 @@ pub struct Settings {
 pub struct LogFile {
     pub path: PathBuf,
     pub existing: ExistingLog,
+    pub rotation: LogRotation,
 }
 
 /// What becomes of a log that is there already.
@@ -55,6 +60,15 @@ pub struct LogFile {
 pub enum ExistingLog {
     Append,
     Refuse,
+}
+
+/// What becomes of a log that is rotated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogRotation {
+    /// It is renamed, and a new one begins.
+    Rename,
+    /// Somebody else has renamed it; the file with its name is opened again.
+    Reopen,
 }
 
 impl Settings {
@@ -84,8 +98,10 @@ impl Settings {
                 .given(&OPLOG_SIZE_MB)
                 .map(|_| (configuration.whole(&OPLOG_SIZE_MB) as u64) << 20),
             pid_file: path(&PID_FILE_PATH),
+            slow_operation: Duration::from_millis(configuration.whole(&SLOW_MS) as u64),
             idle: idle(configuration, survival),
             parsed: configuration.parsed(),
+            in_force: configuration.all_in_force(),
         })
     }
 }
@@ -140,7 +156,14 @@ fn log_file(configuration: &Configuration) -> Result<Option<LogFile>, String> {
         };
     };
     let existing = if configuration.is_on(&LOG_APPEND) { ExistingLog::Append } else { ExistingLog::Refuse };
-    Ok(Some(LogFile { path: path.into(), existing }))
+    let rotation = match configuration.text(&LOG_ROTATE).as_deref() {
+        Some("reopen") if existing == ExistingLog::Refuse => {
+            return Err(format!("{}: reopen needs {}: true", configuration.name_of(&LOG_ROTATE), LOG_APPEND.key()));
+        }
+        Some("reopen") => LogRotation::Reopen,
+        _ => LogRotation::Rename,
+    };
+    Ok(Some(LogFile { path: path.into(), existing, rotation }))
 }
 
 fn idle(configuration: &Configuration, survival: Survival) -> Vec<String> {
@@ -218,6 +241,10 @@ mod tests {
             (
                 vec![(&LOG_DESTINATION, "file")],
                 "systemLog.destination (flag --log-destination): file needs systemLog.path",
+            ),
+            (
+                vec![(&LOG_PATH, "a.log"), (&LOG_ROTATE, "reopen")],
+                "systemLog.logRotate (flag --log-rotate): reopen needs systemLog.logAppend: true",
             ),
         ] {
             assert_eq!(settings(&values).err().as_deref(), Some(expected));

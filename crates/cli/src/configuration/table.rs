@@ -229,6 +229,16 @@ pub const LOG_APPEND: Setting = Setting {
     default: |_| Some(Value::Switch(false)),
     ..PLAIN
 };
+pub const LOG_ROTATE: Setting = Setting {
+    keys: &["systemLog.logRotate"],
+    flag: "log-rotate",
+    mongod_flag: Some("logRotate"),
+    help: "What SIGUSR1 and logRotate do with the log file: rename it, or reopen what was renamed [default: rename]",
+    value_name: "HOW",
+    kind: Kind::OneOf(&["rename", "reopen"]),
+    default: |configuration| configuration.given(&LOG_PATH).map(|_| Value::Text("rename".into())),
+    ..PLAIN
+};
 pub const LOG_FORMAT: Setting = Setting {
     keys: &["systemLog.format"],
     flag: "log-format",
@@ -236,6 +246,16 @@ pub const LOG_FORMAT: Setting = Setting {
     value_name: "FORMAT",
     kind: Kind::OneOf(&["json", "text"]),
     default: |_| Some(Value::Text(if std::io::stderr().is_terminal() { "text" } else { "json" }.into())),
+    ..PLAIN
+};
+pub const SLOW_MS: Setting = Setting {
+    keys: &["operationProfiling.slowOpThresholdMs"],
+    flag: "slow-ms",
+    mongod_flag: Some("slowms"),
+    help: "Operations that take that many milliseconds are logged [default: 100]",
+    value_name: "MS",
+    kind: Kind::Whole(0..=i32::MAX as i64),
+    default: |_| Some(Value::Whole(100)),
     ..PLAIN
 };
 pub const PID_FILE_PATH: Setting = Setting {
@@ -281,7 +301,9 @@ pub static SETTINGS: &[Setting] = &[
     LOG_DESTINATION,
     LOG_PATH,
     LOG_APPEND,
+    LOG_ROTATE,
     LOG_FORMAT,
+    SLOW_MS,
     PID_FILE_PATH,
     only(
         &["storage.directoryPerDB"],

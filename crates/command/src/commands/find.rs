@@ -4,7 +4,7 @@ use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
-use crate::invocation::Invocation;
+use crate::invocation::{Examined, Invocation};
 use crate::oplog_view::{self, is_oplog};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
@@ -49,6 +49,11 @@ impl CursorSource for Execution {
 
     fn is_over(&self) -> bool {
         Execution::is_over(self)
+    }
+
+    fn examined(&self) -> Option<Examined> {
+        let statistics = self.statistics();
+        Some(Examined { keys: statistics.keys_examined, documents: statistics.docs_examined })
     }
 
     fn resume(&self) -> Result<(), Failure> {
@@ -132,7 +137,9 @@ fn reply_with_one(
         reply.push(0, DocumentRef::trusted(&document));
     }
     reply.end().append("id", 0_i64).append("ns", namespace.as_str()).end();
-    invocation.service.counters.note_returned(u64::from(found.is_some()));
+    let found = u64::from(found.is_some());
+    invocation.service.counters.note_returned(found);
+    invocation.note_examined(Examined { keys: found, documents: found });
     Ok(())
 }
 

@@ -33,8 +33,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             let (lines, total) = invocation.service.log_lines.snapshot();
             write_lines(reply, &lines, total);
         }
-        // No warning is given at the start yet.
-        "startupWarnings" => write_lines(reply, &[], 0),
+        "startupWarnings" => {
+            let warnings = invocation.service.log_lines.startup_warnings();
+            write_lines(reply, &warnings, warnings.len() as u64);
+        }
         _ => return Err(Failure::new(ErrorCode::OPERATION_FAILED, format!("No log named '{name}'")).into()),
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::client_metadata;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
-use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Compressor, MAX_FRAME_BYTES, negotiate};
 use std::time::Duration;
@@ -48,6 +48,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         client_metadata::check(client)?;
         invocation.connection.metadata = Some(client.to_owned());
+        let connection = &*invocation.connection;
+        let (client, doc) = (format!("conn{}", connection.id), extended_json::to_relaxed(ValueRef::Document(client)));
+        tracing::info!(target: "NETWORK", id = 51800, ctx = client, remote = %connection.peer, client, doc, "client metadata");
     }
     let is_hello = invocation.command.name == "hello";
     if invocation.boolean("helloOk", false)? {

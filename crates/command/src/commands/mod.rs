@@ -47,8 +47,10 @@ mod list_collections;
 mod list_commands;
 mod list_databases;
 mod list_indexes;
+mod log_rotate;
 mod logout;
 mod ping;
+mod profile;
 mod refresh_sessions;
 mod rename_collection;
 mod repl_set_get_status;
@@ -108,8 +110,10 @@ pub const COMMANDS: &[Command] = &[
     list_commands::COMMAND,
     list_databases::COMMAND,
     list_indexes::COMMAND,
+    log_rotate::COMMAND,
     logout::COMMAND,
     ping::COMMAND,
+    profile::COMMAND,
     refresh_sessions::COMMAND,
     rename_collection::COMMAND,
     repl_set_get_status::COMMAND,

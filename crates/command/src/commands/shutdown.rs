@@ -11,6 +11,6 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     // Both concern replica sets: whether to go, and how long to wait, when no other member has caught up.
     invocation.boolean("force", false)?;
     invocation.size("timeoutSecs")?;
-    (invocation.service.shut_down)();
+    (invocation.service.process.shut_down)();
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::Catalog;
-use bunko_command::{Acknowledgement, ClientConnection, Facts, Halt, LogLines, Peer, Request, RunOn, Service, World};
+use bunko_command::{
+    Acknowledgement, ClientConnection, Facts, Halt, LogLines, Peer, Process, Request, RunOn, Service, World,
+};
 use bunko_engines::{EngineOptions, Entry};
 use bunko_operation::MemoryLimits;
 use bunko_store::{LogOptions, Store, StoreOptions};
@@ -62,6 +64,7 @@ impl Server {
             connections_max: 1000,
             memory_limits: MemoryLimits::none(),
             journal_commit_interval: Duration::from_millis(100),
+            slow_operation: Duration::from_millis(100),
         };
         let was_shut_down = Arc::new(AtomicBool::new(false));
         let shut_down = Arc::clone(&was_shut_down);
@@ -70,7 +73,10 @@ impl Server {
             World::new(Arc::new(|| NOW_MS), Arc::new(repeatable_random(1))),
             facts,
             Arc::new(LogLines::default()),
-            Box::new(move || shut_down.store(true, Ordering::Relaxed)),
+            Process {
+                shut_down: Box::new(move || shut_down.store(true, Ordering::Relaxed)),
+                rotate_log: Box::new(|| Ok(())),
+            },
         );
         Self { service, connections: BTreeMap::new(), was_shut_down, _directory: directory }
     }

@@ -3,7 +3,7 @@
 use super::group_commit::GroupCommit;
 use super::preallocate::Preallocator;
 use super::record::{HEADER_BYTES, Header, Kind};
-use super::recovery::{self, Recovered};
+use super::recovery::{self, Recovered, Recovery};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
 use crate::journal::Appended;
 use crate::latencies::{Latencies, LatencyCounts};
@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes that may wait in memory before an append writes them itself.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
@@ -83,6 +83,7 @@ pub struct Log {
     pub(super) sync_latencies: Latencies,
     /// Segments that hold nothing needed, but that a reader may still be reading.
     leaving: Mutex<Vec<Arc<Segment>>>,
+    recovery: Recovery,
 }
 
 /// Where the next record goes, and what is not yet in the kernel.
@@ -116,7 +117,10 @@ impl Log {
         replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
     ) -> Result<Arc<Self>> {
         std::fs::create_dir_all(directory).map_err(|error| StorageError::io(directory, error))?;
-        let Recovered { segments, end, time_ms: last_time_ms } = recovery::recover(directory, replay_from, replay)?;
+        let began = Instant::now();
+        let recovered = recovery::recover(directory, replay_from, replay)?;
+        let Recovered { segments, end, time_ms: last_time_ms, replayed_records, cut } = recovered;
+        let recovery = Recovery { replayed_records, elapsed: began.elapsed(), cut };
         let mut segments: FxHashMap<u64, Arc<Segment>> =
             segments.into_iter().map(|segment| (segment.number, Arc::new(segment))).collect();
         let number = segment_of(end.0);
@@ -149,9 +153,15 @@ impl Log {
             segment_waits: AtomicU64::new(0),
             sync_latencies: Latencies::default(),
             leaving: Mutex::default(),
+            recovery,
         });
         GroupCommit::start(&log, options.commit_interval);
         Ok(log)
+    }
+
+    /// What it took to open it.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
     }
 
     /// Gives the batch its place. `in_order` is called under the log's lock, in order of LSNs.

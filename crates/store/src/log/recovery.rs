@@ -8,7 +8,30 @@ use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, se
 use crate::{Effect, Effects, Lsn, Result, StorageError};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What opening a data directory took.
+#[derive(Clone, Debug, Default)]
+pub struct Recovery {
+    /// Records that were handed to the engines again.
+    pub replayed_records: u64,
+    /// How long it took to read and to replay them.
+    pub elapsed: Duration,
+    /// What a crash left behind the last good record.
+    pub cut: Option<Cut>,
+}
+
+/// The torn tail of a log, which was erased: what a crash left of records that were never synced.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    /// The segment.
+    pub file: PathBuf,
+    /// Where in it the tail began.
+    pub offset_bytes: u64,
+    /// How long the tail was.
+    pub length_bytes: u64,
+}
 
 /// The log as found.
 pub(crate) struct Recovered {
@@ -17,6 +40,8 @@ pub(crate) struct Recovered {
     pub end: Lsn,
     /// When the last one found was written; 0 where none was.
     pub time_ms: u64,
+    pub replayed_records: u64,
+    pub cut: Option<Cut>,
 }
 
 /// Reads the log from `replay_from` on, hands each record to `replay`, and finds the end.
@@ -42,14 +67,15 @@ pub(super) fn recover(
                 found: "the segment that the manifest points into is missing".into(),
             });
         }
-        return Ok(Recovered { segments, end: from, time_ms: 0 });
+        return Ok(Recovered { segments, end: from, time_ms: 0, replayed_records: 0, cut: None });
     }
-    let (mut end, mut time_ms) = (from, 0);
+    let (mut end, mut time_ms, mut replayed_records, mut cut) = (from, 0, 0, None);
     let mut content = Content::default();
     for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
         content.read(segment)?;
         let mut replay = |header: &Header, effects: Effects<'_>| {
             time_ms = header.time_ms;
+            replayed_records += 1;
             replay(header.lsn, effects)
         };
         match scan(segment, &content.bytes, from, &mut replay)? {
@@ -77,13 +103,13 @@ pub(super) fn recover(
                     refuse_lost_records(segment, position, later, &content)?;
                 }
                 // Only now: what a refused start leaves may still be repaired.
-                erase_tail(segment, position, used)?;
+                cut = erase_tail(segment, position, used)?;
                 break;
             }
         }
     }
     segments.retain(|segment| segment.number <= segment_of(end.0));
-    Ok(Recovered { segments, end, time_ms })
+    Ok(Recovered { segments, end, time_ms, replayed_records, cut })
 }
 
 /// How a segment's records end.
@@ -191,14 +217,16 @@ fn refuse_lost_records(bad_segment: &Segment, bad: Lsn, segment: &Segment, conte
 
 /// Zeros what stands behind the end, up to `used`: it could be mistaken for the log's continuation once that grows up
 /// to it.
-fn erase_tail(segment: &Segment, end: Lsn, used: usize) -> Result<()> {
+fn erase_tail(segment: &Segment, end: Lsn, used: usize) -> Result<Option<Cut>> {
     let io = |error| StorageError::io(&segment.path, error);
     let offset = offset_in_segment(end.0) as usize;
     if used <= offset {
-        return Ok(());
+        return Ok(None);
     }
-    segment.file.write_all_at(&vec![0; used - offset], offset as u64).map_err(io)?;
-    segment.file.sync_data().map_err(io)
+    let length = used - offset;
+    segment.file.write_all_at(&vec![0; length], offset as u64).map_err(io)?;
+    segment.file.sync_data().map_err(io)?;
+    Ok(Some(Cut { file: segment.path.clone(), offset_bytes: offset as u64, length_bytes: length as u64 }))
 }
 
 /// Half-made and recycled files of an earlier run.

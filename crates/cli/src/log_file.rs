@@ -1,0 +1,142 @@
+//! Where log lines go, and how the file is rotated while the server runs.
+
+use crate::configuration::{ExistingLog, LogFile, LogRotation};
+use bunko_bson::datetime::format_iso8601_ms;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Seconds and what is above them, of a time as ISO 8601.
+const TIME_CHARACTERS: usize = "2026-01-01T00:00:00".len();
+
+/// What takes log lines.
+pub enum LogOutput {
+    StandardError,
+    File(OpenLogFile),
+}
+
+/// A log file, and what it is when it is rotated.
+pub struct OpenLogFile {
+    path: PathBuf,
+    rotation: LogRotation,
+    file: Mutex<File>,
+}
+
+impl LogOutput {
+    /// # Errors
+    /// A sentence that names the setting and the file.
+    pub fn open(settings: Option<&LogFile>) -> Result<Self, String> {
+        let Some(LogFile { path, existing, rotation }) = settings else { return Ok(Self::StandardError) };
+        let mut options = OpenOptions::new();
+        match existing {
+            ExistingLog::Append => options.append(true).create(true),
+            ExistingLog::Refuse => options.append(true).create_new(true),
+        };
+        let file = options.open(path).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => {
+                format!("systemLog.path: {} exists; set systemLog.logAppend: true to append to it", path.display())
+            }
+            _ => format!("systemLog.path: {}: {error}", path.display()),
+        })?;
+        Ok(Self::File(OpenLogFile { path: path.clone(), rotation: *rotation, file: Mutex::new(file) }))
+    }
+
+    /// A log that cannot be written must not stop the server, so nobody hears of it.
+    pub fn write_line(&self, line: &str) {
+        let line = format!("{line}\n");
+        let _ = match self {
+            Self::StandardError => std::io::stderr().write_all(line.as_bytes()),
+            Self::File(log) => log.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes()),
+        };
+    }
+
+    /// Whether somebody who started the server at a terminal does not see the log there.
+    pub fn is_file(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
+    /// Goes on in a new file. Standard error is never rotated: whoever reads it does that.
+    /// # Errors
+    /// A sentence that names the file; lines then go where they went before.
+    pub fn rotate(&self, now_ms: i64) -> Result<(), String> {
+        match self {
+            Self::StandardError => Ok(()),
+            Self::File(log) => log.rotate(now_ms),
+        }
+    }
+}
+
+impl OpenLogFile {
+    fn rotate(&self, now_ms: i64) -> Result<(), String> {
+        if self.rotation == LogRotation::Rename {
+            let old = old_path(&self.path, now_ms);
+            if old.exists() {
+                return Err(format!("cannot rename {} to {}: it exists", self.path.display(), old.display()));
+            }
+            match std::fs::rename(&self.path, &old) {
+                // Somebody has moved it away already.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                outcome => outcome
+                    .map_err(|error| format!("cannot rename {} to {}: {error}", self.path.display(), old.display()))?,
+            }
+        }
+        let opened = OpenOptions::new().append(true).create(true).open(&self.path);
+        let file = opened.map_err(|error| format!("cannot open {}: {error}", self.path.display()))?;
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = file;
+        Ok(())
+    }
+}
+
+/// What a log is renamed to, as mongod has it: the time behind its name, without colons.
+fn old_path(path: &Path, now_ms: i64) -> PathBuf {
+    let time: String = format_iso8601_ms(now_ms).chars().take(TIME_CHARACTERS).collect();
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", time.replace(':', "-")));
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: i64 = 1_767_225_600_000;
+
+    fn log(path: &Path, rotation: LogRotation) -> LogOutput {
+        let file = LogFile { path: path.to_owned(), existing: ExistingLog::Append, rotation };
+        LogOutput::open(Some(&file)).expect("opened")
+    }
+
+    fn read(path: &Path) -> String {
+        std::fs::read_to_string(path).expect("readable")
+    }
+
+    #[test]
+    fn a_renamed_log_keeps_its_lines_and_a_new_one_begins() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("a.log");
+        let log = log(&path, LogRotation::Rename);
+        log.write_line("one");
+        log.rotate(NOW_MS).expect("rotated");
+        log.write_line("two");
+        let old = directory.path().join("a.log.2026-01-01T00-00-00");
+        assert_eq!((read(&old).as_str(), read(&path).as_str()), ("one\n", "two\n"));
+        let error = log.rotate(NOW_MS).expect_err("the name is taken");
+        assert!(error.contains("a.log.2026-01-01T00-00-00: it exists"), "{error}");
+        log.write_line("three");
+        assert_eq!(read(&path), "two\nthree\n");
+    }
+
+    #[test]
+    fn a_reopened_log_is_the_file_that_has_the_name_now() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (path, moved) = (directory.path().join("a.log"), directory.path().join("moved"));
+        let log = log(&path, LogRotation::Reopen);
+        log.write_line("one");
+        std::fs::rename(&path, &moved).expect("renamed");
+        log.write_line("two");
+        log.rotate(NOW_MS).expect("reopened");
+        log.write_line("three");
+        assert_eq!((read(&moved).as_str(), read(&path).as_str()), ("one\ntwo\n", "three\n"));
+    }
+}

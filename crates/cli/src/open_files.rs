@@ -1,0 +1,51 @@
+//! How many files the process may have open: sockets, segments and extents are files.
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// Fewer than that do not do for a server and a handful of clients.
+pub const FILES_MIN: u64 = 64;
+/// What is left to segments, extents and trees, at least.
+const OWN_FILES_MIN: u64 = 32;
+/// The part of the files that is left to them, as with mongod.
+const OWN_FILES_PART: u64 = 5;
+
+/// Takes as many files as the hard limit allows; how many these are, `None` where there is no limit.
+/// # Errors
+/// A sentence that names the limit, where it is too low for a server.
+pub fn raise_limit() -> Result<Option<u64>, String> {
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let before = limit.current;
+        limit.current = limit.maximum;
+        if setrlimit(Resource::Nofile, limit).is_err() {
+            // More than the kernel gives anybody: it stays as it was.
+            limit.current = before;
+        }
+    }
+    match limit.current {
+        Some(files) if files < FILES_MIN => {
+            Err(format!("the limit of open files is {files} (ulimit -n), and a server needs at least {FILES_MIN}"))
+        }
+        files => Ok(files),
+    }
+}
+
+/// How many connections fit into so many files, if there are to be `wanted`.
+pub fn connections_max(wanted: usize, files: Option<u64>) -> usize {
+    let Some(files) = files else { return wanted };
+    let own = (files / OWN_FILES_PART).max(OWN_FILES_MIN);
+    wanted.min(usize::try_from(files.saturating_sub(own)).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_left_for_the_data() {
+        assert_eq!(connections_max(65_536, None), 65_536);
+        assert_eq!(connections_max(65_536, Some(1024)), 820);
+        assert_eq!(connections_max(65_536, Some(64)), 32);
+        assert_eq!(connections_max(10, Some(1024)), 10);
+    }
+}

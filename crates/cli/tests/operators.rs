@@ -1,0 +1,327 @@
+//! What those who run a server see of it: signals, its log, limits of the system, and clients that speak something else.
+
+mod peer;
+mod refusal;
+
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_testkit::process::{Server, temporary_dbpath};
+use bunko_testkit::shell;
+use peer::{Peer, Running, binary};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longest wait for anything that must come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn signal(server: &Server, signal: Signal) {
+    kill_process(Pid::from_raw(server.pid() as i32).expect("a process"), signal).expect("it may be signalled");
+}
+
+/// A server that logs into a file of its own.
+struct Logging {
+    server: Server,
+    directory: TempDir,
+}
+
+impl Logging {
+    /// Its log is the file `log` of a directory that it shares with nothing but its data.
+    fn start(flags: &[&str]) -> Self {
+        let directory = temporary_dbpath();
+        let (log, data) = (directory.path().join("log"), directory.path().join("data"));
+        let mut command = Command::new(binary());
+        command.args(["serve", "--port", "0", "--log-format", "json", "--dbpath"]).arg(&data);
+        command.arg("--log-path").arg(&log).arg("--unix-socket-prefix").arg(directory.path()).args(flags);
+        let server = Server::spawn_with_log(command, &log).expect("the server starts");
+        Self { server, directory }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    fn peer(&self) -> Peer {
+        Peer::connect(self.server.address())
+    }
+
+    /// Waits until the file has those words; the first line with them.
+    fn line(&self, words: &str) -> String {
+        written(&self.log(), words)
+    }
+
+    /// Logs that were renamed.
+    fn old_logs(&self) -> Vec<PathBuf> {
+        let entries =
+            fs::read_dir(self.directory.path()).expect("readable").map(|entry| entry.expect("readable").path());
+        let is_old = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log."));
+        entries.filter(is_old).collect()
+    }
+}
+
+/// Waits until a file has those words; the first line with them.
+fn written(path: &Path, words: &str) -> String {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        if let Some(line) = text.lines().find(|line| line.contains(words)) {
+            return line.to_owned();
+        }
+        assert!(Instant::now() < deadline, "'{words}' is not in {}:\n{text}", path.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until the server has logged those words; the first line with them.
+fn logged(server: &Server, words: &str) -> String {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let tail = server.output_tail();
+        if let Some(line) = tail.lines().find(|line| line.contains(words)) {
+            return line.to_owned();
+        }
+        assert!(Instant::now() < deadline, "'{words}' is not in the log:\n{tail}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn sigusr1_renames_the_log_and_goes_on_in_a_new_one() {
+    let logging = Logging::start(&[]);
+    signal(&logging.server, Signal::USR1);
+    let deadline = Instant::now() + PATIENCE;
+    while logging.old_logs().is_empty() {
+        assert!(Instant::now() < deadline, "no log is renamed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(logging.peer().text("admin", "{ping: 1}"), "{ok: 1.0}");
+    // A new file says which process writes it.
+    let pid = format!("\"pid\":{}", logging.server.pid());
+    assert!(logging.line("Bunko starting").contains(&pid));
+    logging.line("Connection accepted");
+    let old = written(&logging.old_logs()[0], "Log rotation initiated");
+    assert!(old.contains("\"c\":\"CONTROL\""), "{old}");
+}
+
+#[test]
+fn log_rotate_reopens_what_was_moved_away() {
+    let logging = Logging::start(&["--logappend", "--logRotate", "reopen"]);
+    let moved = logging.directory.path().join("moved");
+    fs::rename(logging.log(), &moved).expect("renamed");
+    assert_eq!(logging.peer().text("admin", "{logRotate: 1}"), "{ok: 1.0}");
+    logging.line("Options in force");
+    assert!(logging.old_logs().is_empty());
+    let refused = logging.peer().text("admin", "{logRotate: 'audit'}");
+    assert!(refused.contains("code: 4"), "{refused}");
+    assert!(
+        refusal::message(&binary(), &["--logpath", "x", "--logRotate", "reopen"], refusal::WRONG)
+            .contains("reopen needs systemLog.logAppend: true")
+    );
+}
+
+#[test]
+fn a_rotation_that_fails_says_so_and_the_log_goes_on() {
+    let logging = Logging::start(&[]);
+    // The name has the second in it, so that one of three has the name of another.
+    let replies: Vec<_> = (0..3).map(|_| logging.peer().text("admin", "{logRotate: 1}")).collect();
+    let refused = replies.iter().find(|reply| reply.contains("ok: 0.0")).expect("one is refused");
+    assert!(refused.contains("Log rotation failed: cannot rename") && refused.contains("it exists"), "{refused}");
+    logging.line("Log rotation failed");
+    assert_eq!(logging.peer().text("admin", "{ping: 1}"), "{ok: 1.0}");
+}
+
+#[test]
+fn sighup_is_an_orderly_end_and_sigusr2_is_none() {
+    let dbpath = temporary_dbpath();
+    let mut server = Server::start(&binary(), dbpath.path(), &[]).expect("the server starts");
+    signal(&server, Signal::USR2);
+    // It logs to standard error, which is not rotated.
+    signal(&server, Signal::USR1);
+    logged(&server, "Log rotation initiated");
+    assert_eq!(Peer::connect(server.address()).text("admin", "{ping: 1}"), "{ok: 1.0}");
+    signal(&server, Signal::HUP);
+    logged(&server, "checkpoint written, log closed");
+    assert!(logged(&server, "Shutting down").contains("SIGHUP"));
+    server.stop();
+}
+
+#[test]
+fn the_log_begins_with_what_the_process_is() {
+    let logging = Logging::start(&["--slowms", "77"]);
+    let start = logging.line("Bunko starting");
+    for words in [
+        format!("\"pid\":{}", logging.server.pid()),
+        format!("\"dbPath\":\"{}", logging.directory.path().display()),
+        "\"storageEngine\":\"lsm\"".to_owned(),
+        "\"port\":0".to_owned(),
+    ] {
+        assert!(start.contains(&words), "'{words}' is not in {start}");
+    }
+    let build = logging.line("Build Info");
+    assert!(build.contains(env!("CARGO_PKG_VERSION")) && build.contains("gitVersion"), "{build}");
+    let options = logging.line("Options in force");
+    for words in
+        ["\"operationProfiling\":{\"slowOpThresholdMs\":77}", "\"syncPeriodSecs\":60", "\"bindIp\":\"127.0.0.1\""]
+    {
+        assert!(options.contains(words), "'{words}' is not in {options}");
+    }
+    assert!(logging.line("Recovered from the log").contains("\"replayedRecords\":0"));
+}
+
+#[test]
+fn the_log_says_what_a_recovery_replayed_and_cut() {
+    let dbpath = temporary_dbpath();
+    let mut server = Server::start(&binary(), dbpath.path(), &[]).expect("the server starts");
+    let mut peer = Peer::connect(server.address());
+    for id in 0..20 {
+        peer.run("test", &format!("{{insert: 't', documents: [{{_id: {id}}}], writeConcern: {{j: true}}}}"));
+    }
+    server.kill();
+    let segment = dbpath.path().join("log/000000000000.segment");
+    let used = fs::read(&segment).expect("readable").iter().rposition(|&byte| byte != 0).expect("records") + 1;
+    let torn = used as u64 + 64;
+    fs::OpenOptions::new().write(true).open(&segment).expect("writable").write_all_at(b"torn", torn).expect("written");
+    let server = Server::start(&binary(), dbpath.path(), &["--log-format", "json"]).expect("the server starts");
+    let recovered = logged(&server, "Recovered from the log");
+    let records = recovered.split("\"replayedRecords\":").nth(1).and_then(|rest| rest.split(&[',', '}'][..]).next());
+    assert!(records.and_then(|records| records.parse().ok()).is_some_and(|records: u32| records >= 20), "{recovered}");
+    assert!(recovered.contains("\"durationMillis\":"), "{recovered}");
+    let cut = logged(&server, "torn tail");
+    assert!(cut.contains(&format!("\"file\":\"{}\"", segment.display())) && cut.contains("\"offset\":"), "{cut}");
+}
+
+#[test]
+fn clients_and_slow_operations_are_logged() {
+    let dbpath = temporary_dbpath();
+    let server = Server::start(&binary(), dbpath.path(), &["--log-format", "json"]).expect("the server starts");
+    let mut peer = Peer::connect(server.address());
+    let hello =
+        "{hello: 1, client: {application: {name: 'till'}, driver: {name: 'd', version: '1'}, os: {type: 'Linux'}}}";
+    peer.run("admin", hello);
+    let client = logged(&server, "client metadata");
+    assert!(client.contains(r#""doc":{"application":{"name":"till"},"driver":{"#), "{client}");
+    let profile = peer.text("admin", "{profile: -1}");
+    assert_eq!(profile, "{was: 0, slowms: 100, sampleRate: 1.0, ok: 1.0}");
+    peer.run("admin", "{profile: 0, slowms: 0}");
+    let large = "x".repeat(5000);
+    peer.run("shop", &format!("{{insert: 'things', documents: [{{_id: 1, secret: '{large}'}}, {{_id: 2}}]}}"));
+    peer.run("shop", "{find: 'things', filter: {n: {$gt: 5}}}");
+    let insert = logged(&server, "\"command\":{\"insert\":\"things\"");
+    assert!(insert.contains("\"ns\":\"shop.things\"") && insert.contains("\"commandBytes\":"), "{insert}");
+    assert!(!insert.contains("xxx") && insert.len() < 2000, "{insert}");
+    let find = logged(&server, "\"command\":{\"find\":\"things\"");
+    for words in [
+        "\"msg\":\"Slow query\"",
+        "\"id\":51803",
+        "\"appName\":\"till\"",
+        r#""filter":{"n":{"$gt":5}}"#,
+        "\"docsExamined\":2",
+        "\"keysExamined\":0",
+        "\"durationMillis\":",
+    ] {
+        assert!(find.contains(words), "'{words}' is not in {find}");
+    }
+    let refused = peer.text("admin", "{profile: 1}");
+    assert!(refused.contains("not supported yet") && refused.contains("code: 115"), "{refused}");
+}
+
+#[test]
+fn whoever_opens_a_server_to_all_is_warned() {
+    let logging = Logging::start(&["--bind_ip_all"]);
+    let warning = logging.line("Access control is not enabled");
+    assert!(warning.contains("\"tags\":[\"startupWarnings\"]") && warning.contains("\"s\":\"W\""), "{warning}");
+    let warnings = logging.peer().text("admin", "{getLog: 'startupWarnings'}");
+    assert!(warnings.contains("Access control is not enabled"), "{warnings}");
+    // The log is in a file: the terminal says it too.
+    assert!(logging.server.output_tail().contains("Access control is not enabled"));
+    let closed = Running::start().peer().text("admin", "{getLog: 'startupWarnings'}");
+    assert!(!closed.contains("Access control"), "{closed}");
+}
+
+/// A server that may have so many files open.
+fn limited(files: u32, dbpath: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\"")]).arg(binary());
+    command.args(["serve", "--port", "0", "--no-unix-socket", "--dbpath"]).arg(dbpath);
+    command
+}
+
+#[test]
+fn too_few_files_are_an_error_and_no_panic() {
+    for files in [8, 16, 24, 40, 63] {
+        let dbpath = temporary_dbpath();
+        let output = limited(files, dbpath.path()).stdout(Stdio::null()).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{files}: {said}");
+        assert!(!said.contains("panicked"), "{files}: {said}");
+        let last = said.lines().last().unwrap_or_default();
+        assert!(last.starts_with("bunko: ") && last.contains("open files") && last.contains("ulimit -n"), "{said}");
+    }
+}
+
+#[test]
+fn the_least_files_do_for_a_server_that_many_connect_to() {
+    let dbpath = temporary_dbpath();
+    let mut server = Server::spawn(limited(64, dbpath.path())).expect("the server starts");
+    let mut peer = Peer::connect(server.address());
+    assert!(peer.text("admin", "{getLog: 'startupWarnings'}").contains("The limit of open files is low"));
+    let mut others: Vec<_> = (0..100).map(|_| TcpStream::connect(server.address()).expect("accepted")).collect();
+    logged(&server, "too many open connections");
+    for id in 0..50 {
+        let insert = format!("{{insert: 't{id}', documents: [{{_id: 1}}], writeConcern: {{j: true}}}}");
+        assert_eq!(peer.text("test", &insert), "{n: 1, ok: 1.0}");
+    }
+    others.clear();
+    assert!(peer.text("admin", "{fsync: 1}").contains("ok: 1.0"));
+    server.stop();
+}
+
+#[test]
+fn tls_is_recognised() {
+    let running = Running::start();
+    let mut stream = TcpStream::connect(running.address()).expect("connected");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+    // The beginning of a ClientHello of TLS 1.3: record, message, version, some of the random bytes.
+    let hello = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 0x5a, 0x13, 0xf0, 0x77, 0x21, 0x90, 0x4c];
+    stream.write_all(&hello).expect("sent");
+    let mut rest = Vec::new();
+    // Closed, with what it did not read or without.
+    let _ = stream.read_to_end(&mut rest);
+    running.assert_logged("TLS is not supported yet");
+    running.assert_serves();
+}
+
+#[test]
+fn http_is_answered() {
+    let running = Running::start();
+    let mut stream = TcpStream::connect(running.address()).expect("connected");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost:27017\r\nAccept: */*\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    assert!(head.starts_with("HTTP/1.0 200 OK"), "{head}");
+    assert_eq!(body, "It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n");
+    assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
+    running.assert_serves();
+}
+
+/// A document of a reply, by its path.
+fn field(reply: &DocumentBuf, path: &str) -> String {
+    let value = path.split('.').fold(ValueRef::Document(reply.as_ref()), |value, name| {
+        value.as_document().and_then(|document| document.get(name)).unwrap_or(ValueRef::Null)
+    });
+    shell::print(value)
+}
+
+#[test]
+fn options_are_shown_as_they_were_given() {
+    let logging = Logging::start(&["--slowms", "5"]);
+    let options = logging.peer().run("admin", "{getCmdLineOpts: 1}");
+    assert_eq!(field(&options, "parsed.operationProfiling.slowOpThresholdMs"), "5");
+}

@@ -1,0 +1,27 @@
+//! `logRotate`: the server's log goes on in a new file, as after SIGUSR1.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::text::ValueText;
+use bunko_bson::{ValueRef, Writer, number};
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command =
+    Command { name: "logRotate", aliases: &[], fields: &[], databases: Databases::Admin, run };
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    match invocation.argument() {
+        ValueRef::String("server") => {}
+        ValueRef::String(other) => {
+            // Among them "audit": there is no audit log.
+            let message = format!("there is no log '{other}' to rotate, only 'server'");
+            return Err(Failure::new(ErrorCode::NO_SUCH_KEY, message).into());
+        }
+        value if number::as_f64(value).is_some() || matches!(value, ValueRef::Boolean(_)) => {}
+        value => {
+            return Err(Failure::type_mismatch(format!("logRotate: {} is no name of a log", ValueText(value))).into());
+        }
+    }
+    (invocation.service.process.rotate_log)()
+        .map_err(|error| Failure::new(ErrorCode::OPERATION_FAILED, format!("Log rotation failed: {error}")).into())
+}

@@ -1,0 +1,66 @@
+//! Clients that speak something else, told by the first bytes that they send.
+
+use bunko_wire::{HEADER_BYTES, OpCode};
+
+/// What a client speaks that is not the wire protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    /// A ClientHello came: it wants TLS.
+    Tls,
+    /// A request of HTTP came.
+    Http,
+}
+
+/// The methods of HTTP, cut to four bytes: as the length of a frame each is far above the limit.
+/// Source: RFC 9110, section 9; RFC 5789.
+const METHODS: [&[u8; 4]; 9] = [b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"CONN", b"OPTI", b"TRAC", b"PATC"];
+/// A record of a handshake, of TLS's only major version.
+/// Source: RFC 8446, section 5.1.
+const TLS_HANDSHAKE: [u8; 2] = [22, 3];
+/// Where a record's first message has its type, and which one ClientHello is.
+/// Source: RFC 8446, section 4.
+const TLS_MESSAGE_TYPE: (usize, u8) = (5, 1);
+
+/// What mongod has answered since it has had no pages of its own; people search for that sentence.
+pub(crate) const HTTP_ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\n\
+    Connection: close\r\n\
+    Content-Type: text/plain\r\n\
+    Content-Length: 85\r\n\
+    \r\n\
+    It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n";
+
+/// Looks at the beginning of what a client sent first.
+pub(crate) fn recognise(bytes: &[u8]) -> Option<Foreign> {
+    if bytes.first_chunk().is_some_and(|method| METHODS.contains(&method)) {
+        return Some(Foreign::Http);
+    }
+    let (place, client_hello) = TLS_MESSAGE_TYPE;
+    let is_client_hello = bytes.starts_with(&TLS_HANDSHAKE) && bytes.get(place) == Some(&client_hello);
+    // A frame can begin with the same six bytes; what stands for its opcode is chance in a ClientHello.
+    let op_code = bytes.get(HEADER_BYTES - 4..)?.first_chunk().map(|&code| i32::from_le_bytes(code))?;
+    (is_client_hello && OpCode::from_code(op_code).is_err()).then_some(Foreign::Tls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_protocols_are_told_from_frames() {
+        assert_eq!(recognise(b"GET / HTTP/1.1\r\n\r\n"), Some(Foreign::Http));
+        assert_eq!(recognise(b"POST"), Some(Foreign::Http));
+        let client_hello = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 9, 8, 7, 6, 5];
+        assert_eq!(recognise(&client_hello), Some(Foreign::Tls));
+        assert_eq!(recognise(&client_hello[..12]), None);
+        // A frame of 66,326 bytes with the request number 256.
+        let frame = [22, 3, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0];
+        assert_eq!(recognise(&frame), None);
+        assert_eq!(recognise(b""), None);
+    }
+
+    #[test]
+    fn the_length_of_the_answer_is_true() {
+        let body = HTTP_ANSWER.windows(4).position(|window| window == b"\r\n\r\n").map(|end| &HTTP_ANSWER[end + 4..]);
+        assert_eq!(body.map(<[u8]>::len), Some(85));
+    }
+}
