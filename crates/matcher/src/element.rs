@@ -7,6 +7,7 @@ use crate::parse::{self, NoExpr, Parser};
 use crate::path::{AsElement, AsField, Path};
 use bunko_bson::{DocumentRef, Value, ValueRef};
 use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
 
 /// The condition of `$pull`.
 #[derive(Clone, Debug)]
@@ -40,15 +41,18 @@ impl ElementFilter {
     }
 
     /// Whether an element satisfies the condition.
-    pub fn matches(&self, element: ValueRef<'_>) -> bool {
-        let mut evaluation = Evaluation::default();
-        match &self.0 {
+    /// # Errors
+    /// What the operation says.
+    pub fn matches(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
+        let mut evaluation = Evaluation::new(Some(operation));
+        let matched = match &self.0 {
             Condition::Document(filter) => {
                 element.as_document().is_some_and(|document| filter.evaluate(document, &mut evaluation))
             }
             Condition::Element(condition) => condition.evaluate(AsField(element), &mut evaluation),
             Condition::Equal(value) => compare::equals(element, value.as_ref()),
-        }
+        };
+        evaluation.outcome(matched)
     }
 }
 
@@ -67,7 +71,7 @@ impl ElemMatch {
 
     /// Whether an array's element satisfies the condition.
     pub fn matches(&self, element: ValueRef<'_>) -> bool {
-        let mut evaluation = Evaluation::default();
+        let mut evaluation = Evaluation::new(None);
         match &self.0 {
             Expression::ElemMatchObject { filter, .. } => elem_match::is_object(filter, element, &mut evaluation),
             Expression::ElemMatchValue { condition, .. } => condition.evaluate(AsElement(element), &mut evaluation),
@@ -130,8 +134,12 @@ impl ArrayFilter {
     }
 
     /// Whether an element is one of those that the identifier stands for.
-    pub fn matches(&self, element: ValueRef<'_>) -> bool {
-        self.condition.evaluate(AsField(element), &mut Evaluation::default())
+    /// # Errors
+    /// What the operation says.
+    pub fn matches(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
+        let mut evaluation = Evaluation::new(Some(operation));
+        let matched = self.condition.evaluate(AsField(element), &mut evaluation);
+        evaluation.outcome(matched)
     }
 }
 

@@ -1,21 +1,61 @@
 //! Matching a tree against a subject.
 
 use crate::expression::{Expr, Expression};
+use crate::operators::regex::Regex;
 use crate::operators::{bits, compare, elem_match, in_list, modulo};
-use crate::path::{Leaves, Path, Subject};
+use crate::path::{Leaves, Path, Subject, Visitor};
 use bunko_bson::ValueRef;
-use bunko_errors::Failure;
+use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
+
+/// Predicates of one list that are tested without counting them.
+const FEW_PREDICATES: usize = 32;
+/// What a regular expression is counted for, in steps: one that backtracks takes long for few characters.
+const REGEX_STEPS: usize = 64;
 
 /// What matching leaves behind beside its answer.
-#[derive(Default)]
-pub(crate) struct Evaluation {
+pub(crate) struct Evaluation<'o> {
     /// Index of the outermost array's element that satisfied the latest array predicate.
     pub position: Option<usize>,
-    /// The first error of an `$expr`; the answer means nothing then.
-    pub failure: Option<Failure>,
+    /// The first error of an `$expr` or of the operation; the answer means nothing then.
+    failure: Option<Failure>,
+    operation: Option<&'o OperationContext>,
 }
 
-impl Evaluation {
+impl<'o> Evaluation<'o> {
+    pub fn new(operation: Option<&'o OperationContext>) -> Self {
+        Self { position: None, failure: None, operation }
+    }
+
+    /// The answer.
+    /// # Errors
+    /// The first of an `$expr` or of the operation.
+    pub fn outcome(self, matched: bool) -> Result<bool> {
+        self.failure.map_or(Ok(matched), Err)
+    }
+
+    /// Counts work; false where the operation has to stop, and any answer will do.
+    #[inline]
+    pub fn goes_on(&mut self, steps: usize) -> bool {
+        match self.operation.map(|operation| operation.work(steps)) {
+            None | Some(Ok(())) => true,
+            Some(Err(failure)) => {
+                self.failure.get_or_insert(failure);
+                false
+            }
+        }
+    }
+
+    /// Whether a value is a string that matches, or this regex itself.
+    pub fn regex(&mut self, regex: &Regex, value: Option<ValueRef<'_>>) -> bool {
+        match value {
+            Some(ValueRef::String(text) | ValueRef::Symbol(text)) => {
+                !self.goes_on(REGEX_STEPS + text.len() / REGEX_STEPS) || regex.is_match(text)
+            }
+            value => regex.is_same(value),
+        }
+    }
+
     /// Runs a part whose positions count only if it matches.
     fn scoped(&mut self, part: impl FnOnce(&mut Self) -> bool) -> bool {
         let before = self.position;
@@ -48,39 +88,45 @@ impl Evaluation {
 
 impl Expression {
     /// Whether the subject matches.
-    pub(crate) fn evaluate<S: Subject>(&self, subject: S, evaluation: &mut Evaluation) -> bool {
+    pub(crate) fn evaluate<S: Subject>(&self, subject: S, evaluation: &mut Evaluation<'_>) -> bool {
         match self {
-            Self::And(children) => evaluation
-                .scoped(|evaluation| children.iter().all(|child| child.evaluate(subject, evaluation))),
-            Self::Or(children) => children.iter().any(|child| child.evaluate(subject, evaluation)),
-            Self::Nor(children) => evaluation
-                .negated(|evaluation| children.iter().any(|child| child.evaluate(subject, evaluation))),
+            Self::And(children) => evaluation.scoped(|evaluation| {
+                children
+                    .iter()
+                    .all(|child| one_of(children, subject, evaluation) && child.evaluate(subject, evaluation))
+            }),
+            Self::Or(children) => any(children, subject, evaluation),
+            Self::Nor(children) => evaluation.negated(|evaluation| any(children, subject, evaluation)),
             Self::Not(child) => evaluation.negated(|evaluation| child.evaluate(subject, evaluation)),
             Self::Compare { path, op, value } => {
                 let operand = value.as_ref();
-                leaf(subject, path, evaluation, |value| compare::matches(*op, value, operand))
+                leaf(subject, path, evaluation, |value, _| compare::matches(*op, value, operand))
             }
-            Self::In { path, values, regexes } => {
-                leaf(subject, path, evaluation, |value| in_list::matches(values, regexes, value))
-            }
-            Self::Regex { path, regex } => leaf(subject, path, evaluation, |value| regex.matches(value)),
-            Self::Exists { path } => leaf(subject, path, evaluation, |value| value.is_some()),
-            Self::Type { path, types } => leaf(subject, path, evaluation, |value| {
-                value.is_some_and(|value| types.contains(value.kind()))
+            Self::In { path, values, regexes } => leaf(subject, path, evaluation, |value, evaluation| {
+                in_list::matches(values, regexes, value, evaluation)
             }),
+            Self::Regex { path, regex } => {
+                leaf(subject, path, evaluation, |value, evaluation| evaluation.regex(regex, value))
+            }
+            Self::Exists { path } => leaf(subject, path, evaluation, |value, _| value.is_some()),
+            Self::Type { path, types } => {
+                leaf(subject, path, evaluation, |value, _| value.is_some_and(|value| types.contains(value.kind())))
+            }
             Self::Mod { path, divisor, remainder } => {
-                leaf(subject, path, evaluation, |value| modulo::matches(*divisor, *remainder, value))
+                leaf(subject, path, evaluation, |value, _| modulo::matches(*divisor, *remainder, value))
             }
-            Self::Bits { path, test, mask } => {
-                leaf(subject, path, evaluation, |value| bits::matches(*test, mask, value))
-            }
-            Self::Size { path, size } => subject.any(path, Leaves::Whole, &mut |value: Option<ValueRef<'_>>, _| {
-                matches!(value, Some(ValueRef::Array(array)) if array.count() as u64 == *size)
+            Self::Bits { path, test, mask } => leaf(subject, path, evaluation, |value, evaluation| {
+                !evaluation.goes_on(mask.positions().len() / 8) || bits::matches(*test, mask, value)
             }),
+            Self::Size { path, size } => any_value(
+                subject,
+                path,
+                Leaves::Whole,
+                evaluation,
+                |value, _, _| matches!(value, Some(ValueRef::Array(array)) if array.count() as u64 == *size),
+            ),
             Self::ElemMatchObject { path, filter } => elem_match::matches_object(subject, path, filter, evaluation),
-            Self::ElemMatchValue { path, condition } => {
-                elem_match::matches_value(subject, path, condition, evaluation)
-            }
+            Self::ElemMatchValue { path, condition } => elem_match::matches_value(subject, path, condition, evaluation),
             Self::Expr(expr) => evaluation.expr(expr, &subject),
             Self::AlwaysTrue => true,
             Self::AlwaysFalse => false,
@@ -88,19 +134,64 @@ impl Expression {
     }
 }
 
+fn any<S: Subject>(children: &[Expression], subject: S, evaluation: &mut Evaluation<'_>) -> bool {
+    children.iter().any(|child| !one_of(children, subject, evaluation) || child.evaluate(subject, evaluation))
+}
+
+/// Counts one predicate of a list, which may look at all of the document; false where the operation has to stop.
+#[inline]
+fn one_of<S: Subject>(children: &[Expression], subject: S, evaluation: &mut Evaluation<'_>) -> bool {
+    const KIBIBYTE: usize = 1024;
+    if children.len() <= FEW_PREDICATES {
+        return true;
+    }
+    let steps = 1 + subject.document().map_or(0, |document| document.len_bytes() / KIBIBYTE);
+    evaluation.failure.is_none() && evaluation.goes_on(steps)
+}
+
 /// Tests the values at a path, arrays expanded, and notes the position of the one that matched.
 #[inline]
-fn leaf<S: Subject>(
+fn leaf<'o, S: Subject>(
     subject: S,
     path: &Path,
-    evaluation: &mut Evaluation,
-    test: impl Fn(Option<ValueRef<'_>>) -> bool,
+    evaluation: &mut Evaluation<'o>,
+    test: impl Fn(Option<ValueRef<'_>>, &mut Evaluation<'o>) -> bool,
 ) -> bool {
-    subject.any(path, Leaves::ElementsAndWhole, &mut |value: Option<ValueRef<'_>>, index: Option<usize>| {
-        let matched = test(value);
+    any_value(subject, path, Leaves::ElementsAndWhole, evaluation, |value, index, evaluation| {
+        let matched = test(value, evaluation);
         if matched && index.is_some() {
             evaluation.position = index;
         }
         matched
     })
+}
+
+/// Tests the values at a path until one matches.
+#[inline]
+pub(crate) fn any_value<'o, S: Subject>(
+    subject: S,
+    path: &Path,
+    leaves: Leaves,
+    evaluation: &mut Evaluation<'o>,
+    test: impl Fn(Option<ValueRef<'_>>, Option<usize>, &mut Evaluation<'o>) -> bool,
+) -> bool {
+    subject.any(path, leaves, &mut Counted { evaluation, test })
+}
+
+/// Tests values, and counts the elements among which they are found.
+struct Counted<'e, 'o, F> {
+    evaluation: &'e mut Evaluation<'o>,
+    test: F,
+}
+
+impl<'o, F: Fn(Option<ValueRef<'_>>, Option<usize>, &mut Evaluation<'o>) -> bool> Visitor for Counted<'_, 'o, F> {
+    #[inline]
+    fn test(&mut self, value: Option<ValueRef<'_>>, index: Option<usize>) -> bool {
+        (self.test)(value, index, self.evaluation)
+    }
+
+    #[inline]
+    fn goes_on(&mut self) -> bool {
+        self.evaluation.goes_on(1)
+    }
 }

@@ -6,11 +6,14 @@ use crate::expression::{ExprCompiler, Expression};
 use crate::parse::{NoExpr, Parser};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
+use bunko_operation::OperationContext;
+use std::sync::Arc;
 
 /// A query filter, parsed.
 #[derive(Clone, Debug)]
 pub struct Filter {
     root: Expression,
+    operation: Option<Arc<OperationContext>>,
 }
 
 /// Where a matching document matched.
@@ -35,18 +38,18 @@ impl Filter {
     /// `BadValue`, `TypeMismatch` or `FailedToParse` as MongoDB for a malformed or unsupported operator; 51091 and
     /// 51108 for a bad regular expression; what `compiler` reports.
     pub fn parse_with(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
-        Ok(Self { root: Parser::new(compiler).filter(filter)? })
+        Ok(Self { root: Parser::new(compiler).filter(filter)?, operation: None })
     }
 
-    /// Whether the document matches. One on which an `$expr` fails does not; see [`Filter::try_matches`].
-    pub fn matches(&self, document: DocumentRef<'_>) -> bool {
-        let mut evaluation = Evaluation::default();
-        self.root.evaluate(document, &mut evaluation) && evaluation.failure.is_none()
+    /// The filter of an operation, which is asked whether it has to stop where a document has many elements to look at.
+    #[must_use]
+    pub fn for_operation(self, operation: Arc<OperationContext>) -> Self {
+        Self { operation: Some(operation), ..self }
     }
 
     /// Whether the document matches.
     /// # Errors
-    /// The first failure of an `$expr`; filters without one never fail.
+    /// The first failure of an `$expr`; what the operation says, if it is an operation's.
     pub fn try_matches(&self, document: DocumentRef<'_>) -> Result<bool> {
         Ok(self.matches_with_position(document)?.is_some())
     }
@@ -55,12 +58,10 @@ impl Filter {
     /// # Errors
     /// As [`Filter::try_matches`].
     pub fn matches_with_position(&self, document: DocumentRef<'_>) -> Result<Option<MatchedPosition>> {
-        let mut evaluation = Evaluation::default();
+        let mut evaluation = Evaluation::new(self.operation.as_deref());
         let matched = self.root.evaluate(document, &mut evaluation);
-        match evaluation.failure {
-            Some(failure) => Err(failure),
-            None => Ok(matched.then_some(MatchedPosition { index: evaluation.position })),
-        }
+        let position = MatchedPosition { index: evaluation.position };
+        Ok(evaluation.outcome(matched)?.then_some(position))
     }
 
     /// The parsed tree, in normal form.
@@ -80,7 +81,6 @@ mod tests {
     use crate::ExprPredicate;
     use bunko_bson::ValueRef;
     use bunko_errors::Failure;
-    use std::sync::Arc;
 
     /// Compiles the name of a boolean field; a field that is no boolean fails.
     struct FieldIsTrue;
@@ -109,10 +109,9 @@ mod tests {
         let filter = Filter::parse_with(source.as_ref(), &FieldIsTrue).expect("compiles");
         assert_eq!(filter.to_document(), source);
         let (yes, no) = (DocumentBuf::new().with("flag", true), DocumentBuf::new().with("flag", false));
-        assert!(filter.matches(yes.as_ref()));
-        assert!(!filter.matches(no.as_ref()));
+        assert!(filter.try_matches(yes.as_ref()).expect("a boolean"));
+        assert!(!filter.try_matches(no.as_ref()).expect("a boolean"));
         assert_eq!(filter.try_matches(DocumentRef::EMPTY).expect_err("fails").message(), "not a boolean");
-        assert!(!filter.matches(DocumentRef::EMPTY));
     }
 
     #[test]
@@ -120,7 +119,6 @@ mod tests {
         let inner: bunko_bson::ArrayBuf = [&DocumentBuf::new().with("$expr", "flag")].into_iter().collect();
         let filter = DocumentBuf::new().with("$nor", &inner);
         let filter = Filter::parse_with(filter.as_ref(), &FieldIsTrue).expect("compiles");
-        assert!(!filter.matches(DocumentRef::EMPTY));
         assert!(filter.try_matches(DocumentRef::EMPTY).is_err());
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** matching never fails on a document's contents and allocates nothing; all errors are found by
 //! `parse`. The one exception is `$expr`, whose run-time errors [`Filter::try_matches`] returns.
+//! **Invariant:** whoever looks at elements of arrays or of lists counts them as the operation's work.
 #![forbid(unsafe_code)]
 
 mod element;

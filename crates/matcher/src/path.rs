@@ -103,15 +103,20 @@ pub(crate) enum Leaves {
     Whole,
 }
 
-/// Whether one value at a path matches: `None` for a missing one, and the index in the outermost array on the way that
-/// the path goes through without naming an index.
-pub(crate) trait Test: FnMut(Option<ValueRef<'_>>, Option<usize>) -> bool {}
-impl<F: FnMut(Option<ValueRef<'_>>, Option<usize>) -> bool> Test for F {}
+/// Looks at the values at a path.
+pub(crate) trait Visitor {
+    /// Whether one value matches: `None` for a missing one, and the index in the outermost array on the way that the path
+    /// goes through without naming an index.
+    fn test(&mut self, value: Option<ValueRef<'_>>, index: Option<usize>) -> bool;
+
+    /// Counts an element of an array; false where the operation has to stop, and any answer will do.
+    fn goes_on(&mut self) -> bool;
+}
 
 /// What a filter is matched against.
 pub(crate) trait Subject: Copy {
     /// Tests the values at `path` in order until one matches.
-    fn any(self, path: &Path, leaves: Leaves, test: &mut impl Test) -> bool;
+    fn any(self, path: &Path, leaves: Leaves, visitor: &mut impl Visitor) -> bool;
 
     /// The whole document, if the subject is one: what `$expr` reads.
     fn document(&self) -> Option<DocumentRef<'_>>;
@@ -119,8 +124,8 @@ pub(crate) trait Subject: Copy {
 
 impl Subject for DocumentRef<'_> {
     #[inline]
-    fn any(self, path: &Path, leaves: Leaves, test: &mut impl Test) -> bool {
-        visit_document(path.components(), self, None, leaves, test)
+    fn any(self, path: &Path, leaves: Leaves, visitor: &mut impl Visitor) -> bool {
+        visit_document(path.components(), self, None, leaves, visitor)
     }
 
     fn document(&self) -> Option<DocumentRef<'_>> {
@@ -133,8 +138,8 @@ impl Subject for DocumentRef<'_> {
 pub(crate) struct AsField<'a>(pub ValueRef<'a>);
 
 impl Subject for AsField<'_> {
-    fn any(self, path: &Path, leaves: Leaves, test: &mut impl Test) -> bool {
-        visit_value(path.components(), Some(self.0), None, leaves, test)
+    fn any(self, path: &Path, leaves: Leaves, visitor: &mut impl Visitor) -> bool {
+        visit_value(path.components(), Some(self.0), None, leaves, visitor)
     }
 
     fn document(&self) -> Option<DocumentRef<'_>> {
@@ -147,9 +152,9 @@ impl Subject for AsField<'_> {
 pub(crate) struct AsElement<'a>(pub ValueRef<'a>);
 
 impl Subject for AsElement<'_> {
-    fn any(self, path: &Path, _leaves: Leaves, test: &mut impl Test) -> bool {
+    fn any(self, path: &Path, _leaves: Leaves, visitor: &mut impl Visitor) -> bool {
         debug_assert!(path.is_itself(), "conditions on elements name no field");
-        test(Some(self.0), None)
+        visitor.test(Some(self.0), None)
     }
 
     fn document(&self) -> Option<DocumentRef<'_>> {
@@ -162,12 +167,12 @@ fn visit_document(
     document: DocumentRef<'_>,
     outer: Option<usize>,
     leaves: Leaves,
-    test: &mut impl Test,
+    visitor: &mut impl Visitor,
 ) -> bool {
     let Some((first, rest)) = path.split_first() else {
-        return test(Some(ValueRef::Document(document)), outer);
+        return visitor.test(Some(ValueRef::Document(document)), outer);
     };
-    visit_value(rest, document.get(first.name()), outer, leaves, test)
+    visit_value(rest, document.get(first.name()), outer, leaves, visitor)
 }
 
 fn visit_value(
@@ -175,27 +180,27 @@ fn visit_value(
     value: Option<ValueRef<'_>>,
     outer: Option<usize>,
     leaves: Leaves,
-    test: &mut impl Test,
+    visitor: &mut impl Visitor,
 ) -> bool {
     match value {
-        Some(ValueRef::Array(array)) if rest.is_empty() => visit_leaf_array(array, outer, leaves, test),
-        Some(ValueRef::Array(array)) => visit_array(rest, array, outer, leaves, test),
-        value if rest.is_empty() => test(value, outer),
-        Some(ValueRef::Document(document)) => visit_document(rest, document, outer, leaves, test),
+        Some(ValueRef::Array(array)) if rest.is_empty() => visit_leaf_array(array, outer, leaves, visitor),
+        Some(ValueRef::Array(array)) => visit_array(rest, array, outer, leaves, visitor),
+        value if rest.is_empty() => visitor.test(value, outer),
+        Some(ValueRef::Document(document)) => visit_document(rest, document, outer, leaves, visitor),
         // A path that runs into a scalar is missing.
-        _ => test(None, outer),
+        _ => visitor.test(None, outer),
     }
 }
 
-fn visit_leaf_array(array: ArrayRef<'_>, outer: Option<usize>, leaves: Leaves, test: &mut impl Test) -> bool {
+fn visit_leaf_array(array: ArrayRef<'_>, outer: Option<usize>, leaves: Leaves, visitor: &mut impl Visitor) -> bool {
     if leaves == Leaves::ElementsAndWhole {
         for (index, element) in array.iter().enumerate() {
-            if test(Some(element), outer.or(Some(index))) {
+            if !visitor.goes_on() || visitor.test(Some(element), outer.or(Some(index))) {
                 return true;
             }
         }
     }
-    test(Some(ValueRef::Array(array)), outer)
+    visitor.test(Some(ValueRef::Array(array)), outer)
 }
 
 /// An array in the middle of a path: its documents are entered by name, and a numeric component also picks one
@@ -205,16 +210,19 @@ fn visit_array(
     array: ArrayRef<'_>,
     outer: Option<usize>,
     leaves: Leaves,
-    test: &mut impl Test,
+    visitor: &mut impl Visitor,
 ) -> bool {
     let (next, below) = (rest[0].index(), &rest[1..]);
     for (index, element) in array.iter().enumerate() {
+        if !visitor.goes_on() {
+            return true;
+        }
         if let ValueRef::Document(document) = element
-            && visit_document(rest, document, outer.or(Some(index)), leaves, test)
+            && visit_document(rest, document, outer.or(Some(index)), leaves, visitor)
         {
             return true;
         }
-        if next == Some(index) && visit_indexed(below, element, outer, leaves, test) {
+        if next == Some(index) && visit_indexed(below, element, outer, leaves, visitor) {
             return true;
         }
     }
@@ -228,12 +236,12 @@ fn visit_indexed(
     element: ValueRef<'_>,
     outer: Option<usize>,
     leaves: Leaves,
-    test: &mut impl Test,
+    visitor: &mut impl Visitor,
 ) -> bool {
     match element {
-        element if below.is_empty() => test(Some(element), outer),
-        ValueRef::Document(document) => visit_document(below, document, outer, leaves, test),
-        ValueRef::Array(array) => visit_array(below, array, outer, leaves, test),
+        element if below.is_empty() => visitor.test(Some(element), outer),
+        ValueRef::Document(document) => visit_document(below, document, outer, leaves, visitor),
+        ValueRef::Array(array) => visit_array(below, array, outer, leaves, visitor),
         _ => false,
     }
 }

@@ -10,6 +10,7 @@
 use bunko_bson::{DocumentBuf, Value, ValueRef};
 use bunko_errors::Failure;
 use bunko_matcher::{ArrayFilter, ElementFilter, Filter, Regex};
+use bunko_operation::OperationContext;
 use bunko_testkit::{script, shell};
 
 #[test]
@@ -37,7 +38,7 @@ fn matcher(directive: &str, source: &str) -> Result<Matcher, Failure> {
     Ok(match directive {
         "match" => {
             let filter = Filter::parse(document(source).as_ref())?;
-            Box::new(move |line| filter.matches(document(line).as_ref()).to_string())
+            Box::new(move |line| filter.try_matches(document(line).as_ref()).is_ok_and(|matched| matched).to_string())
         }
         "position" => {
             let filter = Filter::parse(document(source).as_ref())?;
@@ -51,11 +52,16 @@ fn matcher(directive: &str, source: &str) -> Result<Matcher, Failure> {
         }
         "pull" => {
             let filter = ElementFilter::parse(value(source).as_ref())?;
-            Box::new(move |line| filter.matches(value(line).as_ref()).to_string())
+            let operation = OperationContext::unlimited();
+            Box::new(move |line| filter.matches(value(line).as_ref(), &operation).expect("never stopped").to_string())
         }
         "array-filter" => {
             let filter = ArrayFilter::parse(document(source).as_ref())?;
-            Box::new(move |line| format!("$[{}] {}", filter.identifier(), filter.matches(value(line).as_ref())))
+            let operation = OperationContext::unlimited();
+            Box::new(move |line| {
+                let matched = filter.matches(value(line).as_ref(), &operation).expect("never stopped");
+                format!("$[{}] {matched}", filter.identifier())
+            })
         }
         unknown => panic!("unknown directive {unknown}"),
     })

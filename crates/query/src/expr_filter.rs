@@ -39,7 +39,8 @@ impl QueryScope {
 /// # Errors
 /// As [`Filter::parse_with`], and those of the expressions.
 pub fn parse_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<Filter> {
-    Filter::parse_with(filter, &ExprInFilter { scope: Arc::clone(scope) })
+    let filter = Filter::parse_with(filter, &ExprInFilter { scope: Arc::clone(scope) })?;
+    Ok(filter.for_operation(Arc::clone(&scope.operation)))
 }
 
 /// Compiles the operands of `$expr`.

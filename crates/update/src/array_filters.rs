@@ -3,6 +3,8 @@
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::ArrayFilter;
+use bunko_operation::OperationContext;
+use std::collections::HashMap;
 
 use bunko_bson::text::ValueText;
 
@@ -11,6 +13,7 @@ use bunko_bson::text::ValueText;
 pub(crate) struct ArrayFilters {
     filters: Vec<ArrayFilter>,
     used: Vec<bool>,
+    positions: HashMap<String, usize>,
 }
 
 impl ArrayFilters {
@@ -18,21 +21,22 @@ impl ArrayFilters {
     /// What the filter's own parser answers; `FailedToParse` for an identifier that two filters claim.
     pub fn parse(documents: &[DocumentRef<'_>]) -> Result<Self> {
         let mut filters: Vec<ArrayFilter> = Vec::with_capacity(documents.len());
+        let mut positions = HashMap::new();
         for document in documents {
             let filter = ArrayFilter::parse(*document)?;
-            if filters.iter().any(|other| other.identifier() == filter.identifier()) {
+            if positions.insert(filter.identifier().to_owned(), filters.len()).is_some() {
                 let identifier = filter.identifier();
                 let message = format!("Found multiple array filters with the same top-level field name {identifier}");
                 return Err(Failure::failed_to_parse(message));
             }
             filters.push(filter);
         }
-        Ok(Self { used: vec![false; filters.len()], filters })
+        Ok(Self { used: vec![false; filters.len()], filters, positions })
     }
 
     /// The position of the filter with that identifier, which counts as used from now on.
     pub fn find(&mut self, identifier: &str) -> Option<usize> {
-        let position = self.filters.iter().position(|filter| filter.identifier() == identifier)?;
+        let position = *self.positions.get(identifier)?;
         self.used[position] = true;
         Some(position)
     }
@@ -49,7 +53,9 @@ impl ArrayFilters {
     }
 
     /// Whether the filter at that position matches an array's element.
-    pub fn matches(&self, position: usize, element: ValueRef<'_>) -> bool {
-        self.filters[position].matches(element)
+    /// # Errors
+    /// What the operation says.
+    pub fn matches(&self, position: usize, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
+        self.filters[position].matches(element, operation)
     }
 }

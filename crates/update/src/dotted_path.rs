@@ -5,6 +5,10 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use std::cmp::Ordering;
 use std::fmt;
 
+/// Longest path, in parts: no document is deeper.
+/// Source: MongoDB limits, "Nested Depth for BSON Documents".
+const PARTS_MAX: usize = 200;
+
 /// One part of a path.
 #[derive(Clone, Debug)]
 pub(crate) enum Component<'t> {
@@ -28,7 +32,7 @@ pub(crate) struct DottedPath<'t> {
 impl<'t> DottedPath<'t> {
     /// # Errors
     /// `EmptyFieldName` for an empty path or part; `BadValue` for a positional part that leads the path or stands in
-    /// it twice, and for an identifier without an array filter.
+    /// it twice, and for an identifier without an array filter; 5729100 for more than 200 parts.
     pub fn parse(text: &'t str, filters: &mut ArrayFilters) -> Result<Self> {
         if text.is_empty() {
             return Err(Failure::new(ErrorCode::EMPTY_FIELD_NAME, "An empty update path is not valid."));
@@ -40,6 +44,9 @@ impl<'t> DottedPath<'t> {
             positional_count += usize::from(matches!(component, Component::Positional));
             if components.is_empty() {
                 check_first(&component, text)?;
+            }
+            if components.len() == PARTS_MAX {
+                return Err(Failure::new(ErrorCode(5_729_100), "FieldPath is too long"));
             }
             components.push(component);
         }
@@ -178,6 +185,17 @@ mod tests {
         let path = DottedPath::parse("a.bc.$.d", &mut ArrayFilters::default()).expect("valid");
         assert_eq!((path.prefix(1), path.prefix(3), path.prefix(4)), ("a", "a.bc.$", "a.bc.$.d"));
         assert!(path.is_dynamic());
+    }
+
+    #[test]
+    fn a_path_has_two_hundred_parts() {
+        let parse = |count: usize| {
+            let text = vec!["a"; count].join(".");
+            DottedPath::parse(&text, &mut ArrayFilters::default()).map(|path| path.components.len())
+        };
+        assert_eq!(parse(PARTS_MAX).expect("just fits"), PARTS_MAX);
+        let failure = parse(PARTS_MAX + 1).expect_err("one more");
+        assert_eq!((failure.code(), failure.message()), (ErrorCode(5_729_100), "FieldPath is too long"));
     }
 
     #[test]

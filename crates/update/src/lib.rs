@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod array_filters;
+mod document_fields;
 mod dotted_path;
 mod encoded;
 mod immutable_id;
@@ -18,10 +19,8 @@ mod merge_walk;
 mod nesting;
 mod operators;
 mod replacement;
-mod touched;
 mod trie;
 mod update;
 mod upsert;
 
-pub use touched::TouchedPaths;
 pub use update::{ApplyContext, Insertion, Outcome, Targets, Update};

@@ -3,20 +3,23 @@
 //! What no path touches is copied as byte ranges; only values at the trie's leaves are encoded anew. The rejected
 //! design, a mutable tree of the whole document, costs an allocation per field before the first operator runs.
 
+use crate::document_fields::DocumentFields;
 use crate::dotted_path::{Trail, as_index};
 use crate::encoded::{Encoded, EncodedElements, LENGTH_BYTES};
 use crate::immutable_id::{self, ID};
 use crate::nesting;
 use crate::operators::{BlockedPath, Effect, Modifier, Scene};
 use crate::trie::{Elements, Fields, Node, Trie};
-use crate::update::{ApplyContext, Insertion, dollar_prefixed};
+use crate::update::{ApplyContext, Insertion, dollar_prefixed, too_large};
 use bunko_bson::text::ElementText;
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, Type, ValueRef, Writer};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_USER_DOCUMENT_BYTES, Type, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::borrow::Cow;
 
 /// How many nulls one path may put between an array's end and a new element.
 const PADDING_COUNT_MAX: usize = 1_500_000;
+/// What is copied in one step of work, in bytes.
+const STEP_BYTES: usize = 64;
 /// Room for what a typical update adds, so that the result is written without growing, in bytes.
 const GROWTH_BYTES: usize = 128;
 
@@ -32,6 +35,8 @@ pub(crate) struct MergeWalk<'a> {
     trie: &'a Trie,
     document: DocumentRef<'a>,
     context: &'a ApplyContext<'a>,
+    /// What operators look up elsewhere in the document.
+    fields: &'a DocumentFields<'a>,
     id_is_fixed: bool,
     changed: bool,
     output: Vec<u8>,
@@ -44,10 +49,12 @@ impl<'a> MergeWalk<'a> {
         document: DocumentRef<'a>,
         context: &'a ApplyContext<'a>,
     ) -> Result<Option<DocumentBuf>> {
-        let mut walk = Self {
+        let fields = DocumentFields::new(document, &trie.looked_up);
+        let mut walk = MergeWalk {
             trie,
             document,
             context,
+            fields: &fields,
             id_is_fixed: context.insert == Insertion::No || document.get(ID).is_some(),
             changed: false,
             output: Vec::with_capacity(document.len_bytes() + GROWTH_BYTES),
@@ -60,13 +67,13 @@ impl<'a> MergeWalk<'a> {
     fn document(&mut self, fields: &Fields, document: DocumentRef<'_>, trail: Option<&Trail<'_>>) -> Result<()> {
         let fields = self.resolve(fields, trail)?;
         let bytes = document.as_bytes();
+        self.context.operation.work(1 + bytes.len() / STEP_BYTES)?;
         let start = self.open();
         let mut copied = LENGTH_BYTES;
         let mut met = vec![false; fields.named.len()];
         let mut left = met.len();
         for element in EncodedElements::new(document) {
-            let child = fields.named.iter().zip(&met).position(|((name, _), met)| !met && name == element.name);
-            let Some(child) = child else { continue };
+            let Some(child) = fields.place(element.name).filter(|child| !met[*child]) else { continue };
             met[child] = true;
             self.output.extend_from_slice(&bytes[copied..element.start]);
             copied = element.end();
@@ -95,6 +102,7 @@ impl<'a> MergeWalk<'a> {
             }
         }
         let bytes = array.as_document().as_bytes();
+        self.context.operation.work(1 + bytes.len() / STEP_BYTES)?;
         let start = self.open();
         let mut copied = LENGTH_BYTES;
         let mut count = 0;
@@ -128,14 +136,20 @@ impl<'a> MergeWalk<'a> {
         let bytes = array.as_document().as_bytes();
         let start = self.open();
         let mut copied = LENGTH_BYTES;
+        let operation = self.context.operation;
         for element in EncodedElements::new(array.as_document()) {
+            operation.work(1 + element.bytes.len() / STEP_BYTES)?;
             let below = Trail::below(Some(trail), element.name);
-            let filtered = elements.filtered.iter();
-            let matching = filtered.filter(|(filter, _)| self.trie.filters.matches(*filter, element.value));
-            let mut nodes = elements.every.as_deref().into_iter().chain(matching.map(|(_, node)| node));
-            let Some(first) = nodes.next() else { continue };
-            let node =
-                nodes.try_fold(Cow::Borrowed(first), |merged, node| merged.merge(node, &below).map(Cow::Owned))?;
+            let mut wanted = elements.every.as_deref().map(Cow::Borrowed);
+            for (filter, node) in &elements.filtered {
+                if self.trie.filters.matches(*filter, element.value, operation)? {
+                    wanted = Some(match wanted {
+                        None => Cow::Borrowed(node),
+                        Some(others) => Cow::Owned(others.merge(node, &below, operation)?),
+                    });
+                }
+            }
+            let Some(node) = wanted else { continue };
             self.output.extend_from_slice(&bytes[copied..element.start]);
             copied = element.end();
             self.existing(&node, &element, Holder::Array, &below)?;
@@ -152,10 +166,7 @@ impl<'a> MergeWalk<'a> {
             let message = "The positional operator did not find the match needed from the query.";
             return Err(Failure::bad_value(message));
         };
-        let name = position.to_string();
-        let mut resolved = Fields { named: fields.named.clone(), positional: None };
-        resolved.merge_child(&name, positional, &Trail::below(trail, &name))?;
-        Ok(Cow::Owned(resolved))
+        fields.resolved(&position.to_string(), positional, trail, self.context.operation).map(Cow::Owned)
     }
 
     /// Writes what becomes of an element that is there.
@@ -195,8 +206,9 @@ impl<'a> MergeWalk<'a> {
         holder: Holder,
         trail: &Trail<'_>,
     ) -> Result<()> {
+        self.context.operation.work(1)?;
         let start = self.output.len();
-        let scene = Scene { document: self.document, context: self.context, trail };
+        let scene = self.scene(trail);
         match modifier.modify(Some(element.value), &scene)? {
             Effect::Keep => self.output.extend_from_slice(element.bytes),
             Effect::Set(value) => self.put(element.name, value, trail)?,
@@ -215,7 +227,8 @@ impl<'a> MergeWalk<'a> {
     fn missing(&mut self, node: &Node, trail: &Trail<'_>) -> Result<()> {
         match node {
             Node::Leaf(modifier) => {
-                let scene = Scene { document: self.document, context: self.context, trail };
+                self.context.operation.work(1)?;
+                let scene = self.scene(trail);
                 match modifier.modify(None, &scene)? {
                     Effect::Keep | Effect::Remove => return Ok(()),
                     Effect::Set(value) => self.put(trail.name(), value, trail)?,
@@ -247,7 +260,8 @@ impl<'a> MergeWalk<'a> {
     fn creates(&self, node: &Node, trail: &Trail<'_>) -> Result<bool> {
         match node {
             Node::Leaf(modifier) => {
-                let scene = Scene { document: self.document, context: self.context, trail };
+                self.context.operation.work(1)?;
+                let scene = self.scene(trail);
                 Ok(!matches!(modifier.modify(None, &scene)?, Effect::Keep | Effect::Remove))
             }
             Node::Fields(fields) => {
@@ -277,7 +291,8 @@ impl<'a> MergeWalk<'a> {
         };
         let element = ElementText(Element { name: holder.name(), value });
         let part = trail.name_at(holder.depth());
-        let scene = Scene { document: self.document, context: self.context, trail };
+        self.context.operation.work(1)?;
+        let scene = self.scene(trail);
         let message = match modifier.modify(None, &scene)? {
             Effect::Set(_) | Effect::Make(_) | Effect::MakeOther(_) => {
                 format!("Cannot create field '{part}' in element {{{element}}}")
@@ -288,6 +303,13 @@ impl<'a> MergeWalk<'a> {
             Effect::Keep | Effect::Remove => return Ok(()),
         };
         Err(Failure::new(ErrorCode::PATH_NOT_VIABLE, message))
+    }
+
+    fn scene<'t>(&self, trail: &'t Trail<'t>) -> Scene<'t>
+    where
+        'a: 't,
+    {
+        Scene { document: self.document, context: self.context, fields: self.fields, trail }
     }
 
     fn note_change(&mut self, trail: &Trail<'_>) -> Result<()> {
@@ -305,7 +327,7 @@ impl<'a> MergeWalk<'a> {
         // A writer opens a document of its own; its length goes again at once.
         Writer::new(&mut self.output).append(name, value);
         self.output.drain(start..start + LENGTH_BYTES);
-        Ok(())
+        self.check_size()
     }
 
     /// Fills an array of `count` elements with nulls up to `index`.
@@ -319,7 +341,12 @@ impl<'a> MergeWalk<'a> {
             self.output.extend_from_slice(position.to_string().as_bytes());
             self.output.push(0);
         }
-        Ok(())
+        self.check_size()
+    }
+
+    /// Few paths can ask for many nulls, so that it is not enough to look at the whole.
+    fn check_size(&self) -> Result<()> {
+        if self.output.len() > MAX_USER_DOCUMENT_BYTES { Err(too_large(self.context.insert)) } else { Ok(()) }
     }
 
     /// Opens a document at the output's end; its length is written by [`Self::close`].

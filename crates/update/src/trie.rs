@@ -6,7 +6,13 @@ use crate::array_filters::ArrayFilters;
 use crate::dotted_path::{Component, DottedPath, Trail, compare_names};
 use crate::operators::Modifier;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+/// Names among which one is found fastest by looking at each.
+const FEW_NAMES: usize = 8;
 
 /// What an update does at and below one path.
 #[derive(Clone, Debug)]
@@ -22,7 +28,9 @@ pub(crate) enum Node {
 /// Modifications by name, in the order in which new fields are created.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields {
-    pub named: Vec<(String, Node)>,
+    pub named: Vec<(Arc<str>, Node)>,
+    /// Where each name stands in `named`, if they are more than [`FEW_NAMES`].
+    places: Option<HashMap<Arc<str>, usize>>,
     /// Below `$`, a name that only the matched document tells.
     pub positional: Option<Box<Node>>,
 }
@@ -32,7 +40,7 @@ pub(crate) struct Fields {
 pub(crate) struct Elements {
     pub every: Option<Box<Node>>,
     /// By the array filter's position.
-    pub filtered: Vec<(usize, Node)>,
+    pub filtered: BTreeMap<usize, Node>,
 }
 
 impl Node {
@@ -46,61 +54,139 @@ impl Node {
 
     /// One node that does what both do.
     /// # Errors
-    /// `ConflictingUpdateOperators` where both modify one value, known only now that the document is there.
-    pub fn merge(&self, other: &Self, trail: &Trail<'_>) -> Result<Self> {
+    /// `ConflictingUpdateOperators` where both modify one value, known only now that the document is there; what the
+    /// operation says.
+    pub fn merge(&self, other: &Self, trail: &Trail<'_>, operation: &OperationContext) -> Result<Self> {
         match (self, other) {
-            (Self::Fields(a), Self::Fields(b)) => a.merge(b, trail).map(Self::Fields),
-            (Self::Elements(a), Self::Elements(b)) => a.merge(b, trail).map(Self::Elements),
+            (Self::Fields(a), Self::Fields(b)) => a.merge(b, trail, operation).map(Self::Fields),
+            (Self::Elements(a), Self::Elements(b)) => a.merge(b, trail, operation).map(Self::Elements),
             _ => {
                 let message = format!("Update created a conflict at '{trail}'");
                 Err(Failure::new(ErrorCode::CONFLICTING_UPDATE_OPERATORS, message))
             }
         }
     }
+
+    /// The same with all names in order.
+    fn in_order(self) -> Self {
+        match self {
+            Self::Leaf(_) => self,
+            Self::Fields(fields) => Self::Fields(fields.all_in_order()),
+            Self::Elements(Elements { every, filtered }) => Self::Elements(Elements {
+                every: every.map(|node| Box::new(node.in_order())),
+                filtered: filtered.into_iter().map(|(filter, node)| (filter, node.in_order())).collect(),
+            }),
+        }
+    }
 }
 
-fn merge_optional(a: Option<&Node>, b: Option<&Node>, trail: &Trail<'_>) -> Result<Option<Box<Node>>> {
+fn merge_optional(
+    a: Option<&Node>,
+    b: Option<&Node>,
+    trail: &Trail<'_>,
+    operation: &OperationContext,
+) -> Result<Option<Box<Node>>> {
     Ok(match (a, b) {
-        (Some(a), Some(b)) => Some(Box::new(a.merge(b, trail)?)),
+        (Some(a), Some(b)) => Some(Box::new(a.merge(b, trail, operation)?)),
         (one, other) => one.or(other).map(|node| Box::new(node.clone())),
     })
 }
 
 impl Fields {
-    fn merge(&self, other: &Self, trail: &Trail<'_>) -> Result<Self> {
+    fn merge(&self, other: &Self, trail: &Trail<'_>, operation: &OperationContext) -> Result<Self> {
+        operation.work(self.named.len() + other.named.len())?;
         let mut merged = self.clone();
         for (name, node) in &other.named {
-            merged.merge_child(name, node, &Trail::below(Some(trail), name))?;
+            merged.merge_child(name, node, &Trail::below(Some(trail), name), operation)?;
         }
         let below = Trail::below(Some(trail), "$");
-        merged.positional = merge_optional(self.positional.as_deref(), other.positional.as_deref(), &below)?;
-        Ok(merged)
+        merged.positional = merge_optional(self.positional.as_deref(), other.positional.as_deref(), &below, operation)?;
+        Ok(merged.in_order())
     }
 
-    /// Adds a child, or merges it with the one of that name.
-    pub fn merge_child(&mut self, name: &str, node: &Node, trail: &Trail<'_>) -> Result<()> {
-        match self.find(name) {
-            Ok(position) => self.named[position].1 = self.named[position].1.merge(node, trail)?,
-            Err(position) => self.named.insert(position, (name.to_owned(), node.clone())),
+    /// The same with what lies below `$` under a name.
+    /// # Errors
+    /// As [`Node::merge`].
+    pub fn resolved(
+        &self,
+        name: &str,
+        below_positional: &Node,
+        trail: Option<&Trail<'_>>,
+        operation: &OperationContext,
+    ) -> Result<Self> {
+        operation.work(self.named.len())?;
+        let mut resolved = Self { positional: None, ..self.clone() };
+        resolved.merge_child(&name.into(), below_positional, &Trail::below(trail, name), operation)?;
+        Ok(resolved.in_order())
+    }
+
+    /// Adds a child behind the others, or merges it with the one of that name.
+    fn merge_child(
+        &mut self,
+        name: &Arc<str>,
+        node: &Node,
+        trail: &Trail<'_>,
+        operation: &OperationContext,
+    ) -> Result<()> {
+        match self.place(name) {
+            Some(place) => self.named[place].1 = self.named[place].1.merge(node, trail, operation)?,
+            None => self.push(Arc::clone(name), node.clone()),
         }
         Ok(())
     }
 
-    fn find(&self, name: &str) -> Result<usize, usize> {
-        self.named.binary_search_by(|(other, _)| compare_names(other, name))
+    /// Where the child of that name stands in `named`.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        match &self.places {
+            Some(places) => places.get(name).copied(),
+            None => self.named.iter().position(|(other, _)| **other == *name),
+        }
+    }
+
+    fn push(&mut self, name: Arc<str>, node: Node) {
+        if let Some(places) = &mut self.places {
+            places.insert(Arc::clone(&name), self.named.len());
+        }
+        self.named.push((name, node));
+        if self.places.is_none() {
+            self.note_places();
+        }
+    }
+
+    fn note_places(&mut self) {
+        if self.named.len() > FEW_NAMES {
+            let places = self.named.iter().enumerate().map(|(place, (name, _))| (Arc::clone(name), place));
+            self.places = Some(places.collect());
+        }
+    }
+
+    fn in_order(mut self) -> Self {
+        if !self.named.is_sorted_by(|(a, _), (b, _)| compare_names(a, b).is_lt()) {
+            self.named.sort_unstable_by(|(a, _), (b, _)| compare_names(a, b));
+            self.note_places();
+        }
+        self
+    }
+
+    fn all_in_order(mut self) -> Self {
+        self.named = self.named.into_iter().map(|(name, node)| (name, node.in_order())).collect();
+        self.positional = self.positional.map(|node| Box::new(node.in_order()));
+        self.in_order()
     }
 }
 
 impl Elements {
-    fn merge(&self, other: &Self, trail: &Trail<'_>) -> Result<Self> {
+    fn merge(&self, other: &Self, trail: &Trail<'_>, operation: &OperationContext) -> Result<Self> {
+        operation.work(self.filtered.len() + other.filtered.len())?;
         let mut merged = self.clone();
         let below = Trail::below(Some(trail), "$[]");
-        merged.every = merge_optional(self.every.as_deref(), other.every.as_deref(), &below)?;
+        merged.every = merge_optional(self.every.as_deref(), other.every.as_deref(), &below, operation)?;
         for (filter, node) in &other.filtered {
-            match merged.filtered.iter_mut().find(|(existing, _)| existing == filter) {
-                Some((_, existing)) => *existing = existing.merge(node, &below)?,
-                None => merged.filtered.push((*filter, node.clone())),
-            }
+            let both = match merged.filtered.get(filter) {
+                Some(existing) => existing.merge(node, &below, operation)?,
+                None => node.clone(),
+            };
+            merged.filtered.insert(*filter, both);
         }
         Ok(merged)
     }
@@ -117,25 +203,20 @@ impl Node {
     /// children.
     fn child(&mut self, component: &Component<'_>, make: impl FnOnce() -> Self) -> Option<Child<'_>> {
         match (self, component) {
-            (Self::Fields(fields), Component::Field(name)) => Some(match fields.find(name) {
-                Ok(position) => Child::Existing(&mut fields.named[position].1),
-                Err(position) => {
-                    fields.named.insert(position, ((*name).to_owned(), make()));
-                    Child::New(&mut fields.named[position].1)
+            (Self::Fields(fields), Component::Field(name)) => Some(match fields.place(name) {
+                Some(place) => Child::Existing(&mut fields.named[place].1),
+                None => {
+                    fields.push((*name).into(), make());
+                    let last = fields.named.len() - 1;
+                    Child::New(&mut fields.named[last].1)
                 }
             }),
             (Self::Fields(fields), Component::Positional) => Some(optional_child(&mut fields.positional, make)),
             (Self::Elements(elements), Component::EveryElement) => Some(optional_child(&mut elements.every, make)),
-            (Self::Elements(elements), Component::Filtered(filter)) => {
-                let position = elements.filtered.iter().position(|(existing, _)| existing == filter);
-                Some(if let Some(position) = position {
-                    Child::Existing(&mut elements.filtered[position].1)
-                } else {
-                    elements.filtered.push((*filter, make()));
-                    let last = elements.filtered.len() - 1;
-                    Child::New(&mut elements.filtered[last].1)
-                })
-            }
+            (Self::Elements(elements), Component::Filtered(filter)) => Some(match elements.filtered.entry(*filter) {
+                Entry::Occupied(there) => Child::Existing(there.into_mut()),
+                Entry::Vacant(slot) => Child::New(slot.insert(make())),
+            }),
             _ => None,
         }
     }
@@ -154,7 +235,8 @@ fn optional_child(slot: &mut Option<Box<Node>>, make: impl FnOnce() -> Node) -> 
 pub(crate) struct Plan {
     root: Node,
     pub filters: ArrayFilters,
-    touched: Vec<String>,
+    /// Paths of the document before the update that modifiers look at besides their own.
+    pub looked_up: Vec<String>,
 }
 
 /// A finished trie.
@@ -162,13 +244,13 @@ pub(crate) struct Plan {
 pub(crate) struct Trie {
     pub root: Fields,
     pub filters: ArrayFilters,
-    /// Every path with a modification, as written.
-    pub touched: Vec<String>,
+    /// Paths of the document before the update that modifiers look at besides their own.
+    pub looked_up: Vec<String>,
 }
 
 impl Plan {
     pub fn new(filters: ArrayFilters) -> Self {
-        Self { root: Node::Fields(Fields::default()), filters, touched: Vec::new() }
+        Self { root: Node::Fields(Fields::default()), filters, looked_up: Vec::new() }
     }
 
     /// Adds a modification of the value at `path`.
@@ -190,16 +272,15 @@ impl Plan {
                 (Some(Child::Existing(child) | Child::New(child)), _) => child,
             };
         }
-        self.touched.push(path.text.to_owned());
         Ok(())
     }
 
     pub fn finish(self) -> Trie {
         let root = match self.root {
-            Node::Fields(fields) => fields,
+            Node::Fields(fields) => fields.all_in_order(),
             Node::Leaf(_) | Node::Elements(_) => unreachable!("the root is made as fields and never replaced"),
         };
-        Trie { root, filters: self.filters, touched: self.touched }
+        Trie { root, filters: self.filters, looked_up: self.looked_up }
     }
 }
 

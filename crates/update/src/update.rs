@@ -5,7 +5,6 @@ use crate::immutable_id;
 use crate::merge_walk::MergeWalk;
 use crate::operators;
 use crate::replacement::Replacement;
-use crate::touched::TouchedPaths;
 use crate::trie::{Plan, Trie};
 use crate::upsert;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Timestamp, ValueRef};
@@ -138,14 +137,6 @@ impl Update {
     pub fn is_replacement(&self) -> bool {
         matches!(self.0, Kind::Replacement(_))
     }
-
-    /// The paths that may change: which indexes the caller must look at.
-    pub fn touched_paths(&self) -> TouchedPaths<'_> {
-        match &self.0 {
-            Kind::Operators(trie) => TouchedPaths::Paths(&trie.touched),
-            Kind::Replacement(_) => TouchedPaths::All,
-        }
-    }
 }
 
 fn parse_operators(document: DocumentRef<'_>, array_filters: &[DocumentRef<'_>]) -> Result<Trie> {
@@ -158,14 +149,16 @@ fn parse_operators(document: DocumentRef<'_>, array_filters: &[DocumentRef<'_>])
 }
 
 fn check_size(document: DocumentRef<'_>, insert: Insertion) -> Result<()> {
-    if document.len_bytes() <= MAX_USER_DOCUMENT_BYTES {
-        return Ok(());
-    }
+    if document.len_bytes() <= MAX_USER_DOCUMENT_BYTES { Ok(()) } else { Err(too_large(insert)) }
+}
+
+/// The failure of an update whose document would be larger than [`MAX_USER_DOCUMENT_BYTES`].
+pub(crate) fn too_large(insert: Insertion) -> Failure {
     let (code, what) = match insert {
         Insertion::No => (17419, "Resulting document after update"),
         Insertion::Upsert => (17420, "Document to upsert"),
     };
-    Err(Failure::new(ErrorCode(code), format!("{what} is larger than {MAX_USER_DOCUMENT_BYTES}")))
+    Failure::new(ErrorCode(code), format!("{what} is larger than {MAX_USER_DOCUMENT_BYTES}"))
 }
 
 /// The failure of an update that would create a top-level field with `$` in front.

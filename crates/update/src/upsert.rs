@@ -10,6 +10,7 @@ use crate::update::{ApplyContext, Insertion};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
+use std::collections::{HashMap, HashSet};
 
 /// Which of the filter's equalities count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(crate) enum Fields {
 
 /// Writes the filter's equalities into an empty document, ordered by path, `_id` in front.
 pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields, operation: &OperationContext) -> Result<DocumentBuf> {
-    let mut equalities = Equalities { fields, found: Vec::new() };
+    let mut equalities = Equalities { fields, found: Vec::new(), paths: HashSet::new(), first_below: HashMap::new() };
     equalities.collect(filter)?;
     equalities.found.sort_by_key(|(path, _)| *path);
     let mut plan = Plan::new(ArrayFilters::default());
@@ -42,6 +43,10 @@ pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields, operation: &Operatio
 struct Equalities<'a> {
     fields: Fields,
     found: Vec<(&'a str, ValueRef<'a>)>,
+    /// All that were found.
+    paths: HashSet<&'a str>,
+    /// For each path that leads to some of these, the first of them.
+    first_below: HashMap<&'a str, &'a str>,
 }
 
 impl<'a> Equalities<'a> {
@@ -90,15 +95,18 @@ impl<'a> Equalities<'a> {
             let message = format!("field at '{ID}' must be exactly specified, field at sub-path '{path}'found");
             return Err(Failure::new(ErrorCode::NOT_EXACT_VALUE_FIELD, message));
         }
-        for (other, _) in &self.found {
-            let message = if *other == path {
-                format!("cannot infer query fields to set, path '{path}' is matched twice")
-            } else if is_below(path, other) || is_below(other, path) {
-                format!("cannot infer query fields to set, both paths '{path}' and '{other}' are matched")
-            } else {
-                continue;
-            };
+        let prefixes = || path.match_indices('.').map(|(end, _)| &path[..end]);
+        if !self.paths.insert(path) {
+            let message = format!("cannot infer query fields to set, path '{path}' is matched twice");
             return Err(Failure::new(ErrorCode::NOT_SINGLE_VALUE_FIELD, message));
+        }
+        let above = prefixes().find(|prefix| self.paths.contains(prefix));
+        if let Some(other) = above.or_else(|| self.first_below.get(path).copied()) {
+            let message = format!("cannot infer query fields to set, both paths '{path}' and '{other}' are matched");
+            return Err(Failure::new(ErrorCode::NOT_SINGLE_VALUE_FIELD, message));
+        }
+        for prefix in prefixes() {
+            self.first_below.entry(prefix).or_insert(path);
         }
         self.found.push((path, value));
         Ok(())

@@ -2,7 +2,6 @@
 //!
 //! Directive `update`: a document, an update, then any of `arrayFilters: [...]`, `position: n`, `multi`. The answer is
 //! the next document, `unchanged`, or an error. With `upsert`, the first line is the filter.
-//! Directive `touched`: an update, then index paths; the answer says which of them it may affect.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, Value, ValueRef};
 use bunko_errors::{Failure, Result};
@@ -94,18 +93,10 @@ fn describe(failure: &Failure) -> String {
     format!("{} ({}): {}", failure.code().name(), failure.code().0, failure.message())
 }
 
-fn touched(input: &str) -> String {
-    let mut lines = input.lines();
-    let update = value(lines.next().expect("an update"));
-    let update = Update::parse(update.as_ref(), &[], Targets::One).unwrap_or_else(|failure| panic!("{failure}"));
-    lines.filter(|path| update.touched_paths().may_affect(path)).collect::<Vec<_>>().join(" ")
-}
-
 #[test]
 fn scripts() {
     script::run("tests/scripts", |case| match case.directive.as_str() {
         "update" => answer(run(&parse_statement(&case.input))),
-        "touched" => touched(&case.input),
         other => panic!("unknown directive {other}"),
     });
 }

@@ -1,7 +1,7 @@
 //! `$elemMatch`: one element of an array satisfies everything at once.
 
 use super::{FieldOperator, is_top_level};
-use crate::evaluate::Evaluation;
+use crate::evaluate::{Evaluation, any_value};
 use crate::expression::Expression;
 use crate::parse::{Parser, is_operator};
 use crate::path::{AsElement, Leaves, Path, Subject};
@@ -29,7 +29,7 @@ fn is_on_values(condition: DocumentRef<'_>) -> bool {
 }
 
 /// Whether one element satisfies the object form's filter. An array counts as a document.
-pub(crate) fn is_object(filter: &Expression, element: ValueRef<'_>, evaluation: &mut Evaluation) -> bool {
+pub(crate) fn is_object(filter: &Expression, element: ValueRef<'_>, evaluation: &mut Evaluation<'_>) -> bool {
     match element {
         ValueRef::Document(document) => filter.evaluate(document, evaluation),
         ValueRef::Array(array) => filter.evaluate(array.as_document(), evaluation),
@@ -42,7 +42,7 @@ pub(crate) fn matches_object<S: Subject>(
     subject: S,
     path: &Path,
     filter: &Expression,
-    evaluation: &mut Evaluation,
+    evaluation: &mut Evaluation<'_>,
 ) -> bool {
     matches_element(subject, path, evaluation, |element, evaluation| is_object(filter, element, evaluation))
 }
@@ -52,7 +52,7 @@ pub(crate) fn matches_value<S: Subject>(
     subject: S,
     path: &Path,
     condition: &Expression,
-    evaluation: &mut Evaluation,
+    evaluation: &mut Evaluation<'_>,
 ) -> bool {
     matches_element(subject, path, evaluation, |element, evaluation| condition.evaluate(AsElement(element), evaluation))
 }
@@ -60,13 +60,13 @@ pub(crate) fn matches_value<S: Subject>(
 fn matches_element<S: Subject>(
     subject: S,
     path: &Path,
-    evaluation: &mut Evaluation,
-    test: impl Fn(ValueRef<'_>, &mut Evaluation) -> bool,
+    evaluation: &mut Evaluation<'_>,
+    test: impl Fn(ValueRef<'_>, &mut Evaluation<'_>) -> bool,
 ) -> bool {
-    subject.any(path, Leaves::Whole, &mut |value: Option<ValueRef<'_>>, outer: Option<usize>| {
+    any_value(subject, path, Leaves::Whole, evaluation, |value, outer, evaluation| {
         let Some(ValueRef::Array(array)) = value else { return false };
         let before = evaluation.position;
-        let found = array.iter().position(|element| test(element, evaluation));
+        let found = array.iter().position(|element| !evaluation.goes_on(1) || test(element, evaluation));
         // What the condition found inside an element is not this array's position.
         evaluation.position = if found.is_some() { outer.or(found) } else { before };
         found.is_some()

@@ -2,6 +2,7 @@
 
 use super::FieldOperator;
 use super::regex::Regex;
+use crate::evaluate::Evaluation;
 use crate::expression::Expression;
 use crate::parse::{Operand, holds_operators};
 use bunko_bson::{Value, ValueRef, order};
@@ -42,8 +43,13 @@ fn simplest(operand: &Operand<'_>, mut values: Vec<Value>, mut regexes: Vec<Rege
 }
 
 /// Whether `value`, or a missing one, is in the list.
-pub(crate) fn matches(values: &[Value], regexes: &[Regex], value: Option<ValueRef<'_>>) -> bool {
+pub(crate) fn matches(
+    values: &[Value],
+    regexes: &[Regex],
+    value: Option<ValueRef<'_>>,
+    evaluation: &mut Evaluation<'_>,
+) -> bool {
     let sought = value.unwrap_or(ValueRef::Null);
     values.binary_search_by(|candidate| order::compare(candidate.as_ref(), sought)).is_ok()
-        || regexes.iter().any(|regex| regex.matches(value))
+        || regexes.iter().any(|regex| evaluation.regex(regex, value))
 }

@@ -90,13 +90,9 @@ impl Regex {
         self.compiled.is_match(text.as_bytes()).unwrap_or(false)
     }
 
-    /// Whether a value is a string that matches, or this regex itself.
-    pub(crate) fn matches(&self, value: Option<ValueRef<'_>>) -> bool {
-        match value {
-            Some(ValueRef::String(text) | ValueRef::Symbol(text)) => self.is_match(text),
-            Some(ValueRef::Regex { pattern, options }) => pattern == self.pattern && options == self.options,
-            _ => false,
-        }
+    /// Whether a value is this regex itself.
+    pub(crate) fn is_same(&self, value: Option<ValueRef<'_>>) -> bool {
+        matches!(value, Some(ValueRef::Regex { pattern, options }) if pattern == self.pattern && options == self.options)
     }
 
     /// The literal that matching strings start with, for patterns such as `^abc` and `\Aabc`. `None` under the

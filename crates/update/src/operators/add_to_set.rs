@@ -1,27 +1,29 @@
 //! `$addToSet`: appends values that an array does not hold yet.
 
+use super::sorted_values::SortedValues;
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, Value, ValueRef, order};
 use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$addToSet", parse };
+
+/// Values that are compared with each element fastest.
+const FEW_VALUES: usize = 8;
 
 /// The values to add, each once.
 #[derive(Debug)]
 struct AddToSet(ArrayBuf);
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
-    let mut values = ArrayBuf::new();
-    match field.value {
+    let values = match field.value {
         ValueRef::Document(each) if each.first().is_some_and(|first| first.name == "$each") => {
-            add_missing(&mut values, parse_each(each)?);
+            distinct(parse_each(each)?)
         }
-        single => {
-            values.push(single);
-        }
-    }
+        single => std::iter::once(single).collect(),
+    };
     plan.modify(field.name, AddToSet(values))
 }
 
@@ -42,12 +44,32 @@ fn parse_each(argument: DocumentRef<'_>) -> Result<ArrayRef<'_>> {
     Ok(values)
 }
 
-fn add_missing(set: &mut ArrayBuf, values: ArrayRef<'_>) {
-    for value in values.iter() {
-        if !set.as_ref().iter().any(|held| order::equal(held, value)) {
-            set.push(value);
+fn distinct(values: ArrayRef<'_>) -> ArrayBuf {
+    let mut kept = SortedValues::new(values).distinct().into_iter().peekable();
+    let is_kept = |(position, _): &(usize, ValueRef<'_>)| kept.next_if_eq(position).is_some();
+    values.iter().enumerate().filter(is_kept).map(|(_, value)| value).collect()
+}
+
+/// Which of `values` are in `array`, by position.
+fn held(array: ArrayRef<'_>, values: &ArrayBuf, operation: &OperationContext) -> Result<Vec<bool>> {
+    let mut held = vec![false; values.count()];
+    if values.count() <= FEW_VALUES {
+        for element in array.iter() {
+            operation.work(1)?;
+            for (held, value) in held.iter_mut().zip(values.as_ref().iter()) {
+                *held = *held || order::equal(value, element);
+            }
+        }
+        return Ok(held);
+    }
+    let sorted = SortedValues::new(values.as_ref());
+    for element in array.iter() {
+        operation.work(1)?;
+        if let Some(position) = sorted.find(element) {
+            held[position] = true;
         }
     }
+    Ok(held)
 }
 
 impl Modifier for AddToSet {
@@ -55,9 +77,15 @@ impl Modifier for AddToSet {
         match current {
             None => Ok(Effect::Set((&self.0).into())),
             Some(ValueRef::Array(array)) => {
+                let held = held(array, &self.0, scene.context.operation)?;
+                if held.iter().all(|held| *held) {
+                    return Ok(Effect::Keep);
+                }
                 let mut set = array.to_owned();
-                add_missing(&mut set, self.0.as_ref());
-                Ok(if set.count() == array.count() { Effect::Keep } else { Effect::Make(Value::Array(set)) })
+                for (value, _) in self.0.as_ref().iter().zip(held).filter(|(_, held)| !held) {
+                    set.push(value);
+                }
+                Ok(Effect::Make(Value::Array(set)))
             }
             Some(other) => Err(Failure::bad_value(format!(
                 "Cannot apply $addToSet to non-array field. Field named '{}' has non-array type {}",

@@ -3,11 +3,14 @@
 use super::{BlockedPath, Effect, Modifier, Scene};
 use bunko_bson::{ArrayBuf, Value, ValueRef};
 use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
 use std::fmt;
 
 /// Which elements go.
 pub(super) trait Culling: fmt::Debug + Send + Sync {
-    fn removes(&self, element: ValueRef<'_>) -> bool;
+    /// # Errors
+    /// What the operation says.
+    fn removes(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool>;
 }
 
 /// Removes an array's elements that the culling names.
@@ -15,16 +18,22 @@ pub(super) trait Culling: fmt::Debug + Send + Sync {
 pub(super) struct ArrayCull<C>(pub C);
 
 impl<C: Culling> Modifier for ArrayCull<C> {
-    fn modify<'a>(&'a self, current: Option<ValueRef<'a>>, _scene: &Scene<'a>) -> Result<Effect<'a>> {
+    fn modify<'a>(&'a self, current: Option<ValueRef<'a>>, scene: &Scene<'a>) -> Result<Effect<'a>> {
         let Some(current) = current else { return Ok(Effect::Keep) };
         let ValueRef::Array(array) = current else {
             return Err(Failure::bad_value("Cannot apply $pull to a non-array value"));
         };
-        if !array.iter().any(|element| self.0.removes(element)) {
-            return Ok(Effect::Keep);
+        let operation = scene.context.operation;
+        let mut kept = ArrayBuf::new();
+        let mut count = 0;
+        for element in array.iter() {
+            operation.work(1)?;
+            count += 1;
+            if !self.0.removes(element, operation)? {
+                kept.push(element);
+            }
         }
-        let kept: ArrayBuf = array.iter().filter(|element| !self.0.removes(*element)).collect();
-        Ok(Effect::Make(Value::Array(kept)))
+        Ok(if kept.count() == count { Effect::Keep } else { Effect::Make(Value::Array(kept)) })
     }
 
     fn on_blocked_path(&self) -> BlockedPath {

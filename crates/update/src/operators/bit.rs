@@ -85,6 +85,7 @@ fn parse_operation(operation: Element<'_>) -> Result<(Gate, Integer)> {
 
 impl Modifier for Bit {
     fn modify<'a>(&'a self, current: Option<ValueRef<'a>>, scene: &Scene<'a>) -> Result<Effect<'a>> {
+        scene.context.operation.work(self.0.len())?;
         let current = current.unwrap_or(ValueRef::Int32(0));
         let start = Integer::of(current).ok_or_else(|| {
             Failure::bad_value(format!(

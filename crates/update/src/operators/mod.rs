@@ -18,8 +18,10 @@ mod push_sort;
 mod rename;
 mod set;
 mod set_on_insert;
+mod sorted_values;
 mod unset;
 
+use crate::document_fields::DocumentFields;
 use crate::dotted_path::Trail;
 use crate::trie::Plan;
 use crate::update::ApplyContext;
@@ -112,6 +114,7 @@ pub(crate) struct Scene<'a> {
     /// The document before the update.
     pub document: DocumentRef<'a>,
     pub context: &'a ApplyContext<'a>,
+    pub fields: &'a DocumentFields<'a>,
     pub trail: &'a Trail<'a>,
 }
 

@@ -41,6 +41,7 @@ impl Modifier for Pop {
                 current.kind().alias()
             )));
         };
+        scene.context.operation.work(array.as_document().len_bytes() / 64)?;
         let left = array.count().saturating_sub(1);
         let kept: ArrayBuf = match self {
             Self::First => array.iter().skip(1).collect(),

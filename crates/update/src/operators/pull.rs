@@ -6,6 +6,7 @@ use crate::trie::Plan;
 use bunko_bson::{Element, ValueRef};
 use bunko_errors::Result;
 use bunko_matcher::{ElementFilter, Filter};
+use bunko_operation::OperationContext;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$pull", parse };
 
@@ -20,7 +21,7 @@ fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
 }
 
 impl Culling for ElementFilter {
-    fn removes(&self, element: ValueRef<'_>) -> bool {
-        self.matches(element)
+    fn removes(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
+        self.matches(element, operation)
     }
 }

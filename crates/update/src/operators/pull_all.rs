@@ -3,13 +3,15 @@
 use super::Operator;
 use super::array_cull::{ArrayCull, Culling};
 use crate::trie::Plan;
-use bunko_bson::{ArrayBuf, Element, ValueRef, order};
+use bunko_bson::{Element, Value, ValueRef, order};
 use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$pullAll", parse };
 
+/// In order.
 #[derive(Debug)]
-struct Listed(ArrayBuf);
+struct Listed(Vec<Value>);
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     let ValueRef::Array(values) = field.value else {
@@ -18,11 +20,13 @@ fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
             field.value.kind().alias()
         )));
     };
-    plan.modify(field.name, ArrayCull(Listed(values.to_owned())))
+    let mut listed: Vec<Value> = values.iter().map(ValueRef::to_value).collect();
+    listed.sort_by(|a, b| order::compare(a.as_ref(), b.as_ref()));
+    plan.modify(field.name, ArrayCull(Listed(listed)))
 }
 
 impl Culling for Listed {
-    fn removes(&self, element: ValueRef<'_>) -> bool {
-        self.0.as_ref().iter().any(|value| order::equal(value, element))
+    fn removes(&self, element: ValueRef<'_>, _operation: &OperationContext) -> Result<bool> {
+        Ok(self.0.binary_search_by(|value| order::compare(value.as_ref(), element)).is_ok())
     }
 }

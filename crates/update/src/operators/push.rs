@@ -5,6 +5,7 @@ use super::{Effect, Modifier, Operator, Scene, whole_number};
 use crate::trie::Plan;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$push", parse };
 
@@ -46,19 +47,19 @@ impl Push {
         self.position.is_none() && self.sort.is_none() && self.slice.is_none()
     }
 
-    fn rearrange(&self, array: ArrayRef<'_>) -> ArrayBuf {
+    fn rearrange(&self, array: ArrayRef<'_>, operation: &OperationContext) -> Result<ArrayBuf> {
         let mut values: Vec<ValueRef<'_>> = array.iter().collect();
         let at = self.position.map_or(values.len(), |position| insertion_point(position, values.len()));
         values.splice(at..at, self.values.as_ref().iter());
         if let Some(sort) = &self.sort {
-            sort.sort(&mut values);
+            values = sort.sorted(&values, operation)?;
         }
         if let Some(slice) = self.slice {
             let kept = usize::try_from(slice.unsigned_abs()).unwrap_or(usize::MAX).min(values.len());
             let dropped = values.len() - kept;
             values.drain(if slice < 0 { 0..dropped } else { kept..values.len() });
         }
-        values.into_iter().collect()
+        Ok(values.into_iter().collect())
     }
 }
 
@@ -108,8 +109,10 @@ impl Modifier for Push {
                 )));
             }
         };
+        let operation = scene.context.operation;
+        operation.work((array.as_document().len_bytes() + self.values.as_ref().as_document().len_bytes()) / 64)?;
         if !self.only_appends() {
-            return Ok(Effect::Make(Value::Array(self.rearrange(array))));
+            return Ok(Effect::Make(Value::Array(self.rearrange(array, operation)?)));
         }
         let mut pushed = array.to_owned();
         for value in self.values.as_ref().iter() {

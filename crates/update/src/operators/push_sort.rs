@@ -4,7 +4,11 @@ use super::whole_number;
 use crate::dotted_path::as_index;
 use bunko_bson::{DocumentRef, ValueRef, order};
 use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
 use std::cmp::Ordering;
+
+/// Elements that are sorted between two questions whether to go on.
+const RUN_COUNT: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Direction {
@@ -50,13 +54,62 @@ impl PushSort {
         })
     }
 
-    /// Sorts; equal elements keep their order.
-    pub fn sort(&self, values: &mut [ValueRef<'_>]) {
-        match self {
-            Self::WholeElements(direction) => values.sort_by(|a, b| direction.apply(order::compare(*a, *b))),
-            Self::Fields(fields) => values.sort_by(|a, b| compare_fields(fields, *a, *b)),
-        }
+    /// The values in order; equal ones keep theirs.
+    /// # Errors
+    /// What the operation says.
+    pub fn sorted<'v>(&self, values: &[ValueRef<'v>], operation: &OperationContext) -> Result<Vec<ValueRef<'v>>> {
+        let order = match self {
+            Self::WholeElements(direction) => {
+                sorted_positions(values.len(), operation, |a, b| direction.apply(order::compare(values[a], values[b])))
+            }
+            Self::Fields(fields) => {
+                // Each element's fields are looked up once, not at each comparison.
+                let mut keys = Vec::with_capacity(values.len() * fields.len());
+                for value in values {
+                    operation.work(fields.len())?;
+                    keys.extend(fields.iter().map(|(path, _)| key(*value, path)));
+                }
+                let keys_of = |position: usize| &keys[position * fields.len()..(position + 1) * fields.len()];
+                sorted_positions(values.len(), operation, |a, b| compare_fields(fields, keys_of(a), keys_of(b)))
+            }
+        }?;
+        Ok(order.into_iter().map(|position| values[position]).collect())
     }
+}
+
+/// The positions below `count` in order: runs are sorted, then merged.
+fn sorted_positions(
+    count: usize,
+    operation: &OperationContext,
+    compare: impl Fn(usize, usize) -> Ordering,
+) -> Result<Vec<usize>> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for run in order.chunks_mut(RUN_COUNT) {
+        operation.work(run.len())?;
+        run.sort_by(|a, b| compare(*a, *b));
+    }
+    let mut run_count = RUN_COUNT;
+    while run_count < count {
+        let mut merged = Vec::with_capacity(count);
+        for pair in order.chunks(2 * run_count) {
+            let (mut first, mut second) = pair.split_at(run_count.min(pair.len()));
+            while let (Some((a, first_rest)), Some((b, second_rest))) = (first.split_first(), second.split_first()) {
+                operation.work(1)?;
+                if compare(*a, *b).is_le() {
+                    merged.push(*a);
+                    first = first_rest;
+                } else {
+                    merged.push(*b);
+                    second = second_rest;
+                }
+            }
+            merged.extend_from_slice(first);
+            merged.extend_from_slice(second);
+        }
+        order = merged;
+        run_count *= 2;
+    }
+    Ok(order)
 }
 
 fn parse_pattern(pattern: DocumentRef<'_>) -> Result<Vec<(String, Direction)>> {
@@ -82,10 +135,11 @@ fn parse_pattern(pattern: DocumentRef<'_>) -> Result<Vec<(String, Direction)>> {
         .collect()
 }
 
-fn compare_fields(fields: &[(String, Direction)], a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
+fn compare_fields(fields: &[(String, Direction)], a: &[ValueRef<'_>], b: &[ValueRef<'_>]) -> Ordering {
     fields
         .iter()
-        .map(|(path, direction)| direction.apply(order::compare(key(a, path), key(b, path))))
+        .zip(a.iter().zip(b))
+        .map(|((_, direction), (a, b))| direction.apply(order::compare(*a, *b)))
         .find(|ordering| ordering.is_ne())
         .unwrap_or(Ordering::Equal)
 }
@@ -103,5 +157,21 @@ fn step<'a>(value: ValueRef<'a>, name: &str) -> Option<ValueRef<'a>> {
         ValueRef::Document(document) => document.get(name),
         ValueRef::Array(array) => array.get(as_index(name)?),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_merged_in_order_and_equal_values_keep_theirs() {
+        let count = 3 * RUN_COUNT + 7;
+        let value = |position: usize| position.wrapping_mul(2_654_435_761) % 97;
+        let mut expected: Vec<usize> = (0..count).collect();
+        expected.sort_by_key(|position| value(*position));
+        let operation = OperationContext::unlimited();
+        let sorted = sorted_positions(count, &operation, |a, b| value(a).cmp(&value(b))).expect("never stopped");
+        assert_eq!(sorted, expected);
     }
 }

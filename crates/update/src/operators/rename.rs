@@ -8,7 +8,7 @@ use crate::array_filters::ArrayFilters;
 use crate::dotted_path::{DottedPath, as_index, is_below};
 use crate::trie::Plan;
 use bunko_bson::text::ElementText;
-use bunko_bson::{DocumentRef, Element, ValueRef};
+use bunko_bson::{Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$rename", parse };
@@ -30,6 +30,7 @@ fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
         return Err(Failure::bad_value(message));
     };
     check_paths(field, to)?;
+    plan.looked_up.extend([field.name.to_owned(), to.to_owned()]);
     plan.modify(to, Destination { from: field.name.to_owned(), to: to.to_owned() })?;
     plan.modify(field.name, Source)
 }
@@ -62,9 +63,9 @@ fn check_paths(field: Element<'_>, to: &str) -> Result<()> {
 
 impl Modifier for Destination {
     fn modify<'a>(&'a self, _current: Option<ValueRef<'a>>, scene: &Scene<'a>) -> Result<Effect<'a>> {
-        let Some(value) = find(scene.document, &self.from)? else { return Ok(Effect::Keep) };
+        let Some(value) = find(scene, &self.from)? else { return Ok(Effect::Keep) };
         for (which, path) in [("source", &self.from), ("destination", &self.to)] {
-            if let Some(array) = array_above(scene.document, path) {
+            if let Some(array) = array_above(scene, path) {
                 return Err(Failure::bad_value(format!(
                     "The {which} field cannot be an array element, '{path}' in doc with {} has an array field called '{array}'",
                     scene.id()
@@ -84,12 +85,12 @@ impl Modifier for Source {
 /// The value at a path without positional parts.
 /// # Errors
 /// `PathNotViable` where the path leads through a scalar, or by a name through an array.
-fn find<'a>(document: DocumentRef<'a>, path: &'a str) -> Result<Option<ValueRef<'a>>> {
-    let mut value = ValueRef::Document(document);
+fn find<'a>(scene: &Scene<'a>, path: &'a str) -> Result<Option<ValueRef<'a>>> {
+    let mut value = ValueRef::Document(scene.document);
     let mut name = "";
     for part in path.split('.') {
         let next = match (value, as_index(part)) {
-            (ValueRef::Document(document), _) => document.get(part),
+            (ValueRef::Document(document), _) => scene.fields.get(document, part),
             (ValueRef::Array(array), Some(index)) => array.get(index),
             _ => {
                 let element = ElementText(Element { name, value });
@@ -104,11 +105,11 @@ fn find<'a>(document: DocumentRef<'a>, path: &'a str) -> Result<Option<ValueRef<
 }
 
 /// The name of the first array that a path leads into.
-fn array_above<'a>(document: DocumentRef<'a>, path: &'a str) -> Option<&'a str> {
-    let mut document = document;
+fn array_above<'a>(scene: &Scene<'a>, path: &'a str) -> Option<&'a str> {
+    let mut document = scene.document;
     let (parents, _) = path.rsplit_once('.')?;
     for name in parents.split('.') {
-        match document.get(name)? {
+        match scene.fields.get(document, name)? {
             ValueRef::Document(inner) => document = inner,
             ValueRef::Array(_) => return Some(name),
             _ => return None,

@@ -11,7 +11,7 @@
 use super::entry::excerpt;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{HashMap, HashSet};
 
 /// A parsed delta of a whole document.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Delta<'a>(Fields<'a>);
 /// What becomes of a document's fields.
 #[derive(Debug, Default)]
 struct Fields<'a> {
-    changes: FxHashMap<&'a str, Change<'a>>,
+    changes: HashMap<&'a str, Change<'a>>,
     /// All of `u` and then of `i`: those that the document lacks come behind its last field in this order.
     given: Vec<(&'a str, ValueRef<'a>)>,
 }
@@ -97,7 +97,7 @@ impl<'a> Inside<'a> {
 impl<'a> Fields<'a> {
     fn parse(diff: DocumentRef<'a>) -> Result<Self> {
         let mut fields = Self::default();
-        let mut sections: FxHashSet<&str> = FxHashSet::default();
+        let mut sections: HashSet<&str> = HashSet::new();
         for element in diff {
             if !sections.insert(element.name) {
                 return Err(malformed(&format!("section '{}' comes twice", element.name), diff));
@@ -148,7 +148,7 @@ impl<'a> Fields<'a> {
     }
 
     fn write(&self, document: DocumentRef<'_>, writer: &mut Writer<'_>) -> Result<()> {
-        let mut in_place: FxHashSet<&str> = FxHashSet::default();
+        let mut in_place: HashSet<&str> = HashSet::new();
         for element in document {
             match self.changes.get_key_value(element.name) {
                 None => put(writer, Name::Field(element.name), element.value)?,
