@@ -30,7 +30,7 @@ fn workers_share_the_load_and_their_reports_add_up() {
     let server = Measured::start();
     let lab = Lab::with_phases(
         "[[phase]]\nname = 'load'\noperation.load = { batch = 10 }\n\
-         [[phase]]\nname = 'update'\noperation.update = { fields = ['n'], to = 'int32', keys = 'sequential' }\n\
+         [[phase]]\nname = 'update'\noperation.update = { fields = ['d'], to = 'int32', keys = 'sequential' }\n\
          [[phase]]\nname = 'insert'\noperation.insert = {}\nload = { requests = 301, connections = 3 }\n\
          [[phase]]\nname = 'find'\noperation.find = {}\nload = { requests = 200, rate = 400 }\n",
     );

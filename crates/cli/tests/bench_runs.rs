@@ -290,7 +290,7 @@ fn what_a_server_lacks_is_skipped_by_name() {
     let server = Measured::start();
     let port = proxy::start(server.server.address(), without_indexes_and_aggregate);
     let lab = Lab::with_phases(
-        "[[phase]]\nname = 'load'\noperation.load = {}\n[[phase]]\nname = 'index'\noperation.index = { keys = 'a' }\n\
+        "[[phase]]\nname = 'load'\noperation.load = {}\n[[phase]]\nname = 'index'\noperation.index = { keys = 'd' }\n\
          [[phase]]\nname = 'sum'\noperation.aggregate = { pipeline = '[{\"$count\": \"n\"}]' }\nload = { requests = 3 }\n\
          [[phase]]\nname = 'find'\noperation.find = {}\nload = { requests = 100 }\n",
     );

@@ -6,7 +6,7 @@ use crate::id::{Id, IdKind, Ids};
 use crate::key_order::{KeyOrder, Permutation};
 use crate::layout::{Layout, Position};
 use crate::shapes::Shape;
-use bunko_bson::MAX_USER_DOCUMENT_BYTES;
+use bunko_bson::{DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef};
 use serde::{Deserialize, Serialize};
 
 /// All that decides a document's bytes.
@@ -105,9 +105,36 @@ impl Dataset {
         self.shape
     }
 
+    /// Whether documents have something at a dotted path, as an index or an update would look for it.
+    pub fn has_field(&self, path: &str) -> bool {
+        let mut document = Vec::with_capacity(self.document_bytes());
+        self.write(0, &mut document);
+        let names: Vec<&str> = path.split('.').collect();
+        leads_to_a_value(ValueRef::Document(DocumentRef::trusted(&document)), &names)
+    }
+
+    /// The names of the top-level fields, separated by commas.
+    pub fn field_names(&self) -> String {
+        let names = self.shape.fields.iter().map(|field| field.name);
+        std::iter::once("_id").chain(names).collect::<Vec<_>>().join(", ")
+    }
+
     /// The kind of every `_id`.
     pub fn id_kind(&self) -> IdKind {
         self.ids.kind
+    }
+}
+
+/// An array is entered by position, or by the names in its documents.
+fn leads_to_a_value(value: ValueRef<'_>, path: &[&str]) -> bool {
+    let [name, rest @ ..] = path else { return true };
+    match value {
+        ValueRef::Document(document) => document.get(name).is_some_and(|value| leads_to_a_value(value, rest)),
+        ValueRef::Array(values) => match name.parse() {
+            Ok(position) => values.get(position).is_some_and(|value| leads_to_a_value(value, rest)),
+            Err(_) => values.iter().any(|value| value.as_document().is_some() && leads_to_a_value(value, path)),
+        },
+        _ => false,
     }
 }
 

@@ -25,6 +25,10 @@ impl Operation for Increment {
         vec![Effect::Changes(vec![self.field.clone()])]
     }
 
+    fn check(&self, dataset: &Dataset) -> Result<(), String> {
+        super::check_field(dataset, "field", &self.field)
+    }
+
     fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
         let placeholder = Id::placeholder(assignment.dataset.id(0).kind());
         let increment = DocumentBuf::new().with("$inc", &DocumentBuf::new().with(&self.field, 1_i32));

@@ -35,6 +35,15 @@ pub(crate) fn key_pattern(keys: &str) -> Result<DocumentBuf, String> {
     Ok(pattern)
 }
 
+/// Whether an index of these keys has something to hold.
+/// # Errors
+/// As [`key_pattern`]; a field that the documents lack.
+pub(crate) fn check_keys(dataset: &Dataset, keys: &str) -> Result<(), String> {
+    let pattern = key_pattern(keys)?;
+    let mut fields = pattern.as_ref().iter().map(|element| element.name);
+    fields.try_for_each(|field| super::check_field(dataset, &format!("index '{keys}'"), field))
+}
+
 /// The command that builds an index.
 pub(crate) fn create_index(collection: &str, keys: &str) -> Result<DocumentBuf, String> {
     let name = keys.split(',').map(|key| key.trim().replace(':', "_")).collect::<Vec<_>>().join("_");
@@ -53,8 +62,8 @@ impl Operation for Index {
         Some(1)
     }
 
-    fn check(&self, _dataset: &Dataset) -> Result<(), String> {
-        key_pattern(&self.keys).map(|_| ())
+    fn check(&self, dataset: &Dataset) -> Result<(), String> {
+        check_keys(dataset, &self.keys)
     }
 
     fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {

@@ -37,8 +37,8 @@ impl Operation for Mixed {
     }
 
     fn check(&self, dataset: &Dataset) -> Result<(), String> {
-        if self.parts.iter().all(|part| part.weight == 0) {
-            return Err("parts: their weights add up to nothing".into());
+        if self.parts.is_empty() {
+            return Err("parts: at least one is needed".into());
         }
         for part in &self.parts {
             let operation = part.operation.operation();
@@ -53,6 +53,9 @@ impl Operation for Mixed {
                     | OperationSettings::Restore(_)
             ) {
                 return Err(format!("parts: '{name}' cannot be part of a mix"));
+            }
+            if part.weight == 0 {
+                return Err(format!("parts: {name}: weight: 0 means that it is never done; leave it out"));
             }
             operation.check(dataset).map_err(|error| format!("parts: {name}: {error}"))?;
         }

@@ -21,7 +21,7 @@ mod update;
 mod verify;
 
 pub(crate) use dump::Dump;
-pub(crate) use index::create_index;
+pub(crate) use index::{check_keys, create_index};
 pub(crate) use mixed::Part as MixedPart;
 pub(crate) use progress::{Budget, Insertions, Share};
 pub(crate) use restore::Restore;
@@ -158,6 +158,16 @@ fn check_share(share: Option<f64>) -> Result<(), String> {
 fn requests_for_share(share: Option<f64>, documents: u64, documents_per_request: u64) -> Option<u64> {
     let wanted = (documents as f64 * share?).ceil() as u64;
     Some(wanted.div_ceil(documents_per_request).max(1))
+}
+
+/// Refuses a field that documents of the dataset lack: what is done to it would be measured on nothing.
+/// `setting` is what names it.
+pub(crate) fn check_field(dataset: &Dataset, setting: &str, field: &str) -> Result<(), String> {
+    if dataset.has_field(field) {
+        return Ok(());
+    }
+    let (shape, names) = (dataset.shape().name, dataset.field_names());
+    Err(format!("{setting}: documents of '{shape}' have no field '{field}'; they have {names}"))
 }
 
 /// What one thread works on.

@@ -55,10 +55,11 @@ impl Operation for Update {
         in_sequence.or_else(|| super::requests_for_share(self.share, documents, 1))
     }
 
-    fn check(&self, _dataset: &Dataset) -> Result<(), String> {
+    fn check(&self, dataset: &Dataset) -> Result<(), String> {
         if self.fields.is_empty() {
             return Err("fields: at least one is needed".into());
         }
+        self.fields.iter().try_for_each(|field| super::check_field(dataset, "fields", field))?;
         if self.share.is_some() && self.keys == Distribution::Sequential {
             return Err("share: in sequence each document is changed once".into());
         }

@@ -2,7 +2,7 @@
 
 use super::Plan;
 use crate::observer::StepName;
-use crate::operation::{Effect, Transfer, create_index};
+use crate::operation::{Effect, Transfer, check_keys};
 use crate::reference::{StepKey, TransferKey, figure};
 use crate::scenario::{ArrivalKind, LoadSettings, OneOrMany, Phase, PlacementSetting, Rate, Role, Scenario, Span};
 use bunko_client::load::Placement;
@@ -134,7 +134,7 @@ pub(super) fn settle(scenario: &Scenario) -> Result<Vec<SettledPhase>, String> {
     }
     let dataset = dataset(scenario)?;
     for keys in &scenario.dataset.indexes {
-        create_index("", keys).map_err(|error| format!("dataset: indexes: {error}"))?;
+        check_keys(&dataset, keys).map_err(|error| format!("dataset: indexes: {error}"))?;
     }
     if let Some(settings) = &scenario.allocation {
         settings.methods().map_err(|error| format!("allocation: methods: {error}"))?;
