@@ -48,11 +48,13 @@ pub struct RateTrial {
 /// What the search found.
 #[derive(Debug)]
 pub struct FoundRate {
-    /// The highest rate that met the objective; `None` where none did.
+    /// The highest rate that met the objective, in most of its trials; `None` where none did.
     pub rate: Option<f64>,
+    /// Whether more than one trial speaks for it; the trials may have been used up before.
+    pub confirmed: bool,
     /// All trials in their order.
     pub trials: Vec<RateTrial>,
-    /// The report of the best trial, or of the last where none was good.
+    /// The report of the rate's last good trial, or of the first trial where no rate met the objective.
     pub report: Option<Report>,
 }
 
@@ -76,7 +78,8 @@ pub fn find_max(
         resolution: search.resolution,
         trials_max: search.trials_max,
     });
-    let mut found = FoundRate { rate: None, trials: Vec::new(), report: None };
+    let mut trials = Vec::new();
+    let mut reports = Vec::new();
     while let Some(rate) = rates.next() {
         let mut source = source.clone();
         source.set(&Override::new(&format!("phase.{phase}.load.rate"), Value::Float(rate)))?;
@@ -92,13 +95,16 @@ pub fn find_max(
         };
         let trial = judge(measurement, rate, search);
         rates.record(rate, if trial.met { Trial::Met } else { Trial::Missed });
-        if trial.met && rates.best() == Some(rate) || found.report.is_none() {
-            found.report = Some(report);
+        // A rate that is the best now may turn out not to be, and a lower one take its place.
+        if trial.met || reports.is_empty() {
+            reports.push((trial.met.then_some(rate), report));
         }
-        found.trials.push(trial);
+        trials.push(trial);
     }
-    found.rate = rates.best();
-    Ok(found)
+    let best = rates.best();
+    let report = reports.iter().rposition(|(met, _)| met.is_some() && *met == best).unwrap_or_default();
+    let report = (!reports.is_empty()).then(|| reports.swap_remove(report).1);
+    Ok(FoundRate { rate: best, confirmed: rates.is_confirmed(), trials, report })
 }
 
 fn judge(measurement: &Measurement, offered: f64, search: &FindMaxOptions) -> RateTrial {

@@ -1,5 +1,7 @@
 //! The search for the highest rate that meets an objective.
 
+use std::cmp::Ordering;
+
 /// What a trial at some rate showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trial {
@@ -22,9 +24,9 @@ pub struct RateSearchOptions {
 
 /// Doubles the rate until it misses the objective (or halves it until it meets it), then halves the ratio of the two.
 ///
-/// The rate at which a noisy system fails varies from trial to trial. A single stall must not end the search far
-/// below, so the lowest rate that missed is tried once more before the search ends; a rate that met the objective
-/// once counts, whatever it did another time.
+/// The rate at which a noisy system fails varies from trial to trial: a single stall misses it far below, and a lucky
+/// second meets it above. So the search concludes from no single trial: the highest rate that met the objective and the
+/// lowest that missed it are tried once more before it ends, and where two trials of a rate disagree a third decides.
 #[derive(Clone, Debug)]
 pub struct RateSearch {
     options: RateSearchOptions,
@@ -45,6 +47,10 @@ impl RateSearch {
         if self.trials.len() >= self.options.trials_max as usize {
             return None;
         }
+        let undecided = self.trials.iter().map(|(rate, _)| *rate).find(|&rate| self.outcome(rate).is_none());
+        if undecided.is_some() {
+            return undecided;
+        }
         match (self.best(), self.ceiling()) {
             (None, None) => Some(self.options.start),
             (Some(best), None) => Some(best * GROWTH),
@@ -52,10 +58,7 @@ impl RateSearch {
             (Some(best), Some(ceiling)) if ceiling / best >= 1.0 + self.options.resolution => {
                 Some((best * ceiling).sqrt())
             }
-            (Some(_), Some(ceiling)) => {
-                let tried = self.trials.iter().filter(|(rate, _)| *rate == ceiling).count();
-                (tried == 1).then_some(ceiling)
-            }
+            (Some(best), Some(ceiling)) => [ceiling, best].into_iter().find(|&rate| self.tried(rate) == 1),
         }
     }
 
@@ -64,9 +67,14 @@ impl RateSearch {
         self.trials.push((rate, trial));
     }
 
-    /// The highest rate that met the objective.
+    /// The highest rate that met the objective, in most of its trials.
     pub fn best(&self) -> Option<f64> {
         self.rates(Trial::Met).reduce(f64::max)
+    }
+
+    /// Whether more than one trial speaks for [`Self::best`]. A search that used up its trials may end without.
+    pub fn is_confirmed(&self) -> bool {
+        self.best().is_some_and(|best| self.tried(best) > 1)
     }
 
     /// The lowest rate that missed the objective, of those above the best.
@@ -76,7 +84,25 @@ impl RateSearch {
     }
 
     fn rates(&self, wanted: Trial) -> impl Iterator<Item = f64> {
-        self.trials.iter().filter(move |(_, trial)| *trial == wanted).map(|(rate, _)| *rate)
+        self.trials.iter().map(|(rate, _)| *rate).filter(move |&rate| self.outcome(rate) == Some(wanted))
+    }
+
+    /// What most trials of a rate came to; `None` where as many met as missed.
+    fn outcome(&self, rate: f64) -> Option<Trial> {
+        let met = self.of_rate(rate).filter(|trial| *trial == Trial::Met).count();
+        match met.cmp(&(self.tried(rate) - met)) {
+            Ordering::Greater => Some(Trial::Met),
+            Ordering::Less => Some(Trial::Missed),
+            Ordering::Equal => None,
+        }
+    }
+
+    fn tried(&self, rate: f64) -> usize {
+        self.of_rate(rate).count()
+    }
+
+    fn of_rate(&self, wanted: f64) -> impl Iterator<Item = Trial> {
+        self.trials.iter().filter(move |(rate, _)| *rate == wanted).map(|(_, trial)| *trial)
     }
 }
 
@@ -105,7 +131,8 @@ mod tests {
         let (rates, best) = search(RateSearchOptions { resolution: 0.5, ..OPTIONS }, |_, rate| rate <= 5_000.0);
         assert_eq!(rates[..4], [1_000.0, 2_000.0, 4_000.0, 8_000.0]);
         assert!((rates[4] - 5_656.9).abs() < 0.1, "{rates:?}");
-        assert_eq!((rates[4], rates.len()), (rates[5], 6), "the ceiling is confirmed");
+        assert_eq!((rates[4], rates[6]), (rates[5], 4_000.0), "the ceiling and the best are confirmed");
+        assert_eq!(rates.len(), 7);
         assert_eq!(best, Some(4_000.0));
     }
 
@@ -113,6 +140,23 @@ mod tests {
     fn one_stall_does_not_end_the_search_far_below() {
         let (rates, best) = search(OPTIONS, |trial, rate| rate <= 50_000.0 && trial != 2);
         assert!(best.is_some_and(|best| best > 50_000.0 / 1.05), "{best:?} {rates:?}");
+    }
+
+    #[test]
+    fn one_lucky_trial_does_not_end_the_search_far_above() {
+        let (rates, best) = search(OPTIONS, |trial, rate| rate <= 3_000.0 || trial == 2);
+        assert_eq!(rates[2], 4_000.0, "met once, by luck");
+        assert!(best.is_some_and(|best| best <= 3_000.0 && best > 3_000.0 / 1.05), "{best:?} {rates:?}");
+        assert_eq!(rates.iter().filter(|rate| **rate == 4_000.0).count(), 3, "{rates:?}");
+    }
+
+    #[test]
+    fn a_search_that_is_cut_off_says_that_nothing_confirms_it() {
+        let mut search = RateSearch::new(RateSearchOptions { trials_max: 1, ..OPTIONS });
+        search.record(1_000.0, Trial::Met);
+        assert_eq!((search.next(), search.best(), search.is_confirmed()), (None, Some(1_000.0), false));
+        search.record(1_000.0, Trial::Met);
+        assert!(search.is_confirmed());
     }
 
     #[test]
@@ -135,7 +179,7 @@ mod tests {
             prop_assert!(best <= threshold && threshold < best * (1.0 + resolution), "{} {}", best, threshold);
             let doublings = (threshold / options.start).log2().abs() + 2.0;
             let halvings = (2_f64.ln() / resolution.ln_1p()).log2().max(0.0) + 1.0;
-            prop_assert!(rates.len() as f64 <= doublings + halvings + 2.0, "{:?}", rates);
+            prop_assert!(rates.len() as f64 <= doublings + halvings + 3.0, "{:?}", rates);
         }
 
         #[test]

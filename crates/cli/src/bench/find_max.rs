@@ -52,13 +52,18 @@ pub fn run(
 
 fn print(found: &FoundRate, quantile: f64, objective_ms: f64, json: bool) -> Result<(), String> {
     if json {
-        let answer = serde_json::json!({ "requests_per_second": found.rate, "trials": found.trials });
+        let answer = serde_json::json!({
+            "requests_per_second": found.rate, "confirmed": found.confirmed, "trials": found.trials
+        });
         print_line(format_args!("{}", serde_json::to_string_pretty(&answer).map_err(|error| error.to_string())?))?;
         return Ok(());
     }
     let percentile = format!("p{}", quantile * 100.0);
+    let confirmed = if found.confirmed { "" } else { " in the only trial that --trials left for it" };
     match found.rate {
-        Some(rate) => print_line(format_args!("{rate:.0} requests/s keep {percentile} under {objective_ms} ms"))?,
+        Some(rate) => {
+            print_line(format_args!("{rate:.0} requests/s keep {percentile} under {objective_ms} ms{confirmed}"))?;
+        }
         None => print_line(format_args!("no rate that was tried keeps {percentile} under {objective_ms} ms"))?,
     }
     print_line(format_args!("{:>14} {:>14} {:>12}  objective", "offered /s", "achieved /s", "latency us"))?;
