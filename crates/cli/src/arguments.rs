@@ -34,8 +34,18 @@ const TOOLS: [&str; 2] = ["dump", "restore"];
 impl Arguments {
     /// The process's own command line. A program called `bunkodump` or `mongorestore` needs no command.
     pub fn of_process() -> Self {
-        Self::parse_from(with_command(std::env::args_os().collect()))
+        Self::parse_from(with_run(with_command(std::env::args_os().collect())))
     }
+}
+
+/// `bunko bench FILE` is `bunko bench run FILE`.
+fn with_run(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_bench = arguments.get(1).is_some_and(|command| command == "bench");
+    let is_file = arguments.get(2).is_some_and(|file| Path::new(file).extension().is_some_and(|end| end == "toml"));
+    if is_bench && is_file {
+        arguments.insert(2, "run".into());
+    }
+    arguments
 }
 
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
@@ -55,6 +65,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_scenario_file_is_run_without_the_word() {
+        let line = |words: &[&str]| with_run(words.iter().map(OsString::from).collect());
+        assert_eq!(line(&["bunko", "bench", "my.toml", "--json"]), ["bunko", "bench", "run", "my.toml", "--json"]);
+        assert_eq!(line(&["bunko", "bench", "run", "my.toml"]), ["bunko", "bench", "run", "my.toml"]);
+        assert_eq!(line(&["bunko", "bench", "toml"]), ["bunko", "bench", "toml"]);
+        assert_eq!(line(&["bunko", "dump", "my.toml"]), ["bunko", "dump", "my.toml"]);
     }
 
     #[test]

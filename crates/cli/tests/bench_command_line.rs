@@ -26,6 +26,8 @@ fn a_mistake_in_a_file_is_one_line_with_file_line_and_key() {
     assert!(!lab.path(REPORT).exists(), "a refused run writes nothing");
     let found = lab.bench(&["find-max", "mine.toml", "--p99", "1s"]);
     assert!(found.refusal().starts_with(expected), "{}", found.stderr);
+    let short = lab.bench(&["mine.toml"]);
+    assert!(short.refusal().starts_with(expected), "{}", short.stderr);
     let missing = lab.bench(&["run", "other.toml"]);
     assert!(missing.refusal().starts_with("bunko: other.toml: cannot be read: "), "{}", missing.stderr);
 }
