@@ -74,6 +74,22 @@ const faults = () => {
   return found;
 };
 
+// What a phone shows before anybody scrolls, in either direction.
+const firstScreen = () => {
+  const found = [];
+  const isSeen = (element) => {
+    const box = element.getBoundingClientRect();
+    return box.top >= 0 && box.bottom <= innerHeight && box.left >= 0 && box.right <= innerWidth;
+  };
+  const verdict = document.querySelector("#verdict p");
+  if (verdict.getBoundingClientRect().top > innerHeight / 3) found.push("the verdict is not what a phone shows first");
+  const figure = document.querySelector("#steps tbody .main-figure");
+  // Many badges, as only a page of bad figures has them, leave no room.
+  const hasRoom = document.querySelector("#verdict").getBoundingClientRect().height < innerHeight / 3;
+  if (figure && hasRoom && !isSeen(figure)) found.push("no figure on a phone's first screen");
+  return found;
+};
+
 const visit = async (browser, name, [view, { width, height, scheme }]) => {
   const page = await browser.newPage();
   const complaints = [];
@@ -90,6 +106,7 @@ const visit = async (browser, name, [view, { width, height, scheme }]) => {
   await page.setViewport({ width, height });
   await page.goto(pathToFileURL(join(pages, `${name}.html`)).href);
   complaints.push(...(await page.evaluate(faults)));
+  if (view === "phone") complaints.push(...(await page.evaluate(firstScreen)));
   assert.deepEqual(complaints, [], `${name}, ${view}: on loading`);
   assert.deepEqual(await page.evaluate(inventory), EXPECTED[name], `${name}, ${view}: what is on the page`);
   await page.screenshot({ path: join(screenshots, `${name}-${view}.png`), fullPage: true });

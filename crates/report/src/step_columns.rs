@@ -25,6 +25,12 @@ pub(crate) const THROUGHPUT: &[Column] = &[
         about: "95 % confidence interval of documents per second",
         cell: |summary| summary.interval().map(|(low, high)| format!("{}..{}", figure(low), figure(high))),
     },
+    Column {
+        heading: "docs/s seen",
+        about: "lowest and highest documents per second of the repetitions: fewer than three, or one without documents, \
+                give no confidence interval",
+        cell: |summary| summary.range().map(|(low, high)| format!("{}..{}", figure(low), figure(high))),
+    },
 ];
 
 /// Everything after the ratio.

@@ -159,6 +159,12 @@ impl StepSummary<'_> {
     pub(crate) fn interval(&self) -> Option<(f64, f64)> {
         self.documents_per_second.as_ref().and_then(|estimate| estimate.interval)
     }
+
+    /// The lowest and highest throughput of several repetitions from which no interval can be had.
+    pub(crate) fn range(&self) -> Option<(f64, f64)> {
+        let estimate = self.documents_per_second.as_ref()?;
+        (estimate.interval.is_none() && estimate.samples > 1).then_some(estimate.range)
+    }
 }
 
 /// `count` per `per`, or nothing where that makes no sense.

@@ -8,18 +8,27 @@ use crate::result::{AllocationRecord, Report, TargetRecord, Transport};
 use crate::step_columns::{self, Column};
 use crate::step_summary::{self, StepSummary};
 use crate::{machine_pauses, step_label, storage_rows};
-use bunko_statistics::{Estimate, LatencyHistogram, LatencySummary};
+use bunko_statistics::{Estimate, LatencyHistogram, LatencySummary, SYMMETRIC_MAX};
 use grid::{Grid, Side};
 
 /// Characters of a name in the table of steps.
 const NAME_WIDTH_MAX: usize = 24;
+/// Characters that a table may take where nothing says how wide the terminal is, as in a pipe or a file.
+pub const DEFAULT_WIDTH: usize = 120;
+/// On terminals with fewer columns the figures stand directly below the verdict, and what names a row is one column.
+const NARROW_BELOW: usize = 100;
 
-/// The whole report in plain text; ends in a newline.
-pub fn table(report: &Report) -> String {
-    let mut lines = vec![format!("verdict: {}", report.verdict())];
-    for part in [header, steps, transfers::table, parts, storage, allocations, remarks] {
-        lines.extend(part(report));
-    }
+/// The whole report in plain text, in tables of at most `width` characters; ends in a newline.
+pub fn table(report: &Report, width: usize) -> String {
+    let verdict = vec![format!("verdict: {}", report.verdict())];
+    let figures = [steps, transfers::table, parts, storage, allocations].map(|part| part(report, width)).concat();
+    let parts = if width < NARROW_BELOW {
+        // The header would push the figures off a small screen.
+        [verdict, figures, remarks(report), vec![String::new()], header(report)]
+    } else {
+        [verdict, header(report), figures, remarks(report), Vec::new()]
+    };
+    let mut lines = parts.concat();
     lines.push(String::new());
     harmless(&lines.join("\n"))
 }
@@ -59,7 +68,9 @@ fn header(report: &Report) -> Vec<String> {
 
 /// What the verdict had no room for.
 fn remarks(report: &Report) -> Vec<String> {
-    let flaws = report.flaws().into_iter().skip(1).map(|flaw| format!("flaw: {}: {}", flaw.place, flaw.finding));
+    let flaws = report.flaws().into_iter().enumerate();
+    let unsaid = flaws.filter(|(index, flaw)| *index > 0 || flaw.places.len() > 1);
+    let flaws = unsaid.map(|(_, flaw)| format!("flaw: {flaw}"));
     let skipped = report.steps.iter().filter_map(|step| {
         let reason = step.skip_reason()?;
         Some(format!("skipped: {}: {reason}", step_label::full(report, step)))
@@ -106,13 +117,31 @@ pub(crate) fn settings(target: &TargetRecord) -> String {
     if named.is_empty() { "the defaults".to_owned() } else { named.join(" ") }
 }
 
-fn steps(report: &Report) -> Vec<String> {
+fn steps(report: &Report, width: usize) -> Vec<String> {
     let (mut summaries, baseline) = step_summary::of_report(report);
     summaries.retain(|summary| !transfers::is_transfer(summary.step));
     if summaries.is_empty() {
         return Vec::new();
     }
     let mut grid = Grid::new(summaries.len());
+    if width < NARROW_BELOW {
+        grid.add("step", Side::Left, summaries.iter().map(|row| Some(step_label::full(report, row.step))));
+    } else {
+        add_names(&mut grid, report, &summaries);
+    }
+    let names = grid.columns.len();
+    add_figures(&mut grid, &summaries, step_columns::THROUGHPUT);
+    if let Some(baseline) = baseline {
+        grid.add(&baseline.heading(report), Side::Right, summaries.iter().map(ratio));
+    }
+    grid.add("badges", Side::Left, summaries.iter().map(|row| Some(badges(row))));
+    add_figures(&mut grid, &summaries, step_columns::FIGURES);
+    let mut lines = grid.lines(names, width);
+    lines.extend(sources(&summaries));
+    lines
+}
+
+fn add_names(grid: &mut Grid, report: &Report, summaries: &[StepSummary<'_>]) {
     grid.add("target", Side::Left, summaries.iter().map(|row| step_label::target(report, row.step).map(clipped)));
     for setting in step_label::settings(report) {
         let values = summaries.iter().map(|row| step_label::setting(row.step, setting).map(clipped));
@@ -121,16 +150,6 @@ fn steps(report: &Report) -> Vec<String> {
     grid.add("phase", Side::Left, summaries.iter().map(|row| Some(clipped(&row.step.phase))));
     grid.add("connections", Side::Right, summaries.iter().map(|row| Some(row.step.connections.to_string())));
     grid.add("in flight", Side::Right, summaries.iter().map(|row| Some(row.step.in_flight.to_string())));
-    let names = grid.columns.len();
-    add_figures(&mut grid, &summaries, step_columns::THROUGHPUT);
-    if let Some(baseline) = baseline {
-        grid.add(&baseline.heading(report), Side::Right, summaries.iter().map(ratio));
-    }
-    grid.add("badges", Side::Left, summaries.iter().map(|row| Some(badges(row))));
-    add_figures(&mut grid, &summaries, step_columns::FIGURES);
-    let mut lines = grid.lines(names);
-    lines.extend(sources(&summaries));
-    lines
 }
 
 /// Where the published figures beside these steps come from.
@@ -141,7 +160,7 @@ fn sources(summaries: &[StepSummary<'_>]) -> Vec<String> {
 }
 
 /// The operations of mixed phases.
-fn parts(report: &Report) -> Vec<String> {
+fn parts(report: &Report, width: usize) -> Vec<String> {
     let all: Vec<_> = report
         .steps
         .iter()
@@ -167,7 +186,7 @@ fn parts(report: &Report) -> Vec<String> {
         let cells = all.iter().map(|(_, latency, _)| latency.as_ref().and_then(percentile).map(figure));
         grid.add(heading, Side::Right, cells);
     }
-    grid.lines(2)
+    grid.lines(2, width)
 }
 
 fn add_figures(grid: &mut Grid, summaries: &[StepSummary<'_>], columns: &[Column]) {
@@ -179,7 +198,12 @@ fn add_figures(grid: &mut Grid, summaries: &[StepSummary<'_>], columns: &[Column
 fn ratio(summary: &StepSummary<'_>) -> Option<String> {
     let relative = summary.relative.as_ref()?;
     Some(match relative.interval {
-        Some((low, high)) => format!("{:.2} ± {:.2}", relative.ratio, (high - low) / 2.0),
+        Some((low, high)) if (high - low) / 2.0 <= relative.ratio * SYMMETRIC_MAX => {
+            format!("{:.2} ± {:.2}", relative.ratio, (high - low) / 2.0)
+        }
+        Some((low, high)) => {
+            format!("{} ({}..{})", number::ratio(relative.ratio), number::ratio(low), number::ratio(high))
+        }
         None => number::ratio(relative.ratio),
     })
 }
@@ -189,7 +213,7 @@ fn badges(summary: &StepSummary<'_>) -> String {
     texts.join(", ")
 }
 
-fn storage(report: &Report) -> Vec<String> {
+fn storage(report: &Report, width: usize) -> Vec<String> {
     let rows = storage_rows::of_report(report);
     if rows.is_empty() {
         return Vec::new();
@@ -199,10 +223,10 @@ fn storage(report: &Report) -> Vec<String> {
     for column in storage_rows::COLUMNS {
         grid.add(column.heading, Side::Right, rows.iter().map(|row| column.exact(row)));
     }
-    grid.lines(1)
+    grid.lines(1, width)
 }
 
-fn allocations(report: &Report) -> Vec<String> {
+fn allocations(report: &Report, width: usize) -> Vec<String> {
     let records = &report.allocations;
     if records.is_empty() {
         return Vec::new();
@@ -217,13 +241,44 @@ fn allocations(report: &Report) -> Vec<String> {
     grid.add("max s", Side::Right, records.iter().map(slowest));
     grid.add("sync s", Side::Right, records.iter().map(|record| of(&record.sync_seconds)));
     grid.add("refused", Side::Left, records.iter().map(|record| record.refused.clone()));
-    grid.lines(2)
+    grid.lines(2, width)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn no_table_is_wider_than_the_terminal() {
+        for (name, make) in fixture::ALL {
+            for width in [40, 60, 80, 120, 200] {
+                let text = table(&make(), width);
+                let is_table = |line: &&str| line.contains("  ") && !line.contains(": ");
+                let widest = text.lines().filter(is_table).map(|line| line.chars().count()).max().unwrap_or_default();
+                assert!(widest <= width, "{name} at {width}: {widest}\n{text}");
+            }
+        }
+        assert!(table(&fixture::engines(), 200).lines().any(|line| line.chars().count() > 150), "it uses the room");
+    }
+
+    #[test]
+    fn a_narrow_screen_begins_with_verdict_and_figures() {
+        let text = table(&fixture::plain(), 60);
+        let lines: Vec<_> = text.lines().take(4).collect();
+        assert!(lines[0].starts_with("verdict: valid") && lines[2].starts_with("step "), "{lines:?}");
+        assert!(lines[2].contains("docs/s") && lines[3].starts_with("insert, 1 x 1 "), "{lines:?}");
+        assert!(text.contains("\ndurability: "), "the rest follows");
+        assert!(table(&fixture::plain(), 100).lines().nth(1).is_some_and(|line| line.starts_with("durability")));
+    }
+
+    #[test]
+    fn two_repetitions_have_a_range_and_no_interval() {
+        let mut report = fixture::engines();
+        report.steps.iter_mut().for_each(|step| step.runs.truncate(2));
+        let text = table(&report, DEFAULT_WIDTH);
+        assert!(text.contains("docs/s seen") && !text.contains("95 %") && !text.contains('±'), "{text}");
+    }
 
     #[test]
     fn a_server_is_said_to_be_where_it_can_be() {

@@ -1,13 +1,17 @@
 //! What to think of a report's figures.
 
-use crate::result::{Badge, Completion, Finding, Measurement, Outcome, Report, Run, Severity, Step};
+use crate::result::{Badge, Completion, Finding, Measurement, Outcome, Report, Severity, Step};
 use crate::step_label;
+use std::fmt;
 
-/// A finding and where it was made.
+/// A kind of finding and all the rows that it was made in.
 pub(crate) struct Flaw<'a> {
-    /// The step and, where it was repeated, the repetition.
-    pub(crate) place: String,
+    /// The first of its kind.
     pub(crate) finding: &'a Finding,
+    /// The row of that one, and the other rows: the step and, where it was repeated, the repetitions.
+    pub(crate) places: Vec<String>,
+    /// Whether the finding says the same of all of them.
+    pub(crate) says_the_same: bool,
 }
 
 impl Report {
@@ -42,22 +46,26 @@ impl Report {
         badges.max().unwrap_or(Severity::Good).max(nothing)
     }
 
-    /// Everything that was found, the worst first, otherwise in the order of running.
+    /// Everything that was found, the worst first, otherwise in the order of running. What was found in many rows is one.
     pub(crate) fn flaws(&self) -> Vec<Flaw<'_>> {
-        let mut flaws: Vec<_> = self.steps.iter().flat_map(|step| self.flaws_of(step)).collect();
+        let mut flaws: Vec<Flaw<'_>> = Vec::new();
+        for step in &self.steps {
+            let label = step_label::full(self, step);
+            for (repetitions, finding) in findings_of(step) {
+                let known = flaws.iter_mut().find(|flaw| flaw.finding.badge() == finding.badge());
+                let flaw = match known {
+                    Some(flaw) => flaw,
+                    None => {
+                        flaws.push(Flaw { finding, places: Vec::new(), says_the_same: true });
+                        flaws.last_mut().expect("just pushed")
+                    }
+                };
+                flaw.says_the_same &= flaw.finding.to_string() == finding.to_string();
+                flaw.places.push(place(&label, step, &repetitions));
+            }
+        }
         flaws.sort_by_key(|flaw| std::cmp::Reverse(flaw.finding.severity()));
         flaws
-    }
-
-    fn flaws_of<'a>(&self, step: &'a Step) -> Vec<Flaw<'a>> {
-        let place = step_label::full(self, step);
-        let of_run = |run: &'a Run| {
-            let repeated = step.runs.len() > 1;
-            let place = if repeated { format!("{place}, repetition {}", run.repetition) } else { place.clone() };
-            let findings = run.measurement().into_iter().flat_map(|measurement| &measurement.findings);
-            findings.map(move |finding| Flaw { place: place.clone(), finding })
-        };
-        step.runs.iter().flat_map(of_run).collect()
     }
 
     /// Whether the run came to its end with figures, and nothing but cautions speaks against them.
@@ -83,11 +91,17 @@ impl Report {
             Severity::Exceeded => "valid, but beyond its limits",
             Severity::Caution | Severity::Good => "valid with cautions",
         };
-        let more = match flaws.len() - 1 {
-            0 => String::new(),
-            more => format!(" (and {more} more, below)"),
+        let rows = match first.places.len() - 1 {
+            0 => None,
+            rows => Some(format!("{rows} more {}", if rows == 1 { "row" } else { "rows" })),
         };
-        format!("{word}: {}: {}{more}", first.place, first.finding)
+        let others = match flaws.len() - 1 {
+            0 => None,
+            others => Some(format!("{others} more")),
+        };
+        let more: Vec<_> = rows.into_iter().chain(others).collect();
+        let more = if more.is_empty() { String::new() } else { format!(" (and {}, below)", more.join(" and ")) };
+        format!("{word}: {}: {}{more}", first.places[0], first.finding)
     }
 
     fn praise(&self) -> String {
@@ -114,6 +128,43 @@ impl Report {
     fn measured_nothing(&self) -> bool {
         let allocated = self.allocations.iter().any(|allocation| !allocation.seconds.is_empty());
         !allocated && self.steps.iter().all(|step| step.measurements().next().is_none())
+    }
+}
+
+/// The findings of a step's runs, each with its repetitions: of one kind the first.
+fn findings_of(step: &Step) -> Vec<(Vec<u32>, &Finding)> {
+    let mut found: Vec<(Vec<u32>, &Finding)> = Vec::new();
+    for run in &step.runs {
+        for finding in run.measurement().into_iter().flat_map(|measurement| &measurement.findings) {
+            match found.iter_mut().find(|(_, known)| known.badge() == finding.badge()) {
+                Some((repetitions, _)) => repetitions.push(run.repetition),
+                None => found.push((vec![run.repetition], finding)),
+            }
+        }
+    }
+    found
+}
+
+/// A row, and which of its repetitions where there are several.
+fn place(label: &str, step: &Step, repetitions: &[u32]) -> String {
+    let numbers: Vec<_> = repetitions.iter().map(ToString::to_string).collect();
+    match numbers.as_slice() {
+        _ if step.runs.len() == 1 => label.to_owned(),
+        [one] => format!("{label}, repetition {one}"),
+        _ if numbers.len() == step.runs.len() => format!("{label}, all repetitions"),
+        several => format!("{label}, repetitions {}", several.join(", ")),
+    }
+}
+
+impl fmt::Display for Flaw<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.places.as_slice() {
+            [place] => write!(f, "{place}: {}", self.finding),
+            [first, others @ ..] if !self.says_the_same => {
+                write!(f, "{first}: {}; likewise with other figures {}", self.finding, others.join("; "))
+            }
+            places => write!(f, "{}: {}", self.finding, places.join("; ")),
+        }
     }
 }
 
@@ -195,6 +246,28 @@ mod tests {
         );
         assert_eq!(report.badges(), [badge("errors", Severity::Invalid), badge("short", Severity::Caution)]);
         assert_eq!(report.severity(), Severity::Invalid);
+    }
+
+    #[test]
+    fn what_many_rows_share_is_said_once() {
+        let mut report = fixture::engines();
+        let short = |seconds| Finding::Short { seconds };
+        for step in &mut report.steps[..2] {
+            for run in &mut step.runs {
+                let Outcome::Measured(measurement) = &mut run.outcome else { unreachable!("just made") };
+                measurement.findings = vec![short(2.0)];
+            }
+        }
+        let Outcome::Measured(measurement) = &mut report.steps[3].runs[1].outcome else { unreachable!("just made") };
+        measurement.findings = vec![short(2.0)];
+        let said = |report: &Report| report.flaws().iter().map(ToString::to_string).collect::<Vec<_>>();
+        let rows = "lsm: insert, 1 x 1, all repetitions; lsm: insert, 1 x 100, all repetitions; \
+                    lsm: insert, 100 x 100, repetition 2";
+        assert_eq!(said(&report), [format!("short: 2.0 s do not show a steady state: {rows}")]);
+        assert!(report.verdict().ends_with("steady state (and 2 more rows, below)"), "{}", report.verdict());
+        let Outcome::Measured(measurement) = &mut report.steps[3].runs[1].outcome else { unreachable!("just made") };
+        measurement.findings = vec![short(3.0)];
+        assert!(said(&report)[0].contains("steady state; likewise with other figures lsm: insert, 1 x 100, all"));
     }
 
     #[test]

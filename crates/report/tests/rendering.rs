@@ -18,7 +18,7 @@ const RENDERING_MAX: Duration = Duration::from_secs(2);
 #[test]
 fn the_terminal_shows_what_the_files_show() {
     for (name, make) in fixture::ALL {
-        check(&format!("{name}.txt"), &text::table(&make()));
+        check(&format!("{name}.txt"), &text::table(&make(), text::DEFAULT_WIDTH));
     }
 }
 

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 pub struct Estimate {
     /// Median of the repetitions.
     pub median: f64,
-    /// Where the true figure lies with a confidence of 95 %, lower end first; `None` with fewer than three repetitions.
-    /// The median is always within.
+    /// Where the true figure lies with a confidence of 95 %, lower end first; `None` with fewer than three repetitions,
+    /// and where one of them is not above 0. The median is always within, and the lower end above 0.
     pub interval: Option<(f64, f64)>,
+    /// The lowest and the highest of the repetitions: all that can be said where there is no interval.
+    pub range: (f64, f64),
     /// Repetitions.
     pub samples: usize,
 }
@@ -26,24 +28,23 @@ impl Estimate {
     ///
     /// The interval is Student's (from seven samples on: of the trimmed mean) on the logarithms, because disturbances
     /// multiply: a machine that is busy with something else makes every rate some percent lower, whatever its size; and
-    /// so the lower end never falls below 0. Samples that are not all positive have no logarithms; they are taken as
-    /// they are. An interval from order statistics alone, which needs no distribution, would need six samples.
+    /// so the lower end never falls below 0. Samples that are not all positive have no logarithms. Student's interval on
+    /// the samples themselves reaches below 0 then, where no rate, time or size can be, so there is only the range. An
+    /// interval from order statistics alone, which needs no distribution, would need six samples.
     pub fn of(samples: &[f64]) -> Option<Self> {
         if samples.is_empty() || !samples.iter().all(|sample| sample.is_finite()) {
             return None;
         }
         let median = median(samples);
-        let interval = (samples.len() >= SAMPLES_MIN).then(|| {
-            let (low, high) = if samples.iter().all(|&sample| sample > 0.0) {
-                let logarithms: Vec<f64> = samples.iter().map(|sample| sample.ln()).collect();
-                let (low, high) = interval(Centre::of(&logarithms));
-                (positive_exp(low), positive_exp(high))
-            } else {
-                interval(Centre::of(samples))
-            };
-            (low.min(median), high.max(median))
+        let has_interval = samples.len() >= SAMPLES_MIN && samples.iter().all(|&sample| sample > 0.0);
+        let interval = has_interval.then(|| {
+            let logarithms: Vec<f64> = samples.iter().map(|sample| sample.ln()).collect();
+            let (low, high) = interval(Centre::of(&logarithms));
+            (positive_exp(low).min(median), positive_exp(high).max(median))
         });
-        Some(Self { median, interval, samples: samples.len() })
+        let lowest = samples.iter().copied().fold(f64::INFINITY, f64::min);
+        let highest = samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Some(Self { median, interval, range: (lowest, highest), samples: samples.len() })
     }
 }
 
@@ -75,7 +76,10 @@ mod tests {
     fn few_repetitions_have_no_interval() {
         assert_eq!(Estimate::of(&[]), None);
         assert_eq!(Estimate::of(&[1.0, f64::NAN, 2.0]), None);
-        assert_eq!(Estimate::of(&[3.0, 5.0]), Some(Estimate { median: 4.0, interval: None, samples: 2 }));
+        assert_eq!(
+            Estimate::of(&[3.0, 5.0]),
+            Some(Estimate { median: 4.0, interval: None, range: (3.0, 5.0), samples: 2 })
+        );
     }
 
     #[test]
@@ -85,10 +89,15 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_allowed() {
+    fn zeros_have_a_range_and_no_interval() {
         let estimate = Estimate::of(&[0.0, 0.0, 3.0, 1.0]).unwrap();
-        let (low, high) = estimate.interval.unwrap();
-        assert!(estimate.median == 0.5 && low < 0.0 && high > 3.0, "{estimate:?}");
+        assert_eq!((estimate.median, estimate.interval, estimate.range), (0.5, None, (0.0, 3.0)));
+    }
+
+    #[test]
+    fn no_interval_reaches_below_zero() {
+        let (low, high) = Estimate::of(&[0.01, 100.0, 1.0]).unwrap().interval.unwrap();
+        assert!(low > 0.0 && high.is_finite(), "{low} {high}");
     }
 
     #[test]

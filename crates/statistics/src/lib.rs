@@ -20,6 +20,6 @@ pub use estimate::Estimate;
 pub use histogram::{CurvePoint, HistogramError, LatencyHistogram, LatencySummary};
 pub use interval_log::IntervalLogWriter;
 pub use rate_search::{RateSearch, RateSearchOptions, Trial};
-pub use ratio::{Ratio, Significance};
+pub use ratio::{Ratio, SYMMETRIC_MAX, Significance};
 pub use steadiness::Steadiness;
 pub use trend::Trend;

@@ -6,7 +6,7 @@ use crate::student;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How much higher or lower B is than A. Displayed as `1.23 ± 0.05x`.
+/// How much higher or lower B is than A. Displayed as `1.23 ± 0.05x`, with a wide interval as `1.23x (0.60..2.52)`.
 ///
 /// Everything is computed on logarithms, see [`crate::Estimate::of`]: the ratio is one of geometric means, and B over A
 /// is exactly the inverse of A over B.
@@ -43,6 +43,9 @@ pub enum Significance {
 
 /// Differences below it are of no practical relevance, however significant.
 pub const RELEVANT_DIFFERENCE: f64 = 0.02;
+
+/// Up to this share of the ratio an interval's two halves differ by less than a tenth of themselves.
+pub const SYMMETRIC_MAX: f64 = 0.1;
 
 impl Ratio {
     /// Of independent samples. `None` where there are none of one, or where one is not positive and finite.
@@ -133,9 +136,14 @@ fn welch_degrees_of_freedom(a: Centre, b: Centre) -> f64 {
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.significance == Significance::TooFewSamples {
-            write!(f, "{:.2}x", self.ratio)
+            return write!(f, "{:.2}x", self.ratio);
+        }
+        let half_width = (self.high - self.low) / 2.0;
+        // A wide interval lies far to the upper side of the ratio, and `±` would have it reach below 0.
+        if half_width <= self.ratio * SYMMETRIC_MAX {
+            write!(f, "{:.2} ± {half_width:.2}x", self.ratio)
         } else {
-            write!(f, "{:.2} ± {:.2}x", self.ratio, (self.high - self.low) / 2.0)
+            write!(f, "{:.2}x ({:.2}..{:.2})", self.ratio, self.low, self.high)
         }
     }
 }
@@ -192,6 +200,14 @@ mod tests {
         assert_eq!((ratio.samples, ratio.significance), ((2, 3), Significance::TooFewSamples));
         assert!((ratio.low - 1.0).abs() < 1e-12 && (ratio.high - 4.0).abs() < 1e-12, "{ratio:?}");
         assert_eq!(Ratio::of(&[10.0], &[15.0]).unwrap().to_string(), "1.50x");
+    }
+
+    #[test]
+    fn a_wide_interval_is_shown_by_its_ends() {
+        let ratio = Ratio::of(&[100.0, 200.0, 400.0], &[100.0, 50.0, 25.0]).unwrap();
+        let (low, high) = (ratio.low, ratio.high);
+        assert!(low > 0.0 && (high - low) / 2.0 > ratio.ratio, "{ratio:?}");
+        assert_eq!(ratio.to_string(), format!("0.25x ({low:.2}..{high:.2})"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod list;
 mod output;
 mod progress;
 mod run;
+mod terminal;
 
 pub use arguments::BenchCommand;
 

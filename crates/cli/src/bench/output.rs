@@ -1,6 +1,6 @@
 //! Where a report goes: a table to the terminal, files to a folder.
 
-use super::NOT_VALID;
+use super::{NOT_VALID, terminal};
 use crate::printed::{print, print_line};
 use bunko_bench::Report;
 use bunko_report::compare::Comparison;
@@ -29,7 +29,7 @@ impl Shown {
 /// Prints the report, writes its files, and turns its verdict into an exit status.
 pub fn finish(report: &Report, folder: Option<PathBuf>, shown: Shown) -> Result<ExitCode, String> {
     match shown {
-        Shown::Table => print(format_args!("{}", text::table(report)))?,
+        Shown::Table => print(format_args!("{}", text::table(report, terminal::width())))?,
         Shown::Json => {
             print_line(format_args!("{}", serde_json::to_string(report).map_err(|error| error.to_string())?))?;
         }

@@ -75,6 +75,9 @@ fn note(report: &Report, baseline: Option<Baseline>) -> String {
     let repetitions: BTreeSet<_> = report.steps.iter().map(|step| step.measurements().count()).collect();
     let repeated = match (repetitions.first(), repetitions.last()) {
         (_, Some(1) | None) => "One run of each step: without repetitions there are no intervals.".to_owned(),
+        (_, Some(2)) => "Medians of two repetitions, with both ends of their range: two are too few for a confidence \
+                         interval. Latencies of all requests together."
+            .to_owned(),
         (Some(least), Some(most)) if least == most => {
             format!(
                 "Medians of {most} repetitions, with 95 % confidence intervals; latencies of all requests together."
@@ -143,7 +146,8 @@ fn throughput(row: &mut Markup, summary: &StepSummary<'_>, fastest: f64) {
     };
     row.within("td", &[("class", "number")], |cell| {
         cell.classed("span", "main-figure", &figure(estimate.median));
-        if let Some((low, high)) = estimate.interval {
+        let ends = estimate.interval.or_else(|| summary.range());
+        if let Some((low, high)) = ends {
             cell.classed("span", "interval", &format!("{} – {}", figure(low), figure(high)));
         }
     });

@@ -54,7 +54,9 @@ pub(super) fn findings(report: &Report) -> Markup {
             // The badge says the first words already.
             let finding = flaw.finding.to_string();
             let rest = finding.strip_prefix(&format!("{}: ", found.text)).unwrap_or(&finding);
-            item(badge::class(found.severity), &found.text, &flaw.place, rest);
+            let of_first = if flaw.says_the_same { "" } else { " (the first; the others with other figures)" };
+            let rest = format!("{rest}{of_first}");
+            item(badge::class(found.severity), &found.text, &flaw.places.join("; "), &rest);
         }
         for (step, reason) in &skipped {
             item("caution", "skipped", &step_label::full(report, step), reason);

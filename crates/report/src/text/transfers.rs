@@ -1,11 +1,12 @@
 //! Dumps and restores: a table of their own, for what they have in common is not connections and requests.
 
 use super::grid::{Grid, Side};
-use super::{add_figures, badges, clipped, ratio, sources};
+use super::{NARROW_BELOW, add_figures, badges, clipped, ratio, sources};
 use crate::recommendation;
 use crate::result::{Report, Step};
 use crate::step_columns::{FIGURES, THROUGHPUT};
-use crate::{step_label, step_summary};
+use crate::step_label;
+use crate::step_summary::{self, StepSummary};
 
 /// Whether the step dumps or restores.
 pub(super) fn is_transfer(step: &Step) -> bool {
@@ -13,19 +14,17 @@ pub(super) fn is_transfer(step: &Step) -> bool {
 }
 
 /// In the order of experiment E2's table: what was set, how long it took, and what that means.
-pub(super) fn table(report: &Report) -> Vec<String> {
+pub(super) fn table(report: &Report, width: usize) -> Vec<String> {
     let (mut summaries, baseline) = step_summary::of_report(report);
     summaries.retain(|summary| is_transfer(summary.step));
     if summaries.is_empty() {
         return Vec::new();
     }
     let mut grid = Grid::new(summaries.len());
-    grid.add("target", Side::Left, summaries.iter().map(|row| step_label::target(report, row.step).map(clipped)));
-    grid.add("phase", Side::Left, summaries.iter().map(|row| Some(clipped(&row.step.phase))));
-    let settings = step_label::settings(report);
-    for setting in &settings {
-        let values = summaries.iter().map(|row| step_label::setting(row.step, setting).map(clipped));
-        grid.add(&clipped(heading(setting, &settings)), Side::Left, values);
+    if width < NARROW_BELOW {
+        grid.add("step", Side::Left, summaries.iter().map(|row| Some(step_label::full(report, row.step))));
+    } else {
+        add_names(&mut grid, report, &summaries);
     }
     let names = grid.columns.len();
     add_figures(&mut grid, &summaries, THROUGHPUT);
@@ -34,10 +33,20 @@ pub(super) fn table(report: &Report) -> Vec<String> {
     }
     grid.add("badges", Side::Left, summaries.iter().map(|row| Some(badges(row))));
     add_figures(&mut grid, &summaries, FIGURES);
-    let mut lines = grid.lines(names);
+    let mut lines = grid.lines(names, width);
     lines.extend(sources(&summaries));
     lines.extend(recommendation::of_report(report));
     lines
+}
+
+fn add_names(grid: &mut Grid, report: &Report, summaries: &[StepSummary<'_>]) {
+    grid.add("target", Side::Left, summaries.iter().map(|row| step_label::target(report, row.step).map(clipped)));
+    grid.add("phase", Side::Left, summaries.iter().map(|row| Some(clipped(&row.step.phase))));
+    let settings = step_label::settings(report);
+    for setting in &settings {
+        let values = summaries.iter().map(|row| step_label::setting(row.step, setting).map(clipped));
+        grid.add(&clipped(heading(setting, &settings)), Side::Left, values);
+    }
 }
 
 /// A setting's last name, where no other setting ends in it.
@@ -52,6 +61,7 @@ fn heading<'s>(setting: &'s str, settings: &[&str]) -> &'s str {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::text::DEFAULT_WIDTH;
 
     #[test]
     fn headings_are_as_short_as_they_can_be() {
@@ -62,13 +72,13 @@ mod tests {
 
     #[test]
     fn a_restore_has_seconds_and_a_bottleneck_and_no_requests() {
-        let lines = table(&fixture::restores()).join("\n");
+        let lines = table(&fixture::restores(), DEFAULT_WIDTH).join("\n");
         for shown in ["workers", "seconds", "bottleneck", "server 75 %", "tool us/doc", "dump MB", "reference MB/s"] {
             assert!(lines.contains(shown), "{shown} in\n{lines}");
         }
         for hidden in ["requests/s", "max us", "generator", "connections"] {
             assert!(!lines.contains(hidden), "{hidden} in\n{lines}");
         }
-        assert_eq!(table(&fixture::plain()), Vec::<String>::new());
+        assert_eq!(table(&fixture::plain(), DEFAULT_WIDTH), Vec::<String>::new());
     }
 }
