@@ -1,8 +1,10 @@
 //! Inserting many documents past the log: their bytes are written once, where they will stay.
 
+use crate::waiting::share;
 use crate::write::{BATCH_COUNT_MAX, Inserted, Order, Place};
 use crate::{Catalog, Collection, Namespace, from_storage};
 use bunko_errors::Result;
+use bunko_operation::OperationSource;
 use bunko_store::{Batch, RecordId, StorageError};
 use std::borrow::Cow;
 
@@ -16,19 +18,25 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Catalog::insert`].
-    pub fn insert_bulk(&self, namespace: &Namespace, documents: &[Cow<'_, [u8]>], order: Order) -> Result<Inserted> {
+    pub fn insert_bulk(
+        &self,
+        namespace: &Namespace,
+        documents: &[Cow<'_, [u8]>],
+        order: Order,
+        operation: &dyn OperationSource,
+    ) -> Result<Inserted> {
         let bytes: usize = documents.iter().map(|document| document.len()).sum();
         if bytes < BULK_BYTES_MIN {
-            return self.insert(namespace, documents, order);
+            return self.insert(namespace, documents, order, operation);
         }
-        let collection = self.collection_or_create(namespace)?;
-        let Some(Placed { mut inserted, tried, is_stopped }) = self.insert_staged(&collection, documents, order)?
-        else {
-            return self.insert(namespace, documents, order);
+        let collection = self.collection_or_create(namespace, operation)?;
+        let staged = self.insert_staged(&collection, documents, order, operation)?;
+        let Some(Placed { mut inserted, tried, is_stopped }) = staged else {
+            return self.insert(namespace, documents, order, operation);
         };
         if tried < documents.len() && !is_stopped {
             // The collection was dropped on the way: the rest goes into a new one of its name.
-            let mut rest = self.insert(namespace, &documents[tried..], order)?;
+            let mut rest = self.insert(namespace, &documents[tried..], order, operation)?;
             rest.failures.iter_mut().for_each(|(position, _)| *position += tried);
             inserted.add(rest);
         }
@@ -41,6 +49,7 @@ impl Catalog {
         collection: &Collection,
         documents: &[Cow<'_, [u8]>],
         order: Order,
+        operation: &dyn OperationSource,
     ) -> Result<Option<Placed>> {
         let first_record = collection.take_record_ids(documents.len() as u64);
         let record = |position: usize| RecordId(first_record.0 + position as u64);
@@ -51,7 +60,7 @@ impl Catalog {
             Err(error) => return Err(from_storage(error)),
         };
         {
-            let _structure = collection.structure.read();
+            let _structure = share(&collection.structure, operation)?;
             if collection.is_dropped() {
                 return Ok(None);
             }
@@ -64,8 +73,15 @@ impl Catalog {
             let first = placed.tried;
             let end = documents.len().min(first + BATCH_COUNT_MAX);
             let place = Place::Staged { first_record: record(first), locations: &staged.locations()[first..end] };
-            let Some(part) = self.insert_batch(collection, &documents[first..end], first, order, place)? else { break };
-            placed.is_stopped = order == Order::Ordered && !part.failures.is_empty();
+            let documents = &documents[first..end];
+            let part = match self.insert_batch(collection, documents, first, order, place, operation) {
+                Ok(Some(part)) => part,
+                Ok(None) => break,
+                Err(failure) if first == 0 => return Err(failure),
+                Err(failure) => Inserted { stopped_by: Some(failure), ..Inserted::default() },
+            };
+            let is_refused = order == Order::Ordered && !part.failures.is_empty();
+            placed.is_stopped = is_refused || part.stopped_by.is_some();
             placed.inserted.add(part);
             placed.tried = end;
         }
@@ -79,6 +95,6 @@ struct Placed {
     inserted: Inserted,
     /// Documents from the beginning that were placed or refused.
     tried: usize,
-    /// Whether an ordered insert met a failure.
+    /// Whether an ordered insert met a failure, or the operation was stopped.
     is_stopped: bool,
 }

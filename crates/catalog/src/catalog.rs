@@ -3,9 +3,11 @@
 use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
+use crate::waiting::{exclude, lock};
 use crate::{EngineChoice, Index, IndexState, Namespace, from_storage, notes, persistence};
 use bunko_bson::DocumentBuf;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -118,8 +120,13 @@ impl Catalog {
     /// Creates a collection.
     /// # Errors
     /// `NamespaceExists`, also where another collection has the UUID; a database whose name differs only in case.
-    pub fn create(&self, namespace: &Namespace, create: CreateOptions) -> Result<(Arc<Collection>, Lsn)> {
-        let mut changes = self.changes.lock();
+    pub fn create(
+        &self,
+        namespace: &Namespace,
+        create: CreateOptions,
+        operation: &dyn OperationSource,
+    ) -> Result<(Arc<Collection>, Lsn)> {
+        let mut changes = lock(&self.changes, operation)?;
         if self.collection(namespace).is_some() || self.shows_oplog(namespace) {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_EXISTS,
@@ -171,11 +178,15 @@ impl Catalog {
     }
 
     /// The collection with that name, created where it is missing.
-    pub fn collection_or_create(&self, namespace: &Namespace) -> Result<Arc<Collection>> {
+    pub fn collection_or_create(
+        &self,
+        namespace: &Namespace,
+        operation: &dyn OperationSource,
+    ) -> Result<Arc<Collection>> {
         if let Some(collection) = self.collection(namespace) {
             return Ok(collection);
         }
-        match self.create(namespace, CreateOptions::default()) {
+        match self.create(namespace, CreateOptions::default(), operation) {
             Ok((collection, _)) => Ok(collection),
             // Somebody else was faster.
             Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => self.collection(namespace).ok_or(failure),
@@ -197,10 +208,16 @@ impl Catalog {
     }
 
     /// Drops a collection; `None` where there is none.
-    pub fn drop_collection(&self, namespace: &Namespace) -> Result<Option<DropOutcome>> {
-        let _changes = self.changes.lock();
+    /// # Errors
+    /// What the operation says while it waits for whoever writes to the collection.
+    pub fn drop_collection(
+        &self,
+        namespace: &Namespace,
+        operation: &dyn OperationSource,
+    ) -> Result<Option<DropOutcome>> {
+        let _changes = lock(&self.changes, operation)?;
         let Some(collection) = self.collection(namespace) else { return Ok(None) };
-        let _no_writer = collection.structure.write();
+        let _no_writer = exclude(&collection.structure, operation)?;
         let mut batch = Batch::new();
         let indexes = self.put_drop(&mut batch, &collection)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
@@ -210,12 +227,15 @@ impl Catalog {
     }
 
     /// Drops a database with all its collections; how many there were.
-    pub fn drop_database(&self, database: &str) -> Result<(usize, Option<Lsn>)> {
+    /// # Errors
+    /// As [`Self::drop_collection`]; those before are dropped then.
+    pub fn drop_database(&self, database: &str, operation: &dyn OperationSource) -> Result<(usize, Option<Lsn>)> {
         check_database(database)?;
         let mut last = None;
         let collections = self.collections(database);
         for collection in &collections {
-            last = self.drop_collection(&collection.namespace())?.map(|outcome| outcome.lsn).or(last);
+            last = self.drop_collection(&collection.namespace(), operation)?.map(|outcome| outcome.lsn).or(last);
+            operation.operation().note_change();
         }
         Ok((collections.len(), last))
     }
@@ -235,18 +255,24 @@ impl Catalog {
     /// Gives a collection another name, dropping what has that name where `replace` says so.
     /// # Errors
     /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays; `IllegalOperation` where both are one.
-    pub fn rename(&self, from: &Namespace, to: &Namespace, replace: RenameTarget) -> Result<Lsn> {
+    pub fn rename(
+        &self,
+        from: &Namespace,
+        to: &Namespace,
+        replace: RenameTarget,
+        operation: &dyn OperationSource,
+    ) -> Result<Lsn> {
         // One collection's structure cannot be locked twice.
         if from == to {
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
         }
-        let _changes = self.changes.lock();
+        let _changes = lock(&self.changes, operation)?;
         let source = self.collection(from).ok_or_else(|| {
             Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
         })?;
         let target = self.collection(to);
-        let _no_writer = source.structure.write();
-        let _no_writer_either = target.as_ref().map(|target| target.structure.write());
+        let _no_writer = exclude(&source.structure, operation)?;
+        let _no_writer_either = target.as_ref().map(|target| exclude(&target.structure, operation)).transpose()?;
         if self.shows_oplog(to) || target.is_some() && replace == RenameTarget::Keep {
             return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
         }
@@ -279,8 +305,9 @@ impl Catalog {
         collection: &Collection,
         indexes: Vec<Arc<Index>>,
         difference: Difference<'_>,
+        operation: &dyn OperationSource,
     ) -> Result<Lsn> {
-        let _no_writer = collection.structure.write();
+        let _no_writer = exclude(&collection.structure, operation)?;
         if collection.is_dropped() {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_NOT_FOUND,

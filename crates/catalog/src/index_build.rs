@@ -6,11 +6,13 @@
 use crate::catalog::Difference;
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, stored_key};
+use crate::waiting::{lock, lock_stripes, share};
 use crate::write::{key_stripe, record_stripe};
 use crate::{Catalog, Collection, Index, IndexSpec, IndexState, from_storage};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::{OperationContext, OperationSource};
 use bunko_store::{Batch, Direction, Lsn, RecordId, RecordRange, View};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -48,9 +50,14 @@ impl Catalog {
     /// Builds the indexes that are missing. What exists already under the same name and keys is left alone.
     /// # Errors
     /// `IndexOptionsConflict`, `IndexKeySpecsConflict`, `CannotCreateIndex`, `DuplicateKey`; then none is kept.
-    pub fn create_indexes(&self, collection: &Arc<Collection>, specs: &[IndexSpec]) -> Result<IndexesCreated> {
+    pub fn create_indexes(
+        &self,
+        collection: &Arc<Collection>,
+        specs: &[IndexSpec],
+        operation: &dyn OperationSource,
+    ) -> Result<IndexesCreated> {
         let (before, built) = {
-            let mut changes = self.changes.lock();
+            let mut changes = lock(&self.changes, operation)?;
             let existing = collection.indexes();
             let mut indexes = existing.as_ref().clone();
             let mut built = Vec::new();
@@ -78,10 +85,11 @@ impl Catalog {
             if built.is_empty() {
                 return Ok(IndexesCreated { before: existing.len(), after: existing.len(), lsn: None });
             }
-            self.save_indexes(collection, indexes, Difference::Created(&built))?;
+            self.save_indexes(collection, indexes, Difference::Created(&built), operation)?;
+            operation.operation().note_change();
             (existing.len(), built)
         };
-        if let Err(failure) = self.build(collection, &built) {
+        if let Err(failure) = self.build(collection, &built, operation) {
             self.remove_indexes(collection, &built)?;
             return Err(failure);
         }
@@ -90,7 +98,9 @@ impl Catalog {
     }
 
     /// Goes on with builds that an earlier process did not finish.
-    pub fn resume_builds(&self) -> Result<()> {
+    /// # Errors
+    /// What the operation says; then the rest is left to the next start.
+    pub fn resume_builds(&self, operation: &dyn OperationSource) -> Result<()> {
         for database in self.databases() {
             for collection in self.collections(&database) {
                 let indexes = collection.indexes();
@@ -99,8 +109,9 @@ impl Catalog {
                 if unfinished.is_empty() {
                     continue;
                 }
-                match self.build(&collection, &unfinished) {
+                match self.build(&collection, &unfinished, operation) {
                     Ok(()) => drop(self.finish(&collection, &unfinished)?),
+                    Err(_) if let Err(stopped) = operation.operation().check() => return Err(stopped),
                     Err(_) => drop(self.remove_indexes(&collection, &unfinished)?),
                 }
             }
@@ -113,15 +124,17 @@ impl Catalog {
         for index in built {
             index.set_state(IndexState::Ready);
         }
-        self.save_indexes(collection, collection.indexes().as_ref().clone(), Difference::Built(built))
+        let indexes = collection.indexes().as_ref().clone();
+        self.save_indexes(collection, indexes, Difference::Built(built), &*OperationContext::unlimited())
     }
 
-    fn build(&self, collection: &Collection, built: &[Arc<Index>]) -> Result<()> {
+    fn build(&self, collection: &Collection, built: &[Arc<Index>], operation: &dyn OperationSource) -> Result<()> {
         let mut start = Bound::Unbounded;
         loop {
+            operation.operation().check()?;
             let records = self.next_records(collection, start)?;
             let Some(&last) = records.last() else { return Ok(()) };
-            self.build_step(collection, built, &records)?;
+            self.build_step(collection, built, &records, operation)?;
             start = Bound::Excluded(last);
         }
     }
@@ -139,17 +152,23 @@ impl Catalog {
         Ok(records)
     }
 
-    fn build_step(&self, collection: &Collection, built: &[Arc<Index>], records: &[RecordId]) -> Result<()> {
+    fn build_step(
+        &self,
+        collection: &Collection,
+        built: &[Arc<Index>],
+        records: &[RecordId],
+        operation: &dyn OperationSource,
+    ) -> Result<()> {
         let mut stripes: Vec<usize> = records.iter().map(|record| record_stripe(collection.records, *record)).collect();
         loop {
-            let _structure = collection.structure.read();
+            let _structure = share(&collection.structure, operation)?;
             if collection.is_dropped() {
                 return Err(Failure::new(
                     ErrorCode::INDEX_BUILD_ABORTED,
                     format!("collection {} was dropped during the index build", collection.namespace()),
                 ));
             }
-            let locked = self.store.locks().lock_all(&mut stripes);
+            let locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
             let (keys, grown) = self.keys_of(collection, built, records)?;
             let mut needed: Vec<usize> = keys
                 .keys()
@@ -221,8 +240,13 @@ impl Catalog {
     /// # Errors
     /// `IndexNotFound`; `InvalidOptions` for `_id_`; `BackgroundOperationInProgressForNamespace` for an index that is
     /// still being built.
-    pub fn drop_indexes(&self, collection: &Collection, names: &[&str]) -> Result<IndexesDropped> {
-        let _changes = self.changes.lock();
+    pub fn drop_indexes(
+        &self,
+        collection: &Collection,
+        names: &[&str],
+        operation: &dyn OperationSource,
+    ) -> Result<IndexesDropped> {
+        let _changes = lock(&self.changes, operation)?;
         let mut dropped = Vec::with_capacity(names.len());
         for name in names {
             let index = collection.index(name).ok_or_else(|| {
@@ -235,20 +259,25 @@ impl Catalog {
                 dropped.push(index);
             }
         }
-        self.drop_built(collection, &dropped)
+        self.drop_built(collection, &dropped, operation)
     }
 
     /// Drops all indexes but the one on `_id`.
     /// # Errors
     /// `BackgroundOperationInProgressForNamespace` where one is still being built.
-    pub fn drop_all_indexes(&self, collection: &Collection) -> Result<IndexesDropped> {
-        let _changes = self.changes.lock();
+    pub fn drop_all_indexes(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<IndexesDropped> {
+        let _changes = lock(&self.changes, operation)?;
         let others: Vec<_> = collection.indexes().iter().filter(|index| !index.is_id()).cloned().collect();
-        self.drop_built(collection, &others)
+        self.drop_built(collection, &others, operation)
     }
 
     /// A build that goes on would fill a keyspace that nobody drops any more, so it must end first.
-    fn drop_built(&self, collection: &Collection, dropped: &[Arc<Index>]) -> Result<IndexesDropped> {
+    fn drop_built(
+        &self,
+        collection: &Collection,
+        dropped: &[Arc<Index>],
+        operation: &dyn OperationSource,
+    ) -> Result<IndexesDropped> {
         if dropped.iter().any(|index| index.state() == IndexState::Building) {
             return Err(Failure::new(
                 ErrorCode::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE,
@@ -262,23 +291,29 @@ impl Catalog {
         if dropped.is_empty() {
             return Ok(IndexesDropped { before, lsn: None });
         }
-        Ok(IndexesDropped { before, lsn: Some(self.remove_locked(collection, dropped)?) })
+        Ok(IndexesDropped { before, lsn: Some(self.remove_locked(collection, dropped, operation)?) })
     }
 
     fn remove_indexes(&self, collection: &Collection, dropped: &[Arc<Index>]) -> Result<Lsn> {
         let _changes = self.changes.lock();
-        self.remove_locked(collection, dropped)
+        // Also where the operation was stopped: nobody would come back for them.
+        self.remove_locked(collection, dropped, &*OperationContext::unlimited())
     }
 
     /// The caller holds the lock of the catalog's changes.
-    fn remove_locked(&self, collection: &Collection, dropped: &[Arc<Index>]) -> Result<Lsn> {
+    fn remove_locked(
+        &self,
+        collection: &Collection,
+        dropped: &[Arc<Index>],
+        operation: &dyn OperationSource,
+    ) -> Result<Lsn> {
         let left = collection
             .indexes()
             .iter()
             .filter(|index| !dropped.iter().any(|dropped| Arc::ptr_eq(dropped, index)))
             .cloned()
             .collect();
-        self.save_indexes(collection, left, Difference::Dropped(dropped))
+        self.save_indexes(collection, left, Difference::Dropped(dropped), operation)
     }
 }
 

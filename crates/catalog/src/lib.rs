@@ -21,6 +21,7 @@ mod persistence;
 pub mod stored_document;
 mod taken;
 mod validation;
+mod waiting;
 mod write;
 
 pub use catalog::{Catalog, CreateOptions, DropOutcome, RenameTarget};

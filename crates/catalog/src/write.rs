@@ -3,9 +3,11 @@
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, scalar_key, stored_key};
 use crate::taken::Taken;
+use crate::waiting::{lock_stripes, share};
 use crate::{Catalog, Collection, Index, Namespace, from_storage, notes, persistence};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Location, LockTable, Lsn, Presence, RecordId, View};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -36,6 +38,8 @@ pub struct Inserted {
     pub lsn: Option<Lsn>,
     /// Failures by position in the input.
     pub failures: Vec<(usize, Failure)>,
+    /// What stopped everything once some had been stored.
+    pub stopped_by: Option<Failure>,
 }
 
 impl Inserted {
@@ -44,6 +48,7 @@ impl Inserted {
         self.count += later.count;
         self.lsn = later.lsn.or(self.lsn);
         self.failures.extend(later.failures);
+        self.stopped_by = later.stopped_by;
     }
 }
 
@@ -189,16 +194,22 @@ fn batch_length(documents: &[Cow<'_, [u8]>], count_max: usize) -> usize {
 impl Catalog {
     /// Inserts documents that [`crate::stored_document::for_insert`] made fit, creating the collection if need be.
     /// # Errors
-    /// Only what stops everything, such as a full disk; what concerns one document is in [`Inserted::failures`].
-    pub fn insert(&self, namespace: &Namespace, documents: &[Cow<'_, [u8]>], order: Order) -> Result<Inserted> {
+    /// Only what stops everything before anything is stored, such as a full disk, or the operation; later that is
+    /// [`Inserted::stopped_by`]. What concerns one document is in [`Inserted::failures`].
+    pub fn insert(
+        &self,
+        namespace: &Namespace,
+        documents: &[Cow<'_, [u8]>],
+        order: Order,
+        operation: &dyn OperationSource,
+    ) -> Result<Inserted> {
         let mut inserted = Inserted::default();
         let mut first = 0;
         let mut count_max = BATCH_COUNT_MAX;
-        while first < documents.len() {
+        while first < documents.len() && inserted.stopped_by.is_none() {
             let count = batch_length(&documents[first..], count_max);
-            let collection = self.collection_or_create(namespace)?;
-            let part = match self.insert_batch(&collection, &documents[first..first + count], first, order, Place::Log)
-            {
+            let batch = &documents[first..first + count];
+            let part = match self.insert_next(namespace, batch, first, order, operation) {
                 Ok(Some(part)) => part,
                 // Dropped since it was looked up: the next round creates it anew.
                 Ok(None) => continue,
@@ -210,7 +221,8 @@ impl Catalog {
                     }
                     Inserted { failures: vec![(first, failure)], ..Inserted::default() }
                 }
-                Err(failure) => return Err(failure),
+                Err(failure) if first == 0 => return Err(failure),
+                Err(failure) => Inserted { stopped_by: Some(failure), ..Inserted::default() },
             };
             let is_stopped = order == Order::Ordered && !part.failures.is_empty();
             inserted.add(part);
@@ -222,6 +234,22 @@ impl Catalog {
         Ok(inserted)
     }
 
+    fn insert_next(
+        &self,
+        namespace: &Namespace,
+        batch: &[Cow<'_, [u8]>],
+        first: usize,
+        order: Order,
+        operation: &dyn OperationSource,
+    ) -> Result<Option<Inserted>> {
+        if first > 0 {
+            operation.operation().note_change();
+            operation.operation().check()?;
+        }
+        let collection = self.collection_or_create(namespace, operation)?;
+        self.insert_batch(&collection, batch, first, order, Place::Log, operation)
+    }
+
     /// One log record's worth, which an ordered insert ends at its first failure; `None` where the collection is gone.
     pub(crate) fn insert_batch(
         &self,
@@ -230,8 +258,9 @@ impl Catalog {
         offset: usize,
         order: Order,
         place: Place<'_>,
+        operation: &dyn OperationSource,
     ) -> Result<Option<Inserted>> {
-        let _structure = collection.structure.read();
+        let _structure = share(&collection.structure, operation)?;
         if collection.is_dropped() {
             return Ok(None);
         }
@@ -256,7 +285,7 @@ impl Catalog {
             unique.map(|entry| key_stripe(indexes[entry.index].keyspace, keys.of(entry))).collect();
         // Somebody may find a record by its `_id` before the last of its keys is applied, and must wait for that.
         stripes.extend((0..documents.len()).map(|position| record_stripe(collection.records, record(position))));
-        let _locked = self.store.locks().lock_all(&mut stripes);
+        let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
         let latest = self.store.latest();
         let mut batch = notes::batch_of(collection);
         // One document has nobody beside it, and each of its keys is looked up once at most.
@@ -348,10 +377,13 @@ impl Catalog {
     /// A record that is known by its `_id` is best named by it: that takes one lookup.
     /// `decide` may be called again where locks of unique keys had to be added. Returns the LSN of the change, or
     /// `None` where nothing changed or the record is gone.
+    /// # Errors
+    /// Those of `decide`; `DuplicateKey`; what the operation says while it waits for locks.
     pub fn change(
         &self,
         collection: &Collection,
         target: Target<'_>,
+        operation: &dyn OperationSource,
         decide: &mut dyn FnMut(DocumentRef<'_>) -> Result<Verdict>,
     ) -> Result<Option<Lsn>> {
         let (record, id_key) = match target {
@@ -361,12 +393,12 @@ impl Catalog {
         let mut stripes = vec![record_stripe(collection.records, record)];
         let mut current = Vec::new();
         loop {
-            let _structure = collection.structure.read();
+            let _structure = share(&collection.structure, operation)?;
             if collection.is_dropped() {
                 return Ok(None);
             }
             let indexes = collection.indexes_lent();
-            let locked = self.store.locks().lock_all(&mut stripes);
+            let locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
             let latest = self.store.latest();
             let found = match &id_key {
                 None => latest.record(collection.records, record, &mut current),

@@ -8,6 +8,7 @@ use bunko_catalog::{
 };
 use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_errors::ErrorCode;
+use bunko_operation::OperationContext;
 use bunko_store::{Batch, KeyspaceId, KeyspaceStatistics, Survival};
 use opened::{namespace, open, open_with, spec, survival};
 use std::borrow::Cow;
@@ -35,7 +36,8 @@ fn insert(catalog: &Catalog, name: &str, ids: std::ops::Range<i32>) -> usize {
 
 fn insert_all(catalog: &Catalog, name: &str, documents: &[DocumentBuf]) -> usize {
     let bytes: Vec<_> = documents.iter().map(|document| Cow::Borrowed(document.as_ref().as_bytes())).collect();
-    let inserted = catalog.insert(&namespace(name), &bytes, Order::Ordered).expect("runs");
+    let inserted =
+        catalog.insert(&namespace(name), &bytes, Order::Ordered, &*OperationContext::unlimited()).expect("runs");
     for (_, failure) in &inserted.failures {
         assert_eq!(failure.code(), ErrorCode::EXCEEDED_MEMORY_LIMIT, "{failure}");
     }
@@ -49,18 +51,20 @@ fn insert_all(catalog: &Catalog, name: &str, documents: &[DocumentBuf]) -> usize
 fn create(catalog: &Catalog, engine: &str) -> Arc<Collection> {
     let choice = EngineChoice::checked(catalog.store(), engine, DocumentRef::EMPTY).expect("a choice");
     let create = CreateOptions { engine: Some(choice), ..CreateOptions::default() };
-    let (collection, _) = catalog.create(&namespace(engine), create).expect("created");
+    let (collection, _) = catalog.create(&namespace(engine), create, &*OperationContext::unlimited()).expect("created");
     let unique =
         DocumentBuf::new().with("key", &DocumentBuf::new().with("x", 1)).with("name", "x").with("unique", true);
     let unique = IndexSpec::parse(unique.as_ref()).expect("valid");
-    catalog.create_indexes(&collection, &[unique, spec("tags")]).expect("built");
+    catalog.create_indexes(&collection, &[unique, spec("tags")], &*OperationContext::unlimited()).expect("built");
     collection
 }
 
 fn change(catalog: &Catalog, collection: &Collection, id: i32, verdict: impl Fn() -> Verdict) {
     let id = ValueRef::Int32(id);
     let record = collection.record_of_id(id).expect("read").expect("present");
-    let changed = catalog.change(collection, Target::Id(record, id), &mut |_| Ok(verdict())).expect("changed");
+    let changed = catalog
+        .change(collection, Target::Id(record, id), &*OperationContext::unlimited(), &mut |_| Ok(verdict()))
+        .expect("changed");
     catalog.store().write(changed.expect("present")).expect("written");
 }
 
@@ -83,7 +87,9 @@ fn a_collection_stays_in_its_engine() {
             create(&catalog, engine);
             assert_eq!(insert(&catalog, engine, 0..300), 300);
             let renamed = format!("renamed {engine}");
-            catalog.rename(&namespace(engine), &namespace(&renamed), RenameTarget::Keep).expect("renamed");
+            catalog
+                .rename(&namespace(engine), &namespace(&renamed), RenameTarget::Keep, &*OperationContext::unlimited())
+                .expect("renamed");
         }
         catalog.store().close().expect("closed");
         drop(catalog);
@@ -101,7 +107,7 @@ fn a_collection_stays_in_its_engine() {
             assert_valid(&collection, left);
             // What is left takes writes, and an index that comes later is where its collection is.
             assert_eq!(insert(&catalog, &name, 300..310), 10);
-            catalog.create_indexes(&collection, &[spec("pad")]).expect("built");
+            catalog.create_indexes(&collection, &[spec("pad")], &*OperationContext::unlimited()).expect("built");
             let later = collection.index("pad").expect("built").keyspace;
             assert_eq!(catalog.store().engine_name_of(later), engine);
             assert_valid(&collection, left + 10);
@@ -242,7 +248,9 @@ fn an_engine_in_memory_takes_no_more_than_it_may() {
         let id = ValueRef::Int32(1);
         let record = collection.record_of_id(id).expect("read").expect("present");
         let mut bigger = |_: DocumentRef<'_>| Ok(Verdict::Replace(document(1).with("more", "m".repeat(1000).as_str())));
-        let failure = catalog.change(collection, Target::Id(record, id), &mut bigger).expect_err("no room");
+        let failure = catalog
+            .change(collection, Target::Id(record, id), &*OperationContext::unlimited(), &mut bigger)
+            .expect_err("no room");
         assert_eq!(failure.code(), ErrorCode::EXCEEDED_MEMORY_LIMIT);
         assert_valid(collection, stored);
         // What goes makes room.
@@ -253,7 +261,7 @@ fn an_engine_in_memory_takes_no_more_than_it_may() {
         assert_valid(collection, stored - 40);
         // So does a whole collection, even where there is none left.
         fill(catalog, memory, 100_000);
-        catalog.drop_collection(&namespace(memory)).expect("dropped");
+        catalog.drop_collection(&namespace(memory), &*OperationContext::unlimited()).expect("dropped");
         wait_for_room(catalog, memory);
         create(catalog, memory);
         assert_eq!(insert(catalog, memory, 0..100), 100);
@@ -268,11 +276,12 @@ fn an_index_that_finds_no_room_is_not_left_behind() {
             change(catalog, collection, id, || Verdict::Delete);
         }
         let stored = collection.count();
-        let failure = catalog.create_indexes(collection, &[spec("pad")]).expect_err("no room");
+        let failure =
+            catalog.create_indexes(collection, &[spec("pad")], &*OperationContext::unlimited()).expect_err("no room");
         assert_eq!(failure.code(), ErrorCode::EXCEEDED_MEMORY_LIMIT);
         let names: Vec<_> = collection.indexes().iter().map(|index| index.name.clone()).collect();
         assert_eq!(names, ["_id_", "x", "tags"]);
         assert_valid(collection, stored);
-        catalog.drop_indexes(collection, &["tags"]).expect("no build is going on");
+        catalog.drop_indexes(collection, &["tags"], &*OperationContext::unlimited()).expect("no build is going on");
     });
 }

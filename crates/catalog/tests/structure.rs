@@ -6,6 +6,7 @@ use bunko_bson::DocumentBuf;
 use bunko_catalog::{Catalog, CreateOptions, Order, RenameTarget};
 use bunko_engines::{ENGINES, Entry};
 use bunko_errors::ErrorCode;
+use bunko_operation::OperationContext;
 use bunko_store::Survival;
 use opened::{namespace, open, spec, survival};
 use std::borrow::Cow;
@@ -26,13 +27,15 @@ fn a_dropped_collection_does_not_come_back_with_an_index() {
 fn drop_beside_an_index_build(engine: &Entry) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let catalog = open(directory.path(), engine);
-    let (collection, _) = catalog.create(&namespace("a"), CreateOptions::default()).expect("created");
-    catalog.create_indexes(&collection, &[spec("x")]).expect("built");
-    catalog.drop_collection(&namespace("a")).expect("dropped");
+    let (collection, _) =
+        catalog.create(&namespace("a"), CreateOptions::default(), &*OperationContext::unlimited()).expect("created");
+    catalog.create_indexes(&collection, &[spec("x")], &*OperationContext::unlimited()).expect("built");
+    catalog.drop_collection(&namespace("a"), &*OperationContext::unlimited()).expect("dropped");
     // Somebody who looked the collection up before it was dropped goes on with it.
-    let failure = catalog.create_indexes(&collection, &[spec("y")]).expect_err("it is gone");
+    let failure =
+        catalog.create_indexes(&collection, &[spec("y")], &*OperationContext::unlimited()).expect_err("it is gone");
     assert_eq!(failure.code(), ErrorCode::NAMESPACE_NOT_FOUND);
-    let failure = catalog.drop_indexes(&collection, &["x"]).expect_err("it is gone");
+    let failure = catalog.drop_indexes(&collection, &["x"], &*OperationContext::unlimited()).expect_err("it is gone");
     assert_eq!(failure.code(), ErrorCode::NAMESPACE_NOT_FOUND);
     catalog.store().close().expect("closed");
     drop((collection, catalog));
@@ -49,17 +52,32 @@ fn restart(engine: &Entry) {
     let catalog = open(directory.path(), engine);
     let odd = ["odd%name", "with space", "with.dots.in", "日本語"];
     for name in odd {
-        catalog.create(&namespace(name), CreateOptions::default()).expect("created");
+        catalog.create(&namespace(name), CreateOptions::default(), &*OperationContext::unlimited()).expect("created");
     }
-    let (collection, _) = catalog.create(&namespace("a"), CreateOptions::default()).expect("created");
+    let (collection, _) =
+        catalog.create(&namespace("a"), CreateOptions::default(), &*OperationContext::unlimited()).expect("created");
     let document = DocumentBuf::new().with("_id", 1_i32).with("x", 1_i32);
     let documents = [Cow::Borrowed(document.as_ref().as_bytes())];
-    assert_eq!(catalog.insert(&namespace("a"), &documents, Order::Ordered).expect("inserted").count, 1);
-    catalog.create_indexes(&collection, &[spec("x"), spec("y"), spec("z")]).expect("built");
-    let failure = catalog.drop_indexes(&collection, &["y", "nope"]).expect_err("one is missing");
+    assert_eq!(
+        catalog
+            .insert(&namespace("a"), &documents, Order::Ordered, &*OperationContext::unlimited())
+            .expect("inserted")
+            .count,
+        1
+    );
+    catalog
+        .create_indexes(&collection, &[spec("x"), spec("y"), spec("z")], &*OperationContext::unlimited())
+        .expect("built");
+    let failure =
+        catalog.drop_indexes(&collection, &["y", "nope"], &*OperationContext::unlimited()).expect_err("one is missing");
     assert_eq!(failure.code(), ErrorCode::INDEX_NOT_FOUND);
-    assert_eq!(catalog.drop_indexes(&collection, &["y", "y"]).expect("dropped").before, 4);
-    catalog.rename(&namespace("a"), &namespace("b"), RenameTarget::Keep).expect("renamed");
+    assert_eq!(
+        catalog.drop_indexes(&collection, &["y", "y"], &*OperationContext::unlimited()).expect("dropped").before,
+        4
+    );
+    catalog
+        .rename(&namespace("a"), &namespace("b"), RenameTarget::Keep, &*OperationContext::unlimited())
+        .expect("renamed");
     catalog.store().close().expect("closed");
     drop((collection, catalog));
 
@@ -78,9 +96,11 @@ fn a_collection_is_not_renamed_to_itself() {
     for engine in ENGINES {
         let directory = tempfile::tempdir().expect("temporary directory");
         let catalog = open(directory.path(), engine);
-        catalog.create(&namespace("a"), CreateOptions::default()).expect("created");
+        catalog.create(&namespace("a"), CreateOptions::default(), &*OperationContext::unlimited()).expect("created");
         for replace in [RenameTarget::Keep, RenameTarget::Drop] {
-            let failure = catalog.rename(&namespace("a"), &namespace("a"), replace).expect_err("the same");
+            let failure = catalog
+                .rename(&namespace("a"), &namespace("a"), replace, &*OperationContext::unlimited())
+                .expect_err("the same");
             assert_eq!(failure.code(), ErrorCode::ILLEGAL_OPERATION);
         }
     }

@@ -13,7 +13,7 @@ use bunko_catalog::Catalog;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, Process, Service, World};
 use bunko_host::usable_memory_bytes;
-use bunko_operation::MemoryLimits;
+use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_server::{Server, ServerOptions};
 use bunko_store::{LogOptions, Store, StoreOptions};
 use std::process::ExitCode;
@@ -204,7 +204,7 @@ fn memory_limits() -> MemoryLimits {
 /// Index builds that a crash interrupted go on beside the first connections.
 fn resume_index_builds(catalog: Arc<Catalog>) {
     let spawned = std::thread::Builder::new().name("index-build".into()).spawn(move || {
-        if let Err(failure) = catalog.resume_builds() {
+        if let Err(failure) = catalog.resume_builds(&*OperationContext::unlimited()) {
             tracing::error!(target: "INDEX", id = 20362, ctx = "index-build", error = %failure, "An interrupted index build could not go on");
         }
     });

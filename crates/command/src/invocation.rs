@@ -10,7 +10,7 @@ use crate::service::Service;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_operation::{OperationContext, Place};
+use bunko_operation::{OperationContext, OperationSource, Place};
 use bunko_query::QueryScope;
 use bunko_store::Lsn;
 use std::cell::OnceCell;
@@ -216,6 +216,9 @@ impl<'a> Invocation<'a> {
         let limits = self.service.facts.memory_limits.clone();
         let operation = OperationContext::new(Arc::clone(&interruption) as _, limits);
         operation.enter(self.place(), self.started());
+        if self.written.is_some() {
+            operation.note_change();
+        }
         Context { interruption, operation }
     }
 
@@ -253,6 +256,12 @@ impl<'a> Invocation<'a> {
             context.operation.leave();
             context.operation.was_too_long()
         })
+    }
+}
+
+impl OperationSource for Invocation<'_> {
+    fn operation(&self) -> &OperationContext {
+        self.operation()
     }
 }
 

@@ -110,7 +110,7 @@ pub(crate) fn run_each<S>(
     let mut failures = Vec::new();
     for (position, statement) in statements.iter().enumerate() {
         let Err(failure) = run(position, statement) else { continue };
-        if is_interruption(failure.code()) {
+        if is_interruption(&failure) {
             return Err(failure);
         }
         failures.push((position, failure));
@@ -121,6 +121,14 @@ pub(crate) fn run_each<S>(
     Ok(failures)
 }
 
-fn is_interruption(code: ErrorCode) -> bool {
-    matches!(code, ErrorCode::INTERRUPTED | ErrorCode::INTERRUPTED_AT_SHUTDOWN | ErrorCode::MAX_TIME_MS_EXPIRED)
+/// Whether it concerns the whole command.
+fn is_interruption(failure: &Failure) -> bool {
+    failure.is_too_long()
+        || matches!(
+            failure.code(),
+            ErrorCode::INTERRUPTED
+                | ErrorCode::INTERRUPTED_AT_SHUTDOWN
+                | ErrorCode::MAX_TIME_MS_EXPIRED
+                | ErrorCode::CLIENT_DISCONNECT
+        )
 }

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 const STEPS_PER_QUESTION: u32 = 512;
 /// How long an operation may work on a thread that serves others before it is sent to one of its own.
 const PATIENCE: Duration = Duration::from_millis(1);
+/// How long it waits for somebody else before it asks again whether it has to stop. Longer than waits are as a rule: who
+/// asks again stands behind all others who wait.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// Why an operation has to stop, other than for its memory.
 pub trait Interruption: Send + Sync {
@@ -98,6 +101,15 @@ impl OperationContext {
         self.turn.lock().patience_ends
     }
 
+    /// Until when it may wait for somebody else, a lock for one, before it asks again.
+    /// # Errors
+    /// Those of [`Self::check`].
+    pub fn may_wait_until(&self) -> Result<Instant> {
+        self.check()?;
+        let until = Instant::now() + WAIT;
+        Ok(self.patience_ends().map_or(until, |end| end.min(until)))
+    }
+
     /// Counts work: `steps` elements looked at, or about 64 bytes copied for each.
     /// # Errors
     /// Now and then, those of [`Self::check`].
@@ -134,6 +146,18 @@ impl OperationContext {
             return Err(Failure::too_long());
         }
         Ok(())
+    }
+}
+
+/// Who can name the operation. Most writes come to their end without asking, and begin none.
+pub trait OperationSource {
+    /// It begins with the first call.
+    fn operation(&self) -> &OperationContext;
+}
+
+impl OperationSource for OperationContext {
+    fn operation(&self) -> &OperationContext {
+        self
     }
 }
 
@@ -176,5 +200,17 @@ mod tests {
         operation.enter(Place::SharedThread, long_ago);
         operation.note_change();
         assert!(operation.check().is_ok());
+    }
+
+    #[test]
+    fn nothing_waits_longer_than_its_thread_may() {
+        let operation = OperationContext::unlimited();
+        let began = Instant::now();
+        operation.enter(Place::SharedThread, began);
+        assert!(operation.may_wait_until().is_ok_and(|until| until <= began + PATIENCE));
+        operation.note_change();
+        assert!(operation.may_wait_until().is_ok_and(|until| until >= began + WAIT));
+        let killed = OperationContext::new(Arc::new(Killed), MemoryLimits::none());
+        assert!(killed.may_wait_until().is_err());
     }
 }

@@ -10,5 +10,5 @@
 mod context;
 mod memory;
 
-pub use context::{Interruption, OperationContext, Place};
+pub use context::{Interruption, OperationContext, OperationSource, Place};
 pub use memory::{MemoryLimits, ServerMemory};

@@ -4,6 +4,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace, Order, Target, Verdict};
 use bunko_engines::{ENGINES, EngineOptions};
 use bunko_errors::ErrorCode;
+use bunko_operation::OperationContext;
 use bunko_oplog::Entries;
 use bunko_store::{Direction, LogOptions, SEGMENT_BYTES, Store, StoreOptions};
 use proptest::prelude::*;
@@ -45,7 +46,10 @@ impl Opened {
         let pad = "x".repeat(padding_bytes);
         let document = |id: &i32| DocumentBuf::new().with("_id", *id).with("n", 0).with("pad", pad.as_str());
         let documents: Vec<_> = ids.iter().map(|id| Cow::Owned(document(id).into_bytes())).collect();
-        let inserted = self.catalog.insert(&namespace(), &documents, Order::Unordered).expect("inserted");
+        let inserted = self
+            .catalog
+            .insert(&namespace(), &documents, Order::Unordered, &*OperationContext::unlimited())
+            .expect("inserted");
         if let Some(lsn) = inserted.lsn {
             self.store.write(lsn).expect("written");
         }
@@ -55,7 +59,9 @@ impl Opened {
         let Some(collection) = self.catalog.collection(&namespace()) else { return };
         let Some(record) = collection.record_of_id(id.into()).expect("readable") else { return };
         let mut decide = |document: DocumentRef<'_>| Ok(verdict(document));
-        self.catalog.change(&collection, Target::Record(record), &mut decide).expect("changed");
+        self.catalog
+            .change(&collection, Target::Record(record), &*OperationContext::unlimited(), &mut decide)
+            .expect("changed");
     }
 
     fn set(&self, id: i32, n: i32) {
@@ -164,7 +170,7 @@ proptest! {
                 Step::Insert(ids) => opened.insert(&ids, 10),
                 Step::Set(id, n) => opened.set(id, n),
                 Step::Delete(id) => opened.delete(id),
-                Step::Drop => drop(opened.catalog.drop_collection(&namespace()).expect("dropped")),
+                Step::Drop => drop(opened.catalog.drop_collection(&namespace(), &*OperationContext::unlimited()).expect("dropped")),
                 Step::Wait(ms) => drop(opened.clock_ms.fetch_add(ms, Ordering::Relaxed)),
                 Step::TurnBack(ms) => drop(opened.clock_ms.fetch_sub(ms, Ordering::Relaxed)),
                 Step::Checkpoint => opened.store.checkpoint().expect("checkpoint"),
@@ -244,7 +250,7 @@ fn a_collection_that_has_the_oplogs_name_keeps_it() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let opened = Opened::new(directory.path(), None);
     let oplog = Namespace::new("local", "oplog.rs").expect("valid");
-    opened.catalog.collection_or_create(&oplog).expect("created");
+    opened.catalog.collection_or_create(&oplog, &*OperationContext::unlimited()).expect("created");
     opened.store.close().expect("closes");
     drop(opened);
     let store = open_store(directory.path(), Some(SEGMENT_BYTES), &Arc::default());

@@ -63,13 +63,14 @@ impl Database {
     }
 
     fn collection(&self) -> Arc<Collection> {
-        self.catalog.collection_or_create(&self.namespace).expect("created")
+        self.catalog.collection_or_create(&self.namespace, &*OperationContext::unlimited()).expect("created")
     }
 
     fn insert(&self, text: &str) -> Result<()> {
         let document = document(text);
         let bytes = Cow::Borrowed(document.as_ref().as_bytes());
-        let mut inserted = self.catalog.insert(&self.namespace, &[bytes], Order::Ordered)?;
+        let mut inserted =
+            self.catalog.insert(&self.namespace, &[bytes], Order::Ordered, &*OperationContext::unlimited())?;
         inserted.failures.pop().map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
@@ -199,7 +200,7 @@ fn upserts_of_one_key_make_one_document() {
         let collection = database.collection();
         let spec = document("{key: {k: 1}, name: 'k_1', unique: true}");
         let spec = IndexSpec::parse(spec.as_ref()).expect("a specification");
-        database.catalog.create_indexes(&collection, &[spec]).expect("created");
+        database.catalog.create_indexes(&collection, &[spec], &*OperationContext::unlimited()).expect("created");
         for round in 0..ROUNDS {
             let upserted = AtomicU64::new(0);
             in_threads(|thread| {
@@ -249,7 +250,7 @@ fn an_update_of_many_meets_no_document_twice() {
     for database in Database::on_each_engine() {
         let collection = database.collection();
         let spec = IndexSpec::parse(document("{key: {n: 1}, name: 'n_1'}").as_ref()).expect("a specification");
-        database.catalog.create_indexes(&collection, &[spec]).expect("created");
+        database.catalog.create_indexes(&collection, &[spec], &*OperationContext::unlimited()).expect("created");
         for id in 0..300 {
             database.insert(&format!("{{_id: {id}, n: {id}}}")).expect("inserted");
         }
@@ -268,7 +269,7 @@ fn indexes_agree_with_records_after_a_brawl() {
         let collection = database.collection();
         let specs = ["{key: {u: 1}, name: 'u_1', unique: true}", "{key: {tags: 1, n: -1}, name: 'tags_1_n_-1'}"];
         let specs = specs.map(|spec| IndexSpec::parse(document(spec).as_ref()).expect("a specification"));
-        database.catalog.create_indexes(&collection, &specs).expect("created");
+        database.catalog.create_indexes(&collection, &specs, &*OperationContext::unlimited()).expect("created");
         let expected = |outcome: Result<()>| {
             if let Err(failure) = outcome {
                 assert_eq!(failure.code(), ErrorCode::DUPLICATE_KEY, "{failure}");

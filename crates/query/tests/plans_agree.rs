@@ -7,6 +7,7 @@ use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::{Collection, Index};
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
+use bunko_operation::OperationContext;
 use bunko_query::{FindQuery, count, plan};
 use bunko_testkit::shell;
 use proptest::collection::vec;
@@ -324,7 +325,10 @@ fn indexed_plans_answer_as_collection_scans_do() {
             for find in &scene.finds {
                 check(&collection, find, find.sort.pattern(&scene.indexes));
             }
-            database.catalog.drop_collection(&temporary::namespace(&name)).expect("dropped");
+            database
+                .catalog
+                .drop_collection(&temporary::namespace(&name), &*OperationContext::unlimited())
+                .expect("dropped");
             Ok(())
         })
         .unwrap_or_else(|error| panic!("{error}"));

@@ -38,7 +38,10 @@ fn scripts() {
         script::run("tests/scripts", |case| {
             if case.directive == "collection" {
                 // One name for all files: in which order they run is the file system's choice.
-                database.catalog.drop_collection(&temporary::namespace(NAME)).expect("dropped");
+                database
+                    .catalog
+                    .drop_collection(&temporary::namespace(NAME), &*OperationContext::unlimited())
+                    .expect("dropped");
                 return database.collection(NAME).namespace().to_string();
             }
             run(&database, NAME, &case.directive, &case.input)
@@ -231,7 +234,7 @@ fn interruptions_and_drops_end_an_execution() {
     assert_eq!(run_out(OperationContext::unlimited()), (Ok(false), 300));
     let killed = OperationContext::new(Arc::new(Killed), MemoryLimits::none());
     assert_eq!(run_out(killed), (Err(bunko_errors::ErrorCode::INTERRUPTED), 15));
-    database.catalog.drop_collection(&temporary::namespace("c")).expect("dropped");
+    database.catalog.drop_collection(&temporary::namespace("c"), &*OperationContext::unlimited()).expect("dropped");
     assert_eq!(run_out(OperationContext::unlimited()).0, Err(bunko_errors::ErrorCode::QUERY_PLAN_KILLED));
 }
 
@@ -255,7 +258,7 @@ fn a_plan_survives_the_loss_of_its_index_and_the_first_array_in_it() {
     // No single element is between, but one is above and another below.
     database.insert("c", "{_id: 2, a: [0, 9]}").expect("inserted");
     assert_eq!(ids(), 1);
-    database.catalog.drop_indexes(&collection, &["a_1"]).expect("dropped");
+    database.catalog.drop_indexes(&collection, &["a_1"], &*OperationContext::unlimited()).expect("dropped");
     assert_eq!(ids(), 1);
 }
 

@@ -3,6 +3,7 @@
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
+use std::time::Instant;
 
 const STRIPES: usize = 4096;
 
@@ -40,24 +41,43 @@ impl LockTable {
         (hasher.finish() >> 40) as usize % STRIPES
     }
 
-    /// Waits for several stripes, in any order and with repeats as given.
-    pub fn lock_all(&self, stripes: &mut Vec<usize>) -> Locked<'_> {
+    /// Waits for several stripes, in any order and with repeats as given. Where somebody else has one, `wait` says until
+    /// when to wait for it before it is asked again. What is locked already stays so meanwhile: a large set would never
+    /// come together otherwise.
+    /// # Errors
+    /// Those of `wait`; nothing is locked then.
+    pub fn lock_all<E>(
+        &self,
+        stripes: &mut Vec<usize>,
+        wait: impl Fn() -> Result<Instant, E>,
+    ) -> Result<Locked<'_>, E> {
         stripes.sort_unstable();
         stripes.dedup();
-        let lock = |stripe: usize| self.stripes[stripe].lock();
-        let guards = match stripes[..] {
-            [only] => Guards::One(lock(only)),
-            [first, second] => Guards::Two([lock(first), lock(second)]),
-            _ => Guards::Many(stripes.iter().map(|&stripe| lock(stripe)).collect()),
+        let lock = |stripe: usize| {
+            let stripe = &self.stripes[stripe];
+            let mut locked = stripe.try_lock();
+            loop {
+                match locked {
+                    Some(locked) => return Ok(locked),
+                    None => locked = stripe.try_lock_until(wait()?),
+                }
+            }
         };
-        Locked { _guards: guards }
+        let guards = match stripes[..] {
+            [only] => Guards::One(lock(only)?),
+            [first, second] => Guards::Two([lock(first)?, lock(second)?]),
+            _ => Guards::Many(stripes.iter().map(|&stripe| lock(stripe)).collect::<Result<_, E>>()?),
+        };
+        Ok(Locked { _guards: guards })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     #[test]
     fn overlapping_sets_exclude_each_other_without_deadlock() {
@@ -69,12 +89,25 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..500 {
                         let mut stripes = vec![7, (thread * 31 + round) % STRIPES, (thread * 17) % STRIPES, 7];
-                        let _locked = table.lock_all(&mut stripes);
+                        let _locked = table.lock_all(&mut stripes, || Ok::<_, Infallible>(Instant::now())).unwrap();
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                         inside.fetch_sub(1, Ordering::SeqCst);
                     }
                 });
             }
         });
+    }
+
+    #[test]
+    fn who_may_not_wait_longer_leaves_nothing_locked() {
+        let table = LockTable::default();
+        let for_ever = || Ok::<_, ()>(Instant::now() + Duration::from_mins(1));
+        let held = table.lock_all(&mut vec![2], for_ever).unwrap();
+        let asked = AtomicUsize::new(0);
+        let twice = || if asked.fetch_add(1, Ordering::Relaxed) < 2 { Ok(Instant::now()) } else { Err("enough") };
+        assert_eq!(table.lock_all(&mut vec![1, 2, 3], twice).err(), Some("enough"));
+        drop(table.lock_all(&mut vec![1, 3], for_ever).unwrap());
+        drop(held);
+        assert!(table.lock_all(&mut vec![1, 2, 3], for_ever).is_ok());
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
         create.options.append("storageEngine", given);
     }
     let asked = create.options.clone();
-    match invocation.service.catalog.create(&namespace, create) {
+    match invocation.service.catalog.create(&namespace, create, invocation) {
         Ok((_, lsn)) => invocation.note_written(Some(lsn)),
         Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS && uuid.is_none() => {
             // The oplog has its name without being a collection.

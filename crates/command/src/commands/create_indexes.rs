@@ -34,7 +34,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Some(collection) => collection,
         None => create_collection(invocation, &namespace)?,
     };
-    let created = invocation.service.catalog.create_indexes(&collection, &specs)?;
+    let created = invocation.service.catalog.create_indexes(&collection, &specs, invocation)?;
     invocation.note_written(created.lsn);
     reply.append("numIndexesBefore", created.before as i32).append("numIndexesAfter", created.after as i32);
     // A reply says either that nothing was to be done, or whether it began with a new collection.
@@ -70,7 +70,7 @@ fn parse_specs(invocation: &Invocation<'_>) -> Result<Vec<IndexSpec>, Failure> {
 }
 
 fn create_collection(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<Arc<Collection>, Failure> {
-    match invocation.service.catalog.create(namespace, CreateOptions::default()) {
+    match invocation.service.catalog.create(namespace, CreateOptions::default(), invocation) {
         Ok((collection, lsn)) => {
             invocation.note_written(Some(lsn));
             Ok(collection)

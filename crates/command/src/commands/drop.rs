@@ -12,7 +12,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     check_droppable(&namespace)?;
     // Dropping what does not exist is a success since MongoDB 7.0.
-    let Some(outcome) = invocation.service.catalog.drop_collection(&namespace)? else { return Ok(()) };
+    let dropped = invocation.service.catalog.drop_collection(&namespace, invocation)?;
+    let Some(outcome) = dropped else { return Ok(()) };
     invocation.note_written(Some(outcome.lsn));
     reply.append("nIndexesWas", outcome.indexes as i32).append("ns", namespace.as_str());
     Ok(())

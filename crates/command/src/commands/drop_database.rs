@@ -25,7 +25,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let catalog = &invocation.service.catalog;
     invocation.refuse_if_long(catalog.collections(database).len() > COLLECTIONS_SHORT_MAX)?;
-    let (collections, lsn) = catalog.drop_database(database)?;
+    let (collections, lsn) = catalog.drop_database(database, invocation)?;
     invocation.note_written(lsn);
     if collections > 0 {
         reply.append("dropped", database);

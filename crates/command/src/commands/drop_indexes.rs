@@ -21,10 +21,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let catalog = &invocation.service.catalog;
     let is_all = wanted.as_str() == Some("*");
     let dropped = match wanted {
-        ValueRef::String("*") => catalog.drop_all_indexes(&collection)?,
-        ValueRef::String(name) => catalog.drop_indexes(&collection, &[name])?,
-        ValueRef::Document(key) => catalog.drop_indexes(&collection, &[&name_of(&collection, key)?])?,
-        ValueRef::Array(names) => catalog.drop_indexes(&collection, &read_names(names)?)?,
+        ValueRef::String("*") => catalog.drop_all_indexes(&collection, invocation)?,
+        ValueRef::String(name) => catalog.drop_indexes(&collection, &[name], invocation)?,
+        ValueRef::Document(key) => catalog.drop_indexes(&collection, &[&name_of(&collection, key)?], invocation)?,
+        ValueRef::Array(names) => catalog.drop_indexes(&collection, &read_names(names)?, invocation)?,
         other => {
             return Err(invocation.mismatch("index", other, "types '[string, array, object]'").into());
         }

@@ -9,6 +9,7 @@ use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::stored_document::{self, EmptyTimestamps};
 use bunko_catalog::{Catalog, Inserted, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_operation::OperationSource;
 use std::borrow::Cow;
 
 pub(super) const FIELDS: &[&str] = &["documents", "ordered", "bypassDocumentValidation", "bypassEmptyTsReplacement"];
@@ -17,7 +18,8 @@ pub(super) const COMMAND: Command =
     Command { name: "insert", aliases: &[], fields: FIELDS, databases: Databases::Any, run };
 
 /// How documents get into the catalog.
-pub(super) type Insert = fn(&Catalog, &Namespace, &[Cow<'_, [u8]>], Order) -> Result<Inserted, Failure>;
+pub(super) type Insert =
+    fn(&Catalog, &Namespace, &[Cow<'_, [u8]>], Order, &dyn OperationSource) -> Result<Inserted, Failure>;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     run_with(invocation, reply, Catalog::insert)
@@ -55,9 +57,12 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
             }
         }
     }
-    let inserted = insert(&service.catalog, &namespace, &storable, order)?;
+    let inserted = insert(&service.catalog, &namespace, &storable, order, invocation)?;
     invocation.note_written(inserted.lsn);
     service.counters.note_inserts(documents.len() as u64, inserted.count as u64);
+    if let Some(failure) = inserted.stopped_by {
+        return Err(failure.into());
+    }
     let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
     let mut failures: Vec<(usize, Failure)> = inserted
         .failures

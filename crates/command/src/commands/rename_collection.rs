@@ -22,7 +22,7 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     let to = parse("target", to)?;
     check_allowed("source", &from)?;
     check_allowed("target", &to)?;
-    let lsn = invocation.service.catalog.rename(&from, &to, replace)?;
+    let lsn = invocation.service.catalog.rename(&from, &to, replace, invocation)?;
     invocation.note_written(Some(lsn));
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::notation;
 use bunko_conformance::subject::Subject;
 use bunko_store::{Batch, KeyspaceId, LockTable, Presence, RecordId, StorageError};
 use std::fmt::Write;
+use std::time::{Duration, Instant};
 
 /// What scripts change.
 pub struct Target {
@@ -50,7 +51,8 @@ impl Target {
     fn commit(&self, effects: &[Vec<&str>]) -> Result<(), StorageError> {
         let store = self.subject.store();
         let stripe = |effect: &Vec<&str>| Some(LockTable::stripe((*effect.get(1)?, *effect.get(2)?)));
-        let _locked = store.locks().lock_all(&mut effects.iter().filter_map(stripe).collect());
+        let for_long = || Ok::<_, StorageError>(Instant::now() + Duration::from_secs(1));
+        let _locked = store.locks().lock_all(&mut effects.iter().filter_map(stripe).collect(), for_long)?;
         let mut batch = Batch::new();
         for effect in effects {
             self.effect(&mut batch, effect)?;

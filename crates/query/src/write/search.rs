@@ -199,7 +199,7 @@ impl Writes<'_> {
         let mut changes = Changes::default();
         for _ in 0..SEARCHES_MAX {
             let Some(collection) = self.catalog.collection(self.namespace) else { return Ok(changes) };
-            let mut search = self.search(wanted, &collection)?;
+            let mut search = Self::search(wanted, &collection)?;
             let mut was_overtaken = false;
             while let Some(record) = search.next()? {
                 self.check_interrupt()?;
@@ -230,7 +230,7 @@ impl Writes<'_> {
         ))
     }
 
-    fn search(&self, wanted: &Wanted<'_>, collection: &Arc<Collection>) -> Result<Search> {
+    fn search(wanted: &Wanted<'_>, collection: &Arc<Collection>) -> Result<Search> {
         if let Some(id) = wanted.id() {
             return Ok(Search::One(collection.record_of_id(id)?));
         }
@@ -248,7 +248,8 @@ impl Writes<'_> {
     ) -> Result<Sighting> {
         let mut sighting = Sighting::Gone;
         let target = wanted.id().map_or(Target::Record(record), |id| Target::Id(record, id));
-        let lsn = self.catalog.change(collection, target, &mut |document| {
+        let scope = Arc::clone(&self.scope);
+        let lsn = self.catalog.change(collection, target, &*scope.operation, &mut |document| {
             let Some(position) = wanted.matches(document)? else {
                 sighting = Sighting::Unmatched;
                 return Ok(Verdict::Keep);

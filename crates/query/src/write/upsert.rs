@@ -52,7 +52,8 @@ impl Writes<'_> {
             Outcome::Changed(document) => document,
         };
         let stored = stored_document::for_insert(document.as_ref(), self.empty_timestamps, self.stamps)?;
-        let mut inserted = self.catalog.insert(self.namespace, std::slice::from_ref(&stored), Order::Ordered)?;
+        let document = std::slice::from_ref(&stored);
+        let mut inserted = self.catalog.insert(self.namespace, document, Order::Ordered, &*scope.operation)?;
         self.note_written(inserted.lsn);
         if let Some((_, failure)) = inserted.failures.pop() {
             return Err(failure);

@@ -34,13 +34,14 @@ impl Database {
     }
 
     pub fn collection(&self, name: &str) -> Arc<Collection> {
-        self.catalog.collection_or_create(&namespace(name)).expect("created")
+        self.catalog.collection_or_create(&namespace(name), &*OperationContext::unlimited()).expect("created")
     }
 
     pub fn insert(&self, name: &str, text: &str) -> Result<()> {
         let document = document(text);
         let bytes = Cow::Borrowed(document.as_ref().as_bytes());
-        let mut inserted = self.catalog.insert(&namespace(name), &[bytes], Order::Ordered)?;
+        let mut inserted =
+            self.catalog.insert(&namespace(name), &[bytes], Order::Ordered, &*OperationContext::unlimited())?;
         inserted.failures.pop().map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
@@ -50,7 +51,13 @@ impl Database {
             key.as_ref().iter().map(|field| format!("{}_{}", field.name, shell::print(field.value))).collect();
         let mut spec = DocumentBuf::new().with("key", key).with("name", parts.join("_").as_str());
         spec.extend(options.as_ref());
-        self.catalog.create_indexes(&self.collection(name), &[IndexSpec::parse(spec.as_ref())?]).map(drop)
+        self.catalog
+            .create_indexes(
+                &self.collection(name),
+                &[IndexSpec::parse(spec.as_ref())?],
+                &*OperationContext::unlimited(),
+            )
+            .map(drop)
     }
 }
 

@@ -61,9 +61,12 @@ impl<'s> Documents<'s> {
     fn insert_stored(&mut self, place: &Place, documents: &[Cow<'_, [u8]>], done: &mut usize) -> Result<()> {
         let namespace = self.target(place)?.ok_or_else(|| missing_collection(place))?;
         // Most are new, and go in together.
-        let inserted = self.catalog.insert(&namespace, documents, Order::Ordered)?;
+        let inserted = self.catalog.insert(&namespace, documents, Order::Ordered, self.operation)?;
         self.written = self.written.max(inserted.lsn);
         *done = inserted.count;
+        if let Some(failure) = inserted.stopped_by {
+            return Err(failure);
+        }
         for document in &documents[inserted.count..] {
             self.put(&namespace, document)?;
             *done += 1;
@@ -82,7 +85,8 @@ impl<'s> Documents<'s> {
                 }
                 continue;
             }
-            let mut inserted = self.catalog.insert(namespace, &[Cow::Borrowed(document)], Order::Ordered)?;
+            let document = [Cow::Borrowed(document)];
+            let mut inserted = self.catalog.insert(namespace, &document, Order::Ordered, self.operation)?;
             self.written = self.written.max(inserted.lsn);
             match inserted.failures.pop() {
                 None => return Ok(()),
@@ -141,7 +145,7 @@ impl<'s> Documents<'s> {
         decide: impl Fn(DocumentRef<'_>) -> Result<Verdict>,
     ) -> Result<Sighting> {
         let mut sighting = Sighting::Gone;
-        let lsn = self.catalog.change(collection, Target::Id(record, id), &mut |old| {
+        let lsn = self.catalog.change(collection, Target::Id(record, id), self.operation, &mut |old| {
             let verdict = decide(old)?;
             sighting = if matches!(verdict, Verdict::Keep) { Sighting::Kept } else { Sighting::Changed };
             Ok(verdict)

@@ -1,0 +1,45 @@
+//! Waiting for locks, as long as the operation may.
+
+use bunko_errors::Result;
+use bunko_operation::OperationSource;
+use bunko_store::{LockTable, Locked};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
+
+/// # Errors
+/// What the operation says while it waits.
+pub(crate) fn lock<'l, T>(mutex: &'l Mutex<T>, operation: &dyn OperationSource) -> Result<MutexGuard<'l, T>> {
+    wait(mutex.try_lock(), operation, |until| mutex.try_lock_until(until))
+}
+
+/// # Errors
+/// As [`lock`].
+pub(crate) fn share<'l, T>(lock: &'l RwLock<T>, operation: &dyn OperationSource) -> Result<RwLockReadGuard<'l, T>> {
+    wait(lock.try_read(), operation, |until| lock.try_read_until(until))
+}
+
+/// # Errors
+/// As [`lock`].
+pub(crate) fn exclude<'l, T>(lock: &'l RwLock<T>, operation: &dyn OperationSource) -> Result<RwLockWriteGuard<'l, T>> {
+    wait(lock.try_write(), operation, |until| lock.try_write_until(until))
+}
+
+/// # Errors
+/// As [`lock`].
+pub(crate) fn lock_stripes<'l>(
+    table: &'l LockTable,
+    stripes: &mut Vec<usize>,
+    operation: &dyn OperationSource,
+) -> Result<Locked<'l>> {
+    table.lock_all(stripes, || operation.operation().may_wait_until())
+}
+
+fn wait<G>(tried: Option<G>, operation: &dyn OperationSource, try_until: impl Fn(Instant) -> Option<G>) -> Result<G> {
+    let mut guard = tried;
+    loop {
+        match guard {
+            Some(guard) => return Ok(guard),
+            None => guard = try_until(operation.operation().may_wait_until()?),
+        }
+    }
+}
