@@ -17,6 +17,7 @@ pub fn from_storage(error: StorageError) -> Failure {
         | StorageError::Corrupt { .. }
         | StorageError::Locked { .. }
         | StorageError::OtherFormat { .. }
+        | StorageError::ForeignDirectory { .. }
         | StorageError::OtherEngine { .. } => ErrorCode::INTERNAL_ERROR,
     };
     Failure::new(code, error.to_string())

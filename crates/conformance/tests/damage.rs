@@ -9,6 +9,7 @@ use bunko_conformance::roster;
 use bunko_conformance::subject::{self, Subject};
 use bunko_engines::Entry;
 use bunko_store::{Batch, KeyspaceId, Presence, RecordId, StorageError, Store, Survival};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -293,5 +294,64 @@ fn a_missing_segment_amid_the_log_is_noticed() {
             complaints.extend(gone.map(|what| format!("{}, {} missing: {what}", own.name, file.display())));
         }
         assert_none(&complaints);
+    });
+}
+
+/// Every file but locks below a directory, with what it holds.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for path in entries(directory) {
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else if !path.to_string_lossy().contains("lock") {
+            let bytes = fs::read(&path).expect("readable");
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+/// A start of the harmed sample is refused, and leaves everything as it was.
+fn assert_refused_untouched(sample: &Sample, harm: &dyn Fn(&Path)) {
+    let copy = Directory::default();
+    assert!(copy.fill(sample.directory.path()), "the sample cannot be copied");
+    harm(copy.path());
+    let before = contents(copy.path());
+    let refusal = subject::open(copy.path(), sample.own).map(drop).expect_err("refused");
+    assert!(names_a_file(&refusal, copy.path()), "{}: {refusal}", sample.own.name);
+    let after = contents(copy.path());
+    for (path, bytes) in &before {
+        assert!(after.get(path) == Some(bytes), "{}: {} was changed by: {refusal}", sample.own.name, path.display());
+    }
+    let new: Vec<_> = after.keys().filter(|path| !before.contains_key(*path)).collect();
+    assert!(new.is_empty(), "{}: {new:?} were made by: {refusal}", sample.own.name);
+}
+
+#[test]
+fn a_refused_start_changes_nothing() {
+    roster::each_durable_engine(|own| {
+        let sample = Sample::new(own, Rest::Killed);
+        let segments = entries(&sample.directory.path().join("log"));
+        let last = segments.last().expect("one at least").file_name().expect("named").to_owned();
+        assert_refused_untouched(&sample, &|directory| {
+            let log = directory.join("log");
+            fs::write(log.join("000000000777.recycled"), b"what was a segment").expect("written");
+            fs::write(log.join("000000000778.tmp"), b"half of a segment").expect("written");
+            let used = fs::read(log.join(&last)).expect("readable");
+            // The documents of the record before the last, which that proves to have been durable.
+            let used = used.iter().rposition(|byte| *byte != 0).expect("in use");
+            flip(&log.join(&last), used as u64 - 200);
+        });
+    });
+}
+
+#[test]
+fn data_without_manifest_and_log_is_refused() {
+    roster::each_durable_engine(|own| {
+        let sample = Sample::new(own, Rest::Closed);
+        assert_refused_untouched(&sample, &|directory| {
+            fs::remove_file(directory.join("manifest.bson")).expect("removed");
+            fs::remove_dir_all(directory.join("log")).expect("removed");
+        });
     });
 }

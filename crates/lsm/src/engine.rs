@@ -19,8 +19,8 @@ use crate::view::LsmView;
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_store::{
-    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, Log, Lsn, Opening, Presence, Reclaimed, RecordId, Result,
-    Space, Staged, StorageError, Survival, View,
+    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, Lsn, Opening, Presence, Reclaimed, RecordId, RecoveredLog,
+    Result, Space, Staged, StorageError, Survival, View,
 };
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
 use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SequenceNumberCounter};
@@ -268,7 +268,14 @@ impl Engine for LsmEngine {
         self.mover.note_is_durable()
     }
 
-    fn check_segments(&self, log: &Log) -> Result<()> {
+    fn check_log(&self, log: &RecoveredLog) -> Result<()> {
+        if self.tree.get_highest_persisted_seqno().is_some_and(|newest| newest >= log.end().0) {
+            return Err(StorageError::Corrupt {
+                file: self.files.current(),
+                offset_bytes: 0,
+                found: format!("the trees hold what is newer than the log, which ends at position {}", log.end().0),
+            });
+        }
         let registry = self.documents.registry.load();
         let by_segment = self.accounts.copy().by_segment();
         let is_missing = |segment: u64| registry.of_segment(segment).is_none() && !log.has_segment(segment);

@@ -12,8 +12,8 @@ use crate::extents::{Extent, ExtentWalk, ExtentWriter, Registry};
 use crate::staging::{self, Hold, Staging, extent_of_segment, segment_of_extent};
 use crate::view::LsmView;
 use bunko_store::{
-    Effect, Effort, Haste, KeyspaceId, Log, Lsn, Pace, Reclaimed, RecordId, Result, SEGMENT_BYTES, Staged,
-    StorageError, segment_of,
+    Effect, Effort, Haste, KeyspaceId, Log, Lsn, Pace, Reclaimed, RecordId, RecoveredLog, Result, SEGMENT_BYTES,
+    Staged, StorageError, segment_of,
 };
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -138,7 +138,7 @@ impl Mover {
     }
 
     /// What is said where documents lead to a segment that is nowhere.
-    pub fn missing(&self, log: &Log, segment: u64) -> StorageError {
+    pub fn missing(&self, log: &RecoveredLog, segment: u64) -> StorageError {
         let Some(number) = extent_of_segment(segment) else { return log.missing_segment(segment) };
         StorageError::Corrupt {
             file: Extent::path(&self.directory, number),
@@ -209,7 +209,7 @@ impl Mover {
     fn sweep(&self) -> Result<()> {
         let mut moves = self.state.lock();
         if !moves.is_swept {
-            std::fs::create_dir_all(&self.directory).map_err(|error| StorageError::io(&self.directory, error))?;
+            bunko_store::make_directory(&self.directory)?;
             self.documents.registry.load().remove_others(&self.directory)?;
             moves.is_swept = true;
         }

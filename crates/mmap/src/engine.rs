@@ -11,8 +11,8 @@ use crate::writer::{Writer, Written};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Effects, Effort, Engine, EngineKind, KeyspaceId, Lsn, Opening, Reclaimed, Result, Space, StorageError, Survival,
-    View,
+    Effects, Effort, Engine, EngineKind, KeyspaceId, Lsn, Opening, Reclaimed, RecoveredLog, Result, Space,
+    StorageError, Survival, View,
 };
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -245,6 +245,16 @@ impl Engine for MmapEngine {
             counters.longest_checkpoint_micros = counters.longest_checkpoint_micros.max(micros);
         }
         self.state.load().committed.note()
+    }
+
+    fn check_log(&self, log: &RecoveredLog) -> Result<()> {
+        let committed = Arc::clone(&self.state.load().committed);
+        let is_newer = committed.watermark > log.end() || log.is_empty() && !committed.trees.is_empty();
+        if is_newer {
+            let found = format!("holds what is newer than the log, which ends at position {}", log.end().0);
+            return Err(self.file.corrupt(0, found));
+        }
+        Ok(())
     }
 
     fn release(&self) {

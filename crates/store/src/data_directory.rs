@@ -1,9 +1,14 @@
 //! One process per data directory.
 
-use crate::{Result, StorageError};
+use crate::manifest::Manifest;
+use crate::{Result, StorageError, make_directory};
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+
+/// Most files that a refusal names.
+const NAMES_MAX: usize = 5;
 
 /// A data directory that this process alone has open; released when dropped.
 pub(crate) struct DataDirectory {
@@ -13,8 +18,16 @@ pub(crate) struct DataDirectory {
 
 impl DataDirectory {
     /// Creates the directory where it is missing and locks it.
+    ///
+    /// # Errors
+    /// [`StorageError::ForeignDirectory`] for what another program keeps its data in, and [`StorageError::Corrupt`] for
+    /// data of ours without log and manifest; then nothing has been touched. [`StorageError::Locked`].
     pub fn open(path: &Path) -> Result<Self> {
-        std::fs::create_dir_all(path).map_err(|error| StorageError::io(path, error))?;
+        if !Manifest::path(path).exists() {
+            refuse_foreign(path)?;
+            refuse_remains(path)?;
+        }
+        make_directory(path)?;
         let lock_path = path.join("bunko.lock");
         let io = |error| StorageError::io(&lock_path, error);
         let mut lock =
@@ -27,5 +40,98 @@ impl DataDirectory {
         lock.set_len(0).map_err(io)?;
         writeln!(lock, "{}", std::process::id()).map_err(io)?;
         Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+}
+
+/// Refuses a directory in which MongoDB keeps its data.
+/// Source: files that mongod 3.0 to 8.2 makes in its `dbpath`.
+fn refuse_foreign(path: &Path) -> Result<()> {
+    let is_foreign = |name: &str| {
+        let is_table = Path::new(name).extension().is_some_and(|extension| extension == "wt");
+        is_table || name.starts_with("WiredTiger") || name == "mongod.lock" || name == "storage.bson"
+    };
+    let mut found: Vec<_> = names(path)?.into_iter().filter(|name| is_foreign(name)).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    found.sort_unstable();
+    found.truncate(NAMES_MAX);
+    Err(StorageError::ForeignDirectory { path: path.to_owned(), found })
+}
+
+/// Refuses data that engines wrote where there is neither a manifest nor a log: starting empty would hide it, and
+/// overwrite it soon. A first start that was killed has left no such data.
+fn refuse_remains(path: &Path) -> Result<()> {
+    let log = path.join("log");
+    let is_segment = |name: &String| Path::new(name).extension() == Some(OsStr::new("segment"));
+    if names(&log)?.iter().any(is_segment) {
+        return Ok(());
+    }
+    for room in ["trees/tables", "extents"] {
+        let room = path.join(room);
+        if let Some(name) = names(&room)?.first() {
+            return Err(StorageError::Corrupt {
+                file: Manifest::path(path),
+                offset_bytes: 0,
+                found: format!(
+                    "is missing, and so are the segments in {}, though there is data in {}; put them back, or start with \
+                     an empty directory",
+                    log.display(),
+                    room.join(name).display()
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Names of what is in a directory; none where it is missing.
+fn names(directory: &Path) -> Result<Vec<String>> {
+    let io = |error| StorageError::io(directory, error);
+    match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(io(error)),
+        Ok(entries) => entries.map(|entry| Ok(entry.map_err(io)?.file_name().to_string_lossy().into_owned())).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is there after a refusal, and what was said.
+    fn refused(files: &[&str]) -> (Vec<String>, String) {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        for file in files {
+            let path = directory.path().join(file);
+            make_directory(path.parent().expect("below the directory")).expect("made");
+            std::fs::write(path, b"data").expect("written");
+        }
+        let said = DataDirectory::open(directory.path()).err().map_or_else(String::new, |error| error.to_string());
+        let mut left = names(directory.path()).expect("readable");
+        left.sort_unstable();
+        (left, said.replace(directory.path().to_str().expect("a name in UTF-8"), "DIRECTORY"))
+    }
+
+    #[test]
+    fn a_directory_of_mongodb_is_refused_and_left_alone() {
+        for name in ["WiredTiger", "WiredTiger.wt", "collection-0-12.wt", "mongod.lock", "storage.bson"] {
+            let (left, said) = refused(&[name, "journal/WiredTigerLog.0000000001"]);
+            assert!(said.contains(&format!("({name})")) && said.contains("mongodump"), "{said}");
+            assert_eq!(left.len(), 2, "{left:?}");
+        }
+        let (_, said) = refused(&["WiredTiger", "manifest.bson", "log/000000000000.segment"]);
+        assert_eq!(said, "", "it has been ours for long");
+    }
+
+    #[test]
+    fn data_without_manifest_and_log_is_refused_and_left_alone() {
+        for file in ["trees/tables/0", "extents/000000000000.extent"] {
+            let (left, said) = refused(&[file, "log/000000000003.recycled"]);
+            assert!(said.starts_with("DIRECTORY/manifest.bson") && said.contains(file), "{said}");
+            assert!(!left.contains(&"bunko.lock".to_owned()));
+        }
+        let (_, said) = refused(&["trees/current", "log/000000000000.tmp"]);
+        assert_eq!(said, "", "a first start that was killed");
     }
 }

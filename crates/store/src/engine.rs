@@ -3,7 +3,7 @@
 //! Record stores and sorted indexes, not a bag of bytes: an engine that keeps documents itself (memory, mmap) and one
 //! that leaves them in the log (lsm) fit the same contract.
 
-use crate::{Effects, KeyspaceId, Location, Log, Lsn, RecordId, Result, Staged};
+use crate::{Effects, KeyspaceId, Location, Lsn, RecordId, RecoveredLog, Result, Staged};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use std::ops::Bound;
 
@@ -103,11 +103,12 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Asked once the log is open: whether the segments that the engine reads from are there.
+    /// Asked once the log is replayed and before anything is changed: whether the log has what the engine reads from it,
+    /// and reaches as far as the engine does.
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`](crate::StorageError::Corrupt) names the one that is missing.
-    fn check_segments(&self, _log: &Log) -> Result<()> {
+    /// [`StorageError::Corrupt`](crate::StorageError::Corrupt) names the file that is missing, or too new for the log.
+    fn check_log(&self, _log: &RecoveredLog) -> Result<()> {
         Ok(())
     }
 

@@ -42,6 +42,13 @@ pub enum StorageError {
         /// The one that this program reads.
         supported: u32,
     },
+    /// `MongoDB` keeps its data there.
+    ForeignDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// The files that tell, or the first of them.
+        found: Vec<String>,
+    },
     /// The data directory was made with another storage engine.
     OtherEngine {
         /// The data directory.
@@ -102,6 +109,13 @@ impl fmt::Display for StorageError {
                     path.display()
                 )
             }
+            Self::ForeignDirectory { path, found } => write!(
+                f,
+                "{}: a data directory of MongoDB ({}), whose files this program cannot read; take a dump with mongodump \
+                 while mongod runs on it, start with an empty directory, and restore the dump into that",
+                path.display(),
+                found.join(", ")
+            ),
             Self::OtherEngine { path, found, asked } => write!(
                 f,
                 "{}: made with storage engine '{found}', and asked for is '{asked}'; start with '{found}', or with an \

@@ -11,6 +11,7 @@ mod batch;
 mod checkpoint;
 mod data_directory;
 mod delegate;
+mod directories;
 mod effects;
 mod engine;
 mod engines;
@@ -34,6 +35,7 @@ pub mod varint;
 mod watermark;
 
 pub use batch::Batch;
+pub use directories::make_directory;
 pub use effects::{Effect, Effects, Noted, Presence, Statement};
 pub use engine::{Direction, Effort, Engine, KeyCursor, KeyRange, Reclaimed, RecordCursor, RecordRange, Space, View};
 pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
@@ -41,7 +43,8 @@ pub use error::StorageError;
 pub use latencies::LatencyCounts;
 pub use lock_table::{LockTable, Locked};
 pub use log::{
-    Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, Recovery, SEGMENT_BYTES, segment_of,
+    Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, RecoveredLog, Recovery, SEGMENT_BYTES,
+    segment_of,
 };
 pub use pace::{Haste, Pace};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};

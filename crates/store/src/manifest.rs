@@ -4,7 +4,7 @@ use crate::{KeyspaceId, KeyspaceStatistics, Lsn, Result, StorageError};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Raised whenever a program of another version could misread what this one writes.
 pub(crate) const FORMAT_VERSION: u32 = 2;
@@ -27,9 +27,14 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
+    /// The manifest's file.
+    pub fn path(directory: &Path) -> PathBuf {
+        directory.join(FILE_NAME)
+    }
+
     /// Reads the manifest; `None` where the directory is new.
     pub fn read(directory: &Path) -> Result<Option<Self>> {
-        let path = directory.join(FILE_NAME);
+        let path = Self::path(directory);
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -60,7 +65,7 @@ impl Manifest {
 
     /// Replaces the manifest atomically and durably.
     pub fn write(&self, directory: &Path) -> Result<()> {
-        let path = directory.join(FILE_NAME);
+        let path = Self::path(directory);
         let temporary = directory.join("manifest.tmp");
         let io = |error| StorageError::io(&temporary, error);
         let content = self.encode();

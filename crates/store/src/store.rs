@@ -6,7 +6,7 @@ use crate::delegate::Delegate;
 use crate::engines::{EngineTable, Engines, Survival};
 use crate::history::{Kept, noted_from};
 use crate::journal::Journal;
-use crate::log::{Log, LogOptions};
+use crate::log::{Log, LogOptions, recover};
 use crate::manifest::Manifest;
 use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
@@ -163,13 +163,15 @@ impl Store {
         let lasting = manifest.keyspaces.iter().copied().filter(|(keyspace, _)| !engines.is_volatile(*keyspace));
         let statistics = Statistics::restore(lasting);
         let (watermark, time_ms) = (manifest.watermark, manifest.time_ms);
-        let log = Log::open(&path.join("log"), options.log.clone(), watermark, time_ms, &mut |lsn, effects| {
+        let recovered = recover(&path.join("log"), watermark, &mut |lsn, effects| {
             engines.replay(lsn, &effects, &|effects| statistics.apply(effects))
         })?;
-        let _ = handle.set(Arc::clone(&log));
         for engine in engines.all() {
-            engine.check_segments(&log)?;
+            engine.check_log(&recovered)?;
         }
+        // Only now is anything changed: what a refused start leaves may still be repaired.
+        let log = Log::start(recovered, options.log.clone(), time_ms)?;
+        let _ = handle.set(Arc::clone(&log));
         let end = log.next_lsn();
         let history_bytes_max = options.log.history_bytes_max;
         let noted_from = noted_from(&manifest, history_bytes_max.is_some(), end);

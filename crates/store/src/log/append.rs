@@ -3,20 +3,20 @@
 use super::group_commit::GroupCommit;
 use super::preallocate::Preallocator;
 use super::record::{HEADER_BYTES, Header, Kind};
-use super::recovery::{self, Recovered, Recovery};
+use super::recovery::{self, RecoveredLog, Recovery};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
 use crate::journal::Appended;
 use crate::latencies::{Latencies, LatencyCounts};
 use crate::planted::{self, Bug};
-use crate::{Batch, Effects, Lsn, Result, StorageError};
+use crate::{Batch, Lsn, Result, StorageError, make_directory};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bytes that may wait in memory before an append writes them itself.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
@@ -104,23 +104,12 @@ struct Group {
 }
 
 impl Log {
-    /// Opens the log of `directory`, replaying records from `replay_from` on to `replay`. No record before that was
-    /// written after `time_ms`.
-    ///
-    /// # Errors
-    /// [`StorageError::Corrupt`] with file and offset for a bad record before the end; a torn tail is cut.
-    pub(crate) fn open(
-        directory: &Path,
-        options: LogOptions,
-        replay_from: Lsn,
-        time_ms: u64,
-        replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
-    ) -> Result<Arc<Self>> {
-        std::fs::create_dir_all(directory).map_err(|error| StorageError::io(directory, error))?;
-        let began = Instant::now();
-        let recovered = recovery::recover(directory, replay_from, replay)?;
-        let Recovered { segments, end, time_ms: last_time_ms, replayed_records, cut } = recovered;
-        let recovery = Recovery { replayed_records, elapsed: began.elapsed(), cut };
+    /// Goes on with a log. No record of it was written after `time_ms`.
+    pub(crate) fn start(recovered: RecoveredLog, options: LogOptions, time_ms: u64) -> Result<Arc<Self>> {
+        make_directory(&recovered.directory)?;
+        recovered.clear_away()?;
+        let RecoveredLog { directory, segments, end, time_ms: last_time_ms, recovery } = recovered;
+        let directory = directory.as_path();
         let mut segments: FxHashMap<u64, Arc<Segment>> =
             segments.into_iter().map(|segment| (segment.number, Arc::new(segment))).collect();
         let number = segment_of(end.0);
@@ -407,8 +396,8 @@ mod tests {
     #[test]
     fn a_record_that_has_its_place_is_not_refused() {
         let directory = tempfile::tempdir().expect("temporary directory");
-        let nothing: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()> = &mut |_, _| Ok(());
-        let log = Log::open(directory.path(), LogOptions::default(), Lsn(0), 0, nothing).expect("opens");
+        let found = recovery::recover(directory.path(), Lsn(0), &mut |_, _| Ok(())).expect("nothing is there");
+        let log = Log::start(found, LogOptions::default(), 0).expect("starts");
         {
             let segment = &mut log.tail.lock().current.segment;
             let file = std::fs::File::open(&segment.path).expect("there, and not to be written to");

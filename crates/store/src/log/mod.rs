@@ -17,6 +17,7 @@ pub use append::{Log, LogOptions, LogStatistics};
 pub use group_commit::DurabilityCallback;
 pub use history::{History, Moment};
 pub(crate) use record::HEADER_BYTES as RECORD_HEADER_BYTES;
-pub use recovery::{Cut, Recovery};
+pub(crate) use recovery::recover;
+pub use recovery::{Cut, RecoveredLog, Recovery};
 pub(crate) use segment::first_record;
 pub use segment::{SEGMENT_BYTES, segment_of};

@@ -52,29 +52,16 @@ impl Log {
 
     fn segment_in<'s>(&self, segments: &'s FxHashMap<u64, Arc<Segment>>, position: u64) -> Result<&'s Segment> {
         let number = segment_of(position);
-        segments.get(&number).map(Arc::as_ref).ok_or_else(|| self.missing(number, position))
+        segments.get(&number).map(Arc::as_ref).ok_or_else(|| Segment::missing(&self.directory, number, position))
     }
 
     pub(super) fn shared_segment(&self, number: u64) -> Result<Arc<Segment>> {
         let found = self.segments.load().get(&number).cloned();
-        found.ok_or_else(|| self.missing_segment(number))
+        found.ok_or_else(|| Segment::missing(&self.directory, number, super::segment::first_record(number)))
     }
 
     /// Whether a segment is there to be read.
     pub fn has_segment(&self, number: u64) -> bool {
         self.segments.load().contains_key(&number)
-    }
-
-    /// What is said of a segment that should be there and is not.
-    pub fn missing_segment(&self, number: u64) -> StorageError {
-        self.missing(number, super::segment::first_record(number))
-    }
-
-    fn missing(&self, number: u64, position: u64) -> StorageError {
-        StorageError::Corrupt {
-            file: Segment::path(&self.directory, number),
-            offset_bytes: offset_in_segment(position),
-            found: "the segment is missing".into(),
-        }
     }
 }

@@ -9,7 +9,7 @@ use crate::{Effect, Effects, Lsn, Result, StorageError};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What opening a data directory took.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Recovery {
     pub cut: Option<Cut>,
 }
 
-/// The torn tail of a log, which was erased: what a crash left of records that were never synced.
+/// The torn tail of a log, which is erased: what a crash left of records that were never synced.
 #[derive(Clone, Debug)]
 pub struct Cut {
     /// The segment.
@@ -33,25 +33,58 @@ pub struct Cut {
     pub length_bytes: u64,
 }
 
-/// The log as found.
-pub(crate) struct Recovered {
+/// The log as found. Nothing in its directory has been changed: a start may still be refused.
+pub struct RecoveredLog {
+    pub(super) directory: PathBuf,
     pub(super) segments: Vec<Segment>,
     /// Position behind the last good record.
-    pub end: Lsn,
+    pub(super) end: Lsn,
     /// When the last one found was written; 0 where none was.
-    pub time_ms: u64,
-    pub replayed_records: u64,
-    pub cut: Option<Cut>,
+    pub(super) time_ms: u64,
+    pub(super) recovery: Recovery,
+}
+
+impl RecoveredLog {
+    /// Position behind the last record.
+    pub fn end(&self) -> Lsn {
+        self.end
+    }
+
+    /// Whether it has never had a record.
+    pub fn is_empty(&self) -> bool {
+        self.end == Lsn(first_record(0))
+    }
+
+    /// Whether a segment is there to be read.
+    pub fn has_segment(&self, number: u64) -> bool {
+        self.segments.iter().any(|segment| segment.number == number)
+    }
+
+    /// What is said of a segment that should be there and is not.
+    pub fn missing_segment(&self, number: u64) -> StorageError {
+        Segment::missing(&self.directory, number, first_record(number))
+    }
+
+    /// Removes what a crash left: what stands behind the end, half-made files, and those that were to be used again.
+    pub(super) fn clear_away(&self) -> Result<()> {
+        remove_leftovers(&self.directory)?;
+        let Some(cut) = &self.recovery.cut else { return Ok(()) };
+        let segment = self.segments.iter().find(|segment| segment.path == cut.file);
+        segment.map_or(Ok(()), |segment| erase_tail(segment, cut))
+    }
 }
 
 /// Reads the log from `replay_from` on, hands each record to `replay`, and finds the end.
-pub(super) fn recover(
+///
+/// # Errors
+/// [`StorageError::Corrupt`] with file and offset for a bad record before the end.
+pub(crate) fn recover(
     directory: &Path,
     replay_from: Lsn,
     replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
-) -> Result<Recovered> {
-    remove_leftovers(directory)?;
-    let numbers = Segment::list(directory)?;
+) -> Result<RecoveredLog> {
+    let began = Instant::now();
+    let numbers = if directory.exists() { Segment::list(directory)? } else { Vec::new() };
     let mut segments = Vec::with_capacity(numbers.len());
     for number in numbers {
         segments.push(Segment::open(directory, number)?);
@@ -67,7 +100,8 @@ pub(super) fn recover(
                 found: "the segment that the manifest points into is missing".into(),
             });
         }
-        return Ok(Recovered { segments, end: from, time_ms: 0, replayed_records: 0, cut: None });
+        let recovery = Recovery { elapsed: began.elapsed(), ..Recovery::default() };
+        return Ok(RecoveredLog { directory: directory.to_owned(), segments, end: from, time_ms: 0, recovery });
     }
     let (mut end, mut time_ms, mut replayed_records, mut cut) = (from, 0, 0, None);
     let mut content = Content::default();
@@ -102,14 +136,14 @@ pub(super) fn recover(
                     content.read(later)?;
                     refuse_lost_records(segment, position, later, &content)?;
                 }
-                // Only now: what a refused start leaves may still be repaired.
-                cut = erase_tail(segment, position, used)?;
+                cut = tail_behind(segment, position, used);
                 break;
             }
         }
     }
     segments.retain(|segment| segment.number <= segment_of(end.0));
-    Ok(Recovered { segments, end, time_ms, replayed_records, cut })
+    let recovery = Recovery { replayed_records, elapsed: began.elapsed(), cut };
+    Ok(RecoveredLog { directory: directory.to_owned(), segments, end, time_ms, recovery })
 }
 
 /// How a segment's records end.
@@ -215,18 +249,18 @@ fn refuse_lost_records(bad_segment: &Segment, bad: Lsn, segment: &Segment, conte
     Ok(())
 }
 
-/// Zeros what stands behind the end, up to `used`: it could be mistaken for the log's continuation once that grows up
-/// to it.
-fn erase_tail(segment: &Segment, end: Lsn, used: usize) -> Result<Option<Cut>> {
+/// What stands behind the end, up to `used`.
+fn tail_behind(segment: &Segment, end: Lsn, used: usize) -> Option<Cut> {
+    let offset_bytes = offset_in_segment(end.0);
+    let length_bytes = (used as u64).checked_sub(offset_bytes).filter(|length| *length > 0)?;
+    Some(Cut { file: segment.path.clone(), offset_bytes, length_bytes })
+}
+
+/// Zeros the torn tail: it could be mistaken for the log's continuation once that grows up to it.
+fn erase_tail(segment: &Segment, cut: &Cut) -> Result<()> {
     let io = |error| StorageError::io(&segment.path, error);
-    let offset = offset_in_segment(end.0) as usize;
-    if used <= offset {
-        return Ok(None);
-    }
-    let length = used - offset;
-    segment.file.write_all_at(&vec![0; length], offset as u64).map_err(io)?;
-    segment.file.sync_data().map_err(io)?;
-    Ok(Some(Cut { file: segment.path.clone(), offset_bytes: offset as u64, length_bytes: length as u64 }))
+    segment.file.write_all_at(&vec![0; cut.length_bytes as usize], cut.offset_bytes).map_err(io)?;
+    segment.file.sync_data().map_err(io)
 }
 
 /// Half-made and recycled files of an earlier run.

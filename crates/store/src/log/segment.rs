@@ -86,6 +86,15 @@ impl Segment {
         header
     }
 
+    /// What is said of a segment that should be there and is not.
+    pub fn missing(directory: &Path, number: u64, position: u64) -> StorageError {
+        StorageError::Corrupt {
+            file: Self::path(directory, number),
+            offset_bytes: offset_in_segment(position),
+            found: "the segment is missing".into(),
+        }
+    }
+
     /// What a reader says when bytes at a log position are not what was written.
     pub fn corrupt(&self, position: u64, found: impl Into<String>) -> StorageError {
         StorageError::Corrupt {
