@@ -1,5 +1,6 @@
-//! Dates: milliseconds since 1970 and the proleptic Gregorian calendar, in UTC or at a fixed offset.
+//! Dates: milliseconds since 1970 and the proleptic Gregorian calendar.
 
+use crate::time_zone::Zone;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(crate) const MS_PER_SECOND: i64 = 1000;
@@ -104,6 +105,13 @@ impl Civil {
         (self.day_of_year() + 7 - self.day_of_week()) / 7
     }
 
+    /// Days since 1970 of the Monday with which the first ISO 8601 week of a year begins.
+    pub(crate) fn first_iso_monday(year: i64) -> i64 {
+        // The week of 4 January is always the first.
+        let fourth = days_from_civil(year, 1, 4);
+        fourth - (fourth + 3).rem_euclid(7)
+    }
+
     /// ISO 8601 year and week: the week belongs to the year of its Thursday.
     pub(crate) fn iso_week(self) -> (i64, i64) {
         let day = days_from_civil(self.year, self.month, self.day);
@@ -133,40 +141,6 @@ pub(crate) fn iso_text(ms: i64) -> String {
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
         c.year, c.month, c.day, c.hour, c.minute, c.second, c.millisecond
     )
-}
-
-/// A fixed offset from UTC in minutes: `UTC`, `GMT`, `Z`, `+05:30`, `-0330`, `+03`.
-/// # Errors
-/// 40485 for anything else. Names of the Olson database are refused until the database is there.
-pub(crate) fn parse_offset(zone: &str) -> Result<i64> {
-    if matches!(zone, "UTC" | "GMT" | "Z" | "Etc/UTC" | "Etc/GMT") {
-        return Ok(0);
-    }
-    offset_minutes(zone).ok_or_else(|| {
-        let message = format!(
-            "unrecognized time zone identifier: \"{zone}\": only UTC, GMT and fixed offsets such as \"+05:30\" are supported"
-        );
-        Failure::new(ErrorCode(40485), message)
-    })
-}
-
-fn offset_minutes(zone: &str) -> Option<i64> {
-    let (sign, digits) = match zone.split_at_checked(1)? {
-        ("+", digits) => (1, digits),
-        ("-", digits) => (-1, digits),
-        _ => return None,
-    };
-    let digits = match digits.len() {
-        5 if digits.as_bytes()[2] == b':' => digits.replacen(':', "", 1),
-        2 | 4 => digits.to_owned(),
-        _ => return None,
-    };
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let hours: i64 = digits[..2].parse().ok()?;
-    let minutes: i64 = if digits.len() == 4 { digits[2..].parse().ok()? } else { 0 };
-    Some(sign * (hours * 60 + minutes))
 }
 
 /// What ISO 8601 text says.
@@ -218,8 +192,8 @@ pub(crate) fn parse_iso(text: &str) -> Option<IsoMoment<'_>> {
         return None;
     }
     let zone = text.get(end..)?.trim_start();
-    let offset = if zone.is_empty() { 0 } else { parse_offset(zone).ok()? };
-    Some(IsoMoment { ms: civil.to_ms()? - offset * MS_PER_MINUTE, zone })
+    let written = if zone.is_empty() { Zone::UTC } else { Zone::parse(zone).ok()? };
+    Some(IsoMoment { ms: written.utc_ms(civil.to_ms()?), zone })
 }
 
 #[cfg(test)]

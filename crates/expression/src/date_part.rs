@@ -4,6 +4,7 @@ use crate::Evaluated;
 use crate::calendar::{self, Civil, MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND};
 use crate::call::{Call, Operator, positional, refuse};
 use crate::printed::printed_value;
+use crate::time_zone::Zone;
 use crate::variables::EvaluationContext;
 use crate::{Expression, ParseScope, conversion};
 use bunko_bson::{Value, ValueRef};
@@ -54,8 +55,8 @@ pub(crate) fn civil(call: &Call, context: &EvaluationContext<'_>) -> Result<Opti
         let message = format!(" requires a string for the timezone argument, but was given a {kind} ({found})");
         call.failure(40533, &message)
     };
-    let Some(offset) = zone_offset(zone.as_ref(), not_a_string)? else { return Ok(None) };
-    Ok(Some(Civil::of(moment(&date)? + offset * MS_PER_MINUTE)))
+    let Some(zone) = read_zone(zone.as_ref(), not_a_string)? else { return Ok(None) };
+    Ok(Some(Civil::of(zone.local_ms(moment(&date)?))))
 }
 
 /// The moment that a value stands for, in milliseconds since 1970.
@@ -68,18 +69,18 @@ pub(crate) fn moment(date: &Evaluated<'_>) -> Result<i64> {
     })
 }
 
-/// A zone's offset in minutes; UTC without one, nothing where it is null.
+/// A zone; UTC without one, nothing where it is null.
 /// # Errors
 /// 40485 for an unknown zone, 40517 for what is no string.
-pub(crate) fn offset_minutes(zone: Option<&Evaluated<'_>>) -> Result<Option<i64>> {
-    zone_offset(zone, |other| refuse((40517, "timezone must evaluate to a string, found {}"), other.kind().alias()))
+pub(crate) fn zone(value: Option<&Evaluated<'_>>) -> Result<Option<Zone>> {
+    read_zone(value, |other| refuse((40517, "timezone must evaluate to a string, found {}"), other.kind().alias()))
 }
 
-fn zone_offset(zone: Option<&Evaluated<'_>>, not_a_string: impl Fn(ValueRef<'_>) -> Failure) -> Result<Option<i64>> {
-    match zone.map(Evaluated::or_null) {
-        None => Ok(Some(0)),
+fn read_zone(value: Option<&Evaluated<'_>>, not_a_string: impl Fn(ValueRef<'_>) -> Failure) -> Result<Option<Zone>> {
+    match value.map(Evaluated::or_null) {
+        None => Ok(Some(Zone::UTC)),
         Some(ValueRef::Null | ValueRef::Undefined) => Ok(None),
-        Some(ValueRef::String(zone)) => calendar::parse_offset(zone).map(Some),
+        Some(ValueRef::String(name)) => Zone::parse(name).map(Some),
         Some(other) => Err(not_a_string(other)),
     }
 }
@@ -95,7 +96,7 @@ pub(crate) fn shifted<'a>(call: &'a Call, context: &EvaluationContext<'a>, sign:
     if amount.is_nullish() {
         return Ok(Evaluated::null());
     }
-    let Some(offset) = offset_minutes(zone.as_ref())? else { return Ok(Evaluated::null()) };
+    let Some(zone) = self::zone(zone.as_ref())? else { return Ok(Evaluated::null()) };
     let Some(start) = date.get().and_then(conversion::moment) else {
         return Err(call.failure(5_166_403, " requires startDate to be convertible to a date"));
     };
@@ -106,20 +107,27 @@ pub(crate) fn shifted<'a>(call: &'a Call, context: &EvaluationContext<'a>, sign:
         let message = format!("invalid {} 'amount' parameter value: {amount}", call.name());
         Failure::new(ErrorCode(6_045_000), message)
     })?;
-    let local = start + offset * MS_PER_MINUTE;
-    let moved = unit.shift(local, amount).ok_or_else(|| refuse((5_166_406, "dateAdd overflowed"), ""))?;
-    Ok(Value::DateTime(moved - offset * MS_PER_MINUTE).into())
+    let moved = unit.shift(&zone, start, amount).ok_or_else(|| refuse((5_166_406, "dateAdd overflowed"), ""))?;
+    Ok(Value::DateTime(moved).into())
 }
 
-/// What a date is moved by, of fixed length or not.
-#[derive(Clone, Copy)]
-enum Unit {
+/// What dates are moved by, cut to and counted in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Years, quarters and months, as so many months.
     Months(i64),
+    /// Weeks and days, as so many days of a clock.
+    Days(i64),
+    /// Hours and what is shorter, as so many milliseconds.
     Milliseconds(i64),
 }
 
 impl Unit {
-    fn parse(call: &Call, unit: &Evaluated<'_>) -> Result<Self> {
+    pub(crate) const WEEK: Self = Self::Days(7);
+
+    /// # Errors
+    /// 5439013 for what is no string, `FailedToParse` for an unknown name.
+    pub(crate) fn parse(call: &Call, unit: &Evaluated<'_>) -> Result<Self> {
         let Some(name) = unit.get().and_then(ValueRef::as_str) else {
             let message = format!(" requires 'unit' to be a string, but got {}", unit.type_name());
             return Err(call.failure(5_439_013, &message));
@@ -128,8 +136,8 @@ impl Unit {
             "year" => Self::Months(12),
             "quarter" => Self::Months(3),
             "month" => Self::Months(1),
-            "week" => Self::Milliseconds(7 * MS_PER_DAY),
-            "day" => Self::Milliseconds(MS_PER_DAY),
+            "week" => Self::WEEK,
+            "day" => Self::Days(1),
             "hour" => Self::Milliseconds(MS_PER_HOUR),
             "minute" => Self::Milliseconds(MS_PER_MINUTE),
             "second" => Self::Milliseconds(MS_PER_SECOND),
@@ -142,13 +150,45 @@ impl Unit {
         })
     }
 
-    /// Moves a moment by some units; nothing where it leaves the calendar.
-    fn shift(self, ms: i64, amount: i64) -> Option<i64> {
+    /// Moves a moment by some units; nothing where it leaves the calendar. Days and longer units are a clock's: a day
+    /// on which it is put forward has 23 hours.
+    fn shift(self, zone: &Zone, utc_ms: i64, amount: i64) -> Option<i64> {
         match self {
-            Self::Months(months) => shift_months(ms, amount.checked_mul(months)?),
-            Self::Milliseconds(length) => ms.checked_add(amount.checked_mul(length)?),
+            Self::Months(months) => {
+                shift_months(zone.local_ms(utc_ms), amount.checked_mul(months)?).map(|local| zone.utc_ms(local))
+            }
+            Self::Days(days) => {
+                let moved = amount.checked_mul(days)?.checked_mul(MS_PER_DAY)?;
+                zone.local_ms(utc_ms).checked_add(moved).map(|local| zone.utc_ms(local))
+            }
+            Self::Milliseconds(length) => utc_ms.checked_add(amount.checked_mul(length)?),
         }
     }
+}
+
+/// Reads a day of the week, 1 (Monday) to 7: its name or the first three letters of it, in any case.
+/// # Errors
+/// 5439015 for what is no string, 5439016 for an unknown name.
+pub(crate) fn start_of_week(call: &Call, day: &Evaluated<'_>) -> Result<i64> {
+    let Some(name) = day.get().and_then(ValueRef::as_str) else {
+        let message = format!(" requires 'startOfWeek' to be a string, but got {}", day.type_name());
+        return Err(call.failure(5_439_015, &message));
+    };
+    let lower = name.to_ascii_lowercase();
+    let days = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let number = days.iter().position(|day| lower == **day || lower == day[..3]);
+    number.map(|index| index as i64 + 1).ok_or_else(|| {
+        let message = format!(" parameter 'startOfWeek' value cannot be recognized as a day of a week: {name}");
+        call.failure(5_439_016, &message)
+    })
+}
+
+/// The moment that a value stands for, where anything else is refused with 5166307.
+pub(crate) fn moment_of(call: &Call, parameter: &str, date: &Evaluated<'_>) -> Result<i64> {
+    date.get().and_then(conversion::moment).ok_or_else(|| {
+        let message = format!(" requires '{parameter}' to be a date, but got {}", date.type_name());
+        call.failure(5_166_307, &message)
+    })
 }
 
 /// Months are of different lengths: the last day stays the last where the day is missing.

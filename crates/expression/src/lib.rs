@@ -27,6 +27,7 @@ mod rounding;
 mod string_arguments;
 mod summation;
 mod text;
+mod time_zone;
 mod trimming;
 mod variables;
 

@@ -4,6 +4,7 @@ use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Resu
 use crate::calendar;
 use crate::date_part;
 use crate::printed::printed;
+use crate::time_zone::Zone;
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -24,7 +25,7 @@ pub(super) const OPERATOR: Operator = Operator { name: "$dateFromString", form: 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let text = call.argument(0, context)?;
     // A wrong zone is an error even where there is no string.
-    let offset = date_part::offset_minutes(call.optional(1, context)?.as_ref())?;
+    let zone = date_part::zone(call.optional(1, context)?.as_ref())?;
     if text.is_nullish() {
         return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
     }
@@ -32,7 +33,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, "$dateFromString with 'format' is not supported"));
     }
     let parsed = match text.get() {
-        Some(ValueRef::String(text)) => parse(text, offset),
+        Some(ValueRef::String(text)) => parse(text, zone.as_ref()),
         _ => {
             let (kind, found) = (text.type_name(), printed(&text));
             Err(format!("$dateFromString requires that 'dateString' be a string, found: {kind} with value {found}"))
@@ -45,15 +46,16 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     }
 }
 
-/// Reads the text at an offset in minutes, nothing where that is null; a text with a zone of its own may have no other.
-fn parse(text: &str, offset: Option<i64>) -> std::result::Result<Option<i64>, String> {
-    let Some(offset) = offset else { return Ok(None) };
+/// Reads the text as a clock of the zone shows it, nothing where that is null; a text with a zone of its own may have
+/// no other.
+fn parse(text: &str, zone: Option<&Zone>) -> std::result::Result<Option<i64>, String> {
+    let Some(given) = zone else { return Ok(None) };
     let Some(moment) = calendar::parse_iso(text) else { return Err(format!("Error parsing date string '{text}'")) };
     let refused = |what: String| {
         Err(format!("you cannot pass in a date/time string with {what} together with a timezone argument"))
     };
     match moment.zone {
-        zone if zone.is_empty() || offset == 0 => Ok(Some(moment.ms - offset * calendar::MS_PER_MINUTE)),
+        zone if zone.is_empty() || matches!(given, Zone::Fixed { offset_ms: 0 }) => Ok(Some(given.utc_ms(moment.ms))),
         zone if zone.starts_with(['+', '-']) => refused("GMT offset".to_owned()),
         zone => refused(format!("time zone information ('{zone}')")),
     }

@@ -5,6 +5,7 @@ use crate::calendar;
 use crate::calendar::Civil;
 use crate::date_part;
 use crate::printed::printed_value;
+use crate::time_zone::Zone;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -54,14 +55,16 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
             return Err(call.failure(18533, &message));
         }
     };
-    let offset = date_part::offset_minutes(call.optional(2, context)?.as_ref())?;
+    let zone = date_part::zone(call.optional(2, context)?.as_ref())?;
     if date.is_nullish() {
         return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
     }
-    let (Some(format), Some(offset)) = (format, offset) else { return Ok(Evaluated::null()) };
-    let format = format.unwrap_or(if offset == 0 { "%Y-%m-%dT%H:%M:%S.%LZ" } else { "%Y-%m-%dT%H:%M:%S.%L" });
+    let (Some(format), Some(zone)) = (format, zone) else { return Ok(Evaluated::null()) };
+    let is_utc = matches!(zone, Zone::Fixed { offset_ms: 0 });
+    let format = format.unwrap_or(if is_utc { "%Y-%m-%dT%H:%M:%S.%LZ" } else { "%Y-%m-%dT%H:%M:%S.%L" });
     let ms = date_part::moment(&date)?;
-    formatted(format, Civil::of(ms + offset * calendar::MS_PER_MINUTE), offset).map(Evaluated::from)
+    let offset = zone.offset_ms(ms);
+    formatted(format, Civil::of(ms.saturating_add(offset)), offset / calendar::MS_PER_MINUTE).map(Evaluated::from)
 }
 
 /// # Errors

@@ -16,9 +16,13 @@ mod concat_arrays;
 mod cond;
 mod convert;
 mod date_add;
+mod date_diff;
+mod date_from_parts;
 mod date_from_string;
 mod date_subtract;
+mod date_to_parts;
 mod date_to_string;
+mod date_trunc;
 mod day_of_month;
 mod day_of_week;
 mod day_of_year;
@@ -147,9 +151,13 @@ static OPERATORS: &[Operator] = &[
     cond::OPERATOR,
     convert::OPERATOR,
     date_add::OPERATOR,
+    date_diff::OPERATOR,
+    date_from_parts::OPERATOR,
     date_from_string::OPERATOR,
     date_subtract::OPERATOR,
+    date_to_parts::OPERATOR,
     date_to_string::OPERATOR,
+    date_trunc::OPERATOR,
     day_of_month::OPERATOR,
     day_of_week::OPERATOR,
     day_of_year::OPERATOR,

@@ -1,0 +1,96 @@
+//! `$dateTrunc`: the beginning of the unit, or of the bin of several, that a date falls into. Bins are counted from
+//! 1 January 2000, those of weeks from the first beginning of a week after it.
+
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use crate::calendar::{Civil, MS_PER_DAY, days_from_civil};
+use crate::date_part::{self, Unit};
+use crate::time_zone::Zone;
+use bunko_bson::{Value, number};
+
+const PARAMETERS: Parameters = Parameters {
+    not_an_object: (5_439_007, "$dateTrunc only supports an object as its argument"),
+    unknown: (5_439_008, "Unrecognized argument to $dateTrunc: {}"),
+    names: &[
+        ("date", Some((5_439_009, "Missing 'date' parameter to $dateTrunc"))),
+        ("unit", Some((5_439_010, "Missing 'unit' parameter to $dateTrunc"))),
+        ("binSize", None),
+        ("timezone", None),
+        ("startOfWeek", None),
+    ],
+};
+/// Sunday.
+const START_OF_WEEK: i64 = 7;
+/// The year from which bins are counted.
+const REFERENCE_YEAR: i64 = 2000;
+/// A bin of years may have as many; shorter units may have as many as make those years.
+const YEARS_MAX: i64 = 100_000_000_000;
+
+pub(super) const OPERATOR: Operator = Operator { name: "$dateTrunc", form: Form::Named(&PARAMETERS), evaluate };
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let (date, unit) = (call.argument(0, context)?, call.argument(1, context)?);
+    let (size, zone, first_day) = (call.optional(2, context)?, call.optional(3, context)?, call.optional(4, context)?);
+    let is_null = |value: &Option<Evaluated<'_>>| value.as_ref().is_some_and(Evaluated::is_nullish);
+    if date.is_nullish() || unit.is_nullish() || is_null(&size) || is_null(&zone) {
+        return Ok(Evaluated::null());
+    }
+    let utc_ms = date_part::moment_of(call, "date", &date)?;
+    let unit = Unit::parse(call, &unit)?;
+    let size = size.map_or(Ok(1), |size| bin_size(call, &size))?;
+    let first_day = match first_day {
+        Some(day) if unit == Unit::WEEK && day.is_nullish() => return Ok(Evaluated::null()),
+        Some(day) if unit == Unit::WEEK => date_part::start_of_week(call, &day)?,
+        _ => START_OF_WEEK,
+    };
+    let Some(zone) = date_part::zone(zone.as_ref())? else { return Ok(Evaluated::null()) };
+    let begin = match unit {
+        Unit::Months(months) => months.checked_mul(size).filter(|months| *months <= 12 * YEARS_MAX).map(|bin| {
+            let civil = Civil::of(zone.local_ms(utc_ms));
+            let since = (civil.year - REFERENCE_YEAR) * 12 + civil.month - 1;
+            months_since_reference(since.div_euclid(bin).saturating_mul(bin)).map(|local| zone.utc_ms(local))
+        }),
+        Unit::Days(days) => days.checked_mul(size).filter(|days| *days <= i64::MAX / MS_PER_DAY).map(|bin| {
+            let reference = days_from_civil(REFERENCE_YEAR, 1, 1) + if days == 7 { first_week(first_day) } else { 0 };
+            let day = zone.local_ms(utc_ms).div_euclid(MS_PER_DAY);
+            let begin = reference + (day - reference).div_euclid(bin) * bin;
+            begin.checked_mul(MS_PER_DAY).map(|local| zone.utc_ms(local))
+        }),
+        Unit::Milliseconds(length) => length.checked_mul(size).map(|bin| within_days(&zone, bin, utc_ms)),
+    };
+    let Some(begin) = begin else {
+        let code = if matches!(unit, Unit::Months(_)) { 5_439_006 } else { 5_439_002 };
+        return Err(call.failure(code, " requires a 'binSize' that fits into the range of dates"));
+    };
+    begin.map(|begin| Value::DateTime(begin).into()).ok_or_else(|| call.failure(5_439_005, " left the range of dates"))
+}
+
+/// # Errors
+/// 5439017 for what is no whole number, 5439018 for one below 1.
+fn bin_size(call: &Call, size: &Evaluated<'_>) -> Result<i64> {
+    let Some(size) = size.get().and_then(number::as_i64_exact) else {
+        let message = format!(" requires 'binSize' to be a 64-bit integer, but got {}", size.type_name());
+        return Err(call.failure(5_439_017, &message));
+    };
+    if size > 0 {
+        return Ok(size);
+    }
+    Err(call.failure(5_439_018, &format!(" requires 'binSize' to be greater than 0, but got value {size}")))
+}
+
+/// Bins of hours and shorter units follow the clock's offset at the date itself.
+fn within_days(zone: &Zone, bin: i64, utc_ms: i64) -> Option<i64> {
+    let reference = days_from_civil(REFERENCE_YEAR, 1, 1) * MS_PER_DAY;
+    let since = i128::from(utc_ms) + i128::from(zone.offset_ms(utc_ms)) - i128::from(reference);
+    i64::try_from(i128::from(utc_ms) - since.rem_euclid(i128::from(bin))).ok()
+}
+
+/// Days from 1 January 2000, a Saturday, to the first beginning of a week.
+fn first_week(first_day: i64) -> i64 {
+    (first_day - 6).rem_euclid(7)
+}
+
+fn months_since_reference(months: i64) -> Option<i64> {
+    let year = REFERENCE_YEAR.checked_add(months.div_euclid(12))?;
+    let month = months.rem_euclid(12) + 1;
+    Civil { year, month, day: 1, hour: 0, minute: 0, second: 0, millisecond: 0 }.to_ms()
+}
