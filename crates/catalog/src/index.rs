@@ -98,9 +98,8 @@ impl Index {
         self.multikey.store(bits, Ordering::Release);
     }
 
-    /// Adds bits; whether any of them is new.
-    pub(crate) fn add_multikey(&self, bits: u64) -> bool {
-        self.multikey.fetch_or(bits, Ordering::AcqRel) & bits != bits
+    pub(crate) fn add_multikey(&self, bits: u64) {
+        self.multikey.fetch_or(bits, Ordering::AcqRel);
     }
 
     /// Whether it is the index on `_id`.

@@ -11,6 +11,11 @@ use std::collections::BTreeSet;
 
 /// Longest index key, in bytes; the trees below take no longer ones.
 pub(crate) const KEY_BYTES_MAX: usize = 60_000;
+/// Most bytes that a document's keys in one index take in memory. An array of as many numbers as a document holds takes
+/// less; what takes more would not fit into a record of the log.
+const KEYS_BYTES_MAX: usize = 64 << 20;
+/// What a key takes in memory besides its bytes.
+const KEY_BYTES_BESIDES: usize = size_of::<Vec<u8>>();
 
 /// A document's keys in one index, smallest first and without repeats.
 #[derive(Debug, Default)]
@@ -23,7 +28,7 @@ pub struct IndexKeys {
 
 /// Derives the keys of `document` in `index`.
 /// # Errors
-/// `CannotIndexParallelArrays`; `KeyTooLong`.
+/// `CannotIndexParallelArrays`; `KeyTooLong`; `CannotBuildIndexKeys` where there are too many.
 pub fn index_keys(index: &Index, document: DocumentRef<'_>) -> Result<IndexKeys> {
     let mut single = Vec::with_capacity(24);
     if scalar_key(index, document, &mut single) {
@@ -78,13 +83,13 @@ fn expanded_keys(index: &Index, document: DocumentRef<'_>) -> Result<IndexKeys> 
             }
             array_owner = Some((root, &field.path));
         }
-        partial = extend(&partial, &values.found, field.direction);
+        partial = extend(index, &partial, &values.found, field.direction)?;
     }
     if let Some((_, path)) = array_owner
         && multikey.count_ones() > 1
     {
         let root = path.split('.').next().unwrap_or_default();
-        partial = correlated_keys(index, document, root);
+        partial = correlated_keys(index, document, root)?;
     }
     for key in &partial {
         check_length(index, key)?;
@@ -93,13 +98,14 @@ fn expanded_keys(index: &Index, document: DocumentRef<'_>) -> Result<IndexKeys> 
 }
 
 /// Several fields below one array: one key per element, as each element is a document of its own.
-fn correlated_keys(index: &Index, document: DocumentRef<'_>, root: &str) -> Vec<Vec<u8>> {
+fn correlated_keys(index: &Index, document: DocumentRef<'_>, root: &str) -> Result<Vec<Vec<u8>>> {
     let elements: Vec<ValueRef<'_>> = match document.get(root) {
         Some(ValueRef::Array(array)) if !array.is_empty() => array.iter().collect(),
         Some(ValueRef::Array(_)) => vec![ValueRef::Undefined],
         other => other.into_iter().collect(),
     };
     let mut keys = Vec::new();
+    let mut bytes = 0;
     for element in elements {
         let mut partial = vec![Vec::new()];
         for field in &index.fields {
@@ -109,23 +115,35 @@ fn correlated_keys(index: &Index, document: DocumentRef<'_>, root: &str) -> Vec<
                 Some(None) if field.path == root => values.found.push(element),
                 _ => values.collect(ValueRef::Document(document), &field.path),
             }
-            partial = extend(&partial, &values.found, field.direction);
+            partial = extend(index, &partial, &values.found, field.direction)?;
         }
+        bytes += partial.iter().map(|key| key.len() + KEY_BYTES_BESIDES).sum::<usize>();
+        check_bytes(index, bytes)?;
         keys.extend(partial);
     }
-    keys
+    Ok(keys)
 }
 
-fn extend(partial: &[Vec<u8>], values: &[ValueRef<'_>], direction: key_string::Direction) -> Vec<Vec<u8>> {
+/// Each of `partial` with each of `values` behind it.
+fn extend(
+    index: &Index,
+    partial: &[Vec<u8>],
+    values: &[ValueRef<'_>],
+    direction: key_string::Direction,
+) -> Result<Vec<Vec<u8>>> {
+    check_bytes(index, partial.len().saturating_mul(values.len()).saturating_mul(KEY_BYTES_BESIDES))?;
     let mut extended = Vec::with_capacity(partial.len() * values.len());
+    let mut bytes = 0;
     for prefix in partial {
         for value in values {
             let mut key = prefix.clone();
             key_string::append(&mut key, *value, direction);
+            bytes += key.len() + KEY_BYTES_BESIDES;
+            check_bytes(index, bytes)?;
             extended.push(key);
         }
     }
-    extended
+    Ok(extended)
 }
 
 /// The values that keys hold of a path.
@@ -203,6 +221,16 @@ fn check_length(index: &Index, key: &[u8]) -> Result<()> {
     ))
 }
 
+fn check_bytes(index: &Index, bytes: usize) -> Result<()> {
+    if bytes <= KEYS_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Failure::new(
+        ErrorCode::CANNOT_BUILD_INDEX_KEYS,
+        format!("keys of one document in index {} take more than {KEYS_BYTES_MAX} bytes", index.name),
+    ))
+}
+
 fn parallel_arrays(one: &str, other: &str) -> Failure {
     Failure::new(
         ErrorCode::CANNOT_INDEX_PARALLEL_ARRAYS,
@@ -218,5 +246,39 @@ fn last_component(path: &str) -> &str {
 pub(crate) fn stored_key(index: &Index, key: &mut Vec<u8>, record: RecordId) {
     if !index.is_unique {
         key.extend_from_slice(&record.0.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::IndexField;
+    use bunko_bson::key_string::Direction;
+    use bunko_bson::{ArrayBuf, DocumentBuf};
+    use bunko_store::KeyspaceId;
+
+    fn index_on(paths: &[&str]) -> Index {
+        let direction = Direction::Ascending;
+        let fields = paths.iter().map(|path| IndexField { path: (*path).to_owned(), direction }).collect();
+        Index::new("i".to_owned(), KeyspaceId(1), fields, false, DocumentBuf::new())
+    }
+
+    fn with_array(wide: &str, elements: i32) -> DocumentBuf {
+        let numbers: ArrayBuf = (0..elements).collect();
+        DocumentBuf::new().with("wide", wide).with("a", &numbers)
+    }
+
+    #[test]
+    fn keys_are_refused_before_they_fill_the_memory() {
+        let document = with_array(&"x".repeat(9000), 1_000_000);
+        let failure = index_keys(&index_on(&["wide", "a"]), document.as_ref()).expect_err("9 GB of keys");
+        assert_eq!(failure.code(), ErrorCode::CANNOT_BUILD_INDEX_KEYS);
+    }
+
+    #[test]
+    fn the_longest_array_has_keys() {
+        let document = with_array("", 1_200_000);
+        let keys = index_keys(&index_on(&["a"]), document.as_ref()).expect("as many as a document holds");
+        assert_eq!(keys.keys.len(), 1_200_000);
     }
 }

@@ -116,13 +116,23 @@ fn read_index(document: DocumentRef<'_>) -> Result<Index> {
 
 /// A collection's record, under the name and with the indexes given.
 pub(crate) fn encode(collection: &Collection, namespace: &Namespace, indexes: &[Arc<Index>]) -> DocumentBuf {
+    encode_with(collection, namespace, indexes, |index| index.multikey())
+}
+
+/// The same with the multikey bits that `multikey` tells.
+pub(crate) fn encode_with(
+    collection: &Collection,
+    namespace: &Namespace,
+    indexes: &[Arc<Index>],
+    multikey: impl Fn(&Arc<Index>) -> u64,
+) -> DocumentBuf {
     let mut encoded_indexes = ArrayBuf::new();
     for index in indexes {
         let document = DocumentBuf::new()
             .with("spec", &index.spec)
             .with("keyspace", i64::from(index.keyspace.0))
             .with("ready", index.state() == IndexState::Ready)
-            .with("multikey", index.multikey() as i64);
+            .with("multikey", multikey(index) as i64);
         encoded_indexes.push(&document);
     }
     DocumentBuf::new()

@@ -348,27 +348,25 @@ impl Catalog {
         indexes: &[Arc<Index>],
         grown: &[(usize, u64)],
     ) -> Result<()> {
-        if !grown.iter().any(|(position, bits)| indexes[*position].multikey() & bits != *bits) {
+        if !is_growing(indexes, grown) {
             return Ok(());
         }
         // Not the catalog's own lock: whoever changes the set of indexes holds that while waiting for writers.
         let _record = collection.catalog_record_lock.lock();
-        let before: Vec<_> = indexes.iter().map(|index| index.multikey()).collect();
-        let mut is_new = false;
-        for (position, bits) in grown {
-            is_new |= indexes[*position].add_multikey(*bits);
+        // Somebody may have done it meanwhile.
+        if !is_growing(indexes, grown) {
+            return Ok(());
         }
-        if is_new {
-            let mut batch = Batch::new();
-            let record = persistence::encode(collection, &collection.namespace(), &collection.indexes());
-            let saved = persistence::put(&self.store, &mut batch, collection.catalog_record, record)
-                .and_then(|()| self.store.commit(&batch).map_err(from_storage));
-            if let Err(failure) = saved {
-                // Whoever comes next must not believe that it is saved.
-                indexes.iter().zip(before).for_each(|(index, bits)| index.set_multikey(bits));
-                return Err(failure);
-            }
-        }
+        let mut batch = Batch::new();
+        let multikey = |index: &Arc<Index>| {
+            let own = grown.iter().filter(|(position, _)| Arc::ptr_eq(&indexes[*position], index));
+            own.fold(index.multikey(), |known, (_, bits)| known | bits)
+        };
+        let record = persistence::encode_with(collection, &collection.namespace(), &collection.indexes(), multikey);
+        persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
+        self.store.commit(&batch).map_err(from_storage)?;
+        // Only now: who finds them set puts keys into the log that may not stand before them.
+        grown.iter().for_each(|(position, bits)| indexes[*position].add_multikey(*bits));
         Ok(())
     }
 
@@ -488,6 +486,11 @@ impl Catalog {
         self.grow_multikey(collection, indexes, &grown)?;
         Ok((removed, added))
     }
+}
+
+/// Whether any of those multikey bits, by index position, is new.
+fn is_growing(indexes: &[Arc<Index>], grown: &[(usize, u64)]) -> bool {
+    grown.iter().any(|(position, bits)| indexes[*position].multikey() & bits != *bits)
 }
 
 fn all_keys(

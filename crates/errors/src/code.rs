@@ -89,6 +89,7 @@ codes! {
     QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED = 292 "QueryExceededMemoryLimitNoDiskUseAllowed";
     NO_QUERY_EXECUTION_PLANS = 291 "NoQueryExecutionPlans";
     INVALID_INDEX_SPECIFICATION_OPTION = 197 "InvalidIndexSpecificationOption";
+    CANNOT_BUILD_INDEX_KEYS = 201 "CannotBuildIndexKeys";
     NO_SUCH_SESSION = 206 "NoSuchSession";
     INVALID_UUID = 207 "InvalidUUID";
     NO_SUCH_TRANSACTION = 251 "NoSuchTransaction";
