@@ -46,6 +46,9 @@ pub(super) fn with_constant_field(
     match (field, call.arguments[0].as_literal()) {
         (Some(ValueRef::Document(document)), _) if !is_literal(document) => Err(not_constant(&call)),
         (Some(ValueRef::Array(_)), _) | (_, None) => Err(not_constant(&call)),
+        (_, Some(ValueRef::String(name))) if name.contains('\0') => {
+            Err(call.failure(9_534_700, " requires 'field' to hold no zero byte"))
+        }
         (_, Some(ValueRef::String(_))) => Ok(call),
         (_, Some(other)) => {
             let message = format!(" requires 'field' to evaluate to type String, but got {}", other.kind().alias());
