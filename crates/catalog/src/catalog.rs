@@ -9,15 +9,15 @@ use bunko_bson::DocumentBuf;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
+use foldhash::HashMap;
 use parking_lot::{Mutex, RwLock};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// All databases of one store.
 pub struct Catalog {
     pub(crate) store: Arc<Store>,
-    collections: RwLock<FxHashMap<String, Arc<Collection>>>,
+    collections: RwLock<HashMap<String, Arc<Collection>>>,
     /// One change of the catalog at a time.
     pub(crate) changes: Mutex<Allocation>,
     new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,

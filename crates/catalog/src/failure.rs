@@ -15,6 +15,7 @@ pub fn from_storage(error: StorageError) -> Failure {
         StorageError::LogFailed => ErrorCode::INTERRUPTED_AT_SHUTDOWN,
         StorageError::Io { .. }
         | StorageError::Corrupt { .. }
+        | StorageError::Panicked { .. }
         | StorageError::Locked { .. }
         | StorageError::OtherFormat { .. }
         | StorageError::ForeignDirectory { .. }

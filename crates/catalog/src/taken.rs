@@ -1,7 +1,7 @@
 //! Whether a unique key of an insert is taken: in the collection, or by a document before it in the same batch.
 
 use bunko_store::{KeyspaceId, Result, View};
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 
 /// Keys of a batch from which on it is looked whether all of them are new at once.
 const RANGE_KEYS_MIN: usize = 8;
@@ -19,7 +19,7 @@ pub(crate) struct Taken<'k> {
 enum Added<'k> {
     /// Each is larger than the one before it, as object ids and counters are.
     Ascending(Vec<&'k [u8]>),
-    Any(FxHashSet<&'k [u8]>),
+    Any(HashSet<&'k [u8]>),
 }
 
 impl<'k> Taken<'k> {

@@ -2,7 +2,7 @@
 
 use crate::counters::Latency;
 use crate::operation_class::OperationClass;
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use std::collections::BTreeMap;
 
 /// Most namespaces that one shard tells apart; what comes after them is not counted.
@@ -87,7 +87,7 @@ impl Usage {
 /// a request needs no joined string.
 #[derive(Debug, Default)]
 pub(crate) struct NamespaceUsage {
-    databases: FxHashMap<Box<str>, FxHashMap<Box<str>, Usage>>,
+    databases: HashMap<Box<str>, HashMap<Box<str>, Usage>>,
     count: usize,
 }
 

@@ -374,7 +374,7 @@ mod tests {
         let mut batch = Batch::new();
         batch.put_key(KeyspaceId(5), b"key", RecordId(1));
         store.commit(&batch).expect("committed");
-        engine.merger.choice.begin();
+        let choice = engine.merger.choice.begin();
         let (done, is_done) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -386,7 +386,7 @@ mod tests {
             let filters = WithoutDropped::new(&engine.accounts, &engine.backlog, &engine.merger.choice);
             let _filter = filters.begin();
             let late = is_done.recv_timeout(Duration::from_secs(20));
-            engine.merger.choice.end();
+            drop(choice);
             assert!(early.is_err(), "tables came between");
             late.expect("the flush is over");
         });

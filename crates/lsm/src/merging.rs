@@ -35,9 +35,11 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// What may be forgotten is decided next, then the tables are chosen.
-    pub fn begin(&self) {
+    /// What may be forgotten is decided next, then the tables are chosen; at the latest when what is returned goes, be it
+    /// by a panic.
+    pub fn begin(&self) -> OpenChoice<'_> {
         *self.is_open.lock() = true;
+        OpenChoice(self)
     }
 
     /// The tables are chosen, or nothing is there to choose.
@@ -51,6 +53,15 @@ impl Choice {
         let mut is_open = self.is_open.lock();
         self.is_made.wait_while(&mut is_open, |is_open| *is_open);
         is_open
+    }
+}
+
+/// A choice that may still be open.
+pub(crate) struct OpenChoice<'c>(&'c Choice);
+
+impl Drop for OpenChoice<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 
@@ -166,9 +177,9 @@ impl Merger {
     }
 
     fn change(&self, oldest_view: Lsn, change: impl FnOnce(SeqNo) -> lsm_tree::Result<()>) -> Result<()> {
-        self.choice.begin();
+        let choice = self.choice.begin();
         let outcome = change(self.forgettable(oldest_view));
-        self.choice.end();
+        drop(choice);
         outcome.map_err(|error| self.files.error(error))?;
         self.count.fetch_add(1, Ordering::Relaxed);
         self.state.rcu(|state| state.compacted(&self.tree));

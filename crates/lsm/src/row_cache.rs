@@ -7,10 +7,10 @@
 //! between its walk and its fill could put an old location back for good.
 
 use bunko_store::{KeyspaceId, Location, RecordId};
+use foldhash::quality::RandomState;
 use parking_lot::Mutex;
-use rustc_hash::FxHasher;
-use std::hash::{Hash, Hasher};
-use std::sync::OnceLock;
+use std::hash::{BuildHasher, Hash};
+use std::sync::{LazyLock, OnceLock};
 
 /// Slots: at most 36 MB, allocated chunk by chunk as they are used.
 const SLOTS: usize = CHUNKS * CHUNK_SLOTS;
@@ -55,9 +55,9 @@ impl PrimaryKey {
     }
 
     fn slot(&self) -> usize {
-        let mut hasher = FxHasher::default();
-        self.hash(&mut hasher);
-        (hasher.finish() >> 32) as usize % SLOTS
+        // Another one in each process: clients choose keys, and could choose them all for one slot.
+        static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+        SEED.hash_one(self) as usize % SLOTS
     }
 }
 

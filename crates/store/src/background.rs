@@ -4,6 +4,7 @@
 //! keeps clients waiting for its next turn, tens of milliseconds on busy processors, where its fair share would cost them
 //! a few.
 
+use crate::panics::caught;
 use crate::{Result, Store};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -25,9 +26,13 @@ pub(crate) fn start(
     let run = move || {
         while bell.wait(interval) {
             let Some(store) = weak.upgrade() else { return };
-            if let Err(error) = work(&store, &bell) {
+            let outcome = match caught(|| work(&store, &bell)) {
+                Ok(outcome) => outcome,
+                Err(panic) => Err(store.journal.fail(panic)),
+            };
+            if let Err(error) = outcome {
                 (store.options.on_background_error)(name, &error);
-                std::thread::sleep(REST);
+                bell.rest(REST);
             }
         }
     };
@@ -62,6 +67,13 @@ impl Bell {
         self.changed.notify_one();
     }
 
+    /// Waits that long, or until closing.
+    fn rest(&self, rest: Duration) {
+        let deadline = Instant::now() + rest;
+        let mut state = self.state.lock();
+        while !state.is_closing && !self.changed.wait_until(&mut state, deadline).timed_out() {}
+    }
+
     pub fn is_closing(&self) -> bool {
         self.state.lock().is_closing
     }
@@ -83,6 +95,8 @@ impl Bell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::fake::fake;
+    use crate::{Batch, EngineTable, StorageError, StoreOptions, Survival};
 
     const LONG: Duration = Duration::from_mins(1);
 
@@ -97,6 +111,31 @@ mod tests {
         let began = Instant::now();
         assert!(bell.wait(Duration::from_millis(20)));
         assert!(began.elapsed() >= Duration::from_millis(20));
+    }
+
+    #[test]
+    fn a_panic_is_told_fails_the_log_and_does_not_hang_a_close() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (own, told) = fake("own", Survival::Durable);
+        let (sender, complaints) = std::sync::mpsc::channel();
+        let sender = Mutex::new(sender);
+        let options = StoreOptions {
+            on_background_error: Arc::new(move |what, error| {
+                let _ = sender.lock().send(format!("{what}: {error}"));
+            }),
+            ..StoreOptions::at_rest()
+        };
+        let store = Store::open(directory.path(), options, EngineTable::only(own)).expect("opens");
+        let lsn = store.commit(&Batch::new()).expect("committed");
+        store.write(lsn).expect("written");
+        *told.panics.lock() = true;
+        store.checkpointer.ask();
+        let complaint = complaints.recv_timeout(LONG).expect("told");
+        assert!(complaint.starts_with("checkpoint: a panic") && complaint.ends_with("asked for"), "{complaint}");
+        assert!(matches!(store.commit(&Batch::new()), Err(StorageError::LogFailed)));
+        let (done, closed) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(store.close().is_err()));
+        assert!(closed.recv_timeout(Duration::from_secs(20)).expect("a close ends"), "and says what was");
     }
 
     #[test]

@@ -79,6 +79,11 @@ pub enum StorageError {
     HistoryLost,
     /// The log failed before; nothing is acknowledged any more.
     LogFailed,
+    /// A thread in the background panicked: what it was changing may be half changed.
+    Panicked {
+        /// What it said.
+        message: String,
+    },
 }
 
 impl StorageError {
@@ -134,6 +139,7 @@ impl fmt::Display for StorageError {
             Self::HistoryLost => {
                 write!(f, "the log was given up before it was read back; keep more of it (oplogSizeMB)")
             }
+            Self::Panicked { message } => write!(f, "a panic, which is a bug of this program: {message}"),
             Self::LogFailed => write!(f, "the log failed earlier; the server must be restarted"),
         }
     }

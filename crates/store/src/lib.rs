@@ -24,6 +24,7 @@ mod log;
 mod manifest;
 mod merge;
 mod pace;
+mod panics;
 pub mod planted;
 mod position;
 mod reclaim;

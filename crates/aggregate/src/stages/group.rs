@@ -6,7 +6,7 @@ use bunko_bson::key_string::{self, Direction};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression};
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$group", parse };
@@ -69,7 +69,7 @@ struct Groups<'g> {
     stage: &'g Group,
     environment: &'g Environment,
     /// Positions by the key string of `_id`: 1 and 1.0 are one group.
-    positions: FxHashMap<Box<[u8]>, usize>,
+    positions: HashMap<Box<[u8]>, usize>,
     gathered: Vec<Gathered>,
     memory_bytes: usize,
     /// Reused between documents.
@@ -78,7 +78,7 @@ struct Groups<'g> {
 
 impl<'g> Groups<'g> {
     fn new(stage: &'g Group, environment: &'g Environment) -> Self {
-        let (positions, gathered, key) = (FxHashMap::default(), Vec::new(), Vec::new());
+        let (positions, gathered, key) = (HashMap::default(), Vec::new(), Vec::new());
         Self { stage, environment, positions, gathered, memory_bytes: 0, key }
     }
 

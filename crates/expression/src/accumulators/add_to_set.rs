@@ -5,7 +5,7 @@ use crate::Evaluated;
 use bunko_bson::key_string::{self, Direction};
 use bunko_bson::{ArrayBuf, Value};
 use bunko_errors::Result;
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 
 pub(super) const KIND: Kind = Kind { name: "$addToSet", form: Form::Expression, make: |_| make() };
 
@@ -16,7 +16,7 @@ pub(crate) fn make() -> Box<dyn Accumulator> {
 
 #[derive(Default)]
 struct Set {
-    seen: FxHashSet<Box<[u8]>>,
+    seen: HashSet<Box<[u8]>>,
     seen_bytes: usize,
     values: ArrayBuf,
     /// Reused between values.

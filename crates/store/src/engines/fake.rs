@@ -18,6 +18,8 @@ pub(crate) struct Told {
     pub steps_left: Mutex<usize>,
     /// How often it was opened.
     pub opened: Mutex<usize>,
+    /// The next checkpoint panics.
+    pub panics: Mutex<bool>,
     /// It has room for no more than that, in bytes.
     pub room_bytes: Mutex<Option<usize>>,
 }
@@ -79,6 +81,7 @@ impl Engine for Fake {
     }
 
     fn finish_checkpoint(&self, _oldest_view: Lsn) -> Result<DocumentBuf> {
+        assert!(!std::mem::take(&mut *self.told.panics.lock()), "asked for");
         Ok(DocumentBuf::new())
     }
 

@@ -124,7 +124,11 @@ impl Log {
             directory: directory.to_owned(),
             tail: Mutex::new(Tail {
                 next: end,
-                time_ms: last_time_ms.max(time_ms),
+                time_ms: if begins_anew(end) {
+                    next_second(last_time_ms.max(time_ms))
+                } else {
+                    last_time_ms.max(time_ms)
+                },
                 sealed: Vec::new(),
                 current: Group { segment, position: end.0, bytes: Vec::new() },
             }),
@@ -224,8 +228,8 @@ impl Log {
             segments
         });
         tail.next = Lsn(first_record(segment.number));
-        if segment.number.is_multiple_of(SEGMENTS_PER_SECOND_MAX) {
-            tail.time_ms = (tail.time_ms / 1000 + 1) * 1000;
+        if begins_anew(tail.next) {
+            tail.time_ms = next_second(tail.time_ms);
         }
         let next = Group { segment, position: tail.next.0, bytes: Vec::new() };
         let mut full = std::mem::replace(&mut tail.current, next);
@@ -365,6 +369,17 @@ impl Log {
     }
 }
 
+/// Whether a record that stands there is the first one behind the place where the lower 32 bits of places begin anew. A
+/// start may find the log to end there: then no record tells that its second began.
+fn begins_anew(next: Lsn) -> bool {
+    let number = segment_of(next.0);
+    number > 0 && number.is_multiple_of(SEGMENTS_PER_SECOND_MAX) && next.0 == first_record(number)
+}
+
+fn next_second(time_ms: u64) -> u64 {
+    (time_ms / 1000 + 1) * 1000
+}
+
 /// How many zeros are written behind a group that stands from `start` to `end`.
 ///
 /// Of a page that it does not have, the kernel reads what a write leaves out before it takes the write: in a recycled
@@ -391,6 +406,25 @@ mod tests {
         ] {
             assert_eq!(padding(start, end), zeros, "{start}..{end}");
         }
+    }
+
+    #[test]
+    fn a_second_begins_where_the_lower_half_of_places_does_whatever_a_kill_left() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let number = 2 * SEGMENTS_PER_SECOND_MAX;
+        let start = |from: u64| {
+            let found = recovery::recover(directory.path(), Lsn(from), &mut |_, _| Ok(())).expect("there");
+            Log::start(found, LogOptions::default(), 5500).expect("starts")
+        };
+        // The segment before was sealed; this one has no record yet.
+        drop(recovery::create_first(directory.path(), number).expect("made"));
+        let log = start(first_record(number));
+        assert_eq!(log.last_time_ms(), 6000);
+        let appended = log.append(&Batch::new(), 5600, |_, _| ()).expect("placed");
+        assert_eq!((appended.lsn, log.last_time_ms()), (Lsn(first_record(number)), 6000));
+        log.close().expect("closes");
+        drop(log);
+        assert_eq!(start(first_record(number)).last_time_ms(), 6000, "no other second has begun since");
     }
 
     #[test]

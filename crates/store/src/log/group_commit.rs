@@ -2,6 +2,7 @@
 
 use super::append::Log;
 use super::segment::{Segment, segment_of};
+use crate::panics::caught;
 use crate::planted::{self, Bug};
 use crate::{Lsn, Result, StorageError};
 use parking_lot::{Condvar, Mutex};
@@ -43,9 +44,13 @@ impl GroupCommit {
             .spawn(move || {
                 while let Some(waiting) = requests.wait(interval) {
                     let Some(log) = weak.upgrade() else { return };
-                    let outcome = log.sync();
+                    // Whoever waits is told whatever happens, also after a panic: nobody else would.
+                    let outcome = caught(|| log.sync()).unwrap_or_else(|panic| Err(log.fail(panic)));
                     for callback in waiting {
-                        callback(outcome.as_ref().map(|&()| ()).map_err(|_| StorageError::LogFailed));
+                        let outcome = outcome.as_ref().map(|&()| ()).map_err(|_| StorageError::LogFailed);
+                        if let Err(panic) = caught(|| callback(outcome)) {
+                            log.fail(panic);
+                        }
                     }
                 }
             })
@@ -119,7 +124,14 @@ impl Log {
     }
 
     /// Returns once everything below `end` is on disk.
+    ///
+    /// # Errors
+    /// Whatever is on disk, [`StorageError::LogFailed`] once the log has failed: no checkpoint may follow, nor may
+    /// anything be given up.
     pub(crate) fn sync_blocking(&self, end: Lsn) -> Result<()> {
+        if self.has_failed() {
+            return Err(StorageError::LogFailed);
+        }
         if self.synced_lsn() >= end {
             return Ok(());
         }
@@ -135,6 +147,9 @@ impl Log {
         let start = self.synced_lsn();
         if end <= start {
             return Ok(());
+        }
+        if self.has_failed() {
+            return Err(StorageError::LogFailed);
         }
         self.write_through(Lsn(end.0 - 1))?;
         if !planted::active(Bug::NoFdatasync) {

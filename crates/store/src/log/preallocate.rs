@@ -4,6 +4,7 @@
 //! neither), given its header, synced and renamed: what bears a segment's name is always whole.
 
 use super::segment::{SEGMENT_BYTES, Segment};
+use crate::panics::caught;
 use crate::{Result, StorageError};
 use parking_lot::{Condvar, Mutex};
 use std::fs::{File, OpenOptions};
@@ -62,7 +63,10 @@ impl Preallocator {
                 continue;
             }
             let (number, recycled) = (state.number, state.recycled.pop());
-            let made = parking_lot::MutexGuard::unlocked(&mut state, || make(&self.directory, number, recycled));
+            // Writers wait for it, so that a panic must not end it.
+            let made = parking_lot::MutexGuard::unlocked(&mut state, || {
+                caught(|| make(&self.directory, number, recycled)).unwrap_or_else(Err)
+            });
             state.next = Next::Made(made);
             self.changed.notify_all();
         }

@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use bunko_archive::each_document;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef};
 use bunko_client::ClientError;
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Bytes of documents that are asked for at once: the server's have the same length if they are the same.
@@ -56,9 +56,9 @@ fn find(
     progress: &Progress,
     database: &str,
     command: &DocumentBuf,
-) -> Result<FxHashSet<u128>, ClientError> {
+) -> Result<HashSet<u128>, ClientError> {
     let mut cursor = Cursor::open(link, progress, database, command)?;
-    let (mut hashes, mut batch) = (FxHashSet::default(), Vec::new());
+    let (mut hashes, mut batch) = (HashSet::default(), Vec::new());
     while cursor.next(&mut batch)?.is_some() {
         hashes.extend(each_document(&batch).map(xxh3_128));
         batch.clear();

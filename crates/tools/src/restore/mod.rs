@@ -48,10 +48,10 @@ use crate::error::{OUT_OF_DISK_SPACE, is_full};
 use crate::progress::Progress;
 use crate::{Interrupted, Server, ToolError};
 use bunko_client::ClientError;
+use foldhash::HashMap;
 use insert::Form;
 use resume::{Begun, ResumeLog};
 use run::Run;
-use rustc_hash::FxHashMap;
 use source::{Input, Opened};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -178,7 +178,7 @@ fn state_identity(server: &dyn Server, options: &RestoreOptions, dump: &str) -> 
 }
 
 fn targets(run: &Run<'_>, found: Vec<Found>) -> Result<Vec<Arc<Target>>, ToolError> {
-    let mut sources = FxHashMap::<String, String>::default();
+    let mut sources = HashMap::<String, String>::default();
     let mut targets = Vec::with_capacity(found.len());
     for found in found {
         if let Some(other) = sources.insert(found.name.clone(), found.source.clone()) {

@@ -9,8 +9,8 @@
 use super::options::{Resume, ResumeFile};
 use super::target::Target;
 use crate::ToolError;
+use foldhash::HashMap;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -94,7 +94,7 @@ pub(super) struct ResumeLog {
 struct Known {
     before: Before,
     /// By namespace.
-    earlier: FxHashMap<String, Earlier>,
+    earlier: HashMap<String, Earlier>,
 }
 
 struct State {
@@ -102,7 +102,7 @@ struct State {
     recorded: Instant,
     bytes: u64,
     /// What was recorded last, by namespace.
-    positions: FxHashMap<String, u64>,
+    positions: HashMap<String, u64>,
 }
 
 /// Positions that hold once what is sent next was journaled.
@@ -142,7 +142,7 @@ impl ResumeLog {
             (Resume::Continue, None) => (Begun::Anew, Known { before: Before::Unknown, ..Known::default() }),
         };
         let before = known.before;
-        let state = State { file, recorded: Instant::now(), bytes: 0, positions: FxHashMap::default() };
+        let state = State { file, recorded: Instant::now(), bytes: 0, positions: HashMap::default() };
         let log = Self { path: options.path.clone(), begun, known, state: Mutex::new(state) };
         if begun == Begun::Continued {
             // A torn last line ends here.
@@ -251,7 +251,7 @@ fn read(path: &Path, dump: &str) -> Result<Option<Known>, ToolError> {
             return Err(ToolError::Failed(format!("{} is not the state of a restore", path.display())));
         }
     };
-    let mut earlier = FxHashMap::<String, Earlier>::default();
+    let mut earlier = HashMap::<String, Earlier>::default();
     // Torn lines are what was not done.
     for line in lines.flatten() {
         match line {

@@ -3,7 +3,7 @@
 use super::super::options::{RestoreOptions, Uuids};
 use super::super::target::BUCKETS_PREFIX;
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use std::borrow::Cow;
 
 /// A server's own bookkeeping: of sessions, transactions, chunks.
@@ -95,11 +95,11 @@ pub(super) struct Command {
 pub(super) struct Rewriter<'r> {
     options: &'r RestoreOptions,
     /// Namespaces that the server did not take, by their new names.
-    given_up: FxHashSet<String>,
+    given_up: HashSet<String>,
 }
 
 impl<'r> Rewriter<'r> {
-    pub(super) fn new(options: &'r RestoreOptions, given_up: FxHashSet<String>) -> Self {
+    pub(super) fn new(options: &'r RestoreOptions, given_up: HashSet<String>) -> Self {
         Self { options, given_up }
     }
 

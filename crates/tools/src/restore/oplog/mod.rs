@@ -21,8 +21,8 @@ use apply::Applier;
 use bunko_archive::metadata::Metadata;
 use bunko_bson::{DocumentBuf, Timestamp};
 use entry::{Entry, Kind, Rewriter};
+use foldhash::HashSet;
 use pending::PendingIndexes;
-use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use transactions::{Step, Transactions};
 
@@ -97,7 +97,7 @@ pub(super) fn replay(run: &Run<'_>, input: Input, summary: &mut RestoreSummary) 
 }
 
 /// What the server did not take: with what the oplog brings it would be there by half, or as something else.
-fn given_up(run: &Run<'_>) -> FxHashSet<String> {
+fn given_up(run: &Run<'_>) -> HashSet<String> {
     run.targets.iter().filter(|target| target.has_failed()).map(|target| target.name.clone()).collect()
 }
 

@@ -5,7 +5,7 @@
 
 use super::entry::Entry;
 use bunko_bson::{DocumentBuf, ValueRef};
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 /// Operations of transactions that have not ended, in bytes. A server's transactions stay below it in 60 seconds, which
 /// is all the time it gives them by default; they are kept in memory.
@@ -14,7 +14,7 @@ const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Holds the operations of transactions until they end.
 #[derive(Default)]
 pub(super) struct Transactions {
-    held: FxHashMap<Vec<u8>, Vec<DocumentBuf>>,
+    held: HashMap<Vec<u8>, Vec<DocumentBuf>>,
     held_bytes: usize,
 }
 

@@ -12,7 +12,7 @@ use bunko_archive::archive::{ArchiveError, NamespaceEntry, Part, Prelude, Reader
 use bunko_archive::compression;
 use bunko_archive::metadata::Metadata;
 use bunko_archive::{Documents, index};
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(in super::super) struct Input {
     path: PathBuf,
     reader: Reader<compression::Reader>,
     /// Which target a namespace is, by its name in blocks.
-    numbers: FxHashMap<String, usize>,
+    numbers: HashMap<String, usize>,
     /// Targets whose collections were made ready.
     begun: Vec<bool>,
     /// The first entries of the oplog, once they came.
@@ -118,8 +118,8 @@ fn plan_prelude(
     path: &Path,
     prelude: Prelude,
     options: &RestoreOptions,
-) -> Result<(Vec<super::Found>, FxHashMap<String, usize>), ToolError> {
-    let (mut found, mut numbers) = (Vec::new(), FxHashMap::default());
+) -> Result<(Vec<super::Found>, HashMap<String, usize>), ToolError> {
+    let (mut found, mut numbers) = (Vec::new(), HashMap::default());
     for namespace in prelude.namespaces {
         let name = format!("{}.{}", namespace.database, namespace.collection);
         let metadata = Metadata::parse(&namespace.metadata).map_err(|error| ToolError::Damaged {
