@@ -4,7 +4,7 @@ use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::waiting::{exclude, lock};
-use crate::{EngineChoice, Index, IndexState, Namespace, from_storage, notes, persistence};
+use crate::{EngineChoice, Index, IndexState, Multikey, Namespace, from_storage, notes, persistence};
 use bunko_bson::DocumentBuf;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
@@ -142,8 +142,8 @@ impl Catalog {
         self.refuse_other_case(namespace.database())?;
         let spec = IndexSpec::id();
         let (records, keys) = (changes.keyspace(), changes.keyspace());
-        let id_index =
-            Index::new(spec.name, keys, spec.fields, spec.is_unique, spec.document).with_state(IndexState::Ready, 0);
+        let id_index = Index::new(spec.name, keys, spec.fields, spec.is_unique, spec.document)
+            .with_state(IndexState::Ready, Multikey::default());
         let catalog_record = changes.next_record;
         changes.next_record = RecordId(catalog_record.0 + 1);
         let parts = Parts {

@@ -1,8 +1,11 @@
 //! One index of a collection.
 
+use crate::Multikey;
+use arc_swap::ArcSwap;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::KeyspaceId;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The name of the index that every collection has.
@@ -40,8 +43,7 @@ pub struct Index {
     /// The specification as `listIndexes` shows it.
     pub spec: DocumentBuf,
     is_ready: AtomicBool,
-    /// One bit per field: some document has an array on that field's path.
-    multikey: AtomicU64,
+    multikey: ArcSwap<Multikey>,
     uses: AtomicU64,
 }
 
@@ -60,12 +62,12 @@ impl Index {
             is_unique,
             spec,
             is_ready: AtomicBool::new(false),
-            multikey: AtomicU64::new(0),
+            multikey: ArcSwap::default(),
             uses: AtomicU64::new(0),
         }
     }
 
-    pub(crate) fn with_state(self, state: IndexState, multikey: u64) -> Self {
+    pub(crate) fn with_state(self, state: IndexState, multikey: Multikey) -> Self {
         self.set_state(state);
         self.set_multikey(multikey);
         self
@@ -87,19 +89,21 @@ impl Index {
 
     /// Whether some document has an array on the path of the field at `position`.
     pub fn is_multikey_at(&self, position: usize) -> bool {
-        self.multikey() & (1 << position) != 0
+        self.multikey.load().is_multikey_at(position)
     }
 
-    pub(crate) fn multikey(&self) -> u64 {
-        self.multikey.load(Ordering::Acquire)
+    /// Where on its paths documents have arrays, as of now.
+    pub fn multikey(&self) -> Arc<Multikey> {
+        self.multikey.load_full()
     }
 
-    pub(crate) fn set_multikey(&self, bits: u64) {
-        self.multikey.store(bits, Ordering::Release);
+    pub(crate) fn set_multikey(&self, multikey: impl Into<Arc<Multikey>>) {
+        self.multikey.store(multikey.into());
     }
 
-    pub(crate) fn add_multikey(&self, bits: u64) {
-        self.multikey.fetch_or(bits, Ordering::AcqRel);
+    /// Adds arrays. One caller at a time: whoever holds the lock of the catalog's record.
+    pub(crate) fn add_multikey(&self, more: &Multikey) {
+        self.set_multikey(self.multikey().with(more));
     }
 
     /// Whether it is the index on `_id`.

@@ -8,7 +8,7 @@ use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, stored_key};
 use crate::waiting::{lock, lock_stripes, share};
 use crate::write::{key_stripe, record_stripe};
-use crate::{Catalog, Collection, Index, IndexSpec, IndexState, from_storage};
+use crate::{Catalog, Collection, Index, IndexSpec, IndexState, Multikey, from_storage};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -207,7 +207,7 @@ impl Catalog {
         collection: &Collection,
         built: &[Arc<Index>],
         records: &[RecordId],
-    ) -> Result<(KeysFound, Vec<(usize, u64)>)> {
+    ) -> Result<(KeysFound, Vec<(usize, Multikey)>)> {
         let latest = self.store.latest();
         let mut document = Vec::new();
         let mut keys = BTreeMap::new();
@@ -218,7 +218,7 @@ impl Catalog {
             }
             for (position, index) in built.iter().enumerate() {
                 let found = index_keys(index, DocumentRef::trusted(&document))?;
-                if found.multikey != 0 {
+                if !found.multikey.is_empty() {
                     grown.push((position, found.multikey));
                 }
                 for mut key in found.keys {

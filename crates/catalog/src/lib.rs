@@ -5,6 +5,7 @@
 //! **Invariant:** storage errors become [`bunko_errors::Failure`]s here and nowhere else.
 #![forbid(unsafe_code)]
 
+mod array_walk;
 mod bulk_insert;
 mod catalog;
 mod collection;
@@ -15,6 +16,7 @@ mod index;
 mod index_build;
 mod index_keys;
 mod index_spec;
+mod multikey;
 mod namespace;
 mod notes;
 mod persistence;
@@ -32,6 +34,7 @@ pub use index::{ID_INDEX, Index, IndexField, IndexState};
 pub use index_build::{IndexesCreated, IndexesDropped};
 pub use index_keys::{IndexKeys, index_keys};
 pub use index_spec::IndexSpec;
+pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};
 pub use notes::Note;
 pub use validation::Validation;

@@ -2,7 +2,7 @@
 
 use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
-use crate::{EngineChoice, Index, IndexState, Namespace, from_storage};
+use crate::{EngineChoice, Index, IndexState, Multikey, Namespace, from_storage};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Batch, Direction, KeyspaceId, RecordId, RecordRange, Store, View};
@@ -104,14 +104,21 @@ fn read_engine(document: DocumentRef<'_>) -> Result<EngineChoice> {
 fn read_index(document: DocumentRef<'_>) -> Result<Index> {
     let spec = document.get("spec").and_then(ValueRef::as_document).ok_or_else(|| malformed("spec"))?;
     let spec = IndexSpec::parse(spec)?;
-    let multikey = match document.get("multikey") {
-        Some(ValueRef::Int64(bits)) => bits as u64,
-        _ => return Err(malformed("multikey")),
-    };
+    let multikey = read_multikey(document).ok_or_else(|| malformed("multikey"))?;
     let is_ready = matches!(document.get("ready"), Some(ValueRef::Boolean(true)));
     let state = if is_ready { IndexState::Ready } else { IndexState::Building };
     let index = Index::new(spec.name, keyspace(document, "keyspace")?, spec.fields, spec.is_unique, spec.document);
     Ok(index.with_state(state, multikey))
+}
+
+/// For each field of the index its components with arrays, as bits.
+fn read_multikey(document: DocumentRef<'_>) -> Option<Multikey> {
+    let bits = document.get("multikey")?.as_array()?;
+    let bits = bits.iter().map(|bits| match bits {
+        ValueRef::Int64(bits) => Some(bits as u64),
+        _ => None,
+    });
+    bits.collect::<Option<Vec<u64>>>().map(Multikey::from_bits)
 }
 
 /// A collection's record, under the name and with the indexes given.
@@ -119,12 +126,12 @@ pub(crate) fn encode(collection: &Collection, namespace: &Namespace, indexes: &[
     encode_with(collection, namespace, indexes, |index| index.multikey())
 }
 
-/// The same with the multikey bits that `multikey` tells.
+/// The same with the arrays that `multikey` tells of.
 pub(crate) fn encode_with(
     collection: &Collection,
     namespace: &Namespace,
     indexes: &[Arc<Index>],
-    multikey: impl Fn(&Arc<Index>) -> u64,
+    multikey: impl Fn(&Arc<Index>) -> Arc<Multikey>,
 ) -> DocumentBuf {
     let mut encoded_indexes = ArrayBuf::new();
     for index in indexes {
@@ -132,7 +139,7 @@ pub(crate) fn encode_with(
             .with("spec", &index.spec)
             .with("keyspace", i64::from(index.keyspace.0))
             .with("ready", index.state() == IndexState::Ready)
-            .with("multikey", multikey(index) as i64);
+            .with("multikey", &multikey(index).bits().iter().map(|bits| *bits as i64).collect::<ArrayBuf>());
         encoded_indexes.push(&document);
     }
     DocumentBuf::new()

@@ -4,7 +4,7 @@ use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, scalar_key, stored_key};
 use crate::taken::Taken;
 use crate::waiting::{lock_stripes, share};
-use crate::{Catalog, Collection, Index, Namespace, from_storage, notes, persistence};
+use crate::{Catalog, Collection, Index, Multikey, Namespace, from_storage, notes, persistence};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
@@ -120,14 +120,14 @@ impl Keys {
         indexes.iter().enumerate().map(of_index).collect::<bunko_store::Result<_>>().map_err(from_storage)
     }
 
-    /// Adds the keys of a document; the multikey bits of each index that gained some.
+    /// Adds the keys of a document; the arrays of each index that gained some.
     fn add(
         &mut self,
         indexes: &[Arc<Index>],
         document: usize,
         bytes: &[u8],
         record: RecordId,
-        grown: &mut Vec<(usize, u64)>,
+        grown: &mut Vec<(usize, Multikey)>,
     ) -> Result<()> {
         let body = DocumentRef::trusted(bytes);
         for (position, index) in indexes.iter().enumerate() {
@@ -140,7 +140,7 @@ impl Keys {
             }
             self.bytes.truncate(start);
             let keys = index_keys(index, body)?;
-            if keys.multikey & !index.multikey() != 0 {
+            if !index.multikey().covers(&keys.multikey) {
                 grown.push((position, keys.multikey));
             }
             for key in keys.keys {
@@ -346,7 +346,7 @@ impl Catalog {
         &self,
         collection: &Collection,
         indexes: &[Arc<Index>],
-        grown: &[(usize, u64)],
+        grown: &[(usize, Multikey)],
     ) -> Result<()> {
         if !is_growing(indexes, grown) {
             return Ok(());
@@ -360,13 +360,15 @@ impl Catalog {
         let mut batch = Batch::new();
         let multikey = |index: &Arc<Index>| {
             let own = grown.iter().filter(|(position, _)| Arc::ptr_eq(&indexes[*position], index));
-            own.fold(index.multikey(), |known, (_, bits)| known | bits)
+            own.fold(index.multikey(), |known, (_, arrays)| Arc::new(known.with(arrays)))
         };
         let record = persistence::encode_with(collection, &collection.namespace(), &collection.indexes(), multikey);
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
         self.store.commit(&batch).map_err(from_storage)?;
         // Only now: who finds them set puts keys into the log that may not stand before them.
-        grown.iter().for_each(|(position, bits)| indexes[*position].add_multikey(*bits));
+        for (position, arrays) in grown {
+            indexes[*position].add_multikey(arrays);
+        }
         Ok(())
     }
 
@@ -488,20 +490,20 @@ impl Catalog {
     }
 }
 
-/// Whether any of those multikey bits, by index position, is new.
-fn is_growing(indexes: &[Arc<Index>], grown: &[(usize, u64)]) -> bool {
-    grown.iter().any(|(position, bits)| indexes[*position].multikey() & bits != *bits)
+/// Whether any of those arrays, by index position, is new.
+fn is_growing(indexes: &[Arc<Index>], grown: &[(usize, Multikey)]) -> bool {
+    grown.iter().any(|(position, arrays)| !indexes[*position].multikey().covers(arrays))
 }
 
 fn all_keys(
     index: &Index,
     document: &[u8],
     record: RecordId,
-    grown: Option<(usize, &mut Vec<(usize, u64)>)>,
+    grown: Option<(usize, &mut Vec<(usize, Multikey)>)>,
 ) -> Result<BTreeSet<Vec<u8>>> {
     let keys = index_keys(index, DocumentRef::trusted(document))?;
     if let Some((position, grown)) = grown
-        && keys.multikey & !index.multikey() != 0
+        && !index.multikey().covers(&keys.multikey)
     {
         grown.push((position, keys.multikey));
     }

@@ -2,9 +2,9 @@
 
 use crate::execution::Execution;
 use crate::find_query::FindQuery;
-use crate::planner::{self, multikey_bits};
+use crate::planner;
 use crate::stages::DocumentStage;
-use bunko_catalog::{Collection, Index};
+use bunko_catalog::{Collection, Index, Multikey};
 use bunko_errors::Result;
 use bunko_store::Snapshot;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ pub(crate) struct Parts {
 /// An index that the plan relies on, and what it relied on.
 pub(crate) struct UsedIndex {
     pub index: Arc<Index>,
-    /// Bits of fields with several keys; more of them make the plan wrong.
-    pub multikey: u64,
+    /// Where documents had arrays on its paths; more of them make the plan wrong.
+    pub multikey: Arc<Multikey>,
 }
 
 /// How much a stage may have to do.
@@ -82,7 +82,7 @@ impl Plan {
     /// Whether the plan's indexes still are what it took them for.
     fn holds(&self) -> bool {
         self.dropped_index().is_none()
-            && self.parts.used.iter().all(|used| multikey_bits(&used.index) & !used.multikey == 0)
+            && self.parts.used.iter().all(|used| used.multikey.covers(&used.index.multikey()))
     }
 
     /// One of the plan's indexes that is no more.

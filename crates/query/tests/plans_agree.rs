@@ -55,8 +55,18 @@ fn stored() -> impl Strategy<Value = String> {
         let pairs = pairs.into_iter().map(|(b, c)| format!("{{b: {b}, c: {c}}}"));
         ("a", format!("[{}]", pairs.collect::<Vec<_>>().join(", ")))
     });
+    let deep = vec(vec((0..3_i32, 0..3_i32), 0..3), 1..3).prop_map(|elements| {
+        let inner = |pairs: Vec<(i32, i32)>| {
+            let pairs = pairs.into_iter().map(|(c, d)| format!("{{c: {c}, d: {d}}}"));
+            format!("{{b: [{}], c: {{d: 1}}}}", pairs.collect::<Vec<_>>().join(", "))
+        };
+        match &elements[..] {
+            [only] => ("a", inner(only.clone())),
+            several => ("a", format!("[{}]", several.iter().cloned().map(inner).collect::<Vec<_>>().join(", "))),
+        }
+    });
     let plain = (prop::sample::select(vec!["s", "t"]), (0..6_i32).prop_map(|number| number.to_string()));
-    vec(prop_oneof![3 => any, 1 => pairs, 4 => plain], 0..5).prop_map(|fields| {
+    vec(prop_oneof![3 => any, 1 => pairs, 1 => deep, 4 => plain], 0..5).prop_map(|fields| {
         let mut names = BTreeSet::new();
         braced(
             fields.into_iter().filter(|(name, _)| names.insert(*name)).map(|(name, value)| format!("{name}: {value}")),
@@ -72,7 +82,7 @@ fn path() -> impl Strategy<Value = &'static str> {
         2 => Just("d"),
         3 => Just("s"),
         3 => Just("t"),
-        2 => prop::sample::select(vec!["d.b", "e", "a.0", "a.0", "a.b.c", "a.0.b"]),
+        3 => prop::sample::select(vec!["d.b", "e", "a.0", "a.0", "a.b.c", "a.b.c", "a.b.d", "a.0.b", "a.c.d"]),
     ]
 }
 
@@ -128,6 +138,8 @@ fn predicate() -> impl Strategy<Value = String> {
             format!("{{{path}: {{$in: {list:?}}}}}")
         }),
         1 => (0..6_i32, 0..6_i32).prop_map(|(b, c)| format!("{{'a.b': {b}, 'a.c': {c}}}")),
+        1 => (0..3_i32, 0..3_i32).prop_map(|(c, d)| format!("{{'a.b.c': {c}, 'a.b.d': {d}}}")),
+        1 => (0..3_i32, 0..3_i32).prop_map(|(c, d)| format!("{{'a.b': {{$elemMatch: {{c: {c}, d: {{$lte: {d}}}}}}}}}")),
     ]
 }
 
@@ -143,8 +155,14 @@ fn filter() -> impl Strategy<Value = String> {
 }
 
 fn pattern() -> impl Strategy<Value = String> {
-    let telling =
-        prop::sample::select(vec!["{'a.b': 1, 'a.c': 1}", "{'a.c': 1, 'a.b': -1}", "{s: 1, t: 1}", "{s: -1, t: 1}"]);
+    let telling = prop::sample::select(vec![
+        "{'a.b': 1, 'a.c': 1}",
+        "{'a.c': 1, 'a.b': -1}",
+        "{'a.b.c': 1, 'a.b.d': 1}",
+        "{'a.b.d': 1, 'a.c.d': 1, s: 1}",
+        "{s: 1, t: 1}",
+        "{s: -1, t: 1}",
+    ]);
     prop_oneof![2 => any_pattern(), 1 => telling.prop_map(str::to_owned)]
 }
 

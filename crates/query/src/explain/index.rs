@@ -31,16 +31,16 @@ pub(super) fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf)
     let mut multikey_paths = DocumentBuf::new();
     for (position, field) in index.fields.iter().enumerate() {
         let mut paths = ArrayBuf::new();
-        if bounds.is_multikey_at(position) {
-            // The index knows that there is an array on the path but not where: most often it is the first component.
-            paths.push(field.path.split('.').next().unwrap_or_default());
+        let ends = field.path.match_indices('.').map(|(end, _)| end).chain([field.path.len()]);
+        for (_, end) in ends.enumerate().filter(|(component, _)| bounds.multikey.has_array_at(position, *component)) {
+            paths.push(&field.path[..end]);
         }
         multikey_paths.append(&field.path, &paths);
     }
     facts
         .append("keyPattern", index.key_pattern())
         .append("indexName", &index.name)
-        .append("isMultiKey", bounds.multikey != 0)
+        .append("isMultiKey", !bounds.multikey.is_empty())
         .append("multiKeyPaths", &multikey_paths)
         .append("isUnique", index.is_unique)
         .append("isSparse", false)

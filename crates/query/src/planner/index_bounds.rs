@@ -5,7 +5,7 @@ use super::key_window::KeyWindow;
 use super::predicates::{Bounds, Exactness, Keys, bounds};
 use bunko_bson::Value;
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
-use bunko_catalog::Index;
+use bunko_catalog::{Index, Multikey};
 use bunko_matcher::Expression;
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub(crate) struct IndexBounds {
     pub index: Arc<Index>,
     /// For each field of the index the values that matter, ascending whatever the field's direction.
     pub fields: Vec<Intervals>,
-    /// Bits of the index's fields that may have several keys, as of the planning.
-    pub multikey: u64,
+    /// Where documents have arrays on the index's paths, as of the planning.
+    pub multikey: Arc<Multikey>,
     /// Positions of the predicates that hold for every key within the bounds.
     pub decided: Vec<usize>,
     /// The stretch to read, where it was told by its keys; the fields are unbounded then.
@@ -44,11 +44,6 @@ pub(crate) enum ScanRange {
     Between { start: Vec<u8>, end: Vec<u8> },
 }
 
-/// The bits of an index's fields that may have several keys.
-pub(crate) fn multikey_bits(index: &Index) -> u64 {
-    (0..index.fields.len()).filter(|&position| index.is_multikey_at(position)).fold(0, |bits, bit| bits | 1 << bit)
-}
-
 /// Whether a path names an array index, in which the index's keys and the filter see different values.
 fn names_array_index(path: &str) -> bool {
     path.split('.').any(|component| component.bytes().all(|byte| byte.is_ascii_digit()))
@@ -60,7 +55,7 @@ impl IndexBounds {
         Self {
             index: Arc::clone(index),
             fields: index.fields.iter().map(|_| Intervals::full()).collect(),
-            multikey: multikey_bits(index),
+            multikey: index.multikey(),
             decided: Vec::new(),
             window: None,
         }
@@ -105,8 +100,7 @@ impl IndexBounds {
     /// Two predicates may be satisfied by two elements of an array: only one of them can choose the keys.
     fn narrow_by_tightest(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
         let Some((number, tightest)) = found.into_iter().min_by_key(|(_, bounds)| bounds.looseness()) else { return };
-        // Fields below one array have keys in common, in which arrays inside arrays may be opened.
-        if tightest.exactness == Exactness::Exact && self.multikey.is_power_of_two() {
+        if tightest.exactness == Exactness::Exact {
             self.decided.push(number);
         }
         self.fields[position] = tightest.intervals;
@@ -115,15 +109,19 @@ impl IndexBounds {
     /// Whether an earlier field with bounds may lead through the same array: then the two predicates may be satisfied
     /// by different elements, whose values stand in different keys.
     fn shares_array_with_bounded_field(&self, position: usize) -> bool {
-        let root = |position: usize| self.index.fields[position].path.split('.').next();
-        self.is_multikey_at(position)
-            && (0..position).any(|earlier| {
-                self.is_multikey_at(earlier) && root(earlier) == root(position) && !self.fields[earlier].is_full()
-            })
+        (0..position).any(|earlier| self.share_array(earlier, position) && !self.fields[earlier].is_full())
+    }
+
+    /// Whether some document may have an array on the part of their paths that two fields have in common.
+    fn share_array(&self, one: usize, other: usize) -> bool {
+        let components = |field: usize| self.index.fields[field].path.split('.');
+        let common = components(one).zip(components(other)).take_while(|(one, other)| one == other).count();
+        (0..common)
+            .any(|component| self.multikey.has_array_at(one, component) && self.multikey.has_array_at(other, component))
     }
 
     pub fn is_multikey_at(&self, position: usize) -> bool {
-        self.multikey & (1 << position) != 0
+        self.multikey.is_multikey_at(position)
     }
 
     /// Whether the bounds are of any use.

@@ -11,7 +11,7 @@ mod or_plan;
 mod predicates;
 mod sort_order;
 
-pub(crate) use index_bounds::{IndexBounds, ScanRange, multikey_bits};
+pub(crate) use index_bounds::{IndexBounds, ScanRange};
 pub(crate) use intervals::{Edge, Interval, Intervals};
 pub(crate) use key_window::KeyWindow;
 
@@ -24,7 +24,7 @@ use crate::stages::{
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Value, ValueRef, order};
-use bunko_catalog::{Collection, Index};
+use bunko_catalog::{Collection, Index, Multikey};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::{Comparison, Expression};
 use bunko_store::Direction;
@@ -150,7 +150,7 @@ impl Builder<'_> {
 
     fn express(&mut self, id: &Value) -> Found {
         let index = self.collection.id_index();
-        self.note(&index, 0);
+        self.note(&index, Arc::default());
         Found { stage: Box::new(Express::new(self.number(), index, id)), order: Order::AsAsked }
     }
 
@@ -171,7 +171,7 @@ impl Builder<'_> {
     }
 
     fn scan(&mut self, bounds: IndexBounds, direction: Direction) -> IndexScan {
-        self.note(&bounds.index, bounds.multikey);
+        self.note(&bounds.index, Arc::clone(&bounds.multikey));
         IndexScan::new(self.number(), bounds, direction)
     }
 
@@ -179,7 +179,7 @@ impl Builder<'_> {
         Found { stage: Box::new(Fetch { number: self.number(), residual, input }), order }
     }
 
-    fn note(&mut self, index: &Arc<Index>, multikey: u64) {
+    fn note(&mut self, index: &Arc<Index>, multikey: Arc<Multikey>) {
         index.note_use();
         self.used.push(UsedIndex { index: Arc::clone(index), multikey });
     }

@@ -57,7 +57,7 @@ impl IndexScan {
             direction: self.direction,
             cursor: None,
             check: Check::new(&self.bounds, &self.checked),
-            seen: (self.bounds.multikey != 0).then(HashSet::new),
+            seen: (!self.bounds.multikey.is_empty()).then(HashSet::new),
         }
     }
 }

@@ -1,0 +1,206 @@
+//! The values of several paths in one document, along the arrays that they meet.
+
+use crate::Multikey;
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// What becomes of the values of all paths together.
+type Visit<'v, 'd> = dyn FnMut(&mut dyn Iterator<Item = ValueRef<'d>>) -> Result<()> + 'v;
+
+/// Walks a document; where paths meet an array, its elements one by one with all paths that meet it.
+pub(crate) struct ArrayWalk<'v, 'w, 'd> {
+    visit: &'v mut Visit<'w, 'd>,
+    multikey: Multikey,
+}
+
+/// How far the walk along one path has come.
+#[derive(Clone, Copy)]
+enum Place<'p, 'd> {
+    /// At its end.
+    Value(ValueRef<'d>),
+    /// At the document that is walked, with that much of the path to go.
+    Above(Rest<'p>),
+    /// At an array, all of which the path leads through.
+    Array(Met<'p, 'd>),
+}
+
+/// The part of a path that is still to go, and how many components are behind.
+#[derive(Clone, Copy)]
+struct Rest<'p> {
+    path: &'p str,
+    behind: usize,
+}
+
+/// An array that a path has met.
+#[derive(Clone, Copy)]
+struct Met<'p, 'd> {
+    array: ArrayRef<'d>,
+    name: &'d str,
+    /// Which component of the path it is.
+    component: usize,
+    /// What of the path lies behind it.
+    below: Option<Rest<'p>>,
+}
+
+impl<'p> Rest<'p> {
+    /// The next component and what lies behind it.
+    fn split(self) -> (&'p str, Option<Self>) {
+        match self.path.split_once('.') {
+            Some((name, below)) => (name, Some(Self { path: below, behind: self.behind + 1 })),
+            None => (self.path, None),
+        }
+    }
+
+    /// Follows the path from `document` to its end or to the first array; null where it leads nowhere.
+    fn follow<'d>(self, document: DocumentRef<'d>) -> Place<'p, 'd> {
+        let (name, below) = self.split();
+        // The name that the document has lives as long as the document.
+        match document.iter().find(|field| field.name == name) {
+            Some(field) => Self::go_on(field.name, field.value, self.behind, below),
+            None => Place::Value(ValueRef::Null),
+        }
+    }
+
+    /// Goes on from the value of a component.
+    fn go_on<'d>(name: &'d str, value: ValueRef<'d>, component: usize, below: Option<Self>) -> Place<'p, 'd> {
+        match (value, below) {
+            (ValueRef::Array(array), below) => Place::Array(Met { array, name, component, below }),
+            (value, None) => Place::Value(value),
+            (ValueRef::Document(inner), Some(below)) => below.follow(inner),
+            (_, Some(_)) => Place::Value(ValueRef::Null),
+        }
+    }
+}
+
+impl<'d> Met<'_, 'd> {
+    fn is(&self, other: &Met<'_, '_>) -> bool {
+        std::ptr::eq(self.array.as_document().as_bytes(), other.array.as_document().as_bytes())
+    }
+
+    /// The element whose position is the next component of the path, and its name.
+    fn positioned(&self) -> Option<(&'d str, ValueRef<'d>)> {
+        let (name, _) = self.below?.split();
+        let is_position = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
+        let position = if is_position { name.parse::<usize>().ok()? } else { return None };
+        self.array.as_document().iter().nth(position).map(|element| (element.name, element.value))
+    }
+}
+
+impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
+    /// Shows `visit` the values of `paths`, once for each element of the arrays that they meet.
+    /// # Errors
+    /// `CannotIndexParallelArrays` where two paths meet different arrays; 16746 where a name of digits is both an
+    /// element's position and a field of an element; what `visit` answers.
+    pub fn run<'p>(
+        paths: impl Iterator<Item = &'p str>,
+        document: DocumentRef<'d>,
+        visit: &'v mut Visit<'w, 'd>,
+    ) -> Result<Multikey> {
+        let places: Vec<_> = paths.map(|path| Place::Above(Rest { path, behind: 0 })).collect();
+        let mut walk = Self { visit, multikey: Multikey::default() };
+        walk.document(places, document)?;
+        Ok(walk.multikey)
+    }
+
+    fn document(&mut self, mut places: Vec<Place<'_, 'd>>, document: DocumentRef<'d>) -> Result<()> {
+        let mut met: Option<Met<'_, 'd>> = None;
+        for place in &mut places {
+            if let Place::Above(rest) = *place {
+                *place = rest.follow(document);
+            }
+            match (&met, &*place) {
+                (None, Place::Array(first)) => met = Some(*first),
+                (Some(first), Place::Array(other)) if !first.is(other) => {
+                    return Err(parallel_arrays(other.name, first.name));
+                }
+                _ => {}
+            }
+        }
+        match met {
+            None => self.show(&places),
+            Some(met) if met.array.is_empty() => self.empty_array(places),
+            Some(met) => self.elements(&places, met.array),
+        }
+    }
+
+    fn show(&mut self, places: &[Place<'_, 'd>]) -> Result<()> {
+        (self.visit)(&mut places.iter().map(|place| match place {
+            Place::Value(value) => *value,
+            Place::Above(_) | Place::Array(_) => ValueRef::Null,
+        }))
+    }
+
+    /// What ends at an empty array is undefined, what leads through it is missing.
+    fn empty_array(&mut self, mut places: Vec<Place<'_, 'd>>) -> Result<()> {
+        for (field, place) in places.iter_mut().enumerate() {
+            if let Place::Array(met) = *place {
+                self.multikey.note(field, met.component);
+                *place = Place::Value(if met.below.is_none() { ValueRef::Undefined } else { ValueRef::Null });
+            }
+        }
+        self.show(&places)
+    }
+
+    fn elements(&mut self, places: &[Place<'_, 'd>], array: ArrayRef<'d>) -> Result<()> {
+        let mut positioned: Vec<&str> = Vec::new();
+        let mut is_walked = false;
+        // Where each path is once the walk is inside the array, but for those that each element tells.
+        let mut inside = places.to_vec();
+        for (field, place) in inside.iter_mut().enumerate() {
+            let Place::Array(met) = *place else { continue };
+            if let Some((name, value)) = met.positioned() {
+                let (_, below) = met.below.map_or(("", None), Rest::split);
+                *place = Rest::go_on(name, value, met.component + 1, below);
+                positioned.push(name);
+            } else {
+                self.multikey.note(field, met.component);
+                is_walked = true;
+            }
+        }
+        for element in array.iter() {
+            refuse_ambiguous(&positioned, element, array)?;
+        }
+        if !is_walked {
+            return self.document(inside, DocumentRef::EMPTY);
+        }
+        let mut at_element = Vec::with_capacity(places.len());
+        for element in array.iter() {
+            at_element.clone_from(&inside);
+            for (now, before) in at_element.iter_mut().zip(places) {
+                if let (Place::Array(now_met), Place::Array(met)) = (&*now, before)
+                    && now_met.is(met)
+                {
+                    *now = match met.below {
+                        None => Place::Value(element),
+                        Some(below) if element.as_document().is_some() => Place::Above(below),
+                        Some(_) => Place::Value(ValueRef::Null),
+                    };
+                }
+            }
+            match element {
+                ValueRef::Document(document) => self.document(at_element.clone(), document)?,
+                _ if at_element.iter().all(|place| matches!(place, Place::Value(_))) => self.show(&at_element)?,
+                _ => self.document(at_element.clone(), DocumentRef::EMPTY)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name cannot be the position of one element and a field of another.
+fn refuse_ambiguous(positioned: &[&str], element: ValueRef<'_>, array: ArrayRef<'_>) -> Result<()> {
+    let Some(document) = element.as_document().filter(|_| !positioned.is_empty()) else { return Ok(()) };
+    let Some(name) = positioned.iter().find(|name| document.get(name).is_some()) else { return Ok(()) };
+    Err(Failure::new(
+        ErrorCode(16746),
+        format!(
+            "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
+             field: '{name}' for array: {}",
+            bunko_bson::text::ValueText(array.into())
+        ),
+    ))
+}
+
+fn parallel_arrays(one: &str, other: &str) -> Failure {
+    Failure::new(ErrorCode::CANNOT_INDEX_PARALLEL_ARRAYS, format!("cannot index parallel arrays [{one}] [{other}]"))
+}

@@ -1,0 +1,82 @@
+//! Where on the paths of an index documents have arrays.
+
+/// The last component that is told apart; those behind it count as this one.
+const COMPONENT_MAX: u32 = 63;
+
+/// The components of an index's paths at which some document has an array, field by field.
+///
+/// It is known for each component and not only for each field: this decides whether two fields lead through the same
+/// array, and so whether their values in one key belong together.
+#[derive(Clone, Debug, Default)]
+pub struct Multikey(Vec<u64>);
+
+impl Multikey {
+    /// Of each field one bit for each component, the first component the lowest bit.
+    pub(crate) fn from_bits(bits: Vec<u64>) -> Self {
+        Self(bits)
+    }
+
+    /// As [`Self::from_bits`] takes them; fields behind the last one with an array may be left out.
+    pub(crate) fn bits(&self) -> &[u64] {
+        &self.0
+    }
+
+    pub(crate) fn note(&mut self, field: usize, component: usize) {
+        if self.0.len() <= field {
+            self.0.resize(field + 1, 0);
+        }
+        self.0[field] |= 1 << bit(component);
+    }
+
+    /// All arrays that this and `other` know of.
+    pub(crate) fn with(&self, other: &Self) -> Self {
+        let fields = self.0.len().max(other.0.len());
+        Self((0..fields).map(|field| self.of_field(field) | other.of_field(field)).collect())
+    }
+
+    /// Whether no document has an array on any path.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|bits| *bits == 0)
+    }
+
+    /// Whether it knows of each array that `other` knows of.
+    pub fn covers(&self, other: &Self) -> bool {
+        other.0.iter().enumerate().all(|(field, bits)| bits & !self.of_field(field) == 0)
+    }
+
+    /// Whether some document has an array on the path of that field.
+    pub fn is_multikey_at(&self, field: usize) -> bool {
+        self.of_field(field) != 0
+    }
+
+    /// Whether some document has an array at that component of that field's path.
+    pub fn has_array_at(&self, field: usize, component: usize) -> bool {
+        self.of_field(field) & 1 << bit(component) != 0
+    }
+
+    fn of_field(&self, field: usize) -> u64 {
+        self.0.get(field).copied().unwrap_or(0)
+    }
+}
+
+fn bit(component: usize) -> u32 {
+    u32::try_from(component).unwrap_or(u32::MAX).min(COMPONENT_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_known_by_field_and_component() {
+        let mut multikey = Multikey::default();
+        assert!(multikey.is_empty() && multikey.covers(&Multikey::default()));
+        multikey.note(2, 1);
+        let mut more = multikey.clone();
+        more.note(0, 500);
+        assert!(more.covers(&multikey) && !multikey.covers(&more));
+        assert!(more.has_array_at(0, 63) && more.is_multikey_at(2) && !more.is_multikey_at(1));
+        assert!(more.has_array_at(2, 1) && !more.has_array_at(2, 0));
+        assert!(multikey.with(&more).covers(&more));
+    }
+}
