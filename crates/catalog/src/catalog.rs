@@ -1,6 +1,7 @@
 //! Which databases and collections there are, and changes of that.
 
 use crate::collection::{Collection, Parts};
+use crate::directory::Directory;
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::waiting::{exclude, lock};
@@ -9,15 +10,13 @@ use bunko_bson::DocumentBuf;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
-use foldhash::HashMap;
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// All databases of one store.
 pub struct Catalog {
     pub(crate) store: Arc<Store>,
-    collections: RwLock<HashMap<String, Arc<Collection>>>,
+    collections: RwLock<Directory>,
     /// One change of the catalog at a time.
     pub(crate) changes: Mutex<Allocation>,
     new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
@@ -69,11 +68,10 @@ impl Catalog {
             }
             store.commit(&notes::batch_of_start()).map_err(from_storage)?;
         }
-        let collections = loaded
-            .collections
-            .into_iter()
-            .map(|collection| (collection.namespace().as_str().to_owned(), Arc::new(collection)))
-            .collect();
+        let mut collections = Directory::default();
+        for collection in loaded.collections {
+            collections.insert(&Arc::new(collection));
+        }
         Ok(Arc::new(Self {
             store,
             collections: RwLock::new(collections),
@@ -89,32 +87,22 @@ impl Catalog {
 
     /// The collection with that name, if it exists.
     pub fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
-        self.collections.read().get(namespace.as_str()).cloned()
+        self.collections.read().named(namespace.as_str()).cloned()
     }
 
-    /// The collection with that identity, whatever its name, if it exists. Looks at all collections.
+    /// The collection with that identity, whatever its name, if it exists.
     pub fn collection_by_uuid(&self, uuid: [u8; 16]) -> Option<Arc<Collection>> {
-        self.collections.read().values().find(|collection| collection.uuid == uuid).cloned()
+        self.collections.read().with_uuid(uuid).cloned()
     }
 
     /// All collections of a database by name.
     pub fn collections(&self, database: &str) -> Vec<Arc<Collection>> {
-        let mut found: Vec<_> = self
-            .collections
-            .read()
-            .values()
-            .filter(|collection| collection.namespace().database() == database)
-            .cloned()
-            .collect();
-        found.sort_by_key(|collection| collection.namespace());
-        found
+        self.collections.read().of_database(database).cloned().collect()
     }
 
     /// The databases that hold a collection, by name.
     pub fn databases(&self) -> Vec<String> {
-        let names: BTreeSet<String> =
-            self.collections.read().values().map(|collection| collection.namespace().database().to_owned()).collect();
-        names.into_iter().collect()
+        self.collections.read().databases().map(str::to_owned).collect()
     }
 
     /// Creates a collection.
@@ -168,7 +156,7 @@ impl Catalog {
             collection.engine.create_keyspace(&mut batch, keyspace);
         }
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
-        self.collections.write().insert(namespace.as_str().to_owned(), Arc::clone(&collection));
+        self.collections.write().insert(&collection);
         Ok((collection, lsn))
     }
 
@@ -197,8 +185,7 @@ impl Catalog {
     /// Names that differ only in case would be one directory on some systems; MongoDB refuses them everywhere.
     fn refuse_other_case(&self, database: &str) -> Result<()> {
         check_database(database)?;
-        let lower = database.to_lowercase();
-        match self.databases().into_iter().find(|other| other != database && other.to_lowercase() == lower) {
+        match self.collections.read().in_other_case(database) {
             Some(other) => Err(Failure::new(
                 ErrorCode::DATABASE_DIFFER_CASE,
                 format!("db already exists with different case already have: [{other}] trying to create [{database}]"),
@@ -222,7 +209,7 @@ impl Catalog {
         let indexes = self.put_drop(&mut batch, &collection)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         collection.set_dropped();
-        self.collections.write().remove(namespace.as_str());
+        self.collections.write().remove(&collection);
         Ok(Some(DropOutcome { indexes, lsn }))
     }
 
@@ -287,13 +274,14 @@ impl Catalog {
         let record = persistence::encode(&source, to, &source.indexes());
         persistence::put(&self.store, &mut batch, source.catalog_record, record)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        let mut collections = self.collections.write();
         if let Some(target) = &target {
             target.set_dropped();
+            collections.remove(target);
         }
+        collections.remove(&source);
         source.rename(to.clone());
-        let mut collections = self.collections.write();
-        collections.remove(from.as_str());
-        collections.insert(to.as_str().to_owned(), Arc::clone(&source));
+        collections.insert(&source);
         Ok(lsn)
     }
 

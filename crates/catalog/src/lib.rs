@@ -9,6 +9,7 @@ mod array_walk;
 mod bulk_insert;
 mod catalog;
 mod collection;
+mod directory;
 mod duplicate_key;
 mod engine_choice;
 mod failure;
