@@ -1,0 +1,65 @@
+//! A brawl: writers, index builds, drops, renames, idle cursors and checkpoints over all engines at once, kill -9 in the
+//! middle of it, and a model that knows what was acknowledged.
+//!
+//! `BUNKO_BRAWL_SECONDS` says how long it takes, `BUNKO_BRAWL_SEED` which one it is.
+
+mod check;
+mod document;
+mod fighter;
+mod model;
+mod ring;
+
+use bunko_testkit::process::temporary_dbpath;
+use check::{Since, check};
+use fighter::{Brawl, Known};
+use std::time::{Duration, Instant};
+
+/// Of all engines together, where nothing else is said.
+const SECONDS: u64 = 60;
+/// The engines that a server's own data survives in.
+const OWN_ENGINES: [&str; 2] = ["lsm", "mmap"];
+
+fn from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: '{text}' is not a number")))
+}
+
+#[test]
+fn a_brawl_leaves_what_was_acknowledged() {
+    let seconds = from_environment("BUNKO_BRAWL_SECONDS").unwrap_or(SECONDS);
+    let seed = from_environment("BUNKO_BRAWL_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    for engine in OWN_ENGINES {
+        let share = Duration::from_secs(seconds) / OWN_ENGINES.len() as u32;
+        brawl(engine, share, seed);
+    }
+}
+
+/// Fights until the time is over: killed in each odd round, checked at rest before in each even one.
+fn brawl(engine: &str, share: Duration, seed: u64) {
+    let end = Instant::now() + share;
+    let dbpath = temporary_dbpath();
+    let known = Known::default();
+    let (mut rounds, mut indexes) = (0, 0);
+    while Instant::now() < end {
+        let context = |error: String| -> ! { panic!("{engine}, seed {seed}, round {rounds}: {error}") };
+        let mut server = ring::start(engine, dbpath.path()).unwrap_or_else(|error| context(error));
+        if rounds == 0 {
+            ring::prepare(server.address());
+        }
+        indexes += check(server.address(), &known, Since::Restart).unwrap_or_else(|error| context(error));
+        let fight = Brawl::start(server.address(), &known, seed << 8 | rounds);
+        // Not a round number: kills should fall into all phases of checkpoints and builds.
+        std::thread::sleep(Duration::from_millis(1_200 + 371 * (rounds % 5)));
+        if rounds % 2 == 0 {
+            fight.join();
+            indexes += check(server.address(), &known, Since::Pause).unwrap_or_else(|error| context(error));
+            server.kill();
+        } else {
+            server.kill();
+            fight.join();
+        }
+        rounds += 1;
+    }
+    println!("{engine}, seed {seed}: {rounds} rounds, {} writes, {indexes} indexes compared", known.model.writes());
+    assert!(known.model.writes() > 100 * rounds, "only {} writes in {rounds} rounds", known.model.writes());
+    assert!(indexes as u64 > 8 * rounds, "only {indexes} indexes in {rounds} rounds");
+}
