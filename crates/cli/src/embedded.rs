@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
 /// What a server is started with beyond its defaults.
@@ -79,6 +80,23 @@ impl ServerOption {
     }
 }
 
+/// Servers that run, with the directories that go with them: what a process that ends at once has to take along.
+static RUNNING: Mutex<Vec<(u32, Vec<PathBuf>)>> = Mutex::new(Vec::new());
+
+/// Kills all servers and removes what they made.
+pub fn kill_all() {
+    for (pid, directories) in RUNNING.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        if let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
+            // One that is gone already needs no signal.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        for directory in directories {
+            // A server that is not quite gone may still write: what it leaves is in a directory for temporary files.
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    }
+}
+
 /// A server that is started and stopped as a scenario asks; its data is removed with it.
 pub struct ChildServer {
     /// Where its data directory is made.
@@ -147,6 +165,8 @@ impl EmbeddedServer for ChildServer {
         let stderr = child.stderr.take().ok_or("the server has no stderr")?;
         let pid = child.id();
         self.child = Some(child);
+        let directories = self.data.iter().chain(&self.sockets).map(|directory| directory.path().to_owned()).collect();
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push((pid, directories));
         Ok(Running { uri: wait_for_uri(stderr, transport)?, pid, data_directory, settings })
     }
 
@@ -157,6 +177,7 @@ impl EmbeddedServer for ChildServer {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
         let _ = child.wait();
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).retain(|(pid, _)| *pid != child.id());
     }
 }
 

@@ -15,6 +15,7 @@ mod signals;
 mod start_report;
 mod stop;
 mod tools;
+mod watch;
 
 use arguments::{Arguments, Command};
 use std::process::ExitCode;

@@ -1,14 +1,21 @@
-//! Ctrl-C ends a run in an orderly way; pressed twice, at once.
+//! Ctrl-C ends a run in an orderly way; pressed twice, or where that takes long, at once.
 
+use crate::embedded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// What a shell reports for a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
-/// A flag that SIGINT and SIGTERM set.
-pub fn on_signal() -> Arc<AtomicBool> {
+/// How long a tool may take to end in order: what it noted for `--resume` is true at every moment.
+pub const TOOL_GRACE: Duration = Duration::from_millis(800);
+/// How long the lab may take to write its report and to drop what it made.
+pub const LAB_GRACE: Duration = Duration::from_secs(5);
+
+/// A flag that SIGINT and SIGTERM set. A process that goes on for longer than `grace` after that ends at once.
+pub fn on_signal(grace: Duration) -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     std::thread::spawn(move || {
@@ -21,13 +28,16 @@ pub fn on_signal() -> Arc<AtomicBool> {
             else {
                 return;
             };
-            loop {
-                tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
-                if flag.swap(true, Ordering::Relaxed) {
-                    std::process::exit(INTERRUPTED);
-                }
-                eprintln!("\nbunko: stopping; once more stops at once");
+            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+            flag.store(true, Ordering::Relaxed);
+            eprintln!("\nbunko: stopping; once more stops at once");
+            tokio::select! {
+                _ = interrupt.recv() => {},
+                _ = terminate.recv() => {},
+                () = tokio::time::sleep(grace) => eprintln!("bunko: it takes long: stopped at once"),
             }
+            embedded::kill_all();
+            std::process::exit(INTERRUPTED);
         });
     });
     stop

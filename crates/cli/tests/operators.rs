@@ -325,3 +325,97 @@ fn options_are_shown_as_they_were_given() {
     let options = logging.peer().run("admin", "{getCmdLineOpts: 1}");
     assert_eq!(field(&options, "parsed.operationProfiling.slowOpThresholdMs"), "5");
 }
+
+fn number(reply: &DocumentBuf, path: &str) -> f64 {
+    let text = field(reply, path);
+    let digits = text.trim_start_matches("NumberLong(").trim_end_matches(')');
+    digits.parse().unwrap_or_else(|_| panic!("{path} is {text}: {reply:?}"))
+}
+
+#[test]
+fn sizes_are_right_before_the_first_checkpoint() {
+    const DOCUMENTS_BYTES: f64 = 1e6;
+    for engine in ["lsm", "mmap", "memory"] {
+        let dbpath = temporary_dbpath();
+        let flags = ["--storage-engine", engine, "--sync-delay", "3600"];
+        let server = Server::start(&binary(), dbpath.path(), &flags).expect("the server starts");
+        let mut peer = Peer::connect(server.address());
+        peer.run("shop", "{createIndexes: 'things', indexes: [{key: {name: 1}, name: 'name_1'}]}");
+        let filler = "x".repeat(1000);
+        for batch in 0..10 {
+            let document = |id| format!("{{_id: {id}, name: 'a name of a thing {id}', filler: '{filler}'}}");
+            let documents: Vec<_> = (batch * 100..batch * 100 + 100).map(document).collect();
+            peer.run("shop", &format!("{{insert: 'things', documents: [{}]}}", documents.join(", ")));
+        }
+        let mut sizes = || {
+            let collection = peer.run("shop", "{collStats: 'things'}");
+            let database = peer.run("shop", "{dbStats: 1}");
+            let list = peer.run("admin", "{listDatabases: 1, filter: {name: 'shop'}}");
+            let storage = number(&collection, "storageSize");
+            let indexes = number(&collection, "totalIndexSize");
+            assert_eq!(number(&database, "storageSize"), storage);
+            assert_eq!(number(&database, "indexSize"), indexes);
+            assert_eq!(number(&list, "totalSize"), storage + indexes);
+            let by_index = number(&collection, "indexSizes.name_1");
+            assert!(by_index >= 10_000.0, "{engine}: {collection:?}");
+            peer.run("admin", "{fsync: 1}");
+            (storage, indexes)
+        };
+        let (before, indexes_before) = sizes();
+        let (after, indexes_after) = sizes();
+        assert!(before >= DOCUMENTS_BYTES && before < 2.0 * DOCUMENTS_BYTES, "{engine}: {before}");
+        assert!(after >= DOCUMENTS_BYTES && after < 2.0 * DOCUMENTS_BYTES, "{engine}: {after}");
+        assert!(
+            indexes_before > indexes_after / 8.0 && indexes_before < indexes_after * 8.0,
+            "{engine}: {indexes_before}, then {indexes_after}"
+        );
+    }
+}
+
+#[test]
+fn monitors_find_what_they_read() {
+    let running = Running::start();
+    let mut peer = running.peer();
+    peer.run("peer", "{find: 'kept', filter: {nothing: 1}}");
+    let diagnostic = peer.run("admin", "{getDiagnosticData: 1}");
+    let status = peer.run("admin", "{serverStatus: 1}");
+    // What mongostat reads where there is no WiredTiger, and what Percona's exporter has panels for.
+    let paths = [
+        "asserts.user",
+        "backgroundFlushing.flushes",
+        "connections.available",
+        "connections.current",
+        "connections.totalCreated",
+        "extra_info.page_faults",
+        "extra_info.system_time_us",
+        "extra_info.user_time_us",
+        "globalLock.activeClients.readers",
+        "globalLock.activeClients.writers",
+        "globalLock.currentQueue.readers",
+        "globalLock.currentQueue.writers",
+        "globalLock.totalTime",
+        "mem.resident",
+        "mem.virtual",
+        "metrics.cursor.open.total",
+        "metrics.cursor.timedOut",
+        "metrics.document.inserted",
+        "metrics.document.returned",
+        "metrics.queryExecutor.scanned",
+        "metrics.queryExecutor.scannedObjects",
+        "network.bytesIn",
+        "network.bytesOut",
+        "network.numRequests",
+        "opcounters.command",
+        "opcounters.insert",
+        "opcounters.query",
+        "uptimeMillis",
+    ];
+    for path in paths {
+        assert!(number(&status, path) >= 0.0);
+        assert!(number(&diagnostic, &format!("data.serverStatus.{path}")) >= 0.0);
+    }
+    assert_eq!(field(&status, "storageEngine.name"), "\"lsm\"");
+    assert!(number(&status, "metrics.queryExecutor.scannedObjects") >= 1.0);
+    assert!(number(&diagnostic, "data.systemMetrics.cpu.idle_ms") > 0.0);
+    assert!(number(&diagnostic, "data.systemMetrics.memory.MemTotal_kb") > 0.0);
+}

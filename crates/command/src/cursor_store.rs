@@ -8,6 +8,7 @@ use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a cursor may wait before it is closed.
@@ -84,6 +85,7 @@ enum Slot {
 #[derive(Default)]
 pub struct CursorStore {
     slots: Mutex<FxHashMap<i64, Slot>>,
+    timed_out: AtomicU64,
 }
 
 /// What became of a cursor that was to be killed.
@@ -201,7 +203,15 @@ impl CursorStore {
 
     /// Closes what has waited too long, and all cursors of a session where one is given; how many.
     pub fn purge(&self, now: Instant, timeout: Duration) -> usize {
-        self.remove_where(|cursor| !cursor.has_no_timeout && now.duration_since(cursor.last_use) > timeout)
+        let is_over = |cursor: &OpenCursor| !cursor.has_no_timeout && now.duration_since(cursor.last_use) > timeout;
+        let closed = self.remove_where(is_over);
+        self.timed_out.fetch_add(closed as u64, Ordering::Relaxed);
+        closed
+    }
+
+    /// How many were closed since the start because nobody asked for them.
+    pub fn timed_out(&self) -> u64 {
+        self.timed_out.load(Ordering::Relaxed)
     }
 
     /// Closes the cursors of the chosen sessions; how many.

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 /// Memory of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +50,61 @@ fn size_bytes(text: &str, name: &str) -> u64 {
 pub(crate) fn process_memory() -> ProcessMemory {
     let status = text("/proc/self/status");
     ProcessMemory { resident_bytes: size_bytes(&status, "VmRSS"), virtual_bytes: size_bytes(&status, "VmSize") }
+}
+
+/// What this process has taken of the processors.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ProcessTime {
+    pub user: Duration,
+    pub system: Duration,
+}
+
+/// Processor time of this process until now.
+/// Source: proc(5), `/proc/[pid]/stat`.
+pub(crate) fn process_time() -> ProcessTime {
+    let stat = text("/proc/self/stat");
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let time = |place| {
+        let ticks = fields.split_whitespace().nth(place).and_then(|field| field.parse().ok()).unwrap_or(0);
+        Duration::from_millis(ticks_ms(ticks))
+    };
+    ProcessTime { user: time(11), system: time(12) }
+}
+
+/// The kernel's ticks in milliseconds.
+fn ticks_ms(ticks: u64) -> u64 {
+    ticks * 1000 / rustix::param::clock_ticks_per_second()
+}
+
+/// What the processors did since the machine was started, by the names that FTDC has for it, in milliseconds.
+/// Source: proc(5), `/proc/stat`.
+pub(crate) fn processor_times_ms() -> Vec<(&'static str, u64)> {
+    const NAMES: [&str; 10] = [
+        "user_ms",
+        "nice_ms",
+        "system_ms",
+        "idle_ms",
+        "iowait_ms",
+        "irq_ms",
+        "softirq_ms",
+        "steal_ms",
+        "guest_ms",
+        "guest_nice_ms",
+    ];
+    let stat = text("/proc/stat");
+    let first = stat.lines().next().unwrap_or_default();
+    let times = first.split_whitespace().skip(1).map_while(|field| field.parse().ok());
+    NAMES.into_iter().zip(times.map(ticks_ms)).collect()
+}
+
+/// The machine's memory by the kernel's names, in KiB.
+/// Source: proc(5), `/proc/meminfo`.
+pub(crate) fn memory_kb() -> Vec<(String, u64)> {
+    let read = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        Some((format!("{}_kb", name.replace(['(', ')'], "_")), value.trim().strip_suffix("kB")?.trim().parse().ok()?))
+    };
+    text("/proc/meminfo").lines().filter_map(read).collect()
 }
 
 /// Page faults of this process that needed the disk.

@@ -19,8 +19,8 @@ use crate::view::LsmView;
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_store::{
-    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, Lsn, Opening, Presence, Reclaimed, RecordId, RecoveredLog,
-    Result, Space, Staged, StorageError, Survival, View,
+    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Presence, Reclaimed,
+    RecordId, RecoveredLog, Result, Space, Staged, StorageError, Survival, View,
 };
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
 use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SequenceNumberCounter};
@@ -92,6 +92,7 @@ impl LsmEngine {
         }
         let documents_bytes = (options.cache_bytes as f64 * DOCUMENTS_PART) as u64;
         let accounts = Arc::new(Accounts::restore(note).ok_or_else(|| malformed("accounts"))?);
+        let accounts_at_start = accounts.copy();
         let backlog = Arc::new(Backlog::default());
         let choice = Arc::new(Choice::default());
         let filter = WithoutDropped::new(&accounts, &backlog, &choice);
@@ -124,7 +125,7 @@ impl LsmEngine {
             merger,
             flushed: Mutex::default(),
             rows,
-            marked_accounts: Mutex::default(),
+            marked_accounts: Mutex::new(accounts_at_start),
         }))
     }
 }
@@ -320,8 +321,9 @@ impl Engine for LsmEngine {
         self.backlog.flushing()
     }
 
-    fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
-        space::of_keyspaces(keyspaces, &self.documents.registry.load(), &self.accounts.copy(), &self.tree)
+    fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space> {
+        let flushed = self.marked_accounts.lock().entries.clone();
+        space::of_keyspaces(keyspaces, &self.documents.registry.load(), &self.accounts.copy(), &flushed, &self.tree)
     }
 
     fn size_bytes(&self) -> u64 {

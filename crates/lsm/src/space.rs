@@ -3,12 +3,22 @@
 use crate::accounts::State;
 use crate::extents::{Contents, Registry};
 use crate::key::KEYSPACE_BYTES;
-use bunko_store::{KeyspaceId, Space};
+use bunko_store::{KeyspaceId, KeyspaceStatistics, Space};
 use lsm_tree::{AbstractTree, AnyTree, UserKey};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What each keyspace takes: documents in extents and in the log, and a share of the trees.
-pub(crate) fn of_keyspaces(keyspaces: &[KeyspaceId], registry: &Registry, state: &State, tree: &AnyTree) -> Vec<Space> {
+/// About what a record takes in a tree.
+const RECORD_ENTRY_BYTES: u64 = 30;
+
+/// What each keyspace takes: documents in extents and in the log, and a share of the trees. `flushed` are the entries
+/// that the trees hold; those beyond, which only the log holds yet, count as their keys do.
+pub(crate) fn of_keyspaces(
+    keyspaces: &[(KeyspaceId, KeyspaceStatistics)],
+    registry: &Registry,
+    state: &State,
+    flushed: &FxHashMap<KeyspaceId, u64>,
+    tree: &AnyTree,
+) -> Vec<Space> {
     let trees = of_trees(tree, &state.entries);
     let mut spaces: FxHashMap<KeyspaceId, Space> =
         trees.into_iter().map(|(keyspace, used_bytes)| (keyspace, Space { used_bytes, free_bytes: 0 })).collect();
@@ -29,7 +39,18 @@ pub(crate) fn of_keyspaces(keyspaces: &[KeyspaceId], registry: &Registry, state:
             space.free_bytes += contents.stored_bytes - used_bytes;
         }
     }
-    keyspaces.iter().map(|keyspace| spaces.get(keyspace).copied().unwrap_or_default()).collect()
+    let has_documents: FxHashSet<_> = state.shares.keys().map(|(keyspace, _)| *keyspace).collect();
+    let of_keyspace = |(keyspace, holds): &(KeyspaceId, KeyspaceStatistics)| {
+        let mut space = spaces.get(keyspace).copied().unwrap_or_default();
+        let unflushed = holds.entries.saturating_sub(flushed.get(keyspace).copied().unwrap_or(0));
+        let entry_bytes = match holds.bytes.checked_div(holds.entries) {
+            Some(bytes) if !has_documents.contains(keyspace) => bytes,
+            _ => RECORD_ENTRY_BYTES,
+        };
+        space.used_bytes += unflushed * entry_bytes;
+        space
+    };
+    keyspaces.iter().map(of_keyspace).collect()
 }
 
 /// The part of the stored bytes that falls to live documents.

@@ -9,8 +9,8 @@ use crate::records::Records;
 use crate::view::MemoryView;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, Lsn, Presence, Reclaimed, RecordId, Result, Space,
-    StorageError, Survival, View,
+    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, KeyspaceStatistics, Lsn, Presence, Reclaimed, RecordId,
+    Result, Space, StorageError, Survival, View,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -276,9 +276,9 @@ impl Engine for MemoryEngine {
         0
     }
 
-    fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
+    fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space> {
         let used_bytes = |keyspace| u64::try_from(self.keyspaces.bytes(keyspace)).unwrap_or(0);
-        keyspaces.iter().map(|keyspace| Space { used_bytes: used_bytes(*keyspace), free_bytes: 0 }).collect()
+        keyspaces.iter().map(|(keyspace, _)| Space { used_bytes: used_bytes(*keyspace), free_bytes: 0 }).collect()
     }
 
     fn size_bytes(&self) -> u64 {

@@ -11,8 +11,8 @@ use crate::writer::{Writer, Written};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Effects, Effort, Engine, EngineKind, KeyspaceId, Lsn, Opening, Reclaimed, RecoveredLog, Result, Space,
-    StorageError, Survival, View,
+    Effects, Effort, Engine, EngineKind, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Reclaimed, RecoveredLog, Result,
+    Space, StorageError, Survival, View,
 };
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -277,11 +277,16 @@ impl Engine for MmapEngine {
     }
 
     /// Pages of the keyspaces' trees. Free pages belong to no keyspace: `serverStatus` shows them.
-    fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
+    fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space> {
         let state = self.state.load();
-        let pages = |keyspace| state.committed.trees.get(keyspace).map_or(0, crate::tree::Tree::pages);
+        let pages = |keyspace: &KeyspaceId| state.committed.trees.get(keyspace).map_or(0, crate::tree::Tree::pages);
         let page_bytes = self.file.page_bytes as u64;
-        keyspaces.iter().map(|keyspace| Space { used_bytes: pages(keyspace) * page_bytes, free_bytes: 0 }).collect()
+        // Nothing is compressed, so what the pages do not hold yet is in the log.
+        let space = |(keyspace, holds): &(KeyspaceId, KeyspaceStatistics)| Space {
+            used_bytes: (pages(keyspace) * page_bytes).max(holds.bytes),
+            free_bytes: 0,
+        };
+        keyspaces.iter().map(space).collect()
     }
 
     /// What the file takes on disk: its length, but for the holes in it.

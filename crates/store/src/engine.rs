@@ -3,7 +3,7 @@
 //! Record stores and sorted indexes, not a bag of bytes: an engine that keeps documents itself (memory, mmap) and one
 //! that leaves them in the log (lsm) fit the same contract.
 
-use crate::{Effects, KeyspaceId, Location, Lsn, RecordId, RecoveredLog, Result, Staged};
+use crate::{Effects, KeyspaceId, KeyspaceStatistics, Location, Lsn, RecordId, RecoveredLog, Result, Staged};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use std::ops::Bound;
 
@@ -151,8 +151,9 @@ pub trait Engine: Send + Sync {
         0
     }
 
-    /// What keyspaces take, in the order given.
-    fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space>;
+    /// What keyspaces take, in the order given, each with what it holds now: what is in the log alone, because no
+    /// checkpoint has taken it yet, counts too.
+    fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space>;
 
     /// Bytes of all the engine's files, or of its memory where it has none; the log aside.
     fn size_bytes(&self) -> u64;

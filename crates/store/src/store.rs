@@ -394,12 +394,13 @@ impl Store {
     /// What keyspaces take, in the order given. An engine goes over all its files for it, for however many it is asked:
     /// ask for all at once.
     pub fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
+        let with_statistics = |keyspace| (keyspace, self.statistics.keyspace(keyspace));
         let mut spaces = vec![Space::default(); keyspaces.len()];
         let mut open: Vec<(usize, Arc<dyn Engine>)> =
             keyspaces.iter().map(|keyspace| self.engines.of(*keyspace)).enumerate().collect();
         while let Some((_, engine)) = open.first().cloned() {
             let (own, rest): (Vec<_>, _) = open.into_iter().partition(|(_, other)| Arc::ptr_eq(other, &engine));
-            let asked: Vec<_> = own.iter().map(|(position, _)| keyspaces[*position]).collect();
+            let asked: Vec<_> = own.iter().map(|(position, _)| with_statistics(keyspaces[*position])).collect();
             for ((position, _), space) in own.iter().zip(engine.space(&asked)) {
                 spaces[*position] = space;
             }

@@ -33,6 +33,7 @@ pub fn run(
     let mut target = match (uri, runs::choices(embedded)?.as_slice()) {
         (Some(uri), _) => {
             runs::refuse_beside_uri(embedded)?;
+            runs::watch_all(std::slice::from_ref(&uri), common)?;
             runs::of_uris(vec![uri]).remove(0)
         }
         (None, [choice]) => runs::embedded(String::new(), &std::env::temp_dir(), choice.clone()),

@@ -5,13 +5,16 @@ use super::{output, progress};
 use crate::embedded::{ChildServer, ServerChoice};
 use crate::printed::print;
 use crate::stop;
+use crate::watch;
 use bunko_bench::scenario::{Override, ScenarioSource, Servers};
 use bunko_bench::{AllocationPlace, DATABASE, Existing, RunOptions, Target, TargetServer};
+use bunko_client::Uri;
 use bunko_engines::{ENGINES, Entry};
 use bunko_host::loop_filesystem::LoopFilesystem;
 use bunko_report::compare;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Room in an image: the largest file twice, while one is recycled, and what a server writes.
 const IMAGE_BYTES: u64 = 12 << 30;
@@ -20,6 +23,7 @@ const IMAGE_BYTES: u64 = 12 << 30;
 pub fn run(mut source: ScenarioSource, arguments: RunArguments) -> Result<ExitCode, String> {
     let RunArguments { uris, worker, directory, archive_directory, loop_filesystems, embedded, common } = arguments;
     apply(&mut source, &common)?;
+    watch_all(&uris, &common)?;
     let scratch = directory.unwrap_or_else(std::env::temp_dir);
     let images = make_images(&loop_filesystems, &scratch)?;
     let places = places(&images, &scratch);
@@ -40,6 +44,7 @@ pub fn run(mut source: ScenarioSource, arguments: RunArguments) -> Result<ExitCo
 /// Runs a scenario against two servers in turn and compares them.
 pub fn ab(mut source: ScenarioSource, uris: [String; 2], common: CommonArguments) -> Result<ExitCode, String> {
     apply(&mut source, &common)?;
+    watch_all(&uris, &common)?;
     let labelled = ["A", "B"].into_iter().zip(uris);
     let mut targets: Vec<Target> =
         labelled.map(|(label, uri)| Target { label: label.to_owned(), server: TargetServer::Uri(uri) }).collect();
@@ -81,7 +86,7 @@ pub fn options(common: &CommonArguments) -> Result<RunOptions, String> {
     Ok(RunOptions {
         existing,
         worker: None,
-        stop: stop::on_signal(),
+        stop: stop::on_signal(stop::LAB_GRACE),
         command: command_line(),
         allocation_places: Vec::new(),
         archive_directory: std::env::temp_dir(),
@@ -91,7 +96,7 @@ pub fn options(common: &CommonArguments) -> Result<RunOptions, String> {
 /// The command that repeats this run: arguments as they were given, passwords left out.
 fn command_line() -> Vec<String> {
     let shown = |argument: String| {
-        if argument.contains("://") { bunko_client::Uri::redact(&argument) } else { argument }
+        if argument.contains("://") { Uri::redact(&argument) } else { argument }
     };
     let arguments = std::env::args().skip(1).map(shown);
     std::iter::once("bunko".to_owned()).chain(arguments).collect()
@@ -175,6 +180,18 @@ pub fn refuse_beside_uri(arguments: &EmbeddedArguments) -> Result<(), String> {
 pub fn embedded(label: String, directory: &Path, choice: ServerChoice) -> Target {
     let server = ChildServer::new(PathBuf::from(directory), choice);
     Target { label, server: TargetServer::Embedded(Box::new(server)) }
+}
+
+/// Ends the process where one of the servers is gone or stopped. Only of those that run already: the lab stops its own
+/// when a scenario asks for it.
+/// # Errors
+/// A connection string that is none.
+pub fn watch_all(uris: &[String], common: &CommonArguments) -> Result<(), String> {
+    for uri in uris {
+        let uri: Uri = uri.parse().map_err(|error| format!("{}: {error}", Uri::redact(uri)))?;
+        watch::start(uri, Duration::from_secs(common.server_timeout.into()), "")?;
+    }
+    Ok(())
 }
 
 /// Servers that run already.

@@ -1,6 +1,7 @@
 //! Which server a tool talks to, and how it tells how far it is.
 
 use super::in_process::InProcess;
+use crate::watch;
 use bunko_client::{ReadPreference, Uri, WriteConcern, percent_encoded};
 use bunko_tools::progress::{Progress, Reporter, Style};
 use bunko_tools::restore::RestoreSummary;
@@ -9,6 +10,7 @@ use clap::{Args, ValueEnum};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where mongod listens when nothing is said.
 const DEFAULT_HOST: &str = "localhost";
@@ -43,6 +45,16 @@ pub struct ServerArguments {
     /// SCRAM-SHA-1, SCRAM-SHA-256 or PLAIN
     #[arg(long = "authenticationMechanism", value_name = "NAME", requires = "username")]
     authentication_mechanism: Option<String>,
+    /// Give up on a server that answers nothing for so many seconds
+    #[arg(
+        long = "server-timeout",
+        alias = "serverTimeout",
+        value_name = "SECONDS",
+        default_value = "60",
+        value_parser = clap::value_parser!(u32).range(1..=86_400),
+        conflicts_with = "dbpath"
+    )]
+    server_timeout: u32,
     /// A data directory of bunko, which no server may have open: no socket lies between
     #[arg(long, value_name = "DIR", conflicts_with = "uri", conflicts_with_all = HOST_AND_USER)]
     dbpath: Option<PathBuf>,
@@ -153,7 +165,13 @@ impl ServerArguments {
     fn connect(&self, preference: Option<ReadPreference>) -> Result<Opened, String> {
         let mut uri = self.uri()?;
         uri.read_preference = preference.unwrap_or(uri.read_preference);
-        Remote::new(uri).map(Box::new).map(Opened::Remote).map_err(|error| error.to_string())
+        let silence_max = Duration::from_secs(self.server_timeout.into());
+        // The first connection is given up after that as well.
+        uri.connect_timeout = uri.connect_timeout.min(silence_max);
+        let watched = uri.clone();
+        let remote = Remote::new(uri).map_err(|error| error.to_string())?;
+        watch::start(watched, silence_max, "; what is done so far is kept, and --resume goes on with it")?;
+        Ok(Opened::Remote(Box::new(remote)))
     }
 
     /// The database that `--db` names, or the connection string.

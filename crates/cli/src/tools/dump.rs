@@ -87,7 +87,7 @@ impl DumpArguments {
     fn dump(&self, opened: &Opened, options: &DumpOptions) -> Result<ExitCode, String> {
         let progress = Arc::new(Progress::default());
         let reporter = self.report.start(&progress);
-        let result = dump::run(opened.server(), options, &progress, &stop::on_signal());
+        let result = dump::run(opened.server(), options, &progress, &stop::on_signal(stop::TOOL_GRACE));
         if let Some(reporter) = reporter {
             reporter.finish();
         }

@@ -222,7 +222,7 @@ impl RestoreArguments {
     }
 
     fn list(opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
-        let listed = restore::run(opened.server(), options, &Arc::default(), &stop::on_signal());
+        let listed = restore::run(opened.server(), options, &Arc::default(), &stop::on_signal(stop::TOOL_GRACE));
         print(format_args!("{}", listed.map_err(|error| error.cause.to_string())?.listing()))?;
         Ok(ExitCode::SUCCESS)
     }
@@ -230,7 +230,7 @@ impl RestoreArguments {
     fn restore(&self, opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
         let progress = Arc::new(Progress::default());
         let reporter = self.report.start(&progress);
-        let result = restore::run(opened.server(), options, &progress, &stop::on_signal());
+        let result = restore::run(opened.server(), options, &progress, &stop::on_signal(stop::TOOL_GRACE));
         if let Some(reporter) = reporter {
             reporter.finish();
         }
@@ -245,7 +245,7 @@ impl RestoreArguments {
 
     fn tune(&self, opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
         let mut on_trial = |trial: &tune::Trial| self.report.print(trial);
-        let tuning = tune::run(opened.server(), options, &stop::on_signal(), &mut on_trial);
+        let tuning = tune::run(opened.server(), options, &stop::on_signal(stop::TOOL_GRACE), &mut on_trial);
         print_line(format_args!("{}", tuning.map_err(|error| error.to_string())?))?;
         Ok(ExitCode::SUCCESS)
     }

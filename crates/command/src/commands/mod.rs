@@ -32,6 +32,7 @@ mod find;
 mod find_and_modify;
 mod fsync;
 mod get_cmd_line_opts;
+mod get_diagnostic_data;
 mod get_log;
 mod get_more;
 mod get_parameter;
@@ -94,6 +95,7 @@ pub const COMMANDS: &[Command] = &[
     find_and_modify::COMMAND,
     fsync::COMMAND,
     get_cmd_line_opts::COMMAND,
+    get_diagnostic_data::COMMAND,
     get_log::COMMAND,
     get_more::COMMAND,
     get_parameter::COMMAND,

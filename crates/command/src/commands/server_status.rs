@@ -25,6 +25,7 @@ struct Section {
 
 const SECTIONS: &[Section] = &[
     Section { name: "asserts", write: write_asserts },
+    Section { name: "backgroundFlushing", write: write_flushes },
     Section { name: "bunko", write: write_bunko },
     Section { name: "connections", write: write_connections },
     Section { name: "extra_info", write: write_extra_info },
@@ -38,7 +39,12 @@ const SECTIONS: &[Section] = &[
 ];
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let service = invocation.service;
+    write(invocation.service, invocation.request.body, reply);
+    Ok(())
+}
+
+/// Appends all that the command `body` asks for.
+pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer<'_>) {
     let uptime = service.started.elapsed();
     reply
         .append("host", &service.facts.host)
@@ -51,18 +57,17 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         .append("uptimeEstimate", uptime.as_secs() as i64)
         .append("localTime", ValueRef::DateTime(service.world.now_ms()));
     let totals = service.counters.totals();
-    for section in SECTIONS.iter().filter(|section| is_wanted(invocation.request.body, section.name)) {
+    for section in SECTIONS.iter().filter(|section| is_wanted(body, section.name)) {
         reply.begin_document(section.name);
         (section.write)(service, &totals, reply);
         reply.end();
     }
     // Each engine that is open has a section of its own name, as MongoDB's WiredTiger has.
     for (name, status) in service.catalog.store().engine_status() {
-        if is_wanted(invocation.request.body, name) {
+        if is_wanted(body, name) {
             reply.append(name, &status);
         }
     }
-    Ok(())
 }
 
 /// Sections are on unless they, or all of them (`none: 1`), are switched off. MongoDB takes any name, as it cannot
@@ -82,6 +87,12 @@ fn is_wanted(body: DocumentRef<'_>, section: &str) -> bool {
 fn write_asserts(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
     let user = i32::try_from(totals.user_asserts).unwrap_or(i32::MAX);
     out.append("regular", 0).append("warning", 0).append("msg", 0).append("user", user).append("rollovers", 0);
+}
+
+/// Checkpoints, under the name where mongostat looks for them if there is no WiredTiger.
+fn write_flushes(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+    let statistics = service.catalog.store().statistics();
+    out.append("flushes", statistics.checkpoints as i64).append("last_ms", statistics.last_checkpoint_ms as i64);
 }
 
 /// What no server but this one has: the log, the checkpoints, and how writers fared with them.
@@ -133,7 +144,11 @@ fn write_connections(service: &Service, _: &Tally, out: &mut Writer<'_>) {
 }
 
 fn write_extra_info(_: &Service, _: &Tally, out: &mut Writer<'_>) {
-    out.append("note", "fields vary by platform").append("page_faults", machine::page_faults() as i64);
+    let time = machine::process_time();
+    out.append("note", "fields vary by platform")
+        .append("user_time_us", time.user.as_micros() as i64)
+        .append("system_time_us", time.system.as_micros() as i64)
+        .append("page_faults", machine::page_faults() as i64);
 }
 
 /// There is no such lock here, so nobody queues for it; monitors look for the clients at work.
@@ -171,12 +186,17 @@ fn write_metrics(service: &Service, totals: &Tally, out: &mut Writer<'_>) {
         .append("noTimeout", without_timeout as i64)
         .append("total", open as i64)
         .end()
+        .append("timedOut", service.cursors.timed_out() as i64)
         .end();
     out.begin_document("document")
         .append("deleted", totals.documents.deleted as i64)
         .append("inserted", totals.documents.inserted as i64)
         .append("returned", totals.documents.returned as i64)
         .append("updated", totals.documents.updated as i64)
+        .end();
+    out.begin_document("queryExecutor")
+        .append("scanned", totals.documents.keys_examined as i64)
+        .append("scannedObjects", totals.documents.examined as i64)
         .end();
 }
 

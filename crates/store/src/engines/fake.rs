@@ -2,7 +2,7 @@
 
 use super::{EngineKind, Survival};
 use crate::engine::{Direction, Effort, KeyCursor, KeyRange, Reclaimed, RecordCursor, RecordRange, Space, View};
-use crate::{Effects, Engine, KeyspaceId, Location, Lsn, RecordId, Result, StorageError};
+use crate::{Effects, Engine, KeyspaceId, KeyspaceStatistics, Location, Lsn, RecordId, Result, StorageError};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl Engine for Fake {
         0
     }
 
-    fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
+    fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space> {
         vec![Space::default(); keyspaces.len()]
     }
 

@@ -136,8 +136,9 @@ pub(super) fn make(
         OplogMode::Without => None,
     };
     let mut collections = Vec::new();
+    let mut listed = 0;
     for database in planner.databases()? {
-        planner.plan_database(&database, &mut collections)?;
+        listed += planner.plan_database(&database, &mut collections)?;
     }
     if let (Some(database), Some(collection), true) = (&options.database, &options.collection, collections.is_empty()) {
         let what = match options.views {
@@ -145,6 +146,10 @@ pub(super) fn make(
             Views::AsCollections => "does not exist, or is no view: --viewsAsCollections dumps views alone",
         };
         return Err(ToolError::Failed(format!("{database}.{collection} {what}")));
+    }
+    // Users and roles of a database may be all that there is of it.
+    if let (Some(database), UsersAndRoles::Without, 0) = (&options.database, options.users_and_roles, listed) {
+        return Err(ToolError::Failed(format!("the database '{database}' does not exist, or has no collections")));
     }
     // Large ones first, so that none is left for the end; views last, which cost nothing.
     collections.sort_by_key(|collection| std::cmp::Reverse((!collection.ranges.is_empty(), collection.size_bytes)));
@@ -196,7 +201,8 @@ impl Planner<'_> {
         Ok(names.collect())
     }
 
-    fn plan_database(&mut self, database: &str, collections: &mut Vec<Planned>) -> Result<(), ToolError> {
+    /// Returns how many collections and views there are, whether they are dumped or not.
+    fn plan_database(&mut self, database: &str, collections: &mut Vec<Planned>) -> Result<usize, ToolError> {
         let mut list = DocumentBuf::new().with("listCollections", 1_i32).with("cursor", &DocumentBuf::new());
         if let Some(collection) = &self.options.collection {
             list.append("filter", &DocumentBuf::new().with("name", collection));
@@ -216,7 +222,7 @@ impl Planner<'_> {
                 collections.push(self.plan_collection(database, &entry)?);
             }
         }
-        Ok(())
+        Ok(listed.len())
     }
 
     fn plan_collection(&mut self, database: &str, entry: &Entry<'_>) -> Result<Planned, ToolError> {

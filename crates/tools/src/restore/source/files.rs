@@ -44,6 +44,7 @@ pub(super) fn open_directory(
         Some(_) => directory::list_database(path),
     }
     .map_err(failed)?;
+    refuse_what_is_no_dump(path, database, &listing)?;
     if let (Some(name), [only]) = (database, &mut *listing.databases) {
         name.clone_into(&mut only.name);
     }
@@ -54,6 +55,28 @@ pub(super) fn open_directory(
     let oplog = listing.oplog.as_ref().map_or(OplogOfDump::Missing, |_| OplogOfDump::Included);
     let input = AnyInput::Files(Input { files, oplog: listing.oplog });
     Ok(Opened { found, identity, warnings, oplog, input })
+}
+
+/// Restoring nothing out of a folder that was meant to be another is no success.
+fn refuse_what_is_no_dump(path: &Path, database: Option<&str>, listing: &Listing) -> Result<(), ToolError> {
+    let has_collections = listing.databases.iter().any(|database| !database.collections.is_empty());
+    let is_document = |path: &PathBuf| path.to_string_lossy().contains(".bson");
+    let has_documents = listing.ignored.iter().any(is_document);
+    // A dump of one database has its prelude beside the collections.
+    if has_collections || listing.oplog.is_some() || (listing.prelude.is_some() && !has_documents) {
+        return Ok(());
+    }
+    let advice = match database {
+        None if has_documents => {
+            "no folder of it is a database's. Its files may be those of one database: name that with --db"
+        }
+        None => "no folder of it has files of collections (NAME.bson, NAME.metadata.json)",
+        Some(_) if listing.ignored.iter().any(|path| path.is_dir()) => {
+            "it has no files of collections, but folders: it may be a dump of several databases, without --db"
+        }
+        Some(_) => "it has no files of collections (NAME.bson, NAME.metadata.json)",
+    };
+    Err(ToolError::Failed(format!("{} is no dump: {advice}", path.display())))
 }
 
 pub(super) fn open_file(

@@ -1,0 +1,34 @@
+//! `getDiagnosticData`: what monitors collect, in one reply: `serverStatus`, and the machine's processors and memory.
+//!
+//! MongoDB answers with its newest sample of each second; here it is taken when it is asked for.
+
+use super::server_status;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::machine;
+use bunko_bson::{DocumentRef, ValueRef, Writer};
+use std::thread::available_parallelism;
+
+pub(super) const COMMAND: Command =
+    Command { name: "getDiagnosticData", aliases: &[], fields: &[], databases: Databases::Admin, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let service = invocation.service;
+    let now = || ValueRef::DateTime(service.world.now_ms());
+    reply.begin_document("data").append("start", now());
+    reply.begin_document("serverStatus").append("start", now());
+    server_status::write(service, DocumentRef::EMPTY, reply);
+    reply.append("end", now()).end();
+    reply.begin_document("systemMetrics").append("start", now());
+    reply.begin_document("cpu").append("num_cpus", available_parallelism().map_or(1, usize::from) as i32);
+    for (name, milliseconds) in machine::processor_times_ms() {
+        reply.append(name, milliseconds as i64);
+    }
+    reply.end().begin_document("memory");
+    for (name, kibibytes) in machine::memory_kb() {
+        reply.append(&name, kibibytes as i64);
+    }
+    reply.end().append("end", now()).end();
+    reply.append("end", now()).end();
+    Ok(())
+}
