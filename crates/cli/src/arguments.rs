@@ -1,9 +1,10 @@
 //! The command line.
 
 use crate::bench::BenchCommand;
-use crate::configuration::ServeArguments;
+use crate::configuration::{ServeArguments, refusal_of_flag};
 use crate::tools::{DumpArguments, RestoreArguments};
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -34,8 +35,23 @@ const TOOLS: [&str; 2] = ["dump", "restore"];
 impl Arguments {
     /// The process's own command line. A program called `bunkodump` or `mongorestore` needs no command.
     pub fn of_process() -> Self {
-        Self::parse_from(with_run(with_command(std::env::args_os().collect())))
+        let arguments = with_run(with_command(std::env::args_os().collect()));
+        let error = match Self::try_parse_from(&arguments) {
+            Ok(parsed) => return parsed,
+            Err(error) => error,
+        };
+        match missing_flag(&arguments) {
+            // Not one that was misspelt: mongod has it.
+            Some(refusal) if error.use_stderr() => Self::command().error(ErrorKind::UnknownArgument, refusal).exit(),
+            _ => error.exit(),
+        }
     }
+}
+
+/// The refusal of the first flag of `serve` that only mongod has.
+fn missing_flag(arguments: &[OsString]) -> Option<String> {
+    let (command, flags) = arguments.get(1..)?.split_first()?;
+    (command == "serve").then(|| flags.iter().find_map(|flag| refusal_of_flag(flag.to_str()?)))?
 }
 
 /// `bunko bench FILE` is `bunko bench run FILE`.
@@ -60,7 +76,6 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

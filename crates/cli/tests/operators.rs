@@ -419,3 +419,45 @@ fn monitors_find_what_they_read() {
     assert!(number(&diagnostic, "data.systemMetrics.cpu.idle_ms") > 0.0);
     assert!(number(&diagnostic, "data.systemMetrics.memory.MemTotal_kb") > 0.0);
 }
+
+#[test]
+fn what_mongod_has_and_we_have_not_is_named() {
+    let refused = |flags: &[&str]| refusal::output(&binary(), flags, refusal::WRONG);
+    for (flags, words) in [
+        (&["--auth"][..], "--auth is not supported yet: there are no users"),
+        (&["--keyFile", "/etc/key"], "--keyFile is not supported yet"),
+        (&["--port", "0", "--replSet", "rs0"], "--replSet is not supported yet: there are no replica sets"),
+        (&["--tlsMode", "requireTLS"], "--tlsMode is not supported yet"),
+        (&["--sslMode", "requireSSL", "--sslPEMKeyFile", "x.pem"], "--sslMode is not supported yet"),
+        (&["--nonsense"], "--nonsense"),
+    ] {
+        let said = refused(flags);
+        assert!(said.contains(words), "'{words}' is not in: {said}");
+    }
+    assert!(!refused(&["--nonsense"]).contains("not supported yet"));
+    let running = Running::start();
+    let mut peer = running.peer();
+    for (command, code, words) in [
+        ("{createUser: 'u', pwd: 'p', roles: []}", "115", "the command 'createUser' is not supported yet"),
+        ("{createUsers: 'u'}", "59", "no such command: 'createUsers'"),
+        (
+            "{aggregate: 'kept', pipeline: [{$vectorSearch: {}}], cursor: {}}",
+            "115",
+            "$vectorSearch is not supported yet",
+        ),
+        ("{aggregate: 'kept', pipeline: [{$vectorSought: {}}], cursor: {}}", "40324", "'$vectorSought'"),
+        (
+            "{aggregate: 'kept', pipeline: [{$project: {a: {$function: {}}}}], cursor: {}}",
+            "115",
+            "$function is not supported yet",
+        ),
+        (
+            "{aggregate: 'kept', pipeline: [{$group: {_id: 1, a: {$accumulator: {}}}}], cursor: {}}",
+            "115",
+            "$accumulator is not supported yet",
+        ),
+    ] {
+        let reply = peer.text("peer", command);
+        assert!(reply.contains(&format!("code: {code},")) && reply.contains(words), "{command}: {reply}");
+    }
+}

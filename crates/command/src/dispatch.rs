@@ -4,6 +4,7 @@ use crate::commands;
 use crate::connection::ClientConnection;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
+use crate::known_commands;
 use crate::operations::Beginning;
 use crate::service::Service;
 use crate::slow_operation;
@@ -134,7 +135,7 @@ impl Service {
         let name = request.body.first().map(|element| element.name).unwrap_or_default();
         let Some(command) = commands::find(name) else {
             self.counters.note_refused(None);
-            return Err(Failure::new(ErrorCode::COMMAND_NOT_FOUND, format!("no such command: '{name}'")).into());
+            return Err(no_such_command(name).into());
         };
         let options = admit(command, &request).inspect_err(|_| self.counters.note_refused(Some(command.name)))?;
         let beginning = Beginning {
@@ -174,6 +175,13 @@ impl Service {
 
 /// Where clients log in whom another system knows; no database has that name.
 const EXTERNAL: &str = "$external";
+
+fn no_such_command(name: &str) -> Failure {
+    if known_commands::is_known(name) {
+        return Failure::not_supported_yet(&format!("the command '{name}'"));
+    }
+    Failure::new(ErrorCode::COMMAND_NOT_FOUND, format!("no such command: '{name}'"))
+}
 
 /// Checks where a command runs and which fields it carries.
 fn admit(command: &Command, request: &Request<'_>) -> Result<GenericOptions, Failure> {

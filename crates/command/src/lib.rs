@@ -18,6 +18,7 @@ mod document_list;
 mod fields;
 mod generic_options;
 mod invocation;
+mod known_commands;
 mod machine;
 mod namespace_usage;
 mod operation_class;

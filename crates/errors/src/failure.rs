@@ -30,6 +30,11 @@ impl Failure {
         Self::new(ErrorCode::BAD_VALUE, message)
     }
 
+    /// `CommandNotSupported`, for what MongoDB has by that name and we have not.
+    pub fn not_supported_yet(name: &str) -> Self {
+        Self::new(ErrorCode::COMMAND_NOT_SUPPORTED, format!("{name} is not supported yet"))
+    }
+
     /// `FailedToParse`.
     pub fn failed_to_parse(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::FAILED_TO_PARSE, message)

@@ -3,6 +3,7 @@
 mod add_fields;
 mod count;
 mod group;
+mod known;
 mod limit;
 mod match_filter;
 mod project;
@@ -96,6 +97,9 @@ pub enum Reads {
 /// Reads one stage.
 pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Stages> {
     let Some(definition) = DEFINITIONS.iter().find(|definition| definition.name == stage.name) else {
+        if known::is_known(stage.name) {
+            return Err(Failure::not_supported_yet(stage.name));
+        }
         let message = format!("Unrecognized pipeline stage name: '{}'", stage.name);
         return Err(Failure::new(ErrorCode(40324), message));
     };

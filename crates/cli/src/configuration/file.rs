@@ -2,8 +2,9 @@
 //! line.
 
 use super::in_force::{Given, Origin};
+use super::missing::refusal_of_key;
 use super::setting::{Setting, Value};
-use super::table::{MISSING, SETTINGS};
+use super::table::SETTINGS;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
 use std::path::Path;
@@ -123,7 +124,11 @@ impl Visitor<'_> for KeyIn<'_> {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.keys.contains(&path.as_str())) else {
             let below = format!("{path}.");
             let is_section = SETTINGS.iter().flat_map(|setting| setting.keys).any(|key| key.starts_with(&below));
-            return if is_section { Ok(Key::Section(path)) } else { Err(E::custom(refusal(&path))) };
+            return if is_section {
+                Ok(Key::Section(path))
+            } else {
+                Err(E::custom(refusal_of_key(&path).unwrap_or_else(|| format!("unknown key {path}"))))
+            };
         };
         if self.until.is_some_and(|until| until.key() == setting.key()) {
             return Err(E::custom("here it is"));
@@ -132,15 +137,6 @@ impl Visitor<'_> for KeyIn<'_> {
             return Err(E::custom(format!("{} is given twice", setting.keys.join(", also called "))));
         }
         Ok(Key::Setting(setting))
-    }
-}
-
-/// Why there is no such key.
-fn refusal(path: &str) -> String {
-    let is_in = |section: &str| path.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    match MISSING.iter().find(|(section, _)| is_in(section)) {
-        Some((_, because)) => format!("{path} is not supported: {because}"),
-        None => format!("unknown key {path}"),
     }
 }
 
@@ -237,11 +233,11 @@ mod tests {
             ("net: 5\n", "net: invalid type: integer `5`, expected a section with keys at line 1 column 6"),
             (
                 "replication:\n  replSetName: rs\n",
-                "replication: replication.replSetName is not supported: there are no replica sets yet at line 2 column 3",
+                "replication: replication.replSetName is not supported yet: there are no replica sets at line 2 column 3",
             ),
             (
                 "net:\n  tls:\n    CAFile: x\n",
-                "net.tls: net.tls.CAFile is not supported: there is no TLS yet at line 3 column 5",
+                "net.tls: net.tls.CAFile is not supported yet: there is no TLS at line 3 column 5",
             ),
             (
                 "storage:\n  directoryPerDB: true\n",

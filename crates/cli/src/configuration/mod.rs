@@ -7,6 +7,7 @@ mod addresses;
 mod file;
 mod flags;
 mod in_force;
+mod missing;
 mod print;
 mod setting;
 mod settings;
@@ -14,5 +15,6 @@ mod table;
 
 pub use flags::ServeArguments;
 pub use in_force::Configuration;
+pub use missing::refusal_of_flag;
 pub use print::print;
 pub use settings::{ExistingLog, LogFile, LogRotation, Settings};

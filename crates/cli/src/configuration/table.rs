@@ -340,9 +340,9 @@ pub static SETTINGS: &[Setting] = &[
         "snappy,zstd,zlib",
         "clients choose among them",
     ),
-    only(&["net.tls.mode"], "tls-mode", Some("tlsMode"), "disabled", "there is no TLS yet"),
+    only(&["net.tls.mode"], "tls-mode", Some("tlsMode"), "disabled", "TLS is not supported yet"),
     only(&["net.wireObjectCheck"], "obj-check", Some("objcheck"), "true", "documents are always checked"),
-    only(&["security.authorization"], "auth", None, "disabled", "there are no users yet"),
+    only(&["security.authorization"], "authorization", None, "disabled", "users are not supported yet"),
     only(&["security.javascriptEnabled"], "scripting", None, "false", "the server runs no JavaScript"),
     only(&["operationProfiling.mode"], "profiling-mode", None, "off", "there is no profiler"),
     only(&["processManagement.fork"], "fork", None, "false", "let a service manager start it in the background"),
@@ -355,20 +355,6 @@ pub static SETTINGS: &[Setting] = &[
         "iso8601-utc",
         "lines have the time in UTC",
     ),
-];
-
-/// Keys and sections of mongod that there are no settings for, and why. Any other key is called unknown.
-pub const MISSING: &[(&str, &str)] = &[
-    ("auditLog", "there is no audit log"),
-    ("net.tls", "there is no TLS yet"),
-    ("net.ssl", "there is no TLS yet"),
-    ("operationProfiling", "there is no profiler"),
-    ("processManagement.timeZoneInfo", "time zones are offsets from UTC only, no names"),
-    ("replication", "there are no replica sets yet"),
-    ("security", "there are no users yet"),
-    ("setParameter", "there are no parameters to set"),
-    ("sharding", "there are no shards"),
-    ("storage.mmapv1", "the engine mmap leaves nothing to choose"),
 ];
 
 /// Least and most that a cache or an engine in memory may be given, as mongod has it.

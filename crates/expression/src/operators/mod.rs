@@ -46,6 +46,7 @@ mod is_number;
 mod iso_day_of_week;
 mod iso_week;
 mod iso_week_year;
+mod known;
 mod last;
 mod let_variables;
 mod literal;
@@ -280,11 +281,19 @@ pub(crate) fn exists(name: &str) -> bool {
     OPERATORS.iter().any(|operator| operator.name == name)
 }
 
+/// The refusal of an operator that MongoDB has, and we have not.
+pub(crate) fn missing(name: &str) -> Option<Failure> {
+    (known::is_known(name) && !exists(name)).then(|| Failure::not_supported_yet(name))
+}
+
 /// Reads an operator and its arguments.
 /// # Errors
 /// `InvalidPipelineOperator` for an unknown name, else what its arguments are refused with.
 pub(crate) fn parse(name: &str, value: ValueRef<'_>, scope: &ParseScope) -> Result<Expression> {
     let Some(operator) = OPERATORS.iter().find(|operator| operator.name == name) else {
+        if let Some(failure) = missing(name) {
+            return Err(failure);
+        }
         let message = format!("Unrecognized expression '{name}'");
         return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message));
     };

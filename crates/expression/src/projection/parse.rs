@@ -188,7 +188,10 @@ impl Reader<'_, '_> {
             (ProjectionKind::Aggregate, "$elemMatch") => {
                 Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, "Cannot use $elemMatch in this context"))
             }
-            (_, name) if !operators::exists(name) => Err(failure(31325, format!("Unknown expression {name}"))),
+            (_, name) if !operators::exists(name) => {
+                let unknown = || failure(31325, format!("Unknown expression {name}"));
+                Err(operators::missing(name).unwrap_or_else(unknown))
+            }
             _ => self.expression(path, document),
         }
     }

@@ -1,0 +1,100 @@
+//! What mongod can be told and this server cannot: refused by name, with what is missing.
+
+/// What is missing.
+const TLS: &str = "there is no TLS";
+const USERS: &str = "there are no users";
+const REPLICA_SETS: &str = "there are no replica sets";
+const SHARDS: &str = "there are no shards";
+const AUDIT: &str = "there is no audit log";
+const ENCRYPTION: &str = "data are not encrypted at rest";
+const PARAMETERS: &str = "there are no parameters to set at the start";
+const PROFILER: &str = "there is no profiler";
+
+/// Keys and sections of a configuration file. Any other that there is no setting for is called unknown.
+pub const KEYS: &[(&str, &str)] = &[
+    ("auditLog", AUDIT),
+    ("net.tls", TLS),
+    ("net.ssl", TLS),
+    ("operationProfiling", PROFILER),
+    ("processManagement.timeZoneInfo", "time zones are those that the server was built with"),
+    ("replication", REPLICA_SETS),
+    ("security", USERS),
+    ("setParameter", PARAMETERS),
+    ("sharding", SHARDS),
+    ("storage.mmapv1", "the engine mmap leaves nothing to choose"),
+];
+
+/// Flags, or their beginnings where a star ends them.
+/// Source: MongoDB manual 8.2, "mongod".
+pub const FLAGS: &[(&str, &str)] = &[
+    ("audit*", AUDIT),
+    ("auth", USERS),
+    ("clusterAuthMode", USERS),
+    ("clusterIpSourceAllowlist", USERS),
+    ("configsvr", SHARDS),
+    ("enableEncryption", ENCRYPTION),
+    ("encryption*", ENCRYPTION),
+    ("keyFile", USERS),
+    ("kmip*", ENCRYPTION),
+    ("ldap*", USERS),
+    ("profile", PROFILER),
+    ("redactClientLogData", "the log has no redaction"),
+    ("repair", "a start that finds damage says which file to restore"),
+    ("replSet", REPLICA_SETS),
+    ("setParameter", PARAMETERS),
+    ("shardsvr", SHARDS),
+    ("slowOpSampleRate", "every slow operation is logged"),
+    ("ssl*", TLS),
+    ("syslog", "the log goes to standard error or a file"),
+    ("timeZoneInfo", "time zones are those that the server was built with"),
+    ("tls*", TLS),
+    ("transitionToAuth", USERS),
+];
+
+/// Why there is no such key.
+pub fn refusal_of_key(path: &str) -> Option<String> {
+    let is_in = |section: &str| path.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let (_, because) = KEYS.iter().find(|(section, _)| is_in(section))?;
+    Some(format!("{path} is not supported yet: {because}"))
+}
+
+/// Why there is no such flag. `argument` is a word of a command line, with dashes and maybe a value.
+pub fn refusal_of_flag(argument: &str) -> Option<String> {
+    let name = argument.strip_prefix("--")?.split('=').next()?;
+    let is_it = |flag: &str| flag.strip_suffix('*').map_or(flag == name, |beginning| name.starts_with(beginning));
+    let (_, because) = FLAGS.iter().find(|(flag, _)| is_it(flag))?;
+    Some(format!("--{name} is not supported yet: {because}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::table::SETTINGS;
+
+    #[test]
+    fn flags_are_refused_by_name() {
+        for (argument, expected) in [
+            ("--auth", "--auth is not supported yet: there are no users"),
+            ("--replSet", "--replSet is not supported yet: there are no replica sets"),
+            ("--sslMode=requireSSL", "--sslMode is not supported yet: there is no TLS"),
+            ("--tlsCertificateKeyFile", "--tlsCertificateKeyFile is not supported yet: there is no TLS"),
+        ] {
+            assert_eq!(refusal_of_flag(argument).as_deref(), Some(expected));
+        }
+        assert!(refusal_of_flag("--port").is_none() && refusal_of_flag("auth").is_none());
+    }
+
+    #[test]
+    fn no_setting_is_called_missing() {
+        for setting in SETTINGS {
+            // There is one value of it, which says that there is no TLS.
+            let flags = [setting.flag]
+                .into_iter()
+                .chain(setting.mongod_flag)
+                .filter(|flag| !["tls-mode", "tlsMode"].contains(flag));
+            for flag in flags {
+                assert_eq!(refusal_of_flag(&format!("--{flag}")), None);
+            }
+        }
+    }
+}
