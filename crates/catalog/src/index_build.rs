@@ -89,11 +89,14 @@ impl Catalog {
             operation.operation().note_change();
             (existing.len(), built)
         };
-        if let Err(failure) = self.build(collection, &built, operation) {
-            self.remove_indexes(collection, &built)?;
-            return Err(failure);
-        }
-        let lsn = self.finish(collection, &built)?;
+        let finished = self.build(collection, &built, operation).and_then(|()| self.finish(collection, &built));
+        let lsn = match finished {
+            Ok(lsn) => lsn,
+            Err(failure) => {
+                self.remove_indexes(collection, &built)?;
+                return Err(failure);
+            }
+        };
         Ok(IndexesCreated { before, after: before + built.len(), lsn: Some(lsn) })
     }
 

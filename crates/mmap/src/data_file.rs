@@ -145,13 +145,20 @@ pub(crate) fn corrupt(path: &Path, offset_bytes: u64, found: impl Into<String>) 
 /// Makes an empty data file under another name first: what stands under its own name is always complete.
 fn create(data_directory: &Path) -> Result<()> {
     let directory = data_directory.join(NEW_DIRECTORY);
-    let io = |source| StorageError::io(&directory, source);
+    create_as(data_directory, &directory).inspect_err(|_| {
+        // Perhaps nobody ever asks for the engine again.
+        let _ = std::fs::remove_dir_all(&directory);
+    })
+}
+
+fn create_as(data_directory: &Path, directory: &Path) -> Result<()> {
+    let io = |source| StorageError::io(directory, source);
     if directory.exists() {
-        std::fs::remove_dir_all(&directory).map_err(io)?;
+        std::fs::remove_dir_all(directory).map_err(io)?;
     }
-    std::fs::create_dir(&directory).map_err(io)?;
+    std::fs::create_dir(directory).map_err(io)?;
     let path = directory.join(FILE_NAME);
-    let (env, _, _) = open_environment(&directory, &path, MAP_BYTES_MIN)?;
+    let (env, _, _) = open_environment(directory, &path, MAP_BYTES_MIN)?;
     let written = env.write_txn().and_then(|mut writing| {
         let main = env.create_database(&mut writing, None)?;
         put_state(main, &mut writing, Lsn(0))?;
@@ -160,8 +167,8 @@ fn create(data_directory: &Path) -> Result<()> {
     written.and_then(|()| env.force_sync()).map_err(|error| lmdb_error(&path, error))?;
     env.prepare_for_closing().wait();
     // A crash can lose a new file's name unless its directory is synced too.
-    File::open(&directory).and_then(|directory| directory.sync_all()).map_err(io)?;
-    std::fs::rename(&directory, data_directory.join(DIRECTORY)).map_err(io)?;
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
+    std::fs::rename(directory, data_directory.join(DIRECTORY)).map_err(io)?;
     File::open(data_directory).and_then(|directory| directory.sync_all()).map_err(io)
 }
 

@@ -7,6 +7,7 @@ use crate::tree::Tree;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_store::{Result, StorageError};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -95,7 +96,9 @@ pub(crate) fn check(path: &Path, note: Option<DocumentRef<'_>>) -> Result<()> {
 
 fn read(file: &File, path: &Path, offset_bytes: u64) -> Result<Meta> {
     let mut bytes = [0; META_BYTES];
-    file.read_exact_at(&mut bytes, offset_bytes)
-        .map_err(|_| corrupt(path, offset_bytes, "ends before its second meta page"))?;
+    file.read_exact_at(&mut bytes, offset_bytes).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => corrupt(path, offset_bytes, "ends before its second meta page"),
+        _ => StorageError::io(path, error),
+    })?;
     Meta::parse(&bytes).ok_or_else(|| corrupt(path, offset_bytes, "a meta page other than the one that was written"))
 }

@@ -9,6 +9,8 @@ pub enum Bug {
     AckBeforeAppend,
     /// Report durability without fdatasync.
     NoFdatasync,
+    /// Rename files into the log, and the manifest, without a sync of the directory.
+    NoDirectorySync,
     /// Let a segment go before the extent that took its documents is durable and named by the manifest.
     SegmentBeforeExtent,
     /// Write the manifest of a checkpoint before the engines have flushed what it calls durable.
@@ -25,6 +27,7 @@ pub fn active(bug: Bug) -> bool {
         let chosen = CHOSEN.get_or_init(|| match std::env::var("BUNKO_PLANTED_BUG").as_deref() {
             Ok("ack_before_append") => Some(Bug::AckBeforeAppend),
             Ok("no_fdatasync") => Some(Bug::NoFdatasync),
+            Ok("no_directory_sync") => Some(Bug::NoDirectorySync),
             Ok("segment_before_extent") => Some(Bug::SegmentBeforeExtent),
             Ok("manifest_before_flush") => Some(Bug::ManifestBeforeFlush),
             _ => None,

@@ -5,6 +5,7 @@
 
 use super::segment::{SEGMENT_BYTES, Segment};
 use crate::panics::caught;
+use crate::planted::{self, Bug};
 use crate::{Result, StorageError};
 use parking_lot::{Condvar, Mutex};
 use std::fs::{File, OpenOptions};
@@ -141,8 +142,10 @@ pub(super) fn make(directory: &Path, number: u64, recycled: Option<PathBuf>) -> 
     Segment::initialise(&file, number).map_err(io)?;
     file.sync_all().map_err(io)?;
     std::fs::rename(&temporary, &path).map_err(io)?;
-    // A crash can lose a new file's name unless its directory is synced too.
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
+    if !planted::active(Bug::NoDirectorySync) {
+        // A crash can lose a new file's name unless its directory is synced too.
+        File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
+    }
     Ok(Segment { number, file, path })
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Size of every segment file. The largest message (48 MB) fits into one.
-pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+pub const SEGMENT_BYTES: u64 = if cfg!(feature = "small-segments") { 2 } else { 64 } * 1024 * 1024;
 /// Records begin behind the segment's own header.
 pub(super) const SEGMENT_HEADER_BYTES: u64 = 64;
 
@@ -63,7 +63,10 @@ impl Segment {
         let file = OpenOptions::new().read(true).write(true).open(&path).map_err(io)?;
         let mut header = [0; SEGMENT_HEADER_BYTES as usize];
         let corrupt = |found: &str| StorageError::Corrupt { file: path.clone(), offset_bytes: 0, found: found.into() };
-        file.read_exact_at(&mut header, 0).map_err(|_| corrupt("segment shorter than its header"))?;
+        file.read_exact_at(&mut header, 0).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => corrupt("segment shorter than its header"),
+            _ => io(error),
+        })?;
         if header != Self::header(number) {
             return Err(corrupt("not the header of this segment"));
         }

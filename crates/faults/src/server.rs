@@ -1,0 +1,163 @@
+//! A server without sockets, which can be killed.
+
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::Catalog;
+use bunko_command::{
+    Acknowledgement, ClientConnection, Facts, LogLines, Peer, Process, Request, RunOn, Service, World,
+};
+use bunko_engines::{EngineOptions, Entry};
+use bunko_operation::{MemoryLimits, OperationContext};
+use bunko_store::{LogOptions, Lsn, StorageError, Store, StoreOptions};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+const NOW_MS: u64 = 1_767_225_600_000;
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Caches too small to hide the files behind them.
+const OPTIONS: EngineOptions =
+    EngineOptions { cache_bytes: 1 << 20, compression: bunko_engines::Compression::None, memory_limit_bytes: 1 << 30 };
+
+/// A data directory that is open, and what runs commands on it.
+pub struct Server {
+    service: Service,
+    store: Arc<Store>,
+    connection: ClientConnection,
+    told: Arc<Told>,
+}
+
+/// What was said besides replies.
+#[derive(Default)]
+struct Told {
+    messages: Mutex<Vec<String>>,
+    log_has_failed: AtomicBool,
+}
+
+/// What a client knows of a command.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It was acknowledged, with that reply.
+    Acknowledged(DocumentBuf),
+    /// It failed, with that message.
+    Refused(String),
+    /// It was carried out or not: the server ended before it replied.
+    Unknown,
+}
+
+impl Server {
+    /// Opens a data directory.
+    ///
+    /// # Errors
+    /// What it is refused for.
+    pub fn open(directory: &Path, engine: &Entry) -> Result<Self, String> {
+        let told = Arc::new(Told::default());
+        let (on_failure, on_background) = (Arc::clone(&told), Arc::clone(&told));
+        let options = StoreOptions {
+            log: LogOptions {
+                commit_interval: HOUR,
+                on_failure: Arc::new(move |error| {
+                    on_failure.log_has_failed.store(true, Ordering::SeqCst);
+                    on_failure.say(format!("the log failed: {error}"));
+                }),
+                ..LogOptions::default()
+            },
+            clock: Arc::new(|| NOW_MS),
+            on_background_error: Arc::new(move |what, error| on_background.say(format!("{what}: {error}"))),
+            ..StoreOptions::at_rest()
+        };
+        let table = bunko_engines::table(engine, &OPTIONS);
+        let store = Store::open(directory, options, table).map_err(|error| error.to_string())?;
+        let uuids = AtomicU64::new(1);
+        let new_uuid = move || u128::from(uuids.fetch_add(1, Ordering::Relaxed)).to_le_bytes();
+        let catalog = Catalog::open(Arc::clone(&store), Box::new(new_uuid)).map_err(|failure| failure.to_string())?;
+        // As the server does beside its first connections.
+        if let Err(failure) = catalog.resume_builds(&*OperationContext::unlimited()) {
+            told.say(failure.to_string());
+        }
+        let random = AtomicU64::new(1);
+        let random = Arc::new(move || random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));
+        let facts = Facts {
+            host: "localhost:27017".to_owned(),
+            arguments: Vec::new(),
+            parsed_options: DocumentBuf::new(),
+            connections_max: 1,
+            journal_commit_interval: HOUR,
+            slow_operation: HOUR,
+            memory_limits: MemoryLimits::none(),
+        };
+        let process = Process { shut_down: Box::new(|| ()), rotate_log: Box::new(|| Ok(())) };
+        let world = World::new(Arc::new(|| NOW_MS), random);
+        let service = Service::new(catalog, world, facts, Arc::new(LogLines::default()), process);
+        Ok(Self { service, store, connection: ClientConnection::new(1, Peer::Unix), told })
+    }
+
+    /// Runs a command and waits until its reply holds.
+    ///
+    /// # Panics
+    /// Where a reply is malformed.
+    pub fn run(&mut self, database: &str, body: DocumentRef<'_>) -> Outcome {
+        let request = Request { database, body, message: None };
+        let mut reply = Vec::new();
+        let answer = self.service.run(&mut self.connection, request, RunOn::OwnThread, &mut reply);
+        let answer = answer.expect("a command may take long here");
+        let holds = self.wait(answer.acknowledgement);
+        if holds.is_err() || self.log_has_failed() {
+            return Outcome::Unknown;
+        }
+        let reply = DocumentBuf::parse(reply).expect("a well-formed reply");
+        match failure_of(reply.as_ref()) {
+            Some(message) => Outcome::Refused(message),
+            None => Outcome::Acknowledged(reply),
+        }
+    }
+
+    fn wait(&self, acknowledgement: Acknowledgement) -> Result<(), StorageError> {
+        match acknowledgement {
+            Acknowledgement::None => Ok(()),
+            Acknowledgement::Written(lsn) => self.store.write(lsn),
+            Acknowledgement::Durable(lsn) => self.wait_until_durable(lsn),
+        }
+    }
+
+    fn wait_until_durable(&self, lsn: Lsn) -> Result<(), StorageError> {
+        let (sender, receiver) = mpsc::channel();
+        self.store.on_durable(lsn, Box::new(move |outcome| drop(sender.send(outcome))));
+        receiver.recv().unwrap_or(Err(StorageError::LogFailed))
+    }
+
+    /// Whether the log has failed: a server ends then.
+    pub fn log_has_failed(&self) -> bool {
+        self.told.log_has_failed.load(Ordering::SeqCst)
+    }
+
+    /// What was said in the background since this was asked last.
+    pub fn messages(&self) -> Vec<String> {
+        std::mem::take(&mut self.told.messages.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Ends it as SIGTERM does.
+    ///
+    /// # Errors
+    /// What the end says.
+    pub fn close(self) -> Result<(), String> {
+        self.store.close().map_err(|error| error.to_string())
+    }
+}
+
+impl Told {
+    fn say(&self, message: String) {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+    }
+}
+
+/// What a reply says of a failure.
+fn failure_of(reply: DocumentRef<'_>) -> Option<String> {
+    let text = |value: ValueRef<'_>| value.as_str().map(str::to_owned);
+    if let Some(message) = reply.get("errmsg") {
+        return text(message);
+    }
+    let errors = reply.get("writeErrors").and_then(ValueRef::as_array);
+    errors.and_then(|errors| errors.iter().next()?.as_document()?.get("errmsg").and_then(text))
+}

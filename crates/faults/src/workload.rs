@@ -1,0 +1,311 @@
+//! Steps over everything that touches files.
+
+use crate::model::{Collection, Content, Model, document, pad};
+use bunko_bson::{ArrayBuf, DocumentBuf};
+use bunko_faulty_files::Random;
+use std::ops::Range;
+
+/// How sure a write must be before it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Journal {
+    /// `w: 1`.
+    Written,
+    /// `j: true`.
+    Synced,
+}
+
+/// One command, or the end and the next start of a server. Each is carried out whole or not at all.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Step {
+    Create {
+        collection: &'static str,
+        engine: &'static str,
+    },
+    Insert {
+        collection: &'static str,
+        ids: Range<i32>,
+        pad_bytes: usize,
+        journal: Journal,
+    },
+    /// Documents that go into a file of their own, past the log.
+    BulkInsert {
+        collection: &'static str,
+        ids: Range<i32>,
+        pad_bytes: usize,
+    },
+    Update {
+        collection: &'static str,
+        id: i32,
+        content: Content,
+        journal: Journal,
+    },
+    Delete {
+        collection: &'static str,
+        id: i32,
+        journal: Journal,
+    },
+    CreateIndex {
+        collection: &'static str,
+        field: &'static str,
+    },
+    DropIndex {
+        collection: &'static str,
+        field: &'static str,
+    },
+    Rename {
+        from: &'static str,
+        to: &'static str,
+    },
+    Drop {
+        collection: &'static str,
+    },
+    /// Reads everything.
+    Look,
+    Checkpoint,
+    Compact,
+    Reopen,
+}
+
+/// The collections, one for each engine.
+pub const COLLECTIONS: [(&str, &str); 3] = [("trees", "lsm"), ("mapped", "mmap"), ("fleeting", "memory")];
+
+/// How long a shuffled workload is.
+const STEPS: i32 = 30;
+
+/// Any collection will do to have all of them compacted.
+const COMPACTED: &str = "fleeting";
+
+/// The workload of a run in which every call fails once.
+pub fn everything() -> Vec<Step> {
+    use Journal::{Synced, Written};
+    let content = |value, pad_bytes| Content { value, pad_bytes };
+    let mut steps = Vec::new();
+    for (collection, engine) in COLLECTIONS {
+        steps.push(Step::Create { collection, engine });
+        steps.push(Step::Insert { collection, ids: 0..6, pad_bytes: 100, journal: Synced });
+        steps.push(Step::CreateIndex { collection, field: "v" });
+    }
+    steps.push(Step::Checkpoint);
+    for (collection, _) in COLLECTIONS {
+        steps.push(Step::Update { collection, id: 3, content: content(33, 150), journal: Written });
+        steps.push(Step::Delete { collection, id: 4, journal: Synced });
+        // Together more than a segment, so that there is one to be reclaimed.
+        steps.push(Step::Insert { collection, ids: 100..104, pad_bytes: 300_000, journal: Written });
+    }
+    steps.push(Step::BulkInsert { collection: "trees", ids: 200..204, pad_bytes: 300_000 });
+    for (collection, _) in COLLECTIONS {
+        steps.push(Step::Delete { collection, id: 101, journal: Synced });
+        steps.push(Step::DropIndex { collection, field: "v" });
+        steps.push(Step::CreateIndex { collection, field: "w" });
+    }
+    steps.push(Step::Compact);
+    steps.push(Step::Reopen);
+    steps.push(Step::Look);
+    for (collection, _) in COLLECTIONS {
+        steps.push(Step::Insert { collection, ids: 300..302, pad_bytes: 10, journal: Synced });
+    }
+    steps.push(Step::Rename { from: "trees", to: "woods" });
+    steps.push(Step::Drop { collection: "mapped" });
+    steps.push(Step::Create { collection: "mapped", engine: "mmap" });
+    steps.push(Step::Insert { collection: "mapped", ids: 0..5, pad_bytes: 20, journal: Written });
+    steps.push(Step::Update { collection: "woods", id: 5, content: content(55, 5000), journal: Synced });
+    steps.push(Step::Delete { collection: "woods", id: 201, journal: Synced });
+    steps.push(Step::Delete { collection: "woods", id: 202, journal: Synced });
+    steps.push(Step::Delete { collection: "woods", id: 203, journal: Synced });
+    steps.push(Step::Checkpoint);
+    steps.push(Step::Compact);
+    steps
+}
+
+/// A workload by seed, with writes of either durability beside checkpoints, reclaim and drops.
+pub fn shuffled(seed: u64) -> Vec<Step> {
+    let mut random = Random(seed);
+    let mut below = |end: u64| random.below(end);
+    let mut steps: Vec<Step> =
+        COLLECTIONS.iter().map(|&(collection, engine)| Step::Create { collection, engine }).collect();
+    let mut next = [0; COLLECTIONS.len()];
+    let mut has_index = [false; COLLECTIONS.len()];
+    for number in 0..STEPS {
+        let which = below(COLLECTIONS.len() as u64) as usize;
+        let (collection, engine) = COLLECTIONS[which];
+        let journal = if below(2) == 0 { Journal::Written } else { Journal::Synced };
+        let id = below(next[which].max(1) as u64) as i32;
+        let last = next[which];
+        let step = match below(20) {
+            0..8 => {
+                let count = 1 + below(4) as i32;
+                next[which] += count;
+                // A few fill a segment.
+                let pad_bytes = if below(3) == 0 { 250_000 } else { below(3000) as usize };
+                Step::Insert { collection, ids: last..last + count, pad_bytes, journal }
+            }
+            8 if engine == "lsm" => {
+                next[which] += 4;
+                Step::BulkInsert { collection, ids: last..last + 4, pad_bytes: 300_000 }
+            }
+            9..12 => {
+                let content = Content { value: number, pad_bytes: below(5000) as usize };
+                Step::Update { collection, id, content, journal }
+            }
+            12..14 => Step::Delete { collection, id, journal },
+            14 => {
+                has_index[which] = !has_index[which];
+                if has_index[which] {
+                    Step::CreateIndex { collection, field: "v" }
+                } else {
+                    Step::DropIndex { collection, field: "v" }
+                }
+            }
+            15 => {
+                (next[which], has_index[which]) = (0, false);
+                steps.push(Step::Drop { collection });
+                Step::Create { collection, engine }
+            }
+            16..18 => Step::Checkpoint,
+            18 => Step::Compact,
+            _ => Step::Look,
+        };
+        steps.push(step);
+    }
+    steps
+}
+
+impl Step {
+    /// Whether its acknowledgement says that it, and so all before it, is on disk.
+    pub fn is_durable(&self) -> bool {
+        match self {
+            Self::Insert { journal, .. } | Self::Update { journal, .. } | Self::Delete { journal, .. } => {
+                *journal == Journal::Synced
+            }
+            Self::Checkpoint | Self::Compact | Self::Reopen => true,
+            _ => false,
+        }
+    }
+
+    /// The database that the command runs against.
+    pub fn database(&self) -> &'static str {
+        if matches!(self, Self::Rename { .. } | Self::Checkpoint) { "admin" } else { "test" }
+    }
+
+    /// The command; `None` for what is none.
+    pub fn command(&self) -> Option<DocumentBuf> {
+        let list = |items: &[DocumentBuf]| {
+            let mut list = ArrayBuf::new();
+            for item in items {
+                list.push(item);
+            }
+            list
+        };
+        let command = |name: &str, collection: &str| DocumentBuf::new().with(name, collection);
+        Some(match self {
+            Self::Create { collection, engine } => {
+                let engine = DocumentBuf::new().with(engine, &DocumentBuf::new());
+                command("create", collection).with("storageEngine", &engine)
+            }
+            Self::Insert { collection, ids, pad_bytes, journal } => {
+                let documents: Vec<_> = ids.clone().map(|id| document(id, inserted(id, *pad_bytes))).collect();
+                journal.concern(command("insert", collection).with("documents", &list(&documents)))
+            }
+            Self::BulkInsert { collection, ids, pad_bytes } => {
+                let documents: Vec<_> = ids.clone().map(|id| document(id, inserted(id, *pad_bytes))).collect();
+                command("bunkoBulkInsert", collection).with("documents", &list(&documents))
+            }
+            Self::Update { collection, id, content, journal } => {
+                let pad = pad(*id, *content);
+                let set = DocumentBuf::new().with("v", content.value).with("pad", pad.as_str());
+                let update = DocumentBuf::new()
+                    .with("q", &DocumentBuf::new().with("_id", *id))
+                    .with("u", &DocumentBuf::new().with("$set", &set));
+                journal.concern(command("update", collection).with("updates", &list(&[update])))
+            }
+            Self::Delete { collection, id, journal } => {
+                let delete = DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", *id)).with("limit", 1);
+                journal.concern(command("delete", collection).with("deletes", &list(&[delete])))
+            }
+            Self::CreateIndex { collection, field } => {
+                let index = DocumentBuf::new().with("key", &DocumentBuf::new().with(field, 1)).with("name", *field);
+                command("createIndexes", collection).with("indexes", &list(&[index]))
+            }
+            Self::DropIndex { collection, field } => command("dropIndexes", collection).with("index", *field),
+            Self::Rename { from, to } => {
+                let (from, to) = (format!("test.{from}"), format!("test.{to}"));
+                command("renameCollection", &from).with("to", to.as_str())
+            }
+            Self::Drop { collection } => command("drop", collection),
+            Self::Checkpoint => DocumentBuf::new().with("fsync", 1),
+            Self::Compact => command("compact", COMPACTED),
+            Self::Look | Self::Reopen => return None,
+        })
+    }
+
+    /// Whether a client that knows what was refused would still send it.
+    pub fn makes_sense(&self, model: &Model) -> bool {
+        let has = |name: &str| model.collections.contains_key(name);
+        match self {
+            Self::Insert { collection, .. }
+            | Self::BulkInsert { collection, .. }
+            | Self::Update { collection, .. }
+            | Self::Delete { collection, .. }
+            | Self::CreateIndex { collection, .. }
+            | Self::Drop { collection } => has(collection),
+            Self::DropIndex { collection, field } => {
+                model.collections.get(collection).is_some_and(|collection| collection.indexes.contains(field))
+            }
+            Self::Create { collection, .. } => !has(collection),
+            Self::Rename { from, to } => has(from) && !has(to),
+            Self::Compact => has(COMPACTED),
+            Self::Look | Self::Checkpoint | Self::Reopen => true,
+        }
+    }
+
+    /// What the step makes of a model.
+    pub fn apply(&self, model: &mut Model) {
+        let mut change = |name: &str, change: &dyn Fn(&mut Collection)| {
+            if let Some(collection) = model.collections.get_mut(name) {
+                change(collection);
+            }
+        };
+        match self {
+            Self::Create { collection, engine } => {
+                let made = Collection { is_volatile: *engine == "memory", ..Collection::default() };
+                model.collections.insert(collection, made);
+            }
+            Self::Insert { collection, ids, pad_bytes, .. } | Self::BulkInsert { collection, ids, pad_bytes } => {
+                change(collection, &|collection| {
+                    collection.documents.extend(ids.clone().map(|id| (id, inserted(id, *pad_bytes))));
+                });
+            }
+            Self::Update { collection, id, content, .. } => change(collection, &|collection| {
+                collection.documents.entry(*id).and_modify(|known| *known = *content);
+            }),
+            Self::Delete { collection, id, .. } => change(collection, &|collection| {
+                collection.documents.remove(id);
+            }),
+            Self::CreateIndex { collection, field } => change(collection, &|collection| {
+                collection.indexes.insert(field);
+            }),
+            Self::DropIndex { collection, field } => change(collection, &|collection| {
+                collection.indexes.remove(field);
+            }),
+            Self::Rename { from, to } => {
+                if let Some(collection) = model.collections.remove(from) {
+                    model.collections.insert(to, collection);
+                }
+            }
+            Self::Drop { collection } => _ = model.collections.remove(collection),
+            Self::Reopen => *model = std::mem::take(model).restarted(),
+            Self::Look | Self::Checkpoint | Self::Compact => {}
+        }
+    }
+}
+
+impl Journal {
+    fn concern(self, command: DocumentBuf) -> DocumentBuf {
+        command.with("writeConcern", &DocumentBuf::new().with("w", 1).with("j", self == Self::Synced))
+    }
+}
+
+fn inserted(id: i32, pad_bytes: usize) -> Content {
+    Content { value: id * 2, pad_bytes }
+}

@@ -1,0 +1,100 @@
+//! The functions that stand in front of the C library's.
+
+mod content;
+mod names;
+
+use crate::watch::{self, Verdict, Watched};
+use libc::{c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The function that would have been called without this crate.
+macro_rules! real {
+    ($name:ident: fn($($argument:ty),*) -> $result:ty) => {{
+        static FOUND: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let mut found = FOUND.load(std::sync::atomic::Ordering::Relaxed);
+        if found == 0 {
+            found = $crate::calls::next(concat!(stringify!($name), "\0"));
+            FOUND.store(found, std::sync::atomic::Ordering::Relaxed);
+        }
+        // SAFETY: the C library's function of that name has this type.
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn($($argument),*) -> $result>(found) }
+    }};
+}
+pub(crate) use real;
+
+/// Where the next definition of a name is.
+fn next(name: &'static str) -> usize {
+    // SAFETY: the name ends with a zero.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast::<c_char>()) };
+    assert!(!found.is_null(), "the C library has no function {name}");
+    found as usize
+}
+
+/// Makes the linker take the functions.
+pub(crate) fn link() {
+    std::hint::black_box((content::LINKED, names::LINKED));
+}
+
+/// Fails a call.
+fn fail(error: c_int) -> c_int {
+    set_error(error);
+    -1
+}
+
+pub(crate) fn set_error(error: c_int) {
+    // SAFETY: the thread's own errno.
+    unsafe { *libc::__errno_location() = error };
+}
+
+/// Who watches an open file, its inode, and where it is.
+fn open_file(fd: c_int) -> Option<(Arc<Watched>, u64, PathBuf)> {
+    if !watch::is_any() {
+        return None;
+    }
+    let status = status(fd)?;
+    let kind = status.st_mode & libc::S_IFMT;
+    if kind != libc::S_IFREG && kind != libc::S_IFDIR {
+        return None;
+    }
+    let watched = watch::of_inode(status.st_ino)?;
+    let path = watched.path_of(status.st_ino);
+    Some((watched, status.st_ino, path))
+}
+
+fn status(fd: c_int) -> Option<libc::stat> {
+    let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: room for what the call fills.
+    let outcome = unsafe { libc::fstat(fd, status.as_mut_ptr()) };
+    // SAFETY: filled where the call says so.
+    (outcome == 0).then(|| unsafe { status.assume_init() })
+}
+
+/// A path that begins at an open directory, or at the working directory, and who watches what is there.
+fn named(directory: c_int, path: *const c_char) -> Option<(Arc<Watched>, PathBuf)> {
+    if !watch::is_any() || path.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's path ends with a zero.
+    let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()));
+    let path = if path.is_absolute() {
+        path.to_owned()
+    } else if directory == libc::AT_FDCWD {
+        std::env::current_dir().ok()?.join(path)
+    } else {
+        std::fs::read_link(format!("/proc/self/fd/{directory}")).ok()?.join(path)
+    };
+    watch::of_path(&path).map(|watched| (watched, path))
+}
+
+/// Runs a call that transfers no bytes, unless it is to fail.
+fn proceed<T>(verdict: Verdict, failed: impl FnOnce(c_int) -> T, call: impl FnOnce() -> T) -> T {
+    match verdict {
+        Verdict::Fail(error) | Verdict::Torn(_, error) => failed(error),
+        Verdict::Proceed | Verdict::Short(_) => call(),
+    }
+}
+
+type Address = *const c_void;
