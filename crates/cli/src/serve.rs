@@ -13,12 +13,13 @@ use bunko_catalog::Catalog;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, Process, Service, World};
 use bunko_host::usable_memory_bytes;
-use bunko_operation::{MemoryLimits, OperationContext};
-use bunko_server::{Server, ServerOptions};
+use bunko_operation::MemoryLimits;
+use bunko_server::{Server, ServerOptions, Stopped};
 use bunko_store::{LogOptions, Store, StoreOptions};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracing_subscriber::layer::SubscriberExt;
 
 /// What engines hold in memory before they are flushed, in bytes; less where the cache is small.
@@ -31,6 +32,8 @@ const CONFIGURATION_WRONG_STATUS: u8 = 2;
 const OPERATION_BYTES_MAX: u64 = 512 << 20;
 /// Exit status after a failed write or sync of the log, as mongod's after an abrupt end.
 const LOG_FAILED_STATUS: i32 = 14;
+/// The same where it stopped, and something would not end.
+const ABRUPT_STATUS: i32 = 14;
 
 /// Runs a server until it is told to stop.
 /// # Errors
@@ -89,7 +92,7 @@ fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let options = ServerOptions { connections_max, ..server_options(settings) };
     let server = Server::start(&service, &options).map_err(|error| error.to_string())?;
-    resume_index_builds(catalog);
+    let builds = resume_index_builds(catalog, &service)?;
     let socket = server.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
     for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
         tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
@@ -98,7 +101,10 @@ fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
     let rotate = || drop(rotate_log(settings, &log));
     let reason = runtime.block_on(signals::until_told_to_stop(requests, stops, &stop, rotate));
     tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
-    server.stop();
+    if server.stop() == Stopped::StillWorking || !has_ended(&builds) {
+        tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Something does not end: stopping without a checkpoint, so that the next start recovers");
+        std::process::exit(ABRUPT_STATUS);
+    }
     store.close().map_err(|error| format!("cannot close the data directory: {error}"))?;
     tracing::info!(target: "CONTROL", id = 23138, ctx = "main", "Shutting down: checkpoint written, log closed");
     Ok(ExitCode::SUCCESS)
@@ -202,13 +208,24 @@ fn memory_limits() -> MemoryLimits {
 }
 
 /// Index builds that a crash interrupted go on beside the first connections.
-fn resume_index_builds(catalog: Arc<Catalog>) {
-    let spawned = std::thread::Builder::new().name("index-build".into()).spawn(move || {
-        if let Err(failure) = catalog.resume_builds(&*OperationContext::unlimited()) {
+fn resume_index_builds(catalog: Arc<Catalog>, service: &Service) -> Result<JoinHandle<()>, String> {
+    let operation = service.own_operation();
+    let builds = move || {
+        if let Err(failure) = catalog.resume_builds(&*operation) {
             tracing::error!(target: "INDEX", id = 20362, ctx = "index-build", error = %failure, "An interrupted index build could not go on");
         }
-    });
-    drop(spawned);
+    };
+    let thread = std::thread::Builder::new().name("index-build".into());
+    thread.spawn(builds).map_err(|error| format!("cannot start a thread: {error}"))
+}
+
+/// Whether a thread that was asked to end has done so, or does within a few seconds.
+fn has_ended(thread: &JoinHandle<()>) -> bool {
+    let began = Instant::now();
+    while !thread.is_finished() && began.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    thread.is_finished()
 }
 
 fn now_ms() -> u64 {

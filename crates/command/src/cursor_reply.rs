@@ -2,15 +2,18 @@
 
 use crate::counters::Counters;
 use crate::cursor_store::{CursorSource, OpenCursor};
+use crate::dispatch::check_reply_bytes;
 use crate::invocation::{Examined, Invocation};
 use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::Result;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Documents of a first batch whose size nobody named.
 /// Source: MongoDB manual, "Cursor Batches".
 pub const FIRST_BATCH_DOCUMENTS: u64 = 101;
+/// A batch that took longer is followed by one on a thread of its own.
+const LONG_BATCH: Duration = Duration::from_millis(1);
 /// A batch ends with the document that would take it past that.
 const BATCH_BYTES_MAX: usize = MAX_USER_DOCUMENT_BYTES;
 
@@ -57,8 +60,9 @@ pub fn write_first_batch(
             source,
             pending,
             session: invocation.options.session,
-            is_long: batch.is_long,
+            is_long: batch.is_long || invocation.started().elapsed() > LONG_BATCH,
             has_no_timeout: batch.has_no_timeout,
+            time_left: invocation.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now())),
             batch_bytes: 0,
             last_use: Instant::now(),
             context: invocation.context(),
@@ -89,7 +93,8 @@ pub fn write_next_batch(
     let cursors = &invocation.service.cursors;
     let mut cursor = cursors.take(id, namespace, invocation.options.session)?;
     cursor.source.resume().inspect_err(|_| cursors.finish(id))?;
-    invocation.take_over(&cursor.context);
+    let began = invocation.started();
+    invocation.take_over(&cursor.context, cursor.time_left).inspect_err(|_| cursors.finish(id))?;
     // Most batches are about as long as the one before; a buffer that grew under them would be copied several times.
     reply.reserve(cursor.batch_bytes + cursor.batch_bytes / 16);
     reply.begin_document("cursor").begin_array("nextBatch");
@@ -107,6 +112,8 @@ pub fn write_next_batch(
     };
     reply.end();
     cursor.batch_bytes = reply.len_bytes() - before;
+    cursor.is_long = began.elapsed() > LONG_BATCH;
+    cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(began.elapsed()));
     let is_open = end == End::NotYet && cursors.put_back(id, cursor, Instant::now());
     if end == End::Reached {
         cursors.finish(id);
@@ -148,6 +155,7 @@ fn fill(
             break End::NotYet;
         }
         reply.push(index as usize, document);
+        check_reply_bytes(reply.len_bytes())?;
         index += 1;
     };
     counters.note_returned(index);

@@ -59,10 +59,12 @@ pub struct OpenCursor {
     pub pending: Option<DocumentBuf>,
     /// The session that opened it.
     pub session: Option<SessionId>,
-    /// Whether a batch may take long to fill.
+    /// Whether the next batch may take long to fill.
     pub is_long: bool,
     /// Whether the idle timeout spares it.
     pub has_no_timeout: bool,
+    /// What is left of the time that the command that opened it may take. The time between batches does not count.
+    pub time_left: Option<Duration>,
     /// How long the last `nextBatch` was.
     pub batch_bytes: usize,
     /// When it was used last.
@@ -78,6 +80,9 @@ enum Slot {
     /// A `getMore` has it; true when it was killed meanwhile.
     Working {
         is_killed: bool,
+        namespace: Namespace,
+        /// What the `getMore` counts its work at.
+        context: Context,
     },
 }
 
@@ -152,10 +157,13 @@ impl CursorStore {
                 ),
             )),
             Slot::Waiting(cursor) if cursor.session != session => Err(other_session(id, cursor.session, session)),
-            Slot::Waiting(_) => match std::mem::replace(slot, Slot::Working { is_killed: false }) {
-                Slot::Waiting(cursor) => Ok(cursor),
-                Slot::Working { .. } => Err(not_found(id)),
-            },
+            Slot::Waiting(cursor) => {
+                let (namespace, context) = (namespace.clone(), cursor.context.clone());
+                match std::mem::replace(slot, Slot::Working { is_killed: false, namespace, context }) {
+                    Slot::Waiting(cursor) => Ok(cursor),
+                    Slot::Working { .. } => Err(not_found(id)),
+                }
+            }
         }
     }
 
@@ -167,7 +175,7 @@ impl CursorStore {
     /// Lets a cursor wait again, unless it was killed meanwhile; whether it still is there.
     pub fn put_back(&self, id: i64, mut cursor: Box<OpenCursor>, now: Instant) -> bool {
         let mut slots = self.slots.lock();
-        if let Some(Slot::Working { is_killed: false }) = slots.get(&id) {
+        if let Some(Slot::Working { is_killed: false, .. }) = slots.get(&id) {
             cursor.last_use = now;
             slots.insert(id, Slot::Waiting(cursor));
             return true;
@@ -182,12 +190,15 @@ impl CursorStore {
         self.slots.lock().remove(&id);
     }
 
-    /// Closes a cursor of that namespace, or of any.
+    /// Closes a cursor of that namespace, or of any. A `getMore` that has it ends soon.
     pub fn kill(&self, id: i64, namespace: Option<&Namespace>) -> Killed {
         let mut slots = self.slots.lock();
         match slots.get_mut(&id) {
-            Some(Slot::Working { is_killed }) if !*is_killed => {
+            Some(Slot::Working { is_killed, namespace: its, context })
+                if !*is_killed && namespace.is_none_or(|namespace| its == namespace) =>
+            {
                 *is_killed = true;
+                context.note_killed_cursor();
                 Killed::Closed
             }
             Some(Slot::Waiting(cursor)) if namespace.is_none_or(|namespace| cursor.namespace == *namespace) => {

@@ -5,11 +5,11 @@ use crate::connection::ClientConnection;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::known_commands;
-use crate::operations::Beginning;
+use crate::operations::{Beginning, at_shutdown};
 use crate::service::Service;
 use crate::slow_operation;
 use crate::write_concern::Acknowledgement;
-use bunko_bson::{DocumentRef, Writer};
+use bunko_bson::{DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, Writer};
 use bunko_catalog::check_database;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
@@ -144,8 +144,12 @@ impl Service {
             command: request.body,
             session: options.session,
         };
+        if self.operations.are_interrupted() {
+            return Err(at_shutdown().into());
+        }
         let operation = connection.begin_operation(&self.operations, &beginning);
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
+        let start = out.len();
         let mut reply = Writer::new(out);
         let outcome = (command.run)(&mut invocation, &mut reply);
         // Also where the failure ended as a write error, or where nobody heard of it.
@@ -169,8 +173,20 @@ impl Service {
         }
         outcome?;
         reply.append("ok", 1.0).end();
-        Ok(())
+        Ok(check_reply_bytes(out.len() - start)?)
     }
+}
+
+/// Refuses a reply that is no document any more.
+/// # Errors
+/// `BSONObjectTooLarge`.
+pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), Failure> {
+    if bytes <= MAX_INTERNAL_DOCUMENT_BYTES {
+        return Ok(());
+    }
+    let message =
+        format!("the reply has {bytes} bytes. Size must be between 0 and {MAX_INTERNAL_DOCUMENT_BYTES}(16MB)");
+    Err(Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message))
 }
 
 /// Where clients log in whom another system knows; no database has that name.

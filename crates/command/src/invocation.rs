@@ -59,6 +59,13 @@ pub(crate) struct Context {
     operation: Arc<OperationContext>,
 }
 
+impl Context {
+    /// Ends whatever works with it.
+    pub(crate) fn note_killed_cursor(&self) {
+        self.interruption.note_killed_cursor();
+    }
+}
+
 impl<'a> Invocation<'a> {
     pub(crate) fn new(
         service: &'a Service,
@@ -241,12 +248,15 @@ impl<'a> Invocation<'a> {
     }
 
     /// Goes on with a cursor's operation, which is this command's from now on.
-    pub(crate) fn take_over(&self, cursor: &Context) {
-        cursor.interruption.follow(self.operation, self.deadline());
+    /// # Errors
+    /// Where it has to stop already; `MaxTimeMSExpired` where no time is left for it.
+    pub(crate) fn take_over(&self, cursor: &Context, time_left: Option<Duration>) -> Result<()> {
+        cursor.interruption.follow(self.operation, time_left.map(|left| self.started() + left));
         // A batch that was begun cannot begin anew elsewhere: what came of the cursor would be lost.
         cursor.operation.enter(Place::OwnThread, self.started());
         // Nothing was asked before: the cursor is looked for first.
         let _ = self.context.set(cursor.clone());
+        cursor.operation.check()
     }
 
     /// Whether the command is to run again on a thread of its own; then whatever came of it is void. The thread leaves

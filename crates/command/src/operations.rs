@@ -30,6 +30,7 @@ pub(crate) struct OperationSlot {
     /// The id of the operation that is to stop: an id, not a flag, so that a late kill never hits the next operation.
     killed: AtomicU32,
     is_client_gone: AtomicBool,
+    are_all_interrupted: Arc<AtomicBool>,
     details: Mutex<Details>,
 }
 
@@ -71,6 +72,7 @@ struct Registry {
     slots: Mutex<FxHashMap<u64, Arc<OperationSlot>>>,
     registered: AtomicU64,
     last_opid: AtomicU32,
+    are_all_interrupted: Arc<AtomicBool>,
 }
 
 /// The running operations.
@@ -131,6 +133,7 @@ impl Operations {
             running: AtomicU32::new(0),
             killed: AtomicU32::new(0),
             is_client_gone: AtomicBool::new(false),
+            are_all_interrupted: Arc::clone(&self.registry.are_all_interrupted),
             details: Mutex::new(Details {
                 command_name: "",
                 database: String::new(),
@@ -143,6 +146,26 @@ impl Operations {
         let key = self.registry.registered.fetch_add(1, Ordering::Relaxed);
         self.registry.slots.lock().insert(key, Arc::clone(&slot));
         Registration { registry: Arc::clone(&self.registry), key, slot }
+    }
+
+    /// Asks all operations to stop, those to come as well: the server ends.
+    pub(crate) fn interrupt_all(&self) {
+        self.registry.are_all_interrupted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether all operations have been asked to stop.
+    pub fn are_interrupted(&self) -> bool {
+        self.registry.are_all_interrupted.load(Ordering::Relaxed)
+    }
+
+    /// What ends work of the server's own when all operations are to stop.
+    pub(crate) fn interruption_of_own(&self) -> Arc<dyn bunko_operation::Interruption> {
+        Arc::new(EndOfServer(Arc::clone(&self.registry.are_all_interrupted)))
+    }
+
+    /// How many operations run.
+    pub fn running(&self) -> usize {
+        self.registry.slots.lock().values().filter(|slot| slot.running.load(Ordering::Acquire) != 0).count()
     }
 
     /// Asks an operation to stop. One that is over, or never was, is no error, as in MongoDB.
@@ -269,6 +292,21 @@ impl RunningOperation {
 /// is turned to the command that works with it now.
 pub(crate) struct Interruption {
     target: Mutex<Target>,
+    is_cursor_killed: AtomicBool,
+}
+
+/// What stops what no client asked for.
+struct EndOfServer(Arc<AtomicBool>);
+
+impl bunko_operation::Interruption for EndOfServer {
+    fn reason(&self) -> Option<Failure> {
+        self.0.load(Ordering::Relaxed).then(at_shutdown)
+    }
+}
+
+/// Why everything stops when the server ends.
+pub(crate) fn at_shutdown() -> Failure {
+    Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown")
 }
 
 struct Target {
@@ -288,18 +326,35 @@ impl Target {
 impl Interruption {
     /// By `killOp` of that operation, when the client of one that reads goes away, or when the deadline passes.
     pub(crate) fn of(operation: &RunningOperation, deadline: Option<Instant>) -> Arc<Self> {
-        Arc::new(Self { target: Mutex::new(Target::new(operation, deadline)) })
+        Arc::new(Self {
+            target: Mutex::new(Target::new(operation, deadline)),
+            is_cursor_killed: AtomicBool::new(false),
+        })
     }
 
     /// From now on by that of another operation.
     pub(crate) fn follow(&self, operation: &RunningOperation, deadline: Option<Instant>) {
         *self.target.lock() = Target::new(operation, deadline);
     }
+
+    /// The cursor for which the operation works has been killed.
+    pub(crate) fn note_killed_cursor(&self) {
+        self.is_cursor_killed.store(true, Ordering::Relaxed);
+    }
 }
 
 impl bunko_operation::Interruption for Interruption {
     fn reason(&self) -> Option<Failure> {
         let target = self.target.lock();
+        if target.slot.are_all_interrupted.load(Ordering::Relaxed) {
+            return Some(at_shutdown());
+        }
+        if self.is_cursor_killed.load(Ordering::Relaxed) {
+            return Some(Failure::new(
+                ErrorCode::CURSOR_KILLED,
+                "operation was interrupted because its cursor was killed",
+            ));
+        }
         if target.slot.killed.load(Ordering::Relaxed) == target.opid {
             return Some(Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"));
         }

@@ -7,7 +7,7 @@ use crate::parameters::Parameters;
 use bunko_bson::{DocumentBuf, ObjectId, Timestamp};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
-use bunko_operation::MemoryLimits;
+use bunko_operation::{MemoryLimits, OperationContext};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -170,6 +170,16 @@ impl Service {
             log_lines,
             process,
         }
+    }
+
+    /// Interrupts all commands, those that come later too, and the server's own work: it ends.
+    pub fn interrupt_all(&self) {
+        self.operations.interrupt_all();
+    }
+
+    /// An operation of the server's own, which ends with it.
+    pub fn own_operation(&self) -> Arc<OperationContext> {
+        OperationContext::new(self.operations.interruption_of_own(), MemoryLimits::none())
     }
 
     /// Closes cursors that nobody asked for in a long time. Call it every few seconds.

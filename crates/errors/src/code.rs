@@ -83,6 +83,7 @@ codes! {
     INTERRUPTED_AT_SHUTDOWN = 11600 "InterruptedAtShutdown";
     INTERRUPTED = 11601 "Interrupted";
     INVALID_PIPELINE_OPERATOR = 168 "InvalidPipelineOperator";
+    CURSOR_KILLED = 237 "CursorKilled";
     CONVERSION_FAILURE = 241 "ConversionFailure";
     INDEX_BUILD_ABORTED = 276 "IndexBuildAborted";
     CLIENT_DISCONNECT = 279 "ClientDisconnect";

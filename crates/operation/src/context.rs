@@ -88,7 +88,9 @@ impl OperationContext {
 
     /// Something has been changed: from now on it cannot begin anew on another thread.
     pub fn note_change(&self) {
-        self.turn.lock().patience_ends = None;
+        let mut turn = self.turn.lock();
+        turn.patience_ends = None;
+        turn.was_too_long = false;
     }
 
     /// Whether it was sent to a thread of its own; then whatever came of it here is void.

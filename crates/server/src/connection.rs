@@ -239,7 +239,7 @@ impl Session {
             Stop::Long(header, frame) => {
                 let client = self.client.take().expect("no long command is running");
                 let absence = client.absence();
-                let mut apart = pin!(execute_apart(&self.service, client, header, frame, out));
+                let mut apart = pin!(execute_apart(&self.service, self.executor.apart(), client, header, frame, out));
                 let (client, replies, executed) = tokio::select! {
                     finished = &mut apart => finished,
                     () = self.socket.ended() => {

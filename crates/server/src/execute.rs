@@ -9,6 +9,7 @@ use bunko_wire::{
     begin_message, write_message,
 };
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// What came of a frame.
 pub(crate) enum Executed {
@@ -128,22 +129,56 @@ fn compressed(
     Ok(executed)
 }
 
+/// Commands that run on threads of their own at once, besides those of [`NEVER_QUEUED`]. More wait for their turn.
+pub(crate) const APART_MAX: usize = 256;
+/// Commands by which somebody finds out what goes on, and ends it.
+const NEVER_QUEUED: [&str; 20] = [
+    "ping",
+    "hello",
+    "isMaster",
+    "ismaster",
+    "currentOp",
+    "killOp",
+    "killCursors",
+    "killSessions",
+    "killAllSessions",
+    "serverStatus",
+    "shutdown",
+    "setParameter",
+    "getLog",
+    "listDatabases",
+    "listCollections",
+    "listIndexes",
+    "drop",
+    "dropIndexes",
+    "dropDatabase",
+    "top",
+];
+
 /// Whether an OP_MSG's command is one whose reply is not compressed, even where a client compressed the request.
 fn is_never_compressed(frame: &[u8]) -> bool {
+    is_one_of(&NEVER_COMPRESSED, frame)
+}
+
+fn is_one_of(commands: &[&str], frame: &[u8]) -> bool {
     // Behind the flags, the section's kind, the body's length and the first field's type.
     let Some(name) = frame.get(HEADER_BYTES + 4 + 1 + 4 + 1..) else { return false };
-    NEVER_COMPRESSED.iter().any(|never| name.strip_prefix(never.as_bytes()).is_some_and(|rest| rest.starts_with(&[0])))
+    commands.iter().any(|command| name.strip_prefix(command.as_bytes()).is_some_and(|rest| rest.starts_with(&[0])))
 }
 
 /// Runs a long command on a thread of its own; the connection's state goes along.
 pub(crate) async fn execute_apart(
     service: &Arc<Service>,
+    threads: &Semaphore,
     mut connection: ClientConnection,
     header: Header,
     frame: Vec<u8>,
     mut out: Vec<u8>,
 ) -> (ClientConnection, Vec<u8>, Result<Executed, WireError>) {
     let service = Arc::clone(service);
+    let is_queued = !(header.op_code == OpCode::Message && is_one_of(&NEVER_QUEUED, &frame));
+    // The semaphore is never closed.
+    let _turn = if is_queued { threads.acquire().await.ok() } else { None };
     let task = tokio::task::spawn_blocking(move || {
         let mut codec = Codec::new();
         let executed = execute(&service, &mut connection, &mut codec, &header, &frame, RunOn::OwnThread, &mut out);

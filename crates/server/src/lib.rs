@@ -19,5 +19,5 @@ mod scratch;
 mod socket;
 mod unix_socket;
 
-pub use listener::{Server, ServerOptions};
+pub use listener::{Server, ServerOptions, Stopped};
 pub use unix_socket::UnixSocketOptions;

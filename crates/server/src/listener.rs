@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -34,10 +35,27 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     socket_file: Option<SocketFile>,
     stop: watch::Sender<bool>,
+    service: Arc<Service>,
     executor: Arc<Executor>,
     threads: Vec<JoinHandle<()>>,
     listener: JoinHandle<()>,
 }
+
+/// How a server came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Stopped {
+    /// Nothing works for a client any more.
+    InOrder,
+    /// Something does that would not hear.
+    StillWorking,
+}
+
+/// How long running commands have to hear that the server stops, and to answer.
+const END_OF_COMMANDS: Duration = Duration::from_secs(5);
+/// How long threads have to come to their end after that.
+const END_OF_THREADS: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Connections waiting to be accepted.
 pub(crate) const BACKLOG: i32 = 4096;
@@ -75,6 +93,11 @@ impl Server {
                 executor.work(number);
             })?);
         }
+        let (watched, handle) = (Arc::clone(&executor), runtime.handle().clone());
+        threads.push(std::thread::Builder::new().name("conn-watch".into()).spawn(move || {
+            let _entered = handle.enter();
+            watched.watch();
+        })?);
         let acceptor = Acceptor {
             executor: Arc::clone(&executor),
             service: Arc::clone(service),
@@ -82,7 +105,7 @@ impl Server {
             connections_max: options.connections_max,
         };
         let listener = acceptor.start(runtime, listeners, stopped)?;
-        Ok(Self { addresses, socket_file, stop, executor, threads, listener })
+        Ok(Self { addresses, socket_file, stop, service: Arc::clone(service), executor, threads, listener })
     }
 
     /// The addresses bound, with the ports that the system chose.
@@ -95,17 +118,33 @@ impl Server {
         self.socket_file.as_ref().map(SocketFile::path)
     }
 
-    /// Stops accepting, lets running commands end, closes all connections.
-    pub fn stop(self) {
+    /// Takes no more connections and commands, interrupts those that run, which answer `InterruptedAtShutdown`, and closes
+    /// all connections. Returns within ten seconds.
+    pub fn stop(self) -> Stopped {
+        self.service.interrupt_all();
+        let threads_serve = until(END_OF_COMMANDS, || self.service.operations.running() == 0);
         self.executor.stop();
-        for thread in self.threads {
-            let _ = thread.join();
+        let end = if threads_serve { END_OF_THREADS } else { Duration::ZERO };
+        if !until(end, || self.threads.iter().all(JoinHandle::is_finished)) {
+            return Stopped::StillWorking;
         }
         self.executor.close();
-        // Its runtime waits for the long commands.
+        // Its runtime waits for what runs on threads of its own.
         self.stop.send_replace(true);
-        let _ = self.listener.join();
+        if until(END_OF_THREADS, || self.listener.is_finished()) { Stopped::InOrder } else { Stopped::StillWorking }
     }
+}
+
+/// Waits until something holds; whether it did in time.
+fn until(patience: Duration, holds: impl Fn() -> bool) -> bool {
+    let began = Instant::now();
+    while !holds() {
+        if began.elapsed() >= patience {
+            return false;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    true
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -193,7 +232,7 @@ impl Acceptor {
                 Err(error) => {
                     // Out of file descriptors, usually: what is open goes on, and some will close.
                     tracing::error!(target: "NETWORK", id = 22942, ctx = "listener", error = %error, "Error accepting new connection");
-                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
         }
@@ -201,6 +240,9 @@ impl Acceptor {
 
     /// Has a connection served, or closes it where there are too many.
     fn serve(&self, socket: Socket, peer: Peer) {
+        if self.service.operations.are_interrupted() {
+            return;
+        }
         let connections = self.executor.connections();
         if connections >= self.connections_max {
             tracing::warn!(target: "NETWORK", id = 22942, ctx = "listener", remote = %peer, connections, "Connection refused because there are too many open connections");
@@ -216,7 +258,7 @@ impl Acceptor {
     }
 
     async fn close_idle_cursors(self: Rc<Self>) {
-        let mut ticks = tokio::time::interval(std::time::Duration::from_secs(4));
+        let mut ticks = tokio::time::interval(Duration::from_secs(4));
         loop {
             ticks.tick().await;
             self.service.close_idle_cursors();

@@ -41,7 +41,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Ok(())
     });
     invocation.note_written(writes.written());
-    service.counters.note_deletes(statements.len() as u64, deleted);
+    // What is to begin anew elsewhere is counted there.
+    if !outcome.as_ref().is_err_and(Failure::is_too_long) {
+        service.counters.note_deletes(statements.len() as u64, deleted);
+    }
     let failures = outcome?;
     reply.append("n", deleted as i32);
     write_errors(reply, &failures);

@@ -56,7 +56,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Ok(())
     });
     invocation.note_written(writes.written());
-    service.counters.note_updates(statements.len() as u64, modified);
+    // What is to begin anew elsewhere is counted there.
+    if !outcome.as_ref().is_err_and(Failure::is_too_long) {
+        service.counters.note_updates(statements.len() as u64, modified);
+    }
     let failures = outcome?;
     reply.append("n", (matched + upserted.len() as u64) as i32).append("nModified", modified as i32);
     write_upserted(reply, &upserted);

@@ -30,7 +30,7 @@ const STINT_MAX: Duration = Duration::from_millis(1600);
 #[derive(Default)]
 pub(super) struct Lookout {
     is_loaded: AtomicBool,
-    /// Threads that serve for a stint.
+    /// Threads that serve for a stint, or in place of another.
     helpers: AtomicUsize,
     /// Threads that wait for events.
     waiting: AtomicUsize,
@@ -69,9 +69,21 @@ impl Lookout {
         !self.is_loaded.load(Ordering::Relaxed)
     }
 
-    /// Threads that serve for a stint.
+    /// Threads that serve for a stint, or in place of another.
     pub fn helpers(&self) -> usize {
         self.helpers.load(Ordering::Relaxed)
+    }
+
+    /// Serves for a while by `serve`.
+    pub fn help(&self, serve: impl FnOnce()) {
+        self.helpers.fetch_add(1, Ordering::Relaxed);
+        serve();
+        self.helpers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Threads that wait for events.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// Turns so far of all threads.
@@ -112,18 +124,18 @@ impl Lookout {
             worker.leave();
             let Some(looked) = self.look(worker) else { continue };
             stint = if looked < TICK * BEHIND_TICKS * 4 { (stint * 2).min(STINT_MAX) } else { STINT };
-            self.helpers.fetch_add(1, Ordering::Relaxed);
-            let began = Instant::now();
-            while began.elapsed() < stint && !worker.is_stopped() {
-                worker.turn(Patience::Tick);
-            }
-            self.helpers.fetch_sub(1, Ordering::Relaxed);
+            self.help(|| {
+                let began = Instant::now();
+                while began.elapsed() < stint && !worker.is_stopped() {
+                    worker.turn(Patience::Tick);
+                }
+            });
         }
     }
 
     /// Looks until one more thread is needed: how long that took. `None` where there is nothing more to look for.
     fn look(&self, worker: &mut Worker<'_>) -> Option<Duration> {
-        let _post = self.post.lock();
+        let _post = worker.seat().rest(|| self.post.lock());
         let began = Instant::now();
         let mut load = self.load();
         let mut behind_ticks = 0_u32;

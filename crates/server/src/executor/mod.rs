@@ -5,28 +5,35 @@
 //! depends on one thread.
 //!
 //! How many threads serve follows the load. While one keeps up it is alone: a second one would be woken for a request
-//! that the first has come to by then, and a wake-up costs more than most requests.
+//! that the first has come to by then, and a wake-up costs more than most requests. And where a request holds a thread,
+//! another serves in its place.
 //!
 //! **Invariant:** a task is run by one thread at a time, and once more after whatever happened while it ran.
 //! **Invariant:** a thread that waits, or rests, has left nothing in its queue.
 
 mod lookout;
 mod poller;
+mod seat;
+mod substitutes;
 mod task;
 mod worker;
 
+use crate::execute::APART_MAX;
 use crate::socket::Socket;
 use lookout::Lookout;
 use parking_lot::{Mutex, RwLock};
 use poller::Poller;
 use rustc_hash::FxHashMap;
+use seat::Seat;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use substitutes::SUBSTITUTES_MAX;
 use task::Task;
+use tokio::sync::Semaphore;
 use worker::Worker;
 
 thread_local! {
@@ -42,12 +49,17 @@ type Queue = Mutex<VecDeque<Arc<Task>>>;
 pub(crate) struct Executor {
     poller: Poller,
     tasks: RwLock<FxHashMap<u64, Arc<Task>>>,
-    /// Tasks to run, in order, of each thread: others take them only where it does not come to them.
-    ready: Vec<Queue>,
+    /// How many threads there are as a rule.
+    threads: usize,
+    /// Theirs, and behind them those of substitutes.
+    seats: Vec<Seat>,
+    /// Seats behind these have never been taken since all substitutes had left.
+    seats_used: AtomicUsize,
     /// Tasks that others woke.
     woken: Queue,
     connections: AtomicUsize,
     lookout: Lookout,
+    apart: Semaphore,
     stopped: AtomicBool,
 }
 
@@ -57,10 +69,13 @@ impl Executor {
         Ok(Arc::new(Self {
             poller: Poller::new()?,
             tasks: RwLock::default(),
-            ready: std::iter::repeat_with(Queue::default).take(threads).collect(),
+            threads,
+            seats: std::iter::repeat_with(Seat::default).take(threads + SUBSTITUTES_MAX).collect(),
+            seats_used: AtomicUsize::new(threads),
             woken: Queue::default(),
             connections: AtomicUsize::new(0),
             lookout: Lookout::default(),
+            apart: Semaphore::new(APART_MAX),
             stopped: AtomicBool::new(false),
         }))
     }
@@ -68,6 +83,11 @@ impl Executor {
     /// Connections that are open.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Turns on threads of their own, for commands that are long.
+    pub fn apart(&self) -> &Semaphore {
+        &self.apart
     }
 
     /// Serves a connection by `work`, which is run whenever something happens at its socket. `id` is its own. Closes it
@@ -92,6 +112,7 @@ impl Executor {
     /// Works as the thread `number`, the first of which never rests, until all are stopped.
     pub fn work(self: &Arc<Self>, number: usize) {
         EMPLOYER.set((Arc::as_ptr(self).addr(), number));
+        self.seats[number].take();
         let mut worker = Worker::new(self, number);
         if number == 0 {
             while !worker.is_stopped() {
@@ -102,6 +123,7 @@ impl Executor {
         }
         // A ring wakes one.
         self.poller.ring();
+        self.seats[number].leave();
         EMPLOYER.set(NOBODY);
     }
 
@@ -110,7 +132,7 @@ impl Executor {
         let (employer, number) = EMPLOYER.get();
         // A thread looks at its queue before it waits.
         if employer == std::ptr::from_ref(self).addr() {
-            return self.ready[number].lock().push_back(task);
+            return self.seats[number].ready.lock().push_back(task);
         }
         let mut woken = self.woken.lock();
         let was_empty = woken.is_empty();
@@ -140,7 +162,7 @@ impl Executor {
         for (_, task) in tasks {
             task.cancel();
         }
-        for queue in self.ready.iter().chain([&self.woken]) {
+        for queue in self.seats.iter().map(|seat| &seat.ready).chain([&self.woken]) {
             queue.lock().clear();
         }
     }
@@ -172,7 +194,10 @@ mod tests {
                 let executor = Arc::clone(&executor);
                 std::thread::spawn(move || executor.work(number))
             };
-            Self { threads: (0..threads).map(start).collect(), executor }
+            let mut threads: Vec<_> = (0..threads).map(start).collect();
+            let watched = Arc::clone(&executor);
+            threads.push(std::thread::spawn(move || watched.watch()));
+            Self { executor, threads }
         }
 
         /// A connection that `work` serves; the client's end of it.
@@ -231,6 +256,46 @@ mod tests {
         }
         release.send(()).unwrap();
         long.read_exact(&mut [0]).unwrap();
+    }
+
+    #[test]
+    fn threads_that_are_all_held_are_replaced() {
+        let running = Running::new(2);
+        let (released, held) = (Arc::new(AtomicBool::new(false)), AtomicUsize::new(0));
+        let held = Arc::new(held);
+        let mut hostile: Vec<_> = (0..8)
+            .map(|_| {
+                let (released, held) = (Arc::clone(&released), Arc::clone(&held));
+                running.connect(|socket| async move {
+                    read(&socket).await;
+                    held.fetch_add(1, Ordering::Relaxed);
+                    while !released.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    socket.write_all(b"h").await.unwrap();
+                })
+            })
+            .collect();
+        let mut client = running.connect(echo);
+        for holder in &mut hostile {
+            holder.write_all(b"?").unwrap();
+        }
+        let began = Instant::now();
+        while held.load(Ordering::Relaxed) < hostile.len() {
+            assert!(began.elapsed() < PATIENCE);
+            ask(&mut client);
+        }
+        (0..100).for_each(|_| ask(&mut client));
+        released.store(true, Ordering::Relaxed);
+        for holder in &mut hostile {
+            holder.read_exact(&mut [0]).unwrap();
+        }
+        // Nobody serves in their place any more.
+        while running.executor.seats[2..].iter().any(Seat::is_taken) {
+            assert!(began.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        ask(&mut client);
     }
 
     #[test]

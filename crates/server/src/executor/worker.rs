@@ -1,6 +1,7 @@
 //! What one of the threads does.
 
 use super::lookout::TICK;
+use super::seat::Seat;
 use super::task::Ran;
 use super::{Executor, Queue};
 use crate::executor::poller::Poller;
@@ -78,8 +79,12 @@ impl<'e> Worker<'e> {
         }
     }
 
+    pub fn seat(&self) -> &'e Seat {
+        &self.executor.seats[self.number]
+    }
+
     fn own(&self) -> &'e Queue {
-        &self.executor.ready[self.number]
+        &self.seat().ready
     }
 
     fn take(&mut self, patience: Patience) {
@@ -117,7 +122,7 @@ impl<'e> Worker<'e> {
 
     /// Has another thread that waits take over what this one does not come to.
     fn share(&self) {
-        if self.executor.ready.len() > 1 && self.executor.lookout.is_light() {
+        if self.executor.threads > 1 && self.executor.lookout.is_light() {
             self.executor.poller.ring();
         }
     }
@@ -125,9 +130,10 @@ impl<'e> Worker<'e> {
     /// Takes what other threads have not come to; whether there was anything.
     fn take_over(&self) -> bool {
         let mut found = false;
-        for (number, queue) in self.executor.ready.iter().enumerate() {
+        let used = self.executor.seats_used.load(Ordering::Acquire);
+        for (number, seat) in self.executor.seats[..used].iter().enumerate() {
             if number != self.number {
-                let left = std::mem::take(&mut *queue.lock());
+                let left = std::mem::take(&mut *seat.ready.lock());
                 found |= !left.is_empty();
                 self.own().lock().extend(left);
             }
@@ -141,7 +147,7 @@ impl<'e> Worker<'e> {
         for _ in 0..RUNS_MAX {
             let task = own.lock().pop_front();
             let Some(task) = task.or_else(|| self.executor.woken.lock().pop_front()) else { return false };
-            match task.run() {
+            match self.seat().run(|| task.run()) {
                 Ran::Waits => {}
                 Ran::Again => own.lock().push_back(task),
                 Ran::Ended => self.executor.forget(task.id),
