@@ -363,8 +363,8 @@ fn sizes_are_right_before_the_first_checkpoint() {
         };
         let (before, indexes_before) = sizes();
         let (after, indexes_after) = sizes();
-        assert!(before >= DOCUMENTS_BYTES && before < 2.0 * DOCUMENTS_BYTES, "{engine}: {before}");
-        assert!(after >= DOCUMENTS_BYTES && after < 2.0 * DOCUMENTS_BYTES, "{engine}: {after}");
+        assert!((DOCUMENTS_BYTES..2.0 * DOCUMENTS_BYTES).contains(&before), "{engine}: {before}");
+        assert!((DOCUMENTS_BYTES..2.0 * DOCUMENTS_BYTES).contains(&after), "{engine}: {after}");
         assert!(
             indexes_before > indexes_after / 8.0 && indexes_before < indexes_after * 8.0,
             "{engine}: {indexes_before}, then {indexes_after}"
