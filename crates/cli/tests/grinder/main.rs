@@ -1,0 +1,81 @@
+//! A grinder: every expression, accumulator, filter, update operator and stage of the tables with growing inputs. Time and
+//! memory grow about as the input does, what runs long ends by `maxTimeMS`, and a bystander's pings are answered meanwhile.
+//!
+//! `BUNKO_GRINDER=full` grinds every shape of input, and not only the first ones of each entry.
+
+mod bystander;
+mod input;
+mod mill;
+mod names;
+mod shapes;
+
+use mill::Mill;
+use names::Table;
+use shapes::{SHAPES, general};
+use std::collections::BTreeSet;
+
+/// Shapes of each entry that are ground, where nothing else is asked for.
+const SHAPES_MAX: usize = 2;
+
+/// Entries that have an input already, and do not exist yet.
+const TO_COME: &[&str] = &["$dateDiff", "$dateTrunc", "$dateFromParts"];
+
+const KNOWN_TO_GROW_TOO_FAST: &[(Table, &str)] = &[
+    (Table::Expressions, "$arrayToObject"),
+    (Table::Expressions, "$regexFindAll"),
+    (Table::Expressions, "$setDifference"),
+    (Table::Accumulators, "$mergeObjects"),
+    (Table::Filters, "$all"),
+    (Table::Filters, "$and"),
+    (Table::Filters, "$nor"),
+    (Table::Filters, "$or"),
+    (Table::Updates, "$rename"),
+    (Table::Stages, "$project"),
+];
+
+#[test]
+fn time_and_memory_grow_as_the_input_does() {
+    let mut mill = Mill::start();
+    let (mut ground, mut idle, mut complaints) = (0, Vec::new(), Vec::new());
+    let shapes_max =
+        if std::env::var("BUNKO_GRINDER").is_ok_and(|said| said == "full") { usize::MAX } else { SHAPES_MAX };
+    for table in Table::ALL {
+        for name in table.names() {
+            if KNOWN_TO_GROW_TOO_FAST.contains(&(table, name.as_str())) {
+                continue;
+            }
+            let own = SHAPES.iter().filter(|(of, entry, _)| *of == table && *entry == name);
+            let mut shapes = own.flat_map(|(_, _, shapes)| *shapes).chain(general(table));
+            let mut taken = 0;
+            while let Some(shape) = shapes.next().filter(|_| taken < shapes_max) {
+                if !mill.takes(table, &name, shape) {
+                    continue;
+                }
+                let complaint = mill.grind(table, &name, shape);
+                // Said at once, for whoever cannot wait for the end.
+                complaint.iter().for_each(|complaint| eprintln!("{complaint}"));
+                complaints.extend(complaint);
+                taken += 1;
+            }
+            if taken == 0 {
+                idle.push(format!("{table:?} {name}"));
+            }
+            ground += taken;
+        }
+    }
+    let pings = mill.stop();
+    println!("{ground} shapes ground; the bystander's pings: {pings}");
+    assert!(idle.is_empty(), "no input is known that these take, `shapes.rs` needs one: {idle:?}");
+    assert!(complaints.is_empty(), "{} of {ground}:\n{}", complaints.len(), complaints.join("\n"));
+    pings.assert_quick();
+}
+
+#[test]
+fn the_shapes_are_of_entries_that_exist() {
+    for table in Table::ALL {
+        let names = table.names();
+        let of_table = SHAPES.iter().filter(|(of, ..)| *of == table).map(|(_, name, _)| *name);
+        let unknown: BTreeSet<_> = of_table.filter(|name| !names.contains(*name) && !TO_COME.contains(name)).collect();
+        assert!(unknown.is_empty(), "{table:?}: {unknown:?}");
+    }
+}
