@@ -41,6 +41,11 @@ impl DocumentBuf {
         DocumentRef::trusted(&self.bytes)
     }
 
+    /// Encoded length in bytes.
+    pub fn len_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The encoded bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
@@ -102,6 +107,11 @@ impl ArrayBuf {
     /// The borrowed form.
     pub fn as_ref(&self) -> ArrayRef<'_> {
         ArrayRef::from_document(self.document.as_ref())
+    }
+
+    /// Encoded length in bytes.
+    pub fn len_bytes(&self) -> usize {
+        self.document.len_bytes()
     }
 
     /// Number of elements.

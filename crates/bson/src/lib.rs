@@ -11,6 +11,7 @@ pub mod arithmetic;
 pub mod base64;
 pub mod datetime;
 mod decimal128;
+pub mod depth;
 mod document;
 pub mod extended_json;
 pub mod key_string;

@@ -149,6 +149,11 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
+    /// Walks on where another walk had these fields still to come.
+    pub fn resume(rest: &'a [u8]) -> Self {
+        Self { rest }
+    }
+
     /// The fields to come, as encoded.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
@@ -156,7 +161,7 @@ impl<'a> Elements<'a> {
 
     /// The next field still encoded: type, name, body. Names compare faster as bytes.
     #[inline]
-    fn next_encoded(&mut self) -> Option<(Type, &'a [u8], &'a [u8])> {
+    pub(crate) fn next_encoded(&mut self) -> Option<(Type, &'a [u8], &'a [u8])> {
         let (&first, rest) = self.rest.split_first()?;
         let kind = Type::from_byte(first)?;
         let end = rest.iter().position(|&byte| byte == 0)?;
@@ -194,6 +199,12 @@ fn zero_terminated(body: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(&body[..end]).ok()?, &body[end + 1..]))
 }
 
+/// The scope behind the code, from the body of a [`Type::JavaScriptWithScope`].
+pub(crate) fn scope(body: &[u8]) -> Option<DocumentRef<'_>> {
+    let code_bytes = usize::try_from(i32::from_le_bytes(fixed(body.get(4..)?)?)).ok()?;
+    Some(DocumentRef::trusted(body.get(code_bytes.checked_add(8)?..)?))
+}
+
 /// Decodes a body that [`validate::body_length`] measured.
 fn decode(kind: Type, body: &[u8]) -> Option<ValueRef<'_>> {
     Some(match kind {
@@ -217,11 +228,7 @@ fn decode(kind: Type, body: &[u8]) -> Option<ValueRef<'_>> {
         },
         Type::JavaScript => ValueRef::JavaScript(text(body)?),
         Type::Symbol => ValueRef::Symbol(text(body)?),
-        Type::JavaScriptWithScope => {
-            let code = text(body.get(4..)?)?;
-            let scope = DocumentRef::trusted(body.get(4 + 4 + code.len() + 1..)?);
-            ValueRef::JavaScriptWithScope { code, scope }
-        }
+        Type::JavaScriptWithScope => ValueRef::JavaScriptWithScope { code: text(body.get(4..)?)?, scope: scope(body)? },
         Type::Int32 => ValueRef::Int32(i32::from_le_bytes(fixed(body)?)),
         Type::Timestamp => ValueRef::Timestamp(Timestamp {
             increment: u32::from_le_bytes(fixed(body)?),

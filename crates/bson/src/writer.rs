@@ -66,6 +66,11 @@ impl<'b> Writer<'b> {
         self.buffer.len() - self.starts.first().copied().unwrap_or(self.buffer.len())
     }
 
+    /// How many scopes are open: how deep the next value will lie.
+    pub fn depth(&self) -> usize {
+        self.starts.len()
+    }
+
     /// Closes the innermost scope; the last call closes the document itself.
     ///
     /// # Panics

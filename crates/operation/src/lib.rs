@@ -9,6 +9,7 @@
 
 mod context;
 mod memory;
+mod sort;
 
 pub use context::{Interruption, OperationContext, OperationSource, Place};
 pub use memory::{MemoryLimits, ServerMemory};
