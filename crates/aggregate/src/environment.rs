@@ -2,6 +2,7 @@
 
 use bunko_bson::DocumentRef;
 use bunko_expression::EvaluationContext;
+use bunko_operation::OperationContext;
 use bunko_query::QueryScope;
 use std::sync::Arc;
 
@@ -22,6 +23,11 @@ impl Environment {
     /// A world with MongoDB's limits.
     pub fn new(scope: Arc<QueryScope>) -> Self {
         Self { scope, stage_memory_bytes_max: STAGE_MEMORY_BYTES_MAX }
+    }
+
+    /// For whom the pipeline runs: whatever loops counts its work there.
+    pub(crate) fn operation(&self) -> &OperationContext {
+        &self.scope.operation
     }
 
     /// What expressions over a document see.

@@ -1,10 +1,10 @@
 //! Pipelines: stages in their order.
 
 use crate::stages::{self, Plannable};
-use crate::{DocumentStream, Environment, Stage};
-use bunko_bson::{ArrayRef, DocumentBuf, ValueRef};
+use crate::{DocumentStream, Environment, Flow, Stage};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, SortPattern};
+use bunko_expression::{Dependencies, SortPattern, check_document_bytes};
 use std::sync::Arc;
 
 /// Most stages of a pipeline. Source: MongoDB limits, "Number of Stages".
@@ -102,9 +102,28 @@ impl Pipeline {
         Dependencies::All
     }
 
-    /// Puts the stages on top of a source.
+    /// Puts the stages on top of a source. A document that comes out larger than can be answered is `BSONObjectTooLarge`.
     pub fn open(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
-        self.stages.iter().fold(source, |input, stage| Arc::clone(stage).open(input, &self.environment))
+        let top = self.stages.iter().fold(source, |input, stage| Arc::clone(stage).open(input, &self.environment));
+        Box::new(Answers(top))
+    }
+}
+
+/// The documents that come out of a pipeline. Between its stages they may be larger.
+struct Answers(Box<dyn DocumentStream>);
+
+impl DocumentStream for Answers {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let document = self.0.next()?;
+        check_document_bytes(document.as_ref().map_or(0, DocumentBuf::len_bytes))?;
+        Ok(document)
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        self.0.visit(&mut |document| {
+            check_document_bytes(document.len_bytes())?;
+            visitor(document)
+        })
     }
 }
 

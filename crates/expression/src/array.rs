@@ -8,15 +8,23 @@ use crate::variables::{EvaluationContext, check_defined_name};
 use bunko_bson::{ArrayRef, Value, ValueRef, order};
 use bunko_errors::{Failure, Result};
 
+/// What an element takes at least, about: a small integer.
+const ELEMENT_BYTES: usize = 8;
+
 /// The element at a position, from the end where negative; missing outside.
 /// # Errors
 /// 28689 where it is no array: the operator's name, `not_an_array` and the type.
 pub(crate) fn element_at<'a>(
     call: &Call,
+    context: &EvaluationContext<'_>,
     array: Evaluated<'a>,
     position: i32,
     not_an_array: &str,
 ) -> Result<Evaluated<'a>> {
+    if let Some(ValueRef::Array(array)) = array.get() {
+        let passed = usize::try_from(position).unwrap_or(usize::MAX);
+        context.operation().work(passed.min(array.as_document().len_bytes() / ELEMENT_BYTES))?;
+    }
     match array {
         Evaluated::Ref(ValueRef::Array(array)) => Ok(Evaluated::from(at(array, position))),
         Evaluated::Owned(Value::Array(array)) => Ok(Evaluated::from(at(array.as_ref(), position)).into_owned()),
@@ -50,11 +58,26 @@ pub(crate) fn search_range(call: &Call, context: &EvaluationContext<'_>, count: 
     Ok((bound(2, "starting", 0)?, bound(3, "ending", count)?.min(count)))
 }
 
+/// An array's elements.
+/// # Errors
+/// What the operation says.
+pub(crate) fn elements<'v>(array: ArrayRef<'v>, context: &EvaluationContext<'_>) -> Result<Vec<ValueRef<'v>>> {
+    context.operation().work(steps(array))?;
+    Ok(array.iter().collect())
+}
+
 /// Values in order, each once.
-pub(crate) fn distinct(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'_>> {
-    values.sort_by(|a, b| order::compare(*a, *b));
+/// # Errors
+/// What the operation says.
+pub(crate) fn distinct<'v>(values: Vec<ValueRef<'v>>, context: &EvaluationContext<'_>) -> Result<Vec<ValueRef<'v>>> {
+    let mut values = context.operation().sort_by(values, |a, b| order::compare(*a, *b))?;
     values.dedup_by(|a, b| order::equal(*a, *b));
-    values
+    Ok(values)
+}
+
+/// Work of a look at all elements of an array.
+pub(crate) fn steps(array: ArrayRef<'_>) -> usize {
+    1 + array.as_document().len_bytes() / ELEMENT_BYTES
 }
 
 /// Where a value is among values in order, or would be.

@@ -115,28 +115,26 @@ impl Call {
         if self.has(index) { self.argument(index, context).map(Some) } else { Ok(None) }
     }
 
-    /// Evaluates an argument with the call's variables bound to `values`, from the first slot on.
-    pub(crate) fn argument_with<'a>(
+    /// Evaluates an argument with the call's variables bound to `values`, from the first slot on. What comes of it may
+    /// borrow from them, so `take` gets it before they go.
+    pub(crate) fn argument_with<'a, T>(
         &'a self,
         index: usize,
         context: &EvaluationContext<'a>,
         values: &[Option<ValueRef<'a>>],
-    ) -> Result<Evaluated<'static>> {
-        self.bind(index, context, values, self.first_slot)
+        take: impl FnOnce(Evaluated<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let binding = self.binding(context, values);
+        take(self.argument(index, &context.bound(&binding))?)
     }
 
-    fn bind<'b>(
-        &'b self,
-        index: usize,
+    /// The call's variables with these values.
+    pub(crate) fn binding<'b>(
+        &self,
         context: &EvaluationContext<'b>,
-        values: &[Option<ValueRef<'b>>],
-        slot: u32,
-    ) -> Result<Evaluated<'static>> {
-        let Some((value, rest)) = values.split_first() else {
-            return Ok(self.argument(index, context)?.into_owned());
-        };
-        let binding = Binding { slot, value: *value, outer: context.locals() };
-        self.bind(index, &context.bound(&binding), rest, slot + 1)
+        values: &'b [Option<ValueRef<'b>>],
+    ) -> Binding<'b> {
+        Binding { first_slot: self.first_slot, values, outer: context.locals() }
     }
 
     /// A failure with a number of MongoDB's; the operator's name stands first.

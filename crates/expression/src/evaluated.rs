@@ -112,6 +112,5 @@ macro_rules! evaluated_from {
 }
 evaluated_from!(
     Value => std::convert::identity, bool => Value::Boolean, i32 => Value::Int32, i64 => Value::Int64,
-    f64 => Value::Double, String => Value::String, bunko_bson::ArrayBuf => Value::Array,
-    bunko_bson::DocumentBuf => Value::Document,
+    f64 => Value::Double,
 );

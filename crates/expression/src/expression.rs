@@ -2,11 +2,13 @@
 
 use crate::call::Call;
 use crate::field_path::check_component;
+use crate::made::{self, MadeArray, MadeDocument};
 use crate::printed::printed_document;
 use crate::variables::{EvaluationContext, Variable};
 use crate::{Dependencies, Evaluated, FieldPath, ParseScope, operators};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::collections::BTreeSet;
 
 /// An aggregation expression. Source: MongoDB manual, "Aggregation Expressions".
 pub struct Expression {
@@ -38,8 +40,19 @@ impl Expression {
             ValueRef::String(text) if text.starts_with('$') => parse_path(text, scope),
             ValueRef::Document(document) => parse_document(document, scope),
             ValueRef::Array(array) => parse_array(array, scope),
-            _ => Ok(Self::literal(value.to_value())),
+            _ => Self::constant(value, scope),
         }
+    }
+
+    /// A constant as it is written.
+    /// # Errors
+    /// 16493 for a string of 16 MiB or more.
+    pub(crate) fn constant(value: ValueRef<'_>, scope: &ParseScope) -> Result<Self> {
+        if let ValueRef::String(text) = value {
+            made::check_string_length(text.len())?;
+        }
+        scope.work(made::steps(value))?;
+        Ok(Self::literal(value.to_value()))
     }
 
     /// A constant.
@@ -73,10 +86,17 @@ impl Expression {
         match &self.node {
             Node::Literal(value) => Ok(Evaluated::Ref(value.as_ref())),
             Node::Absent => Ok(Evaluated::Missing),
-            Node::Path { variable, path } => {
-                Ok(context.variable(*variable).map_or(Evaluated::Missing, |value| path.follow(value)))
+            Node::Path { variable, path } => match context.variable(*variable) {
+                None => Ok(Evaluated::Missing),
+                Some(value) => {
+                    context.operation().work(path.steps(value))?;
+                    Ok(path.follow(value))
+                }
+            },
+            Node::Call(call) => {
+                context.operation().work(1)?;
+                (call.operator.evaluate)(call, context)
             }
-            Node::Call(call) => (call.operator.evaluate)(call, context),
             Node::Document(fields) => evaluate_document(fields, context),
             Node::Array(elements) => evaluate_array(elements, context),
         }
@@ -101,21 +121,21 @@ impl Expression {
 }
 
 fn evaluate_document<'a>(fields: &'a [(String, Expression)], context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let mut document = DocumentBuf::new();
+    let mut document = MadeDocument::new("object", context);
     for (name, expression) in fields {
         if let Some(value) = expression.evaluate(context)?.get() {
-            document.append(name, value);
+            document.append(name, value)?;
         }
     }
-    Ok(Evaluated::from(document))
+    Ok(document.finish())
 }
 
 fn evaluate_array<'a>(elements: &'a [Expression], context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let mut array = ArrayBuf::new();
+    let mut array = MadeArray::new("array", context);
     for element in elements {
-        array.push(element.evaluate(context)?.or_null());
+        array.push(element.evaluate(context)?.or_null())?;
     }
-    Ok(Evaluated::from(array))
+    Ok(array.finish())
 }
 
 /// Reads `$a.b`, `$$name` or `$$name.a`.
@@ -131,6 +151,7 @@ fn parse_path(text: &str, scope: &ParseScope) -> Result<Expression> {
         (scope.current(), Some(path))
     };
     let path = path.map(FieldPath::parse).transpose()?.unwrap_or_default();
+    scope.work(1)?;
     Ok(Expression { node: Node::Path { variable, path } })
 }
 
@@ -148,16 +169,18 @@ fn parse_document(document: DocumentRef<'_>, scope: &ParseScope) -> Result<Expre
             );
             return Err(Failure::new(ErrorCode(15983), message));
         }
+        scope.work(1)?;
         return operators::parse(first.name, first.value, scope);
     }
     let mut fields: Vec<(String, Expression)> = Vec::new();
+    let mut names = BTreeSet::new();
     for element in document {
         check_component(element.name)?;
         if element.name.contains('.') {
             let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
             return Err(Failure::new(ErrorCode(16412), message));
         }
-        if fields.iter().any(|(name, _)| name == element.name) {
+        if !names.insert(element.name) {
             let message = format!("duplicate field name specified in object literal: {}", printed_document(document));
             return Err(Failure::new(ErrorCode(16406), message));
         }

@@ -1,7 +1,7 @@
 //! Dotted paths into documents, as expressions follow them.
 
 use crate::Evaluated;
-use bunko_bson::{ArrayBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Deepest path that is accepted, in components.
@@ -57,6 +57,17 @@ impl FieldPath {
         follow(value, &self.components)
     }
 
+    /// Work of following the path through a value, whose fields have to be passed by.
+    #[inline]
+    pub(crate) fn steps(&self, value: ValueRef<'_>) -> usize {
+        match value {
+            _ if self.components.is_empty() => 0,
+            ValueRef::Document(document) => 1 + document.len_bytes() / 256,
+            ValueRef::Array(array) => 1 + array.as_document().len_bytes() / 16,
+            _ => 1,
+        }
+    }
+
     /// Follows the path from a document's top.
     pub fn of<'a>(&self, document: DocumentRef<'a>) -> Evaluated<'a> {
         self.follow(ValueRef::Document(document))
@@ -93,7 +104,7 @@ fn follow<'a>(value: ValueRef<'a>, path: &[Box<str>]) -> Evaluated<'a> {
                     found.push(nested);
                 }
             }
-            Evaluated::from(found)
+            Evaluated::Owned(Value::Array(found))
         }
         _ => Evaluated::Missing,
     }

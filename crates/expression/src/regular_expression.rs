@@ -2,13 +2,21 @@
 
 use crate::call::{Call, Operator, Parameters, Prepared};
 use crate::variables::EvaluationContext;
-use crate::{Evaluated, ParseScope};
+use crate::{Evaluated, ParseScope, made};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use pcre2::bytes::{Regex, RegexBuilder};
+use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
+use std::sync::OnceLock;
 
 /// A compiled expression.
-pub(crate) struct Pattern(pub(crate) Regex);
+pub(crate) struct Pattern {
+    regex: Regex,
+    /// Compiled from `source` when it is first needed: for texts in ASCII, without UTF, so that not all of the text is
+    /// checked again for each match. Nothing where it would mean something else.
+    ascii: OnceLock<Option<Regex>>,
+    source: String,
+    options: String,
+}
 
 /// Longest pattern in bytes. Source: MongoDB manual, "$regex".
 const PATTERN_BYTES_MAX: usize = 16 * 1024;
@@ -24,32 +32,45 @@ impl Pattern {
                 return Err(Failure::new(ErrorCode(code), message));
             }
         }
-        let mut builder = RegexBuilder::new();
-        builder.utf(true).jit_if_available(true);
-        for option in options.chars() {
-            match option {
-                'i' => builder.caseless(true),
-                'm' => builder.multi_line(true),
-                's' => builder.dotall(true),
-                'x' => builder.extended(true),
-                'u' => &mut builder,
-                other => {
-                    let message = format!("{operator} invalid flag in regex options: {other}");
-                    return Err(Failure::new(ErrorCode(51108), message));
-                }
-            };
+        if let Some(other) = options.chars().find(|option| !"imsxu".contains(*option)) {
+            let message = format!("{operator} invalid flag in regex options: {other}");
+            return Err(Failure::new(ErrorCode(51108), message));
         }
         let invalid = |why: String| Failure::new(ErrorCode(51111), format!("Invalid Regex in {operator}: {why}"));
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(invalid("regular expression is too large".to_owned()));
         }
-        builder.build(pattern).map(Self).map_err(|error| {
+        let compiled = builder(options).utf(true).build(pattern).map(|regex| Self {
+            regex,
+            ascii: OnceLock::new(),
+            source: pattern.to_owned(),
+            options: options.to_owned(),
+        });
+        compiled.map_err(|error| {
             let text = error.to_string();
             // "PCRE2: error compiling pattern at offset 1: why"
             let why = text.split_once("at offset ").and_then(|(_, rest)| rest.split_once(": "));
             invalid(why.map_or(text.as_str(), |(_, why)| why).to_owned())
         })
     }
+
+    /// The expression for many matches in one text.
+    fn for_many(&self, text: &str) -> &Regex {
+        if !self.source.is_ascii() || !text.is_ascii() {
+            return &self.regex;
+        }
+        let ascii = self.ascii.get_or_init(|| builder(&self.options).build(&self.source).ok());
+        ascii.as_ref().unwrap_or(&self.regex)
+    }
+}
+
+/// What the options say, all of which are known.
+fn builder(options: &str) -> RegexBuilder {
+    let mut builder = RegexBuilder::new();
+    builder.jit_if_available(true);
+    builder.caseless(options.contains('i')).multi_line(options.contains('m'));
+    builder.dotall(options.contains('s')).extended(options.contains('x'));
+    builder
 }
 
 /// One search: a text and the expression to find in it.
@@ -59,9 +80,18 @@ pub(crate) struct Search<'c, 'v> {
     own: Option<Pattern>,
 }
 
-/// A match, where it is in bytes, and as the operators report it.
+/// A place in a text.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) byte: usize,
+    /// How many characters stand before it.
+    pub(crate) character: usize,
+}
+
+/// A match, where it is, and as the operators report it.
 pub(crate) struct Found {
-    pub(crate) start: usize,
+    pub(crate) start: Place,
+    /// In bytes.
     pub(crate) end: usize,
     pub(crate) document: DocumentBuf,
 }
@@ -125,7 +155,10 @@ impl<'a> Search<'a, 'a> {
         };
         match input.get() {
             None | Some(ValueRef::Null | ValueRef::Undefined) => Ok(None),
-            Some(ValueRef::String(_)) => Ok(Some(Self { call, input, own })),
+            Some(ValueRef::String(text)) => {
+                context.operation().work(made::text_steps(text))?;
+                Ok(Some(Self { call, input, own }))
+            }
             Some(_) => Err(call.failure(51104, " needs 'input' to be of type string")),
         }
     }
@@ -135,13 +168,13 @@ impl<'a> Search<'a, 'a> {
     }
 
     /// Length of the character at a byte, 1 at the end.
-    pub(crate) fn character_bytes_at(&self, byte: usize) -> usize {
+    fn character_bytes_at(&self, byte: usize) -> usize {
         self.text().get(byte..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
     }
 
-    fn regex(&self) -> Result<&Regex> {
+    fn pattern(&self) -> Result<&Pattern> {
         match (&self.own, &self.call.prepared) {
-            (Some(pattern), _) | (None, Prepared::Pattern(pattern)) => Ok(&pattern.0),
+            (Some(pattern), _) | (None, Prepared::Pattern(pattern)) => Ok(pattern),
             _ => Err(self.call.failure(51105, " needs 'regex' to be of type string or regex")),
         }
     }
@@ -156,15 +189,41 @@ impl<'a> Search<'a, 'a> {
     }
 
     pub(crate) fn is_match(&self) -> Result<bool> {
-        self.regex()?.is_match(self.text().as_bytes()).map_err(|error| self.runtime_failure(&error))
+        self.pattern()?.regex.is_match(self.text().as_bytes()).map_err(|error| self.runtime_failure(&error))
     }
 
-    /// The first match from a byte on.
-    pub(crate) fn find_at(&self, from: usize) -> Result<Option<Found>> {
-        let (regex, text) = (self.regex()?, self.text());
+    /// The first match.
+    pub(crate) fn find(&self) -> Result<Option<Found>> {
+        let regex = &self.pattern()?.regex;
+        self.find_at(regex, &mut regex.capture_locations(), Place::default())
+    }
+
+    /// Visits the matches one after the other, until there is none or the visitor fails.
+    pub(crate) fn each(&self, mut visit: impl FnMut(Found) -> Result<()>) -> Result<()> {
+        let text = self.text();
+        let regex = self.pattern()?.for_many(text);
         let mut locations = regex.capture_locations();
+        let mut from = Place::default();
+        while let Some(found) = self.find_at(regex, &mut locations, from)? {
+            // An empty match would be found again.
+            let step = if found.end == found.start.byte { self.character_bytes_at(found.end) } else { 0 };
+            let byte = found.end + step;
+            let passed = text.get(found.start.byte..byte).map_or(0, |passed| passed.chars().count());
+            from = Place { byte, character: found.start.character + passed };
+            visit(found)?;
+            // MongoDB reports no empty match behind the last character.
+            if from.byte >= text.len() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first match from a place on.
+    fn find_at(&self, regex: &Regex, locations: &mut CaptureLocations, from: Place) -> Result<Option<Found>> {
+        let text = self.text();
         let found = regex
-            .captures_read_at(&mut locations, text.as_bytes(), from)
+            .captures_read_at(locations, text.as_bytes(), from.byte)
             .map_err(|error| self.runtime_failure(&error))?;
         let Some(found) = found else { return Ok(None) };
         let mut captures = ArrayBuf::new();
@@ -175,9 +234,11 @@ impl<'a> Search<'a, 'a> {
             };
         }
         let (start, end) = (found.start(), found.end());
+        let passed = text.get(from.byte..start).unwrap_or_default().chars().count();
+        let start = Place { byte: start, character: from.character + passed };
         let document = DocumentBuf::new()
-            .with("match", text.get(start..end).unwrap_or_default())
-            .with("idx", text.get(..start).unwrap_or_default().chars().count() as i32)
+            .with("match", text.get(start.byte..end).unwrap_or_default())
+            .with("idx", start.character as i32)
             .with("captures", &captures);
         Ok(Some(Found { start, end, document }))
     }

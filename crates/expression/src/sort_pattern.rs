@@ -4,6 +4,7 @@ use crate::{Dependencies, FieldPath};
 use bunko_bson::key_string::{self, Direction};
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 
 /// Most fields of a pattern. Source: MongoDB limits, "Number of Keys in a Sort Pattern".
 const FIELDS_MAX: usize = 32;
@@ -54,15 +55,15 @@ impl SortPattern {
     /// An array gives its least element (greatest where descending); an empty one sorts below null, a missing field
     /// with null.
     /// # Errors
-    /// `BadValue` for a document in which two fields lead through different arrays.
-    pub fn append_key(&self, key: &mut Vec<u8>, document: DocumentRef<'_>) -> Result<()> {
+    /// `BadValue` for a document in which two fields lead through different arrays, what the operation says.
+    pub fn append_key(&self, key: &mut Vec<u8>, document: DocumentRef<'_>, operation: &OperationContext) -> Result<()> {
         let start = key.len();
         for (path, direction) in &self.parts {
             match plain(document, path.components()) {
                 Some(value) => key_string::append(key, value, *direction),
                 None => {
                     key.truncate(start);
-                    return self.append_least_key(key, document);
+                    return self.append_least_key(key, document, operation);
                 }
             }
         }
@@ -70,20 +71,28 @@ impl SortPattern {
     }
 
     /// The least of the keys that the document's arrays give it.
-    fn append_least_key(&self, key: &mut Vec<u8>, document: DocumentRef<'_>) -> Result<()> {
+    fn append_least_key(
+        &self,
+        key: &mut Vec<u8>,
+        document: DocumentRef<'_>,
+        operation: &OperationContext,
+    ) -> Result<()> {
         let places = self.parts.iter().map(|(path, _)| Place::new(document, path)).collect();
         let mut least: Option<Vec<u8>> = None;
         self.each_key(places, &mut |candidate| {
+            // A key is about as long as the values that it was made of.
+            operation.work(candidate.len() / 16 + self.parts.len())?;
             if least.as_ref().is_none_or(|least| candidate < *least) {
                 least = Some(candidate);
             }
+            Ok(())
         })?;
         key.extend_from_slice(&least.unwrap_or_default());
         Ok(())
     }
 
     /// Visits the key of each combination: arrays are walked one at a time, together by all fields that lead there.
-    fn each_key(&self, mut places: Vec<Place<'_, '_>>, visit: &mut dyn FnMut(Vec<u8>)) -> Result<()> {
+    fn each_key(&self, mut places: Vec<Place<'_, '_>>, visit: &mut dyn FnMut(Vec<u8>) -> Result<()>) -> Result<()> {
         places.iter_mut().for_each(Place::advance);
         let arrays: Vec<_> = places.iter().filter_map(Place::array).collect();
         let Some(array) = arrays.first() else {
@@ -91,8 +100,7 @@ impl SortPattern {
             for (place, (_, direction)) in places.iter().zip(&self.parts) {
                 key_string::append(&mut key, place.value, *direction);
             }
-            visit(key);
-            return Ok(());
+            return visit(key);
         };
         if arrays.iter().any(|other| !std::ptr::eq(other.as_bytes(), array.as_bytes())) {
             return Err(Failure::bad_value("cannot sort with keys that are parallel arrays"));

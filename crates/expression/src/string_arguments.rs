@@ -1,9 +1,9 @@
 //! Arguments that several string operators take alike.
 
-use crate::Evaluated;
 use crate::call::Call;
 use crate::printed::printed;
 use crate::variables::EvaluationContext;
+use crate::{Evaluated, made};
 use bunko_bson::{ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -31,14 +31,10 @@ pub(crate) fn extent(call: &Call, value: &Evaluated<'_>, code: i32, what: &str) 
     }
 }
 
-/// Evaluates `$replaceOne` and `$replaceAll`: `replace` gets the text, what is looked for, and what comes in its place.
+/// Evaluates `$replaceOne` and `$replaceAll`, which replace at most so many occurrences.
 /// # Errors
-/// 51744 to 51746 for an argument that is no string.
-pub(crate) fn replaced<'a>(
-    call: &'a Call,
-    context: &EvaluationContext<'a>,
-    replace: fn(&str, &str, &str) -> String,
-) -> Result<Evaluated<'a>> {
+/// 51744 to 51746 for an argument that is no string, 16493 for a text that becomes too long.
+pub(crate) fn replaced<'a>(call: &'a Call, context: &EvaluationContext<'a>, most: usize) -> Result<Evaluated<'a>> {
     let values = [call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?];
     for ((value, name), code) in values.iter().zip(["input", "find", "replacement"]).zip([51746, 51745, 51744]) {
         if !value.is_nullish() && !matches!(value.get(), Some(ValueRef::String(_))) {
@@ -50,5 +46,17 @@ pub(crate) fn replaced<'a>(
     else {
         return Ok(Evaluated::null());
     };
-    Ok(replace(text, find, replacement).into())
+    context.operation().work(made::text_steps(text) + made::text_steps(find))?;
+    let mut replaced = String::new();
+    let mut end = 0;
+    for (start, found) in text.match_indices(find).take(most) {
+        let before = &text[end..start];
+        made::check_string_length(replaced.len() + before.len() + replacement.len())?;
+        context.operation().work(made::text_steps(replacement))?;
+        replaced.push_str(before);
+        replaced.push_str(replacement);
+        end = start + found.len();
+    }
+    replaced.push_str(&text[end..]);
+    made::string(replaced, context)
 }

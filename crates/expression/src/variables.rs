@@ -3,6 +3,8 @@
 use bunko_bson::{DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Values of the variables that a command defines with `let`.
 #[derive(Clone, Debug, Default)]
@@ -43,12 +45,21 @@ pub(crate) enum Variable {
     Local(u32),
 }
 
-/// The variables that an expression being parsed may name.
+/// The variables that an expression being parsed may name. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ParseScope {
-    names: Vec<(String, Variable)>,
+    names: Option<Arc<Names>>,
     current: Variable,
     next_slot: u32,
+    operation: Option<Arc<OperationContext>>,
+}
+
+/// What one operator, or the command, names.
+#[derive(Debug)]
+struct Names {
+    /// Found by name, because a client may define very many.
+    variables: BTreeMap<String, Variable>,
+    outer: Option<Arc<Names>>,
 }
 
 impl Default for ParseScope {
@@ -61,11 +72,20 @@ impl ParseScope {
     /// A scope with the system's variables and these. Expressions parsed in it must be evaluated with the same.
     pub fn new(variables: &Variables) -> Self {
         let globals = variables.names.iter().enumerate();
-        Self {
-            names: globals.map(|(index, name)| (name.clone(), Variable::Global(index))).collect(),
-            current: Variable::Root,
-            next_slot: 0,
-        }
+        let variables = globals.map(|(index, name)| (name.clone(), Variable::Global(index))).collect();
+        let names = Some(Arc::new(Names { variables, outer: None }));
+        Self { names, current: Variable::Root, next_slot: 0, operation: None }
+    }
+
+    /// The same, for an operation that the work of parsing is counted for.
+    #[must_use]
+    pub fn counted_for(self, operation: &Arc<OperationContext>) -> Self {
+        Self { operation: Some(Arc::clone(operation)), ..self }
+    }
+
+    /// Counts work, see [`OperationContext::work`].
+    pub(crate) fn work(&self, steps: usize) -> Result<()> {
+        self.operation.as_ref().map_or(Ok(()), |operation| operation.work(steps))
     }
 
     /// What `$field` starts from.
@@ -77,15 +97,17 @@ impl ParseScope {
     pub(crate) fn bind(&self, names: &[&str]) -> (ParseScope, u32) {
         let first = self.next_slot;
         let mut inner = self.clone();
+        let mut variables = BTreeMap::new();
         for name in names {
             let variable = Variable::Local(inner.next_slot);
             inner.next_slot += 1;
             if *name == "CURRENT" {
                 inner.current = variable;
             } else {
-                inner.names.push(((*name).to_owned(), variable));
+                variables.insert((*name).to_owned(), variable);
             }
         }
+        inner.names = Some(Arc::new(Names { variables, outer: self.names.clone() }));
         (inner, first)
     }
 
@@ -94,7 +116,8 @@ impl ParseScope {
     /// `FailedToParse` for what can be no name, 17276 for one that is not defined.
     pub(crate) fn resolve(&self, name: &str) -> Result<Variable> {
         check_read_name(name)?;
-        let known = self.names.iter().rev().find(|(known, _)| known == name).map(|(_, variable)| *variable);
+        let known = std::iter::successors(self.names.as_ref(), |names| names.outer.as_ref())
+            .find_map(|names| names.variables.get(name).copied());
         let variable = known.or(match name {
             "ROOT" => Some(Variable::Root),
             "CURRENT" => Some(self.current),
@@ -134,11 +157,12 @@ fn check_name(name: &str, may_begin: fn(char) -> bool) -> Result<()> {
     }
 }
 
-/// One variable bound by an operator, on the evaluating function's stack.
+/// The variables that one operator binds, on the evaluating function's stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding<'a> {
-    pub(crate) slot: u32,
-    pub(crate) value: Option<ValueRef<'a>>,
+    /// That of the first value; the others follow.
+    pub(crate) first_slot: u32,
+    pub(crate) values: &'a [Option<ValueRef<'a>>],
     pub(crate) outer: Option<&'a Binding<'a>>,
 }
 
@@ -199,8 +223,10 @@ impl<'a> EvaluationContext<'a> {
             Variable::Local(slot) => {
                 let mut next = self.locals;
                 while let Some(binding) = next {
-                    if binding.slot == slot {
-                        return binding.value;
+                    if let Some(value) =
+                        slot.checked_sub(binding.first_slot).and_then(|n| binding.values.get(n as usize))
+                    {
+                        return *value;
                     }
                     next = binding.outer;
                 }

@@ -52,7 +52,7 @@ fn accumulate(input: &str) -> Result<String, Failure> {
     for line in lines {
         let document = document(line);
         let context = EvaluationContext::new(document.as_ref(), &variables, NOW_MS, &operation);
-        accumulator.add(expression.evaluate(&context)?)?;
+        expression.feed(&mut *accumulator, &context)?;
     }
     Ok(shell::print(accumulator.finish().as_ref()))
 }
@@ -102,7 +102,7 @@ fn sort(input: &str) -> Result<String, Failure> {
     for line in lines {
         let document = document(line);
         let mut key = Vec::new();
-        pattern.append_key(&mut key, document.as_ref())?;
+        pattern.append_key(&mut key, document.as_ref(), &OperationContext::unlimited())?;
         keyed.push((key, document));
     }
     keyed.sort_by(|(a, _), (b, _)| a.cmp(b));

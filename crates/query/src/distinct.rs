@@ -6,6 +6,7 @@ use bunko_bson::key_string::{self, Direction};
 use bunko_bson::{ArrayBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -14,17 +15,18 @@ use std::sync::Arc;
 /// # Errors
 /// 17217 for more than 16 MiB of values; as [`crate::plan`] and [`crate::Execution::next`].
 pub fn distinct(collection: &Arc<Collection>, path: &str, query: FindQuery) -> Result<ArrayBuf> {
+    let operation = Arc::clone(&query.scope.operation);
     let whole = FindQuery { sort: None, projection: None, ..query };
     let mut execution = planner::plan(collection, whole)?.open(collection.snapshot())?;
-    let mut values = DistinctValues::default();
+    let mut values = DistinctValues::new(operation);
     while let Some(document) = execution.next()? {
         values.add(document, path)?;
     }
     Ok(values.found)
 }
 
-#[derive(Default)]
 struct DistinctValues {
+    operation: Arc<OperationContext>,
     found: ArrayBuf,
     /// Key strings of what was found.
     seen: HashSet<Vec<u8>>,
@@ -32,6 +34,10 @@ struct DistinctValues {
 }
 
 impl DistinctValues {
+    fn new(operation: Arc<OperationContext>) -> Self {
+        Self { operation, found: ArrayBuf::new(), seen: HashSet::new(), key: Vec::new() }
+    }
+
     fn add(&mut self, document: DocumentRef<'_>, path: &str) -> Result<()> {
         let (name, rest) = split(path);
         match (document.get(name), rest) {
@@ -49,9 +55,10 @@ impl DistinctValues {
             ValueRef::Array(array) if split(path).0.bytes().all(|byte| byte.is_ascii_digit()) => {
                 self.add(array.as_document(), path)
             }
-            ValueRef::Array(array) => {
-                array.iter().filter_map(ValueRef::as_document).try_for_each(|element| self.add(element, path))
-            }
+            ValueRef::Array(array) => array.iter().try_for_each(|element| {
+                self.operation.work(1)?;
+                element.as_document().map_or(Ok(()), |element| self.add(element, path))
+            }),
             _ => Ok(()),
         }
     }
@@ -59,6 +66,7 @@ impl DistinctValues {
     fn add_value(&mut self, value: ValueRef<'_>) -> Result<()> {
         self.key.clear();
         key_string::append(&mut self.key, value, Direction::Ascending);
+        self.operation.work(1 + self.key.len() / 64)?;
         if self.seen.contains(&self.key) {
             return Ok(());
         }
@@ -81,7 +89,7 @@ mod tests {
     use bunko_testkit::shell;
 
     fn of(path: &str, documents: &[&str]) -> String {
-        let mut values = DistinctValues::default();
+        let mut values = DistinctValues::new(OperationContext::unlimited());
         for document in documents {
             let document = shell::parse_document(document).expect("a document");
             values.add(document.as_ref(), path).expect("few values");

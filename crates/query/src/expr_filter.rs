@@ -26,7 +26,7 @@ impl QueryScope {
 
     /// The scope that expressions are parsed in.
     pub fn parse_scope(&self) -> ParseScope {
-        ParseScope::new(&self.variables)
+        ParseScope::new(&self.variables).counted_for(&self.operation)
     }
 
     /// The context for evaluating over `document`.

@@ -5,7 +5,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
-use bunko_expression::{Projection, SortPattern};
+use bunko_expression::{Projection, SortPattern, check_document_bytes};
 use bunko_matcher::{ElemMatch, Filter};
 use bunko_store::Direction;
 use std::sync::Arc;
@@ -141,6 +141,7 @@ impl FindQuery {
         };
         buffer.clear();
         projection.apply(&self.scope.context(document), matched, buffer)?;
+        check_document_bytes(buffer.len())?;
         Ok(DocumentRef::trusted(buffer))
     }
 

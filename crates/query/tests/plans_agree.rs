@@ -246,7 +246,7 @@ fn answer(collection: &Arc<Collection>, find: &str) -> Result<Vec<(u64, Vec<u8>)
     while let Some((record, document)) = execution.next_record()? {
         let mut key = Vec::new();
         if let Some(sort) = &plan.query().sort {
-            sort.append_key(&mut key, document)?;
+            sort.append_key(&mut key, document, &OperationContext::unlimited())?;
         }
         rows.push((record.0, key));
     }

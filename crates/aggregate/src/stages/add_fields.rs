@@ -7,6 +7,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Projection;
+use bunko_operation::OperationContext;
 use std::collections::BTreeSet;
 
 pub(super) const DEFINITION: Definition =
@@ -19,7 +20,7 @@ fn parse(name: &'static str, value: ValueRef<'_>, environment: &Environment) -> 
         let message = format!("{name} specification stage must be an object, got {}", value.kind().alias());
         return Err(Failure::new(ErrorCode(40272), message));
     };
-    let projection = PathCheck { specification, seen: BTreeSet::new() }
+    let projection = PathCheck { specification, seen: BTreeSet::new(), operation: environment.operation() }
         .fields(specification, "")
         .and_then(|()| Projection::parse_addition(specification, &environment.scope.parse_scope()))
         .map_err(|failure| failure.with_prefix(&format!("Invalid {name} :: caused by :: ")))?;
@@ -30,11 +31,13 @@ fn parse(name: &'static str, value: ValueRef<'_>, environment: &Environment) -> 
 struct PathCheck<'s> {
     specification: DocumentRef<'s>,
     seen: BTreeSet<String>,
+    operation: &'s OperationContext,
 }
 
 impl PathCheck<'_> {
     fn fields(&mut self, fields: DocumentRef<'_>, prefix: &str) -> Result<()> {
         for field in fields {
+            self.operation.work(1)?;
             let path = format!("{prefix}{}", field.name);
             match field.value {
                 ValueRef::Document(nested) if nested.is_empty() => {

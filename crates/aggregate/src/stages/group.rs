@@ -5,7 +5,7 @@ use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::key_string::{self, Direction};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression};
+use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression, check_depth};
 use foldhash::HashMap;
 use std::sync::Arc;
 
@@ -87,6 +87,7 @@ impl<'g> Groups<'g> {
         let id = self.stage.id.evaluate(&context)?;
         self.key.clear();
         key_string::append(&mut self.key, id.or_null(), Direction::Ascending);
+        self.environment.operation().work(1 + self.key.len() / 64)?;
         let position = match self.positions.get(self.key.as_slice()) {
             Some(position) => *position,
             None => self.open_group(id.into_value().unwrap_or(Value::Null))?,
@@ -94,7 +95,7 @@ impl<'g> Groups<'g> {
         let group = &mut self.gathered[position];
         for ((_, expression), accumulator) in self.stage.fields.iter().zip(&mut group.accumulators) {
             let before = accumulator.memory_bytes();
-            accumulator.add(expression.evaluate(&context)?)?;
+            expression.feed(&mut **accumulator, &context)?;
             self.memory_bytes = (self.memory_bytes + accumulator.memory_bytes()).saturating_sub(before);
         }
         if self.memory_bytes > self.environment.stage_memory_bytes_max {
@@ -148,13 +149,17 @@ impl Grouped {
 }
 
 impl Group {
-    fn write(&self, group: Gathered, buffer: &mut Vec<u8>) {
+    fn write(&self, group: Gathered, buffer: &mut Vec<u8>, environment: &Environment) -> Result<()> {
         let mut writer = Writer::new(buffer);
+        check_depth(group.id.as_ref(), 1)?;
         writer.append("_id", group.id.as_ref());
         for ((name, _), accumulator) in self.fields.iter().zip(group.accumulators) {
-            writer.append(name, accumulator.finish().as_ref());
+            let value = accumulator.finish();
+            check_depth(value.as_ref(), 1)?;
+            writer.append(name, value.as_ref());
         }
         writer.end();
+        environment.operation().work(1 + buffer.len() / 64)
     }
 }
 
@@ -162,7 +167,7 @@ impl DocumentStream for Grouped {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         let Some(group) = self.gathered()?.next() else { return Ok(None) };
         let mut bytes = Vec::new();
-        self.stage.write(group, &mut bytes);
+        self.stage.write(group, &mut bytes, &self.environment)?;
         Ok(Some(DocumentBuf::from_trusted(bytes)))
     }
 
@@ -170,7 +175,7 @@ impl DocumentStream for Grouped {
         let mut buffer = Vec::new();
         while let Some(group) = self.gathered()?.next() {
             buffer.clear();
-            self.stage.write(group, &mut buffer);
+            self.stage.write(group, &mut buffer, &self.environment)?;
             if visitor(DocumentRef::trusted(&buffer))? == Flow::Stop {
                 break;
             }

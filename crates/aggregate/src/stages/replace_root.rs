@@ -86,7 +86,10 @@ impl DocumentStream for Replaced {
         let Some(document) = self.input.next()? else { return Ok(None) };
         match self.stage.new_root.evaluate(&self.environment.context(document.as_ref()))? {
             Evaluated::Owned(Value::Document(replacement)) => Ok(Some(replacement)),
-            Evaluated::Ref(ValueRef::Document(replacement)) => Ok(Some(replacement.to_owned())),
+            Evaluated::Ref(ValueRef::Document(replacement)) => {
+                self.environment.operation().work(1 + replacement.len_bytes() / 64)?;
+                Ok(Some(replacement.to_owned()))
+            }
             other => Err(self.stage.not_a_document(&other, document.as_ref())),
         }
     }

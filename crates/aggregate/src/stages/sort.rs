@@ -32,8 +32,7 @@ impl Stage for Sort {
         input: Box<dyn DocumentStream>,
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
-        let memory_bytes_max = environment.stage_memory_bytes_max;
-        Box::new(Sorted { stage: self, state: State::Waiting(input), memory_bytes_max })
+        Box::new(Sorted { stage: self, state: State::Waiting(input), environment: Arc::clone(environment) })
     }
 
     fn plannable(&self) -> Plannable<'_> {
@@ -68,7 +67,7 @@ impl Keyed {
 struct Gathering<'s> {
     pattern: &'s SortPattern,
     limit: usize,
-    memory_bytes_max: usize,
+    environment: &'s Environment,
     memory_bytes: usize,
     next_position: u64,
     /// With a limit: the ones that sort first, the last of them on top.
@@ -80,7 +79,8 @@ struct Gathering<'s> {
 impl Gathering<'_> {
     fn add(&mut self, document: DocumentRef<'_>) -> Result<()> {
         let mut key = Vec::with_capacity(16);
-        self.pattern.append_key(&mut key, document)?;
+        self.environment.operation().work(1 + document.len_bytes() / 64)?;
+        self.pattern.append_key(&mut key, document, self.environment.operation())?;
         let position = self.next_position;
         self.next_position += 1;
         if self.first.len() == self.limit {
@@ -92,8 +92,8 @@ impl Gathering<'_> {
         }
         let keyed = Keyed { key, position, document: document.as_bytes().to_vec() };
         self.memory_bytes += keyed.memory_bytes();
-        if self.memory_bytes > self.memory_bytes_max {
-            let limit = self.memory_bytes_max;
+        let limit = self.environment.stage_memory_bytes_max;
+        if self.memory_bytes > limit {
             let message =
                 format!("Sort exceeded memory limit of {limit} bytes, but did not opt in to external sorting.");
             return Err(Failure::new(ErrorCode::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, message));
@@ -106,19 +106,16 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    fn sorted(mut self) -> Vec<Keyed> {
-        if self.limit != usize::MAX {
-            return self.first.into_sorted_vec();
-        }
-        self.all.sort_unstable_by(|a, b| (&a.key, a.position).cmp(&(&b.key, b.position)));
-        self.all
+    fn sorted(self) -> Result<Vec<Keyed>> {
+        let kept = if self.limit == usize::MAX { self.all } else { self.first.into_vec() };
+        self.environment.operation().sort_by(kept, |a, b| (&a.key, a.position).cmp(&(&b.key, b.position)))
     }
 }
 
 struct Sorted {
     stage: Arc<Sort>,
     state: State,
-    memory_bytes_max: usize,
+    environment: Arc<Environment>,
 }
 
 enum State {
@@ -135,14 +132,14 @@ impl DocumentStream for Sorted {
             let mut gathering = Gathering {
                 pattern: &self.stage.pattern,
                 limit,
-                memory_bytes_max: self.memory_bytes_max,
+                environment: &self.environment,
                 memory_bytes: 0,
                 next_position: 0,
                 first: BinaryHeap::new(),
                 all: Vec::new(),
             };
             input.visit(&mut |document| gathering.add(document).map(|()| Flow::More))?;
-            self.state = State::Done(gathering.sorted().into_iter());
+            self.state = State::Done(gathering.sorted()?.into_iter());
         }
         match &mut self.state {
             State::Done(documents) => Ok(documents.next().map(|keyed| DocumentBuf::from_trusted(keyed.document))),

@@ -2,10 +2,10 @@
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, FieldPath};
-use std::collections::VecDeque;
+use bunko_operation::OperationContext;
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$unwind", parse };
@@ -90,8 +90,18 @@ impl Stage for Unwind {
         DEFINITION.name
     }
 
-    fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {
-        Box::new(Unwound { stage: self, input, pending: VecDeque::new(), buffer: Vec::new() })
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        Box::new(Unwound {
+            stage: self,
+            input,
+            environment: Arc::clone(environment),
+            current: None,
+            buffer: Vec::new(),
+        })
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
@@ -100,66 +110,46 @@ impl Stage for Unwind {
     }
 }
 
-impl Unwind {
-    /// Visits what becomes of one document. `buffer` is for building.
-    fn each(
-        &self,
-        document: DocumentRef<'_>,
-        buffer: &mut Vec<u8>,
-        visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>,
-    ) -> Result<Flow> {
-        match through_documents(document, self.path.components()) {
-            Some(ValueRef::Array(array)) if !array.is_empty() => self.each_element(document, array, buffer, visitor),
-            None | Some(ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_))
-                if self.without_elements == WithoutElements::Dropped =>
-            {
-                Ok(Flow::More)
-            }
-            // An empty array is not one of its elements: the field goes.
-            Some(ValueRef::Array(_)) => {
-                let without = with_path(document, self.path.components(), None);
-                visitor(self.indexed(without, ValueRef::Null).as_ref())
-            }
-            _ if self.index_path.is_some() => visitor(self.indexed(document.to_owned(), ValueRef::Null).as_ref()),
-            _ => visitor(document),
-        }
+/// A document while it is unwound: what stands around the array, and which elements are left.
+struct Unwinding<'d> {
+    document: DocumentRef<'d>,
+    /// The fields before and behind the array, where it stands at the top and no index is asked for: the common case,
+    /// in which they are taken apart once and copied whole for each element.
+    around: Option<(DocumentBuf, DocumentBuf)>,
+    elements: Elements<'d>,
+    index: i64,
+}
+
+impl<'d> Unwinding<'d> {
+    fn new(stage: &Unwind, document: DocumentRef<'d>, array: ArrayRef<'d>) -> Self {
+        let around = match (stage.path.components(), &stage.index_path) {
+            ([name], None) => Some(fields_around(document, name)),
+            _ => None,
+        };
+        Self { document, around, elements: array.as_document().iter(), index: 0 }
     }
 
-    fn each_element(
-        &self,
-        document: DocumentRef<'_>,
-        array: ArrayRef<'_>,
-        buffer: &mut Vec<u8>,
-        visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>,
-    ) -> Result<Flow> {
-        if let ([name], None) = (self.path.components(), &self.index_path) {
-            return each_top_level(document, name, array, buffer, visitor);
-        }
-        for (index, element) in array.iter().enumerate() {
-            let unwound = with_path(document, self.path.components(), Some(element));
-            if visitor(self.indexed(unwound, ValueRef::Int64(index as i64)).as_ref())? == Flow::Stop {
-                return Ok(Flow::Stop);
+    /// Builds the document of the next element in `buffer`.
+    fn next(&mut self, stage: &Unwind, buffer: &mut Vec<u8>, operation: &OperationContext) -> Result<bool> {
+        let Some(element) = self.elements.next() else { return Ok(false) };
+        buffer.clear();
+        match (&self.around, stage.path.components()) {
+            (Some((before, behind)), [name]) => {
+                Writer::new(buffer).extend(before.as_ref()).append(name, element.value).extend(behind.as_ref()).end();
+            }
+            (_, path) => {
+                let unwound = with_path(self.document, path, Some(element.value));
+                *buffer = stage.indexed(unwound, ValueRef::Int64(self.index)).into_bytes();
             }
         }
-        Ok(Flow::More)
-    }
-
-    fn indexed(&self, document: DocumentBuf, index: ValueRef<'_>) -> DocumentBuf {
-        match &self.index_path {
-            None => document,
-            Some(path) => with_path(document.as_ref(), path.components(), Some(index)),
-        }
+        self.index += 1;
+        operation.work(1 + buffer.len() / 64)?;
+        Ok(true)
     }
 }
 
-/// The common case: the fields around the array are taken apart once and copied whole for each element.
-fn each_top_level(
-    document: DocumentRef<'_>,
-    name: &str,
-    array: ArrayRef<'_>,
-    buffer: &mut Vec<u8>,
-    visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>,
-) -> Result<Flow> {
+/// The fields in front of the first of that name, and those behind it.
+fn fields_around(document: DocumentRef<'_>, name: &str) -> (DocumentBuf, DocumentBuf) {
     let (mut before, mut behind) = (DocumentBuf::new(), DocumentBuf::new());
     let mut found = false;
     for element in document {
@@ -173,14 +163,44 @@ fn each_top_level(
             }
         }
     }
-    for element in array.iter() {
-        buffer.clear();
-        Writer::new(buffer).extend(before.as_ref()).append(name, element).extend(behind.as_ref()).end();
-        if visitor(DocumentRef::trusted(buffer))? == Flow::Stop {
-            return Ok(Flow::Stop);
+    (before, behind)
+}
+
+/// What becomes of a document.
+enum Outcome<'d> {
+    Dropped,
+    /// It stays as it is.
+    Kept,
+    Changed(DocumentBuf),
+    /// One for each element.
+    Elements(ArrayRef<'d>),
+}
+
+impl Unwind {
+    fn outcome<'d>(&self, document: DocumentRef<'d>) -> Outcome<'d> {
+        match through_documents(document, self.path.components()) {
+            Some(ValueRef::Array(array)) if !array.is_empty() => Outcome::Elements(array),
+            None | Some(ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_))
+                if self.without_elements == WithoutElements::Dropped =>
+            {
+                Outcome::Dropped
+            }
+            // An empty array is not one of its elements: the field goes.
+            Some(ValueRef::Array(_)) => {
+                let without = with_path(document, self.path.components(), None);
+                Outcome::Changed(self.indexed(without, ValueRef::Null))
+            }
+            _ if self.index_path.is_some() => Outcome::Changed(self.indexed(document.to_owned(), ValueRef::Null)),
+            _ => Outcome::Kept,
         }
     }
-    Ok(Flow::More)
+
+    fn indexed(&self, document: DocumentBuf, index: ValueRef<'_>) -> DocumentBuf {
+        match &self.index_path {
+            None => document,
+            Some(path) => with_path(document.as_ref(), path.components(), Some(index)),
+        }
+    }
 }
 
 /// The value at a path that leads through documents only.
@@ -226,32 +246,86 @@ fn set_field(
 struct Unwound {
     stage: Arc<Unwind>,
     input: Box<dyn DocumentStream>,
-    /// What the last document of the input became and was not pulled yet.
-    pending: VecDeque<DocumentBuf>,
+    environment: Arc<Environment>,
+    /// The document of the input that is being pulled apart.
+    current: Option<Pulled>,
     /// Reused between visited documents.
     buffer: Vec<u8>,
 }
 
+/// A document that is pulled apart element by element, so that those to come take no memory.
+struct Pulled {
+    document: DocumentBuf,
+    around: Option<(DocumentBuf, DocumentBuf)>,
+    /// Bytes of the elements that were pulled already.
+    passed_bytes: usize,
+    index: i64,
+}
+
+impl Pulled {
+    fn new(document: DocumentBuf) -> Self {
+        Self { document, around: None, passed_bytes: 0, index: 0 }
+    }
+
+    /// As [`Unwinding::next`], which goes on where it was.
+    fn next(&mut self, stage: &Unwind, buffer: &mut Vec<u8>, operation: &OperationContext) -> Result<bool> {
+        let document = self.document.as_ref();
+        let Outcome::Elements(array) = stage.outcome(document) else { return Ok(false) };
+        let rest = &array.as_document().iter().rest()[self.passed_bytes..];
+        let mut unwinding = match self.around.take() {
+            None if self.index == 0 => Unwinding::new(stage, document, array),
+            around => Unwinding { document, around, elements: Elements::resume(rest), index: self.index },
+        };
+        let is_one = unwinding.next(stage, buffer, operation)?;
+        self.passed_bytes += rest.len() - unwinding.elements.rest().len();
+        (self.index, self.around) = (unwinding.index, unwinding.around);
+        Ok(is_one)
+    }
+}
+
 impl DocumentStream for Unwound {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
-        while self.pending.is_empty() {
+        loop {
+            if let Some(current) = &mut self.current {
+                let mut bytes = Vec::new();
+                if current.next(&self.stage, &mut bytes, self.environment.operation())? {
+                    return Ok(Some(DocumentBuf::from_trusted(bytes)));
+                }
+                self.current = None;
+            }
             let Some(document) = self.input.next()? else { return Ok(None) };
-            let pending = &mut self.pending;
-            self.stage.each(document.as_ref(), &mut self.buffer, &mut |unwound| {
-                pending.push_back(unwound.to_owned());
-                Ok(Flow::More)
-            })?;
+            match self.stage.outcome(document.as_ref()) {
+                Outcome::Dropped => {}
+                Outcome::Changed(changed) => return Ok(Some(changed)),
+                Outcome::Kept => return Ok(Some(document)),
+                Outcome::Elements(_) => self.current = Some(Pulled::new(document)),
+            }
         }
-        Ok(self.pending.pop_front())
     }
 
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
-        while let Some(document) = self.pending.pop_front() {
-            if visitor(document.as_ref())? == Flow::Stop {
-                return Ok(());
+        let Self { stage, input, environment, current, buffer } = self;
+        let operation = environment.operation();
+        if let Some(mut current) = current.take() {
+            while current.next(stage, buffer, operation)? {
+                if visitor(DocumentRef::trusted(buffer))? == Flow::Stop {
+                    return Ok(());
+                }
             }
         }
-        let Self { stage, input, buffer, .. } = self;
-        input.visit(&mut |document| stage.each(document, buffer, visitor))
+        input.visit(&mut |document| match stage.outcome(document) {
+            Outcome::Dropped => Ok(Flow::More),
+            Outcome::Kept => visitor(document),
+            Outcome::Changed(changed) => visitor(changed.as_ref()),
+            Outcome::Elements(array) => {
+                let mut unwinding = Unwinding::new(stage, document, array);
+                while unwinding.next(stage, buffer, operation)? {
+                    if visitor(DocumentRef::trusted(buffer))? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+                Ok(Flow::More)
+            }
+        })
     }
 }

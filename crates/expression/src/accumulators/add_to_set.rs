@@ -1,6 +1,6 @@
 //! `$addToSet`: the distinct values in an array, in the order of their arrival.
 
-use super::{Accumulator, Form, Kind};
+use super::{Accumulator, Form, Kind, check_gathered};
 use crate::Evaluated;
 use bunko_bson::key_string::{self, Direction};
 use bunko_bson::{ArrayBuf, Value};
@@ -30,6 +30,7 @@ impl Accumulator for Set {
         self.key.clear();
         key_string::append(&mut self.key, value, Direction::Ascending);
         if !self.seen.contains(self.key.as_slice()) {
+            check_gathered(KIND.name, self.memory_bytes(), value)?;
             self.seen.insert(self.key.as_slice().into());
             self.seen_bytes += self.key.len() + size_of::<Box<[u8]>>();
             self.values.push(value);

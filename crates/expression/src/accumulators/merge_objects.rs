@@ -3,18 +3,27 @@
 use super::{Accumulator, Form, Kind};
 use crate::Evaluated;
 use crate::printed::printed;
-use bunko_bson::{DocumentBuf, Value, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::collections::BTreeMap;
 
 pub(super) const KIND: Kind = Kind { name: "$mergeObjects", form: Form::Expression, make: |_| make() };
+
+/// So many bytes of fields are not tidied up before the end.
+const UNTIDY_BYTES: usize = 4096;
 
 /// A new one.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::<Merged>::default()
 }
 
+/// Fields as they came, names doubled. They are tidied up whenever they have become twice as much, so that each
+/// document costs what it adds and not what is there.
 #[derive(Default)]
-struct Merged(DocumentBuf);
+struct Merged {
+    fields: DocumentBuf,
+    tidy_bytes: usize,
+}
 
 impl Accumulator for Merged {
     fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
@@ -27,22 +36,39 @@ impl Accumulator for Merged {
                 return Err(Failure::new(ErrorCode(40400), message));
             }
         };
-        let mut merged = DocumentBuf::new();
-        for element in self.0.as_ref() {
-            merged.append(element.name, addition.get(element.name).unwrap_or(element.value));
+        self.fields.extend(addition);
+        if self.fields.len_bytes() > 2 * self.tidy_bytes + UNTIDY_BYTES {
+            self.fields = tidied(self.fields.as_ref());
+            self.tidy_bytes = self.fields.len_bytes();
         }
-        for element in addition.iter().filter(|element| self.0.as_ref().get(element.name).is_none()) {
-            merged.append(element.name, element.value);
-        }
-        self.0 = merged;
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Value {
-        Value::Document(self.0)
+        Value::Document(tidied(self.fields.as_ref()))
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.0.as_ref().len_bytes()
+        size_of::<Self>() + self.fields.len_bytes()
     }
+}
+
+/// Each name once, where it first stands, with its last value.
+fn tidied(fields: DocumentRef<'_>) -> DocumentBuf {
+    let mut kept: Vec<Element<'_>> = Vec::new();
+    let mut positions = BTreeMap::new();
+    for element in fields {
+        match positions.get(element.name) {
+            Some(&position) => kept[position] = element,
+            None => {
+                positions.insert(element.name, kept.len());
+                kept.push(element);
+            }
+        }
+    }
+    let mut document = DocumentBuf::new();
+    for element in kept {
+        document.append(element.name, element.value);
+    }
+    document
 }

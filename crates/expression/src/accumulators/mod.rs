@@ -21,7 +21,7 @@ pub(crate) mod std_dev_samp;
 pub(crate) mod sum;
 
 use crate::call::{Parameters, Refusal, refuse};
-use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope};
+use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope, made};
 use bunko_bson::{Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -143,12 +143,14 @@ impl AccumulatorExpression {
         Ok((self.kind.make)(count))
     }
 
-    /// What one document adds.
+    /// Feeds an accumulator with what one document adds.
     /// # Errors
-    /// Those of the expression.
+    /// Those of the expression and of the accumulator, what the operation says.
     #[inline]
-    pub fn evaluate<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-        self.input.evaluate(context)
+    pub fn feed<'a>(&'a self, accumulator: &mut dyn Accumulator, context: &EvaluationContext<'a>) -> Result<()> {
+        let value = self.input.evaluate(context)?;
+        context.operation().work(made::steps(value.or_null()))?;
+        accumulator.add(value)
     }
 
     /// Adds the fields that it reads.
@@ -192,14 +194,18 @@ fn read_count(value: &Evaluated<'_>) -> Result<usize> {
 
 /// What a value takes in memory, about.
 fn value_bytes(value: ValueRef<'_>) -> usize {
-    size_of::<Value>()
-        + match value {
-            ValueRef::String(text) | ValueRef::JavaScript(text) | ValueRef::Symbol(text) => text.len(),
-            ValueRef::Document(document) => document.len_bytes(),
-            ValueRef::Array(array) => array.as_document().len_bytes(),
-            ValueRef::Binary { bytes, .. } => bytes.len(),
-            _ => 0,
-        }
+    size_of::<Value>() + made::content_bytes(value)
+}
+
+/// Checks a value that joins others in an array.
+/// # Errors
+/// `ExceededMemoryLimit` beyond 100 MiB, `Overflow` for one that is nested too deep.
+fn check_gathered(accumulator: &str, bytes: usize, value: ValueRef<'_>) -> Result<()> {
+    made::check_depth(value, 1)?;
+    if bytes + made::content_bytes(value) > made::CONTAINER_BYTES_MAX {
+        return Err(made::too_large(accumulator, "used"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `$push`: all values in an array.
 
-use super::{Accumulator, Form, Kind};
+use super::{Accumulator, Form, Kind, check_gathered};
 use crate::Evaluated;
 use bunko_bson::{ArrayBuf, Value};
 use bunko_errors::Result;
@@ -18,6 +18,7 @@ struct Push(ArrayBuf);
 impl Accumulator for Push {
     fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
         if let Some(value) = value.get() {
+            check_gathered(KIND.name, self.0.len_bytes(), value)?;
             self.0.push(value);
         }
         Ok(())

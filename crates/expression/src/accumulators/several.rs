@@ -2,10 +2,11 @@
 
 use super::{Accumulator, value_bytes};
 use crate::Evaluated;
-use bunko_bson::{ArrayBuf, Value, order};
+use bunko_bson::key_string::{self, Direction};
+use bunko_bson::{ArrayBuf, Value};
 use bunko_errors::Result;
 use std::cmp::Ordering;
-use std::collections::VecDeque;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Which values are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,48 +17,105 @@ pub(super) enum Which {
     Greatest,
 }
 
-/// Values in the order of the result.
+/// The values kept, and in what order they come out.
 pub(super) struct Several {
     count: usize,
     which: Which,
-    kept: VecDeque<Value>,
+    /// The first or last, in their order.
+    in_turn: VecDeque<Value>,
+    /// The least or greatest, the one to be dropped next on top.
+    ranked: BinaryHeap<Ranked>,
     bytes: usize,
+    next_turn: u64,
+}
+
+/// A value by its rank: its key string, inverted where the greatest come first; equal ones in their turn.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    key: Vec<u8>,
+    turn: u64,
+}
+
+struct Ranked {
+    rank: Rank,
+    value: Value,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank.cmp(&other.rank)
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank == other.rank
+    }
+}
+
+impl Eq for Ranked {}
+
+impl Ranked {
+    fn bytes(&self) -> usize {
+        value_bytes(self.value.as_ref()) + size_of::<Rank>() + self.rank.key.len()
+    }
 }
 
 impl Several {
     pub(super) fn new(count: usize, which: Which) -> Self {
-        Self { count, which, kept: VecDeque::new(), bytes: 0 }
+        Self { count, which, in_turn: VecDeque::new(), ranked: BinaryHeap::new(), bytes: 0, next_turn: 0 }
     }
 
-    /// Where a value belongs among those kept, by order; equal ones stay before it.
-    fn position(&self, value: &Value) -> usize {
-        let greatest = self.which == Which::Greatest;
-        self.kept.partition_point(|kept| {
-            let ordering = order::compare(kept.as_ref(), value.as_ref());
-            (if greatest { ordering.reverse() } else { ordering }) != Ordering::Greater
-        })
+    fn add_ranked(&mut self, value: Evaluated<'_>) {
+        let direction = if self.which == Which::Greatest { Direction::Descending } else { Direction::Ascending };
+        let mut key = Vec::new();
+        key_string::append(&mut key, value.or_null(), direction);
+        let rank = Rank { key, turn: self.next_turn };
+        self.next_turn += 1;
+        if self.ranked.len() == self.count {
+            if self.ranked.peek().is_some_and(|last| last.rank < rank) {
+                return;
+            }
+            self.bytes -= self.ranked.pop().map_or(0, |dropped| dropped.bytes());
+        }
+        let ranked = Ranked { rank, value: value.into_value().unwrap_or(Value::Null) };
+        self.bytes += ranked.bytes();
+        self.ranked.push(ranked);
+    }
+
+    fn add_in_turn(&mut self, value: Evaluated<'_>) {
+        if self.in_turn.len() == self.count {
+            if self.which == Which::First {
+                return;
+            }
+            self.bytes -= self.in_turn.pop_front().map_or(0, |value| value_bytes(value.as_ref()));
+        }
+        let value = value.into_value().unwrap_or(Value::Null);
+        self.bytes += value_bytes(value.as_ref());
+        self.in_turn.push_back(value);
     }
 }
 
 impl Accumulator for Several {
     fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
-        let sorted = matches!(self.which, Which::Least | Which::Greatest);
-        if (sorted && value.is_nullish()) || (self.which == Which::First && self.kept.len() == self.count) {
-            return Ok(());
-        }
-        let value = value.into_value().unwrap_or(Value::Null);
-        self.bytes += value_bytes(value.as_ref());
-        let position = if sorted { self.position(&value) } else { self.kept.len() };
-        self.kept.insert(position, value);
-        if self.kept.len() > self.count {
-            let dropped = if self.which == Which::Last { self.kept.pop_front() } else { self.kept.pop_back() };
-            self.bytes -= dropped.map_or(0, |value| value_bytes(value.as_ref()));
+        match self.which {
+            Which::First | Which::Last => self.add_in_turn(value),
+            Which::Least | Which::Greatest if value.is_nullish() => {}
+            Which::Least | Which::Greatest => self.add_ranked(value),
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Value {
-        Value::Array(self.kept.iter().collect::<ArrayBuf>())
+        let ranked = self.ranked.into_sorted_vec();
+        let values = self.in_turn.iter().chain(ranked.iter().map(|ranked| &ranked.value));
+        Value::Array(values.collect::<ArrayBuf>())
     }
 
     fn memory_bytes(&self) -> usize {

@@ -11,5 +11,11 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let Some(ValueRef::Array(array)) = value.get() else {
         return Err(call.failure(17041, &format!("'s argument must be an array, but is {}", value.type_name())));
     };
-    Ok(array.iter().any(|element| Evaluated::Ref(element).is_true()).into())
+    for element in array.iter() {
+        context.operation().work(1)?;
+        if Evaluated::Ref(element).is_true() {
+            return Ok(true.into());
+        }
+    }
+    Ok(false.into())
 }

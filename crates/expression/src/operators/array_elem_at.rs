@@ -23,5 +23,5 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
             return Err(call.failure(28690, &message));
         }
     };
-    element_at(call, array, position, "'s first argument must be an array, but is ")
+    element_at(call, context, array, position, "'s first argument must be an array, but is ")
 }

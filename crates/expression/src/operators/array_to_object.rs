@@ -1,8 +1,10 @@
 //! `$arrayToObject`: a document from pairs, `[name, value]` or `{k, v}`; a later pair of the same name wins.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
+use crate::made::MadeDocument;
 use crate::printed::printed_value;
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef};
+use bunko_bson::{ArrayRef, DocumentRef, Type, ValueRef};
+use std::collections::BTreeMap;
 
 const NOT_ALL_ARRAYS: Refusal = (
     40396,
@@ -22,6 +24,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Err(call.failure(40386, &format!(" requires an array input, found: {}", value.type_name())));
     };
     let mut fields: Vec<(&str, ValueRef<'_>)> = Vec::new();
+    let mut positions = BTreeMap::new();
     let first = array.iter().next().map(ValueRef::kind);
     for pair in array.iter() {
         let (name, value) = match (first, pair) {
@@ -37,16 +40,18 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         if name.contains('\0') {
             return Err(refuse((4_940_400, "Key field cannot contain an embedded null byte"), ""));
         }
-        match fields.iter_mut().find(|(known, _)| *known == name) {
+        context.operation().work(1)?;
+        let position = *positions.entry(name).or_insert(fields.len());
+        match fields.get_mut(position) {
             Some(field) => field.1 = value,
             None => fields.push((name, value)),
         }
     }
-    let mut document = DocumentBuf::new();
+    let mut document = MadeDocument::new(call.name(), context);
     for (name, value) in fields {
-        document.append(name, value);
+        document.append_field(name, value)?;
     }
-    Ok(document.into())
+    Ok(document.finish())
 }
 
 fn pair_of_array(pair: ArrayRef<'_>) -> Result<(&str, ValueRef<'_>)> {

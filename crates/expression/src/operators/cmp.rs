@@ -1,9 +1,9 @@
 //! `$cmp`: -1, 0 or 1 as the first value sorts below, with or above the second.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, compared};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$cmp", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    Ok((call.argument(0, context)?.compare(&call.argument(1, context)?) as i32).into())
+    Ok((compared(call, context)? as i32).into())
 }

@@ -1,7 +1,7 @@
 //! `$cond`: the second or the third, as the first is true or not.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, positional};
-use crate::ParseScope;
+use crate::{Expression, ParseScope};
 use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
@@ -17,8 +17,12 @@ const PARAMETERS: Parameters = Parameters {
 pub(super) const OPERATOR: Operator = Operator { name: "$cond", form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let chosen = if call.argument(0, context)?.is_true() { 1 } else { 2 };
-    call.argument(chosen, context)
+    chosen(call, context)?.evaluate(context)
+}
+
+/// The argument whose value it is.
+pub(super) fn chosen<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<&'a Expression> {
+    Ok(&call.arguments[if call.argument(0, context)?.is_true() { 1 } else { 2 }])
 }
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {

@@ -3,6 +3,7 @@
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Refusal, Result, refuse};
 use crate::binary_text::{self, Format};
 use crate::conversion;
+use crate::made;
 use crate::number::as_i32;
 use crate::printed::printed_value;
 use bunko_bson::{BinarySubtype, Type, Value, ValueRef};
@@ -59,7 +60,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     };
     match converted {
         Err(failure) if call.has(2) && failure.code() == ErrorCode::CONVERSION_FAILURE => call.argument(2, context),
-        converted => Ok(converted?.into()),
+        converted => made::checked(converted?, context),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
 use crate::calendar;
 use crate::date_part;
+use crate::made;
 use crate::printed::printed;
 use crate::time_zone::Zone;
 use bunko_bson::{Value, ValueRef};
@@ -33,7 +34,10 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, "$dateFromString with 'format' is not supported"));
     }
     let parsed = match text.get() {
-        Some(ValueRef::String(text)) => parse(text, zone.as_ref()),
+        Some(ValueRef::String(text)) => {
+            context.operation().work(made::text_steps(text))?;
+            parse(text, zone.as_ref())
+        }
         _ => {
             let (kind, found) = (text.type_name(), printed(&text));
             Err(format!("$dateFromString requires that 'dateString' be a string, found: {kind} with value {found}"))

@@ -3,7 +3,7 @@
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
 use crate::calendar::Civil;
 use crate::date_part;
-use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_bson::{DocumentBuf, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
 const PARAMETERS: Parameters = Parameters {
@@ -46,5 +46,5 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     append("minute", civil.minute);
     append("second", civil.second);
     append("millisecond", civil.millisecond);
-    Ok(parts.into())
+    Ok(Value::Document(parts).into())
 }

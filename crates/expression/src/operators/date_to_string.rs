@@ -4,6 +4,7 @@ use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Resu
 use crate::calendar;
 use crate::calendar::Civil;
 use crate::date_part;
+use crate::made;
 use crate::printed::printed_value;
 use crate::time_zone::Zone;
 use bunko_bson::ValueRef;
@@ -46,7 +47,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         None => Some(None),
         Some(ValueRef::Null | ValueRef::Undefined) => None,
         Some(ValueRef::String(format)) => {
-            check(format)?;
+            check(format, context)?;
             Some(Some(format))
         }
         Some(other) => {
@@ -64,12 +65,14 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let format = format.unwrap_or(if is_utc { "%Y-%m-%dT%H:%M:%S.%LZ" } else { "%Y-%m-%dT%H:%M:%S.%L" });
     let ms = date_part::moment(&date)?;
     let offset = zone.offset_ms(ms);
-    formatted(format, Civil::of(ms.saturating_add(offset)), offset / calendar::MS_PER_MINUTE).map(Evaluated::from)
+    let civil = Civil::of(ms.saturating_add(offset));
+    made::string(formatted(format, civil, offset / calendar::MS_PER_MINUTE, context)?, context)
 }
 
 /// # Errors
 /// 18535 and 18536 for a format with a wrong specifier.
-fn check(format: &str) -> Result<()> {
+fn check(format: &str, context: &EvaluationContext<'_>) -> Result<()> {
+    context.operation().work(made::text_steps(format))?;
     let mut characters = format.chars();
     while let Some(character) = characters.next() {
         if character != '%' {
@@ -90,7 +93,7 @@ fn invalid(specifier: char) -> Failure {
 }
 
 /// Writes a format that was checked.
-fn formatted(format: &str, civil: Civil, offset_minutes: i64) -> Result<String> {
+fn formatted(format: &str, civil: Civil, offset_minutes: i64, context: &EvaluationContext<'_>) -> Result<String> {
     let mut text = String::new();
     let mut characters = format.chars();
     while let Some(character) = characters.next() {
@@ -99,6 +102,7 @@ fn formatted(format: &str, civil: Civil, offset_minutes: i64) -> Result<String> 
             continue;
         }
         if let Some(specifier) = characters.next() {
+            context.operation().work(1)?;
             text.push_str(&field(specifier, civil, offset_minutes)?);
         }
     }

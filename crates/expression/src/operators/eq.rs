@@ -1,9 +1,9 @@
 //! `$eq`: whether two values are equal.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, compared};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$eq", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    Ok(call.argument(0, context)?.compare(&call.argument(1, context)?).is_eq().into())
+    Ok(compared(call, context)?.is_eq().into())
 }

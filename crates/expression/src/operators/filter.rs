@@ -2,10 +2,11 @@
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
 use crate::array::element_name;
+use crate::made::MadeArray;
 use crate::number::as_i32;
 use crate::printed::printed;
 use crate::{Expression, ParseScope};
-use bunko_bson::{ArrayBuf, ValueRef};
+use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (28646, "$filter only supports an object as its argument"),
@@ -26,16 +27,17 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Err(refuse((28651, "input to $filter must be an array not {}"), input.type_name()));
     };
     let limit = limit(call, context)?;
-    let mut kept = ArrayBuf::new();
+    let mut kept = MadeArray::new(call.name(), context);
     for element in array.iter() {
         if kept.count() == limit {
             break;
         }
-        if call.argument_with(1, context, &[Some(element)])?.is_true() {
-            kept.push(element);
+        context.operation().work(1)?;
+        if call.argument_with(1, context, &[Some(element)], |condition| Ok(condition.is_true()))? {
+            kept.push_element(element)?;
         }
     }
-    Ok(kept.into())
+    Ok(kept.finish())
 }
 
 fn limit(call: &Call, context: &EvaluationContext<'_>) -> Result<usize> {

@@ -7,5 +7,5 @@ pub(super) const OPERATOR: Operator = Operator { name: "$first", form: Form::Pos
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(array) = call.not_null(context)? else { return Ok(Evaluated::null()) };
-    element_at(call, array, 0, "'s argument must be an array, but is ")
+    element_at(call, context, array, 0, "'s argument must be an array, but is ")
 }

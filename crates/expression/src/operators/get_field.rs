@@ -1,6 +1,7 @@
 //! `$getField`: a field by its plain name, dots and dollars included.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use crate::made;
 use crate::{Expression, ParseScope};
 use bunko_bson::{Value, ValueRef};
 
@@ -21,6 +22,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         let message = format!(" requires 'field' to evaluate to type String, but got {}", name.type_name());
         return Err(call.failure(3_041_704, &message));
     };
+    context.operation().work(made::field_steps(input.or_null()))?;
     Ok(match input {
         Evaluated::Ref(ValueRef::Document(document)) => Evaluated::from(document.get(name)),
         Evaluated::Owned(Value::Document(document)) => Evaluated::from(document.as_ref().get(name)).into_owned(),

@@ -1,9 +1,9 @@
 //! `$gte`: whether the first value does not sort below the second.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, compared};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$gte", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    Ok(call.argument(0, context)?.compare(&call.argument(1, context)?).is_ge().into())
+    Ok(compared(call, context)?.is_ge().into())
 }

@@ -1,6 +1,7 @@
 //! `$in`: whether an array holds a value.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::made;
 use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$in", form: Form::Positional(Arity::Exactly(2)), evaluate };
@@ -13,5 +14,12 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         );
     };
     let wanted = value.comparable();
-    Ok(elements.iter().any(|element| bunko_bson::order::equal(element, wanted)).into())
+    let steps = made::steps(wanted);
+    for element in elements.iter() {
+        context.operation().work(steps)?;
+        if bunko_bson::order::equal(element, wanted) {
+            return Ok(true.into());
+        }
+    }
+    Ok(false.into())
 }

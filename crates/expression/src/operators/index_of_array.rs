@@ -1,25 +1,32 @@
 //! `$indexOfArray`: the position of the first equal element, or -1.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::array::search_range;
+use crate::array::{self, search_range};
+use crate::made;
 use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$indexOfArray", form: Form::Positional(Arity::Between(2, 4)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let (array, wanted) = (call.argument(0, context)?, call.argument(1, context)?);
-    if array.is_nullish() {
+    let (input, wanted) = (call.argument(0, context)?, call.argument(1, context)?);
+    if input.is_nullish() {
         return Ok(Evaluated::null());
     }
-    let Some(ValueRef::Array(elements)) = array.get() else {
+    let Some(ValueRef::Array(elements)) = input.get() else {
         return Err(
-            call.failure(40090, &format!(" requires an array as a first argument, found: {}", array.type_name()))
+            call.failure(40090, &format!(" requires an array as a first argument, found: {}", input.type_name()))
         );
     };
+    context.operation().work(array::steps(elements))?;
     let (from, to) = search_range(call, context, elements.count())?;
     let wanted = wanted.comparable();
-    let found =
-        elements.iter().enumerate().take(to).skip(from).find(|(_, element)| bunko_bson::order::equal(*element, wanted));
-    Ok(found.map_or(-1, |(position, _)| position as i32).into())
+    let steps = made::steps(wanted);
+    for (position, element) in elements.iter().enumerate().take(to).skip(from) {
+        context.operation().work(steps)?;
+        if bunko_bson::order::equal(element, wanted) {
+            return Ok((position as i32).into());
+        }
+    }
+    Ok((-1).into())
 }

@@ -2,6 +2,7 @@
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::array::search_range;
+use crate::made;
 use crate::string_arguments::searched;
 
 pub(super) const OPERATOR: Operator =
@@ -14,6 +15,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     }
     let text = searched(call, &text, 40091, "first")?;
     let wanted = searched(call, &wanted, 40092, "second")?;
+    context.operation().work(made::text_steps(text) + made::text_steps(wanted))?;
     let (from, to) = search_range(call, context, text.len())?;
     let found = match wanted {
         "" => (from <= to).then_some(from),

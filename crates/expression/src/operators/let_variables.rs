@@ -1,6 +1,7 @@
 //! `$let`: evaluates an expression with variables bound.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use crate::made;
 use crate::variables::check_defined_name;
 use crate::{Expression, ParseScope};
 use bunko_bson::ValueRef;
@@ -20,7 +21,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let last = call.arguments.len() - 1;
     let values = (0..last).map(|index| call.argument(index, context)).collect::<Result<Vec<_>>>()?;
     let values: Vec<_> = values.iter().map(Evaluated::get).collect();
-    call.argument_with(last, context, &values)
+    call.argument_with(last, context, &values, |evaluated| made::owned(evaluated, context))
 }
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {

@@ -2,8 +2,9 @@
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
 use crate::array::element_name;
+use crate::made::MadeArray;
 use crate::{Expression, ParseScope};
-use bunko_bson::{ArrayBuf, ValueRef};
+use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (16878, "$map only supports an object as its argument"),
@@ -22,11 +23,11 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let Some(ValueRef::Array(array)) = input.get() else {
         return Err(refuse((16883, "input to $map must be an array not {}"), input.type_name()));
     };
-    let mut mapped = ArrayBuf::new();
+    let mut mapped = MadeArray::new(call.name(), context);
     for element in array.iter() {
-        mapped.push(call.argument_with(1, context, &[Some(element)])?.or_null());
+        call.argument_with(1, context, &[Some(element)], |evaluated| mapped.push(evaluated.or_null()))?;
     }
-    Ok(mapped.into())
+    Ok(mapped.finish())
 }
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {

@@ -126,11 +126,13 @@ mod zip;
 
 use crate::accumulators::Accumulator;
 pub(crate) use crate::call::{Arity, Call, Form, Operator, Parameters, Refusal, positional, refuse};
+use crate::made;
 pub(crate) use crate::variables::EvaluationContext;
 pub(crate) use crate::{Evaluated, Expression, ParseScope};
 use bunko_bson::ValueRef;
 pub(crate) use bunko_errors::Result;
 use bunko_errors::{ErrorCode, Failure};
+use std::cmp::Ordering;
 
 static OPERATORS: &[Operator] = &[
     abs::OPERATOR,
@@ -298,9 +300,18 @@ pub(crate) fn parse(name: &str, value: ValueRef<'_>, scope: &ParseScope) -> Resu
         return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message));
     };
     if let Form::Constant = operator.form {
-        return Ok(Expression::literal(value.to_value()));
+        return Expression::constant(value, scope);
     }
     Ok(Expression::call(Call::parse(operator, value, scope)?))
+}
+
+/// The order of the two arguments.
+#[inline]
+fn compared<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Ordering> {
+    let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);
+    // Only two large values take long.
+    context.operation().work(made::steps(left.or_null()).min(made::steps(right.or_null())))?;
+    Ok(left.compare(&right))
 }
 
 /// Feeds an accumulator with the arguments, or with the elements of an only argument that is an array.
@@ -312,13 +323,23 @@ fn accumulate<'a>(
     if call.arguments.len() == 1 {
         let only = call.argument(0, context)?;
         if let Some(ValueRef::Array(array)) = only.get() {
-            array.iter().try_for_each(|element| accumulator.add(Evaluated::Ref(element)))?;
+            for element in array.iter() {
+                context.operation().work(made::steps(element))?;
+                made::check_container_bytes(call.name(), accumulator.memory_bytes() + made::content_bytes(element))?;
+                accumulator.add(Evaluated::Ref(element))?;
+            }
         } else {
             accumulator.add(only)?;
         }
     } else {
         for index in 0..call.arguments.len() {
-            accumulator.add(call.argument(index, context)?)?;
+            let value = call.argument(index, context)?;
+            context.operation().work(made::steps(value.or_null()))?;
+            made::check_container_bytes(
+                call.name(),
+                accumulator.memory_bytes() + made::content_bytes(value.or_null()),
+            )?;
+            accumulator.add(value)?;
         }
     }
     Ok(accumulator.finish().into())

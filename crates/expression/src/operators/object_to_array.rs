@@ -1,7 +1,8 @@
 //! `$objectToArray`: a document's fields as `{k, v}`.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
+use crate::made::{MadeArray, check_depth};
+use bunko_bson::{DocumentBuf, ValueRef};
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$objectToArray", form: Form::Positional(Arity::Exactly(1)), evaluate };
@@ -11,9 +12,11 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let Some(ValueRef::Document(document)) = value.get() else {
         return Err(call.failure(40390, &format!(" requires a document input, found: {}", value.type_name())));
     };
-    let mut pairs = ArrayBuf::new();
+    let mut pairs = MadeArray::new(call.name(), context);
     for element in document {
-        pairs.push(&DocumentBuf::new().with("k", element.name).with("v", element.value));
+        check_depth(element.value, 2)?;
+        let pair = DocumentBuf::new().with("k", element.name).with("v", element.value);
+        pairs.push_element(ValueRef::from(&pair))?;
     }
-    Ok(pairs.into())
+    Ok(pairs.finish())
 }

@@ -1,13 +1,10 @@
 //! `$range`: integers from a start to before an end.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
+use crate::made::MadeArray;
 use crate::number::as_i32;
 use crate::printed::printed_value;
-use bunko_bson::ArrayBuf;
-use bunko_errors::{ErrorCode, Failure};
-
-/// Largest array that is made, in bytes. Source: MongoDB parameter internalQueryMaxRangeBytes.
-const RANGE_BYTES_MAX: usize = 100 * 1024 * 1024;
+use bunko_bson::ValueRef;
 
 const START: [Refusal; 2] = [
     (34443, "$range requires a numeric starting value, found value of type: {}"),
@@ -40,14 +37,10 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     if step == 0 {
         return Err(call.failure(34449, " requires a non-zero step value"));
     }
-    let mut range = ArrayBuf::new();
+    let mut range = MadeArray::new(call.name(), context);
     while if step > 0 { next < end } else { next > end } {
-        if range.as_ref().as_document().len_bytes() > RANGE_BYTES_MAX {
-            let message = "$range would use too much memory and cannot spill to disk. Memory limit: 104857600 bytes";
-            return Err(Failure::new(ErrorCode(146), message));
-        }
-        range.push(next as i32);
+        range.push_element(ValueRef::Int32(next as i32))?;
         next += step;
     }
-    Ok(range.into())
+    Ok(range.finish())
 }

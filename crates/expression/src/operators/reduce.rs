@@ -1,9 +1,12 @@
 //! `$reduce`: folds an array: `$$value` so far, `$$this` element.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, cond, refuse};
+use crate::expression::Node;
+use crate::made::{self, MadeArray};
 use crate::printed::printed;
+use crate::variables::Variable;
 use crate::{Expression, ParseScope};
-use bunko_bson::ValueRef;
+use bunko_bson::{ArrayBuf, Value, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (40075, "$reduce requires an object as an argument, found: {}"),
@@ -22,11 +25,107 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let Some(ValueRef::Array(array)) = input.get() else {
         return Err(refuse((40080, "$reduce requires that 'input' be an array, found: {}"), &printed(&input)));
     };
-    let mut value = call.argument(1, context)?.into_owned();
+    let mut value = call.argument(1, context)?;
     for element in array.iter() {
-        value = call.argument_with(2, context, &[value.get(), Some(element)])?;
+        context.operation().work(1)?;
+        let values = [value.get(), Some(element)];
+        let binding = call.binding(context, &values);
+        let step = step(&call.arguments[2], call.first_slot, &context.bound(&binding))?;
+        value = match step {
+            Step::Kept => value,
+            Step::Element => Evaluated::Ref(element),
+            Step::Made(made) => made,
+            Step::Longer(addition) => extended(value, addition, context)?,
+        };
     }
-    Ok(value)
+    made::owned(value, context)
+}
+
+/// What comes after one element.
+enum Step {
+    /// `$$value` as it was.
+    Kept,
+    /// `$$this`.
+    Element,
+    /// `$$value` with this behind it.
+    Longer(Addition),
+    Made(Evaluated<'static>),
+}
+
+enum Addition {
+    Elements(ArrayBuf),
+    Text(String),
+}
+
+/// Evaluates the body. What only appends to `$$value` is taken apart, so that the value is not copied each time:
+/// gathering an array or a text is a common use of `$reduce`.
+fn step<'a>(body: &'a Expression, value_slot: u32, context: &EvaluationContext<'a>) -> Result<Step> {
+    match &body.node {
+        node if is_variable(node, value_slot) => return Ok(Step::Kept),
+        node if is_variable(node, value_slot + 1) => return Ok(Step::Element),
+        Node::Call(call) if call.operator.name == cond::OPERATOR.name => {
+            return step(cond::chosen(call, context)?, value_slot, context);
+        }
+        Node::Call(call) if call.arguments.first().is_some_and(|first| is_variable(&first.node, value_slot)) => {
+            let value = context.variable(Variable::Local(value_slot));
+            let addition = match (call.operator.name, value) {
+                ("$concatArrays", Some(ValueRef::Array(_))) => elements_behind(call, context)?,
+                ("$concat", Some(ValueRef::String(_))) => text_behind(call, context)?,
+                _ => None,
+            };
+            if let Some(addition) = addition {
+                return Ok(Step::Longer(addition));
+            }
+        }
+        _ => {}
+    }
+    Ok(Step::Made(made::owned(body.evaluate(context)?, context)?))
+}
+
+fn is_variable(node: &Node, slot: u32) -> bool {
+    matches!(node, Node::Path { variable: Variable::Local(found), path } if *found == slot && path.is_empty())
+}
+
+/// The elements that a `$concatArrays` puts behind its first argument; nothing where another one is no array.
+fn elements_behind<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Option<Addition>> {
+    let mut elements = MadeArray::new(call.name(), context);
+    for index in 1..call.arguments.len() {
+        let value = call.argument(index, context)?;
+        let Some(ValueRef::Array(array)) = value.get() else { return Ok(None) };
+        elements.extend(array.iter())?;
+    }
+    Ok(Some(Addition::Elements(elements.into_array())))
+}
+
+/// The text that a `$concat` puts behind its first argument; nothing where another one is no string.
+fn text_behind<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Option<Addition>> {
+    let mut text = String::new();
+    for index in 1..call.arguments.len() {
+        let value = call.argument(index, context)?;
+        let Some(ValueRef::String(part)) = value.get() else { return Ok(None) };
+        context.operation().work(made::text_steps(part))?;
+        made::check_string_length(text.len() + part.len())?;
+        text.push_str(part);
+    }
+    Ok(Some(Addition::Text(text)))
+}
+
+/// The value with something behind it. One that was made here grows in its place.
+fn extended<'v>(value: Evaluated<'v>, addition: Addition, context: &EvaluationContext<'_>) -> Result<Evaluated<'v>> {
+    match (made::owned(value, context)?, addition) {
+        (Evaluated::Owned(Value::Array(array)), Addition::Elements(elements)) => {
+            let mut array = MadeArray::with(array, "$concatArrays", context);
+            array.extend(elements.as_ref().iter())?;
+            Ok(array.finish())
+        }
+        (Evaluated::Owned(Value::String(mut text)), Addition::Text(behind)) => {
+            made::check_string_length(text.len() + behind.len())?;
+            text.push_str(&behind);
+            Ok(Evaluated::Owned(Value::String(text)))
+        }
+        // An addition is made for a value of its own type only.
+        (value, _) => Ok(value),
+    }
 }
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {

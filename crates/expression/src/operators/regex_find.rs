@@ -3,7 +3,7 @@
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
 use crate::ParseScope;
 use crate::regular_expression::{Search, parse_search};
-use bunko_bson::ValueRef;
+use bunko_bson::{Value, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (51103, "$regexFind expects an object of named arguments but found: {}"),
@@ -19,7 +19,7 @@ pub(super) const OPERATOR: Operator = Operator { name: "$regexFind", form: Form:
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(search) = Search::of(call, context)? else { return Ok(Evaluated::null()) };
-    Ok(search.find_at(0)?.map_or(Evaluated::null(), |found| found.document.into()))
+    Ok(search.find()?.map_or(Evaluated::null(), |found| Evaluated::Owned(Value::Document(found.document))))
 }
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {

@@ -2,8 +2,9 @@
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
 use crate::ParseScope;
+use crate::made::MadeArray;
 use crate::regular_expression::{Search, parse_search};
-use bunko_bson::{ArrayBuf, ValueRef};
+use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (51103, "$regexFindAll expects an object of named arguments but found: {}"),
@@ -18,20 +19,18 @@ const PARAMETERS: Parameters = Parameters {
 pub(super) const OPERATOR: Operator = Operator { name: "$regexFindAll", form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let mut all = ArrayBuf::new();
-    let Some(search) = Search::of(call, context)? else { return Ok(all.into()) };
-    let mut from = 0;
-    while let Some(found) = search.find_at(from)? {
-        all.push(&found.document);
-        // An empty match would be found again.
-        let step = if found.end == found.start { search.character_bytes_at(found.end) } else { 0 };
-        from = found.end + step;
-        // MongoDB reports no empty match behind the last character.
-        if from >= search.text().len() {
-            break;
-        }
+    let mut all = MadeArray::new(call.name(), context);
+    if let Some(search) = Search::of(call, context)? {
+        let text = search.text();
+        // What is left of a text is checked anew for each match, unless it is in ASCII.
+        let left_is_checked = !text.is_ascii();
+        search.each(|found| {
+            let left = if left_is_checked { text.len() - found.start.byte } else { 0 };
+            context.operation().work(16 + left / 64)?;
+            all.push_element(ValueRef::from(&found.document))
+        })?;
     }
-    Ok(all.into())
+    Ok(all.finish())
 }
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {

@@ -16,5 +16,5 @@ const PARAMETERS: Parameters = Parameters {
 pub(super) const OPERATOR: Operator = Operator { name: "$replaceOne", form: Form::Named(&PARAMETERS), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    replaced(call, context, |text, find, replacement| text.replacen(find, replacement, 1))
+    replaced(call, context, 1)
 }

@@ -1,7 +1,9 @@
 //! `$reverseArray`: the elements from last to first.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
-use bunko_bson::{ArrayBuf, ValueRef};
+use crate::array::elements;
+use crate::made::MadeArray;
+use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$reverseArray", form: Form::Positional(Arity::Exactly(1)), evaluate };
@@ -12,6 +14,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         let refusal = (34435, "The argument to $reverseArray must be an array, but was of type: {}");
         return Err(refuse(refusal, value.type_name()));
     };
-    let elements: Vec<_> = array.iter().collect();
-    Ok(elements.into_iter().rev().collect::<ArrayBuf>().into())
+    let mut reversed = MadeArray::new(call.name(), context);
+    reversed.extend(elements(array, context)?.into_iter().rev())?;
+    Ok(reversed.finish())
 }

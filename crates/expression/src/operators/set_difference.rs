@@ -1,8 +1,9 @@
 //! `$setDifference`: the distinct elements of the first array that the second lacks, as they come.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
-use crate::array::{distinct, position};
-use bunko_bson::{ArrayBuf, ArrayRef, ValueRef};
+use crate::array::{contains, distinct, elements};
+use crate::made::MadeArray;
+use bunko_bson::{ValueRef, order};
 
 const FIRST: Refusal = (17048, "both operands of $setDifference must be arrays. First argument is of type: {}");
 const SECOND: Refusal = (17049, "both operands of $setDifference must be arrays. Second argument is of type: {}");
@@ -15,18 +16,25 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     if left.is_nullish() || right.is_nullish() {
         return Ok(Evaluated::null());
     }
-    let mut excluded = match (left.get(), right.get()) {
-        (Some(ValueRef::Array(_)), Some(ValueRef::Array(array))) => distinct(array.iter().collect()),
+    let (candidates, excluded) = match (left.get(), right.get()) {
+        (Some(ValueRef::Array(left)), Some(ValueRef::Array(right))) => {
+            (elements(left, context)?, distinct(elements(right, context)?, context)?)
+        }
         (Some(ValueRef::Array(_)), _) => return Err(refuse(SECOND, right.type_name())),
         _ => return Err(refuse(FIRST, left.type_name())),
     };
-    let mut kept = ArrayBuf::new();
-    for element in left.get().and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter) {
-        // What was kept once is not kept again, so it joins the excluded.
-        if let Err(position) = position(&excluded, element) {
-            kept.push(element);
-            excluded.insert(position, element);
+    let mut kept = Vec::new();
+    for (position, element) in candidates.into_iter().enumerate() {
+        context.operation().work(1)?;
+        if !contains(&excluded, element) {
+            kept.push((position, element));
         }
     }
-    Ok(kept.into())
+    // Equal ones stand together, the first of the input in front; then back into the input's order.
+    let mut kept = context.operation().sort_by(kept, |(_, a), (_, b)| order::compare(*a, *b))?;
+    kept.dedup_by(|(_, a), (_, b)| order::equal(*a, *b));
+    let kept = context.operation().sort_by(kept, |(a, _), (b, _)| a.cmp(b))?;
+    let mut difference = MadeArray::new(call.name(), context);
+    difference.extend(kept.into_iter().map(|(_, element)| element))?;
+    Ok(difference.finish())
 }

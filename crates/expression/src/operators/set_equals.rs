@@ -2,7 +2,7 @@
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, positional, refuse};
 use crate::ParseScope;
-use crate::array::distinct;
+use crate::array::{distinct, elements};
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -19,7 +19,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
                 format!("All operands of $setEquals must be arrays. {}-th argument is of type: {kind}", index + 1);
             return Err(Failure::new(ErrorCode(17044), message));
         };
-        let elements = distinct(array.iter().collect());
+        let elements = distinct(elements(array, context)?, context)?;
         match &first {
             None => first = Some(elements.into_iter().map(ValueRef::to_value).collect()),
             Some(first) => {

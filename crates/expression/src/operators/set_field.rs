@@ -1,7 +1,8 @@
 //! `$setField`: a document with one field, by its plain name, set or (where missing) removed.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, ParseScope, Result, refuse};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use crate::made::MadeDocument;
+use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
 const PARAMETERS: Parameters = Parameters {
@@ -73,17 +74,17 @@ pub(super) fn with_field<'a>(call: &'a Call, context: &EvaluationContext<'a>) ->
         return Err(refuse((4_161_105, "$setField requires 'input' to evaluate to type Object"), ""));
     };
     let value = call.optional(2, context)?.unwrap_or(Evaluated::Missing);
-    let mut changed = DocumentBuf::new();
+    let mut changed = MadeDocument::new(call.name(), context);
     let mut pending = value.get();
     for element in document {
         if element.name != name {
-            changed.append(element.name, element.value);
+            changed.append_field(element.name, element.value)?;
         } else if let Some(value) = pending.take() {
-            changed.append(name, value);
+            changed.append(name, value)?;
         }
     }
     if let Some(value) = pending {
-        changed.append(name, value);
+        changed.append(name, value)?;
     }
-    Ok(changed.into())
+    Ok(changed.finish())
 }

@@ -1,8 +1,9 @@
 //! `$setIntersection`: the distinct elements that all arrays hold, in order.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
-use crate::array::{contains, distinct};
-use bunko_bson::{ArrayBuf, ValueRef};
+use crate::array::{contains, distinct, elements};
+use crate::made::MadeArray;
+use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$setIntersection", form: Form::Positional(Arity::Any), evaluate };
@@ -11,21 +12,24 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let values = (0..call.arguments.len()).map(|index| call.argument(index, context)).collect::<Result<Vec<_>>>()?;
     let mut common: Option<Vec<ValueRef<'_>>> = None;
     for value in &values {
-        let elements = match value.get() {
+        let values = match value.get() {
             None | Some(ValueRef::Null | ValueRef::Undefined) => return Ok(Evaluated::null()),
-            Some(ValueRef::Array(array)) => distinct(array.iter().collect()),
+            Some(ValueRef::Array(array)) => distinct(elements(array, context)?, context)?,
             Some(_) => {
                 let refusal = (17047, "All operands of $setIntersection must be arrays. One argument is of type: {}");
                 return Err(refuse(refusal, value.type_name()));
             }
         };
         common = Some(match common {
-            None => elements,
+            None => values,
             Some(mut common) => {
-                common.retain(|element| contains(&elements, *element));
+                context.operation().work(common.len())?;
+                common.retain(|element| contains(&values, *element));
                 common
             }
         });
     }
-    Ok(common.unwrap_or_default().into_iter().collect::<ArrayBuf>().into())
+    let mut intersection = MadeArray::new(call.name(), context);
+    intersection.extend(common.unwrap_or_default())?;
+    Ok(intersection.finish())
 }

@@ -1,7 +1,7 @@
 //! `$setIsSubset`: whether the second array holds all elements of the first.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
-use crate::array::{contains, distinct};
+use crate::array::{contains, distinct, elements};
 use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
@@ -11,8 +11,14 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);
     match (left.get(), right.get()) {
         (Some(ValueRef::Array(left)), Some(ValueRef::Array(right))) => {
-            let right = distinct(right.iter().collect());
-            Ok(left.iter().all(|element| contains(&right, element)).into())
+            let right = distinct(elements(right, context)?, context)?;
+            for element in left.iter() {
+                context.operation().work(1)?;
+                if !contains(&right, element) {
+                    return Ok(false.into());
+                }
+            }
+            Ok(true.into())
         }
         (Some(ValueRef::Array(_)), _) => {
             let refusal = (17042, "both operands of $setIsSubset must be arrays. Second argument is of type: {}");

@@ -1,8 +1,9 @@
 //! `$setUnion`: the distinct elements of all arrays, in order.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
-use crate::array::distinct;
-use bunko_bson::{ArrayBuf, ValueRef};
+use crate::array::{distinct, elements};
+use crate::made::MadeArray;
+use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$setUnion", form: Form::Positional(Arity::Any), evaluate };
 
@@ -12,12 +13,14 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     for value in &values {
         match value.get() {
             None | Some(ValueRef::Null | ValueRef::Undefined) => return Ok(Evaluated::null()),
-            Some(ValueRef::Array(array)) => all.extend(array.iter()),
+            Some(ValueRef::Array(array)) => all.extend(elements(array, context)?),
             Some(_) => {
                 let refusal = (17043, "All operands of $setUnion must be arrays. One argument is of type: {}");
                 return Err(refuse(refusal, value.type_name()));
             }
         }
     }
-    Ok(distinct(all).into_iter().collect::<ArrayBuf>().into())
+    let mut union = MadeArray::new(call.name(), context);
+    union.extend(distinct(all, context)?)?;
+    Ok(union.finish())
 }

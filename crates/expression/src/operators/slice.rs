@@ -1,9 +1,11 @@
 //! `$slice`: a run of elements.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
+use crate::array::steps;
+use crate::made::MadeArray;
 use crate::number::as_i32;
 use crate::printed::printed_value;
-use bunko_bson::{ArrayBuf, ValueRef};
+use bunko_bson::ValueRef;
 
 const SECOND: [Refusal; 2] = [
     (28725, "Second argument to $slice must be a numeric value, but is of type: {}"),
@@ -27,6 +29,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Err(refuse(refusal, array.type_name()));
     };
     let first = integer(&first, SECOND)?;
+    context.operation().work(steps(elements))?;
     let count = elements.count() as i64;
     let (from, length) = match call.optional(2, context)? {
         None if first < 0 => ((count + first).max(0), count),
@@ -41,7 +44,9 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
             (if first < 0 { (count + first).max(0) } else { first }, length)
         }
     };
-    Ok(elements.iter().skip(from as usize).take(length as usize).collect::<ArrayBuf>().into())
+    let mut slice = MadeArray::new(call.name(), context);
+    slice.extend(elements.iter().skip(from as usize).take(length as usize))?;
+    Ok(slice.finish())
 }
 
 fn integer(value: &Evaluated<'_>, refusals: [Refusal; 2]) -> Result<i64> {

@@ -1,10 +1,12 @@
 //! `$sortArray`: the elements in order: `1` or `-1` of the values, or a sort pattern of documents.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Refusal, Result, refuse};
+use crate::array::elements;
 use crate::call::Prepared;
+use crate::made::{self, MadeArray};
 use crate::number::as_i32;
 use crate::{Expression, ParseScope, SortPattern};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, ValueRef};
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef, order};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (2_942_500, "$sortArray requires an object as an argument, found: {}"),
@@ -27,21 +29,32 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let Prepared::Sort(pattern) = &call.prepared else { return sorted_values(call, context, array) };
     let mut keyed = Vec::new();
     for element in array.iter() {
+        context.operation().work(made::steps(element))?;
         let mut key = Vec::new();
-        pattern.append_key(&mut key, element.as_document().unwrap_or(DocumentRef::EMPTY))?;
+        let document = element.as_document().unwrap_or(DocumentRef::EMPTY);
+        pattern.append_key(&mut key, document, context.operation())?;
         keyed.push((key, element));
     }
-    keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(keyed.into_iter().map(|(_, element)| element).collect::<ArrayBuf>().into())
+    let keyed = context.operation().sort_by(keyed, |(a, _), (b, _)| a.cmp(b))?;
+    in_order(call, context, keyed.into_iter().map(|(_, element)| element))
 }
 
 fn sorted_values<'a>(call: &'a Call, context: &EvaluationContext<'a>, array: ArrayRef<'_>) -> Result<Evaluated<'a>> {
-    let mut elements: Vec<_> = array.iter().collect();
-    elements.sort_by(|a, b| bunko_bson::order::compare(*a, *b));
+    let mut sorted = context.operation().sort_by(elements(array, context)?, |a, b| order::compare(*a, *b))?;
     if call.argument(1, context)?.get().and_then(as_i32) == Some(-1) {
-        elements.reverse();
+        sorted.reverse();
     }
-    Ok(elements.into_iter().collect::<ArrayBuf>().into())
+    in_order(call, context, sorted.into_iter())
+}
+
+fn in_order<'a, 'v>(
+    call: &Call,
+    context: &EvaluationContext<'_>,
+    elements: impl Iterator<Item = ValueRef<'v>>,
+) -> Result<Evaluated<'a>> {
+    let mut sorted = MadeArray::new(call.name(), context);
+    sorted.extend(elements)?;
+    Ok(sorted.finish())
 }
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {

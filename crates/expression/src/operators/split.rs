@@ -1,7 +1,8 @@
 //! `$split`: the parts of a string between separators.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
-use bunko_bson::{ArrayBuf, ValueRef};
+use crate::made::{self, MadeArray};
+use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$split", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
@@ -23,5 +24,11 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     if separator.is_empty() {
         return Err(call.failure(40087, " requires a non-empty separator"));
     }
-    Ok(text.split(separator).collect::<ArrayBuf>().into())
+    // Searching takes time even where nothing is found.
+    context.operation().work(made::text_steps(text) + made::text_steps(separator))?;
+    let mut parts = MadeArray::new(call.name(), context);
+    for part in text.split(separator) {
+        parts.push_element(ValueRef::String(part))?;
+    }
+    Ok(parts.finish())
 }

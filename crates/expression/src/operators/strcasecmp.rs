@@ -1,6 +1,7 @@
 //! `$strcasecmp`: -1, 0 or 1 as one string sorts below, with or above another, ASCII letters in one case.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::made;
 use crate::text::coerced;
 
 pub(super) const OPERATOR: Operator =
@@ -8,6 +9,8 @@ pub(super) const OPERATOR: Operator =
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);
-    let (left, right) = (coerced(&left)?.to_ascii_uppercase(), coerced(&right)?.to_ascii_uppercase());
+    let (left, right) = (coerced(&left)?, coerced(&right)?);
+    context.operation().work(made::text_steps(&left) + made::text_steps(&right))?;
+    let (left, right) = (left.to_ascii_uppercase(), right.to_ascii_uppercase());
     Ok((left.cmp(&right) as i32).into())
 }

@@ -1,6 +1,7 @@
 //! `$substrBytes`: a part of a string, by bytes.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::made;
 use crate::string_arguments::extent;
 use crate::text::coerced;
 use bunko_errors::{ErrorCode, Failure};
@@ -22,7 +23,7 @@ pub(super) fn by_bytes<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> R
         return Err(Failure::new(ErrorCode(50752), message));
     };
     if start >= text.len() {
-        return Ok(String::new().into());
+        return made::string(String::new(), context);
     }
     let end = usize::try_from(length).map_or(text.len(), |length| start.saturating_add(length).min(text.len()));
     if !text.is_char_boundary(start) {
@@ -31,5 +32,5 @@ pub(super) fn by_bytes<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> R
     if !text.is_char_boundary(end) {
         return Err(call.failure(28657, ":  Invalid range, ending index is in the middle of a UTF-8 character."));
     }
-    Ok(text[start..end].to_owned().into())
+    made::string(text[start..end].to_owned(), context)
 }

@@ -1,6 +1,7 @@
 //! `$substrCP`: a part of a string, by characters.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::made;
 use crate::number::as_i32;
 use crate::printed::printed;
 use crate::string_arguments::extent;
@@ -20,7 +21,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let Ok(length) = usize::try_from(length) else {
         return Err(call.failure(34454, ": length must be a nonnegative integer."));
     };
-    Ok(text.chars().skip(start).take(length).collect::<String>().into())
+    context.operation().work(made::text_steps(&text))?;
+    made::string(text.chars().skip(start).take(length).collect(), context)
 }
 
 /// A number without fraction: the codes are those for no number and for one that does not fit.

@@ -3,6 +3,7 @@
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::binary_text::{self, Format};
 use crate::conversion;
+use crate::made;
 use bunko_bson::{Type, ValueRef};
 
 pub(super) const OPERATOR: Operator =
@@ -11,7 +12,7 @@ pub(super) const OPERATOR: Operator =
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };
     match value.or_null() {
-        ValueRef::Binary { subtype, bytes } => Ok(binary_text::write(subtype, bytes, Format::Auto)?.into()),
-        other => Ok(conversion::convert(other, Type::String)?.into()),
+        ValueRef::Binary { subtype, bytes } => made::string(binary_text::write(subtype, bytes, Format::Auto)?, context),
+        other => made::checked(conversion::convert(other, Type::String)?, context),
     }
 }

@@ -1,11 +1,12 @@
 //! `$toUpper`: a string in upper case; ASCII letters only, as in MongoDB.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use crate::made;
 use crate::text::coerced;
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$toUpper", form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    Ok(coerced(&call.argument(0, context)?)?.to_ascii_uppercase().into())
+    made::string(coerced(&call.argument(0, context)?)?.to_ascii_uppercase(), context)
 }

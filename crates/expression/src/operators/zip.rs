@@ -1,9 +1,11 @@
 //! `$zip`: arrays of the elements at equal positions.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use crate::array::elements;
+use crate::made::MadeArray;
 use crate::printed::printed_value;
 use crate::{Expression, ParseScope};
-use bunko_bson::{ArrayBuf, Value, ValueRef};
+use bunko_bson::{Value, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (34460, "$zip only supports an object as an argument, found {}"),
@@ -25,7 +27,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     for input in &inputs {
         match input.get() {
             None | Some(ValueRef::Null | ValueRef::Undefined) => return Ok(Evaluated::null()),
-            Some(ValueRef::Array(array)) => arrays.push(array.iter().collect::<Vec<_>>()),
+            Some(ValueRef::Array(array)) => arrays.push(elements(array, context)?),
             Some(other) => {
                 let refusal = (34468, "$zip found a non-array expression in input: {}");
                 return Err(refuse(refusal, &printed_value(other)));
@@ -38,15 +40,15 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let defaults = call.argument(1, context)?;
     let defaults: Vec<_> =
         defaults.get().and_then(ValueRef::as_array).into_iter().flat_map(bunko_bson::ArrayRef::iter).collect();
-    let mut zipped = ArrayBuf::new();
+    let mut zipped = MadeArray::new(call.name(), context);
     for position in 0..length {
-        let mut row = ArrayBuf::new();
+        let mut row = MadeArray::new(call.name(), context);
         for (input, array) in arrays.iter().enumerate() {
-            row.push(array.get(position).or(defaults.get(input)).copied().unwrap_or(ValueRef::Null));
+            row.push(array.get(position).or(defaults.get(input)).copied().unwrap_or(ValueRef::Null))?;
         }
-        zipped.push(&row);
+        zipped.push(row.finish().or_null())?;
     }
-    Ok(zipped.into())
+    Ok(zipped.finish())
 }
 
 /// Arguments are `useLongestLength`, the defaults, and the inputs.

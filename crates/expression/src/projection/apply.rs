@@ -2,6 +2,7 @@
 
 use super::array_operator::matched_element;
 use super::{ArrayOperator, Child, Mode, Node, Projection};
+use crate::made;
 use crate::variables::EvaluationContext;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef, Writer};
 use bunko_errors::Result;
@@ -23,7 +24,8 @@ impl Projection {
     ///
     /// `matched` is the position of the array element that the filter matched, for `a.$`.
     /// # Errors
-    /// Those of its expressions; 51246 and 51247 where `a.$` has no matched element. The buffer then holds an unfinished
+    /// Those of its expressions; what the operation says; `Overflow` for a document that becomes too deep, 10334 for one
+    /// that becomes far too large; 51246 and 51247 where `a.$` has no matched element. The buffer then holds an unfinished
     /// document, which the caller cuts off.
     pub fn apply(&self, context: &EvaluationContext<'_>, matched: Option<usize>, buffer: &mut Vec<u8>) -> Result<()> {
         let writer = Writer::new(buffer);
@@ -47,16 +49,16 @@ impl Application<'_, '_> {
         if !node.computes {
             return self.fields_alone(node, document);
         }
+        self.work(node.children.len())?;
         let mut done = vec![false; node.children.len()];
         for element in document {
-            match node.children.iter().position(|(name, _)| **name == *element.name) {
+            self.work(1)?;
+            match node.position(element.name) {
                 Some(index) => {
                     done[index] = self.field(element.name, element.value, &node.children[index].1)? == Written::Done;
                 }
                 None if self.mode == Mode::Inclusion => {}
-                None => {
-                    self.writer.append(element.name, element.value);
-                }
+                None => self.copy(element.name, element.value)?,
             }
         }
         for ((name, child), _) in node.children.iter().zip(&done).filter(|(_, done)| !**done) {
@@ -72,31 +74,53 @@ impl Application<'_, '_> {
             if rest == 0 {
                 break;
             }
-            match node.children.iter().find(|(name, _)| **name == *element.name) {
-                Some((_, child)) => {
-                    self.field(element.name, element.value, child)?;
+            self.work(1)?;
+            match node.position(element.name) {
+                Some(index) => {
+                    self.field(element.name, element.value, &node.children[index].1)?;
                     rest -= 1;
                 }
                 None if self.mode == Mode::Inclusion => {}
-                None => {
-                    self.writer.append(element.name, element.value);
-                }
+                None => self.copy(element.name, element.value)?,
             }
         }
+        Ok(())
+    }
+
+    fn work(&self, steps: usize) -> Result<()> {
+        self.context.operation().work(steps)
+    }
+
+    /// Writes a value as the document has it.
+    fn copy(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
+        self.work(made::steps(value))?;
+        made::check_stage_bytes(self.writer.len_bytes() + made::content_bytes(value))?;
+        self.writer.append(name, value);
+        Ok(())
+    }
+
+    /// Writes a value that was computed.
+    fn put(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
+        made::check_depth(value, self.writer.depth())?;
+        self.copy(name, value)
+    }
+
+    /// Opens a document for what is computed inside.
+    fn begin_document(&mut self, name: &str) -> Result<()> {
+        made::check_depth(ValueRef::Document(DocumentRef::EMPTY), self.writer.depth())?;
+        self.writer.begin_document(name);
         Ok(())
     }
 
     /// Writes a field that the document has.
     fn field(&mut self, name: &str, value: ValueRef<'_>, child: &Child) -> Result<Written> {
         match child {
-            Child::Include => {
-                self.writer.append(name, value);
-            }
+            Child::Include => self.copy(name, value)?,
             Child::Exclude => {}
             Child::Computed(_) if self.mode == Mode::Inclusion => return Ok(Written::NotYet),
             Child::Computed(expression) => {
                 if let Some(value) = expression.evaluate(&self.context)?.get() {
-                    self.writer.append(name, value);
+                    self.put(name, value)?;
                 }
             }
             Child::Nested(node) => return self.nested(name, value, node),
@@ -115,14 +139,12 @@ impl Application<'_, '_> {
         };
         match (operator, value) {
             (_, ValueRef::Array(array)) if !stays => {
-                if let Some(array) = operator.apply(array, self.matched)? {
-                    self.writer.append(name, &array);
+                if let Some(array) = operator.apply(array, self.matched, self.context.operation())? {
+                    self.copy(name, ValueRef::from(&array))?;
                 }
             }
             (ArrayOperator::ElemMatch(_), _) => {}
-            _ => {
-                self.writer.append(name, value);
-            }
+            _ => self.copy(name, value)?,
         }
         Ok(())
     }
@@ -132,11 +154,11 @@ impl Application<'_, '_> {
         match child {
             Child::Computed(expression) => {
                 if let Some(value) = expression.evaluate(&self.context)?.get() {
-                    self.writer.append(name, value);
+                    self.put(name, value)?;
                 }
             }
             Child::Nested(node) if node.computes => {
-                self.writer.begin_document(name);
+                self.begin_document(name)?;
                 self.document(node, DocumentRef::EMPTY)?;
                 self.writer.end();
             }
@@ -164,15 +186,13 @@ impl Application<'_, '_> {
                 self.writer.end();
             }
             _ if node.computes && self.mode == Mode::Addition => {
-                self.writer.begin_document(name);
+                self.begin_document(name)?;
                 self.document(node, DocumentRef::EMPTY)?;
                 self.writer.end();
             }
             // A computed field inside takes the place of what is no document, behind the included ones.
             _ if self.mode == Mode::Inclusion => return Ok(Written::NotYet),
-            other => {
-                self.writer.append(name, other);
-            }
+            other => self.copy(name, other)?,
         }
         Ok(Written::Done)
     }
@@ -196,6 +216,7 @@ impl Application<'_, '_> {
         }
         let mut index = 0_usize;
         for element in elements {
+            self.work(1)?;
             if self.element(&index.to_string(), element, node)? == Written::Done {
                 index += 1;
             }

@@ -1,8 +1,11 @@
 //! What only `find`'s projections do to arrays: `$slice`, `$elemMatch`, `a.$`.
 
 use super::ElementPredicate;
+use crate::array::steps;
+use crate::made;
 use bunko_bson::{ArrayBuf, ArrayRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 use std::sync::Arc;
 
 /// What becomes of an array.
@@ -45,12 +48,23 @@ impl ArrayOperator {
     }
 
     /// The array that stands instead; nothing where none does.
-    pub(super) fn apply(&self, array: ArrayRef<'_>, matched: Option<usize>) -> Result<Option<ArrayBuf>> {
+    pub(super) fn apply(
+        &self,
+        array: ArrayRef<'_>,
+        matched: Option<usize>,
+        operation: &OperationContext,
+    ) -> Result<Option<ArrayBuf>> {
+        operation.work(steps(array))?;
         match self {
             Self::Slice { skip, limit } => Ok(Some(slice(array, *skip, *limit))),
             Self::ElemMatch(predicate) => {
-                let found = array.iter().find(|element| predicate.matches(*element));
-                Ok(found.map(|element| std::iter::once(element).collect()))
+                for element in array.iter() {
+                    operation.work(made::steps(element))?;
+                    if predicate.matches(element) {
+                        return Ok(Some(std::iter::once(element).collect()));
+                    }
+                }
+                Ok(None)
             }
             Self::Positional => {
                 let found = matched_element(matched, array.iter())?;

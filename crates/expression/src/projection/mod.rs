@@ -8,6 +8,8 @@ use crate::{Dependencies, Expression};
 use array_operator::ArrayOperator;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::Result;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Whose projection it is.
@@ -46,10 +48,15 @@ pub struct Projection {
     positional: Option<String>,
 }
 
+/// So many fields are found faster by looking at each.
+const FEW_CHILDREN: usize = 8;
+
 /// Fields of one level.
 #[derive(Default)]
 struct Node {
     children: Vec<(Box<str>, Child)>,
+    /// Where each name is, where there are more than a few.
+    positions: BTreeMap<Box<str>, usize>,
     /// Whether something below is computed, so that it appears even where the document has no such field.
     computes: bool,
     /// Whether `a.$` leads through it, so that an array in its place is cut.
@@ -87,6 +94,28 @@ impl Projection {
 }
 
 impl Node {
+    fn position(&self, name: &str) -> Option<usize> {
+        if self.positions.is_empty() {
+            return self.children.iter().position(|(known, _)| **known == *name);
+        }
+        self.positions.get(name).copied()
+    }
+
+    fn add(&mut self, name: &str, child: Child) {
+        self.children.push((name.into(), child));
+        let last = self.children.len() - 1;
+        match last.cmp(&FEW_CHILDREN) {
+            Ordering::Less => {}
+            Ordering::Equal => {
+                let names = self.children.iter().map(|(name, _)| name.clone());
+                self.positions = names.enumerate().map(|(position, name)| (name, position)).collect();
+            }
+            Ordering::Greater => {
+                self.positions.insert(name.into(), last);
+            }
+        }
+    }
+
     fn add_dependencies(&self, prefix: &str, dependencies: &mut Dependencies) {
         for (name, child) in &self.children {
             let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };

@@ -84,9 +84,8 @@ impl Reader<'_, '_> {
             Some(mode) => mode,
             None => Mode::Exclusion,
         });
-        let names_id = self.root.children.iter().any(|(name, _)| **name == *"_id");
-        if mode == Mode::Inclusion && !names_id {
-            self.root.children.insert(0, ("_id".into(), Child::Include));
+        if mode == Mode::Inclusion && self.root.position("_id").is_none() {
+            self.root.add("_id", Child::Include);
         }
         Projection { mode, root: self.root, positional: self.positional }
     }
@@ -96,6 +95,7 @@ impl Reader<'_, '_> {
     }
 
     fn field(&mut self, element: Element<'_>, prefix: &str) -> Result<()> {
+        self.scope.work(1)?;
         let array = element.name.strip_suffix(".$");
         if array.is_some() && matches!(self.kind, ProjectionKind::Aggregate) {
             return Err(failure(31324, "Cannot use positional projection in aggregation projection"));
@@ -253,6 +253,7 @@ fn contrary(mode: Mode, name: &str) -> Failure {
 
 fn add_fields(root: &mut Node, fields: DocumentRef<'_>, prefix: &str, scope: &ParseScope) -> Result<()> {
     for element in fields {
+        scope.work(1)?;
         let path = joined(prefix, element.name);
         match element.value {
             ValueRef::Document(nested) if nested.first().is_some_and(|first| !first.name.starts_with('$')) => {
@@ -278,13 +279,13 @@ impl Node {
         let Some((name, rest)) = components.split_first() else { return Ok(()) };
         self.computes |= matches!(child, Child::Computed(_) | Child::Array(ArrayOperator::ElemMatch(_)));
         self.is_cut |= matches!(child, Child::Array(ArrayOperator::Positional));
-        let existing = self.children.iter_mut().find(|(known, _)| known == name).map(|(_, child)| child);
-        match (existing, rest.is_empty()) {
-            (None, true) => self.children.push((name.clone(), child)),
+        let existing = self.position(name).and_then(|position| self.children.get_mut(position));
+        match (existing.map(|(_, child)| child), rest.is_empty()) {
+            (None, true) => self.add(name, child),
             (None, false) => {
                 let mut node = Self::default();
                 node.insert_at(rest, path, child)?;
-                self.children.push((name.clone(), Child::Nested(node)));
+                self.add(name, Child::Nested(node));
             }
             (Some(Child::Nested(node)), false) => node.insert_at(rest, path, child)?,
             (Some(_), true) => return Err(failure(31250, format!("Path collision at {path}"))),

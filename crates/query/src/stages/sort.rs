@@ -6,6 +6,7 @@ use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 use bunko_store::RecordId;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -127,7 +128,8 @@ impl Sorting {
         let mut sequence = 0;
         while let Some(row) = self.input.next(run)? {
             key.clear();
-            pattern.append_key(&mut key, row.document)?;
+            query.scope.operation.work(1 + row.document.len_bytes() / 64)?;
+            pattern.append_key(&mut key, row.document, &query.scope.operation)?;
             kept.offer(&key, sequence, &row);
             sequence += 1;
             let statistics = run.at(self.number);
@@ -137,7 +139,7 @@ impl Sorting {
                 return Err(too_large());
             }
         }
-        Ok(kept.into_sorted())
+        kept.into_sorted(&query.scope.operation)
     }
 }
 
@@ -178,10 +180,9 @@ impl Kept {
     }
 
     /// Greatest first.
-    fn into_sorted(self) -> Vec<Entry> {
-        let mut sorted = if self.limit == usize::MAX { self.all } else { self.heap.into_vec() };
-        sorted.sort_unstable_by(|a, b| b.cmp(a));
-        sorted
+    fn into_sorted(self, operation: &OperationContext) -> Result<Vec<Entry>> {
+        let kept = if self.limit == usize::MAX { self.all } else { self.heap.into_vec() };
+        operation.sort_by(kept, |a, b| b.cmp(a))
     }
 }
 
@@ -227,7 +228,8 @@ mod tests {
         }
         let held: u64 = kept.heap.iter().chain(&kept.all).map(Entry::held_bytes).sum();
         assert_eq!(kept.bytes, held);
-        let entries = kept.into_sorted().into_iter().rev();
+        let sorted = kept.into_sorted(&OperationContext::unlimited()).expect("without limits");
+        let entries = sorted.into_iter().rev();
         entries.map(|entry| (String::from_utf8_lossy(entry.key()).into_owned(), entry.record.0)).collect()
     }
 

@@ -6,6 +6,7 @@ use crate::find_query::{FindQuery, Hint};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_catalog::Verdict;
 use bunko_errors::{Failure, Result};
+use bunko_expression::check_document_bytes;
 use bunko_update::{Outcome, Targets, Update};
 use std::sync::Arc;
 
@@ -158,6 +159,7 @@ impl Projected {
         let Some(projection) = &query.projection else { return Ok(image.document) };
         let mut bytes = Vec::with_capacity(image.document.as_ref().len_bytes());
         projection.apply(&query.scope.context(image.document.as_ref()), image.position, &mut bytes)?;
+        check_document_bytes(bytes.len())?;
         Ok(DocumentBuf::from_trusted(bytes))
     }
 }

@@ -1,0 +1,236 @@
+//! Values that operators make, within limits: how large, how deep, and counted as work.
+//!
+//! **Invariant:** an array or document larger than what it was read from is made here and nowhere else.
+
+use crate::{Evaluated, EvaluationContext};
+use bunko_bson::{
+    ArrayBuf, DocumentBuf, MAX_DEPTH_ACCEPTED, MAX_INTERNAL_DOCUMENT_BYTES, MAX_USER_DOCUMENT_BYTES, Value, ValueRef,
+    depth,
+};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
+
+/// Largest array or document that one operator makes, in bytes.
+/// Source: MongoDB parameters internalQueryMaxRangeBytes, internalQueryMaxPushBytes and the like.
+pub(crate) const CONTAINER_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// What is copied in one step of work, in bytes.
+const BYTES_PER_STEP: usize = 64;
+
+/// Work of copying a value or comparing all of it.
+#[inline]
+pub(crate) fn steps(value: ValueRef<'_>) -> usize {
+    1 + content_bytes(value) / BYTES_PER_STEP
+}
+
+/// Work of copying a text.
+#[inline]
+pub(crate) fn text_steps(text: &str) -> usize {
+    1 + text.len() / BYTES_PER_STEP
+}
+
+/// Bytes of a value that has no fixed size, else 0.
+#[inline]
+pub(crate) fn content_bytes(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::String(text) | ValueRef::JavaScript(text) | ValueRef::Symbol(text) => text.len(),
+        ValueRef::Document(document) | ValueRef::JavaScriptWithScope { scope: document, .. } => document.len_bytes(),
+        ValueRef::Array(array) => array.as_document().len_bytes(),
+        ValueRef::Binary { bytes, .. } => bytes.len(),
+        _ => 0,
+    }
+}
+
+/// # Errors
+/// 16493 for the length of a string, in bytes, that no document could hold.
+pub(crate) fn check_string_length(length: usize) -> Result<()> {
+    if length < MAX_USER_DOCUMENT_BYTES {
+        return Ok(());
+    }
+    Err(Failure::new(ErrorCode(16493), "Tried to create string longer than 16MB"))
+}
+
+/// A string that was made.
+/// # Errors
+/// 16493 for 16 MiB or more, what the operation says.
+pub(crate) fn string<'a>(text: String, context: &EvaluationContext<'_>) -> Result<Evaluated<'a>> {
+    check_string_length(text.len())?;
+    context.operation().work(text_steps(&text))?;
+    Ok(Evaluated::Owned(Value::String(text)))
+}
+
+/// A value that was made, if it is no longer than strings may be.
+/// # Errors
+/// As [`string`].
+pub(crate) fn checked<'a>(value: Value, context: &EvaluationContext<'_>) -> Result<Evaluated<'a>> {
+    match value {
+        Value::String(text) => string(text, context),
+        other => {
+            context.operation().work(steps(other.as_ref()))?;
+            Ok(Evaluated::Owned(other))
+        }
+    }
+}
+
+/// The same value, free of what it was read from.
+/// # Errors
+/// What the operation says.
+pub(crate) fn owned<'a>(value: Evaluated<'_>, context: &EvaluationContext<'_>) -> Result<Evaluated<'a>> {
+    if let Evaluated::Ref(value) = &value {
+        context.operation().work(steps(*value))?;
+    }
+    Ok(value.into_owned())
+}
+
+/// Work of finding a field in a document.
+pub(crate) fn field_steps(value: ValueRef<'_>) -> usize {
+    1 + content_bytes(value) / 256
+}
+
+/// Checks what comes `levels` deep into a document or array.
+/// # Errors
+/// `Overflow` where it would be nested deeper than any document may be.
+#[inline]
+pub fn check_depth(value: ValueRef<'_>, levels: usize) -> Result<()> {
+    match value {
+        ValueRef::Document(_) | ValueRef::Array(_) | ValueRef::JavaScriptWithScope { .. }
+            if depth::exceeds(value, MAX_DEPTH_ACCEPTED.saturating_sub(levels)) =>
+        {
+            Err(too_deep())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn too_deep() -> Failure {
+    let message = format!(
+        "cannot convert document to BSON because it exceeds the limit of {MAX_DEPTH_ACCEPTED} levels of nesting"
+    );
+    Failure::new(ErrorCode::OVERFLOW, message)
+}
+
+/// # Errors
+/// `ExceededMemoryLimit` where a value would have that many bytes.
+#[inline]
+pub(crate) fn check_container_bytes(operator: &str, bytes: usize) -> Result<()> {
+    if bytes <= CONTAINER_BYTES_MAX { Ok(()) } else { Err(too_large(operator, "would use")) }
+}
+
+/// Checks a document that a stage makes for another one, which may be larger than what can be answered.
+/// # Errors
+/// As [`check_document_bytes`].
+#[inline]
+pub(crate) fn check_stage_bytes(bytes: usize) -> Result<()> {
+    if bytes <= CONTAINER_BYTES_MAX { Ok(()) } else { check_document_bytes(bytes) }
+}
+
+/// Checks a document that is to be answered.
+/// # Errors
+/// `BSONObjectTooLarge` where it has more bytes than a document in a message may have.
+#[inline]
+pub fn check_document_bytes(bytes: usize) -> Result<()> {
+    if bytes <= MAX_INTERNAL_DOCUMENT_BYTES { Ok(()) } else { Err(document_too_large(bytes)) }
+}
+
+#[cold]
+fn document_too_large(bytes: usize) -> Failure {
+    let message = format!(
+        "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {MAX_INTERNAL_DOCUMENT_BYTES}(16MB)"
+    );
+    Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message)
+}
+
+/// The refusal of an operator or accumulator whose value has become too large.
+#[cold]
+pub(crate) fn too_large(operator: &str, uses: &str) -> Failure {
+    let message = format!(
+        "{operator} {uses} too much memory and cannot spill to disk. Memory limit: {CONTAINER_BYTES_MAX} bytes"
+    );
+    Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message)
+}
+
+/// An array in the making.
+pub(crate) struct MadeArray<'o> {
+    array: ArrayBuf,
+    operator: &'static str,
+    operation: &'o OperationContext,
+}
+
+impl<'o> MadeArray<'o> {
+    pub(crate) fn new(operator: &'static str, context: &EvaluationContext<'o>) -> Self {
+        Self::with(ArrayBuf::new(), operator, context)
+    }
+
+    /// Goes on with an array that was made before.
+    pub(crate) fn with(array: ArrayBuf, operator: &'static str, context: &EvaluationContext<'o>) -> Self {
+        Self { array, operator, operation: context.operation() }
+    }
+
+    /// Appends a value.
+    /// # Errors
+    /// `ExceededMemoryLimit` beyond 100 MiB, `Overflow` for one that is nested too deep, what the operation says.
+    pub(crate) fn push(&mut self, value: ValueRef<'_>) -> Result<()> {
+        check_depth(value, 1)?;
+        self.push_element(value)
+    }
+
+    /// Appends a value that was an array's element, and so is not nested too deep.
+    #[inline]
+    pub(crate) fn push_element(&mut self, element: ValueRef<'_>) -> Result<()> {
+        check_container_bytes(self.operator, self.array.len_bytes() + content_bytes(element))?;
+        self.operation.work(steps(element))?;
+        self.array.push(element);
+        Ok(())
+    }
+
+    /// Appends values that were elements of arrays.
+    pub(crate) fn extend<'v>(&mut self, elements: impl IntoIterator<Item = ValueRef<'v>>) -> Result<()> {
+        elements.into_iter().try_for_each(|element| self.push_element(element))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.array.count()
+    }
+
+    pub(crate) fn into_array(self) -> ArrayBuf {
+        self.array
+    }
+
+    pub(crate) fn finish<'a>(self) -> Evaluated<'a> {
+        Evaluated::Owned(Value::Array(self.array))
+    }
+}
+
+/// A document in the making.
+pub(crate) struct MadeDocument<'o> {
+    document: DocumentBuf,
+    operator: &'static str,
+    operation: &'o OperationContext,
+}
+
+impl<'o> MadeDocument<'o> {
+    pub(crate) fn new(operator: &'static str, context: &EvaluationContext<'o>) -> Self {
+        Self { document: DocumentBuf::new(), operator, operation: context.operation() }
+    }
+
+    /// Appends a field.
+    /// # Errors
+    /// As [`MadeArray::push`].
+    pub(crate) fn append(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
+        check_depth(value, 1)?;
+        self.append_field(name, value)
+    }
+
+    /// Appends what was a document's field, and so is not nested too deep.
+    #[inline]
+    pub(crate) fn append_field(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
+        check_container_bytes(self.operator, self.document.len_bytes() + name.len() + content_bytes(value))?;
+        self.operation.work(steps(value))?;
+        self.document.append(name, value);
+        Ok(())
+    }
+
+    pub(crate) fn finish<'a>(self) -> Evaluated<'a> {
+        Evaluated::Owned(Value::Document(self.document))
+    }
+}
