@@ -1,13 +1,16 @@
 //! Walking record stores and indexes.
 
 use crate::documents::Documents;
-use crate::key::KEYSPACE_BYTES;
-use crate::memtable::MemtableWalk;
+use crate::key::{self, KEYSPACE_BYTES, Range};
+use crate::memtable::{Memtable, MemtableWalk};
 use crate::reader::Reader;
+use crate::state::State;
 use crate::tree_files::TreeFiles;
 use crate::view::{key_value, malformed};
+use arc_swap::ArcSwap;
 use bunko_store::{Direction, KeyCursor, KeyspaceId, Location, RecordCursor, RecordId, Result};
-use lsm_tree::{Guard, IterGuardImpl, UserKey, UserValue};
+use lsm_tree::{AbstractTree, AnyTree, Guard, IterGuardImpl, SeqNo, UserKey, UserValue};
+use std::ops::Bound;
 use std::sync::Arc;
 
 type Items = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send + 'static>;
@@ -15,8 +18,68 @@ type Items = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send + 'static>
 /// A key within its keyspace and its value; no value where it was deleted.
 type Entry = (UserKey, Option<UserValue>);
 
-/// Memtables and tables walked together: of equal keys the newest source's counts.
+/// Where a walk goes.
+pub(crate) struct Route {
+    pub keyspace: KeyspaceId,
+    pub range: Range,
+    pub direction: Direction,
+    pub before: SeqNo,
+}
+
+/// Memtables and tables walked together, as they were when the walk began, or when a memtable went that it had not
+/// come to the end of: then the walk begins anew behind its last key.
 pub(crate) struct Walk {
+    tree: AnyTree,
+    state: Arc<ArcSwap<State>>,
+    route: Route,
+    merged: Merged,
+}
+
+impl Walk {
+    pub fn new(tree: AnyTree, state: Arc<ArcSwap<State>>, route: Route) -> Self {
+        let merged = Merged::new(&tree, &state.load(), &route);
+        Self { tree, state, route, merged }
+    }
+
+    fn next(&mut self) -> Result<Option<(UserKey, UserValue)>> {
+        loop {
+            if let Step::Entry(entry) = self.merged.next()? {
+                return Ok(entry);
+            }
+            if let Some(last) = self.merged.last.take() {
+                let last = Bound::Excluded(last.to_vec());
+                match self.route.direction {
+                    Direction::Forward => self.route.range.0 = last,
+                    Direction::Backward => self.route.range.1 = last,
+                }
+            }
+            if is_over(&self.route.range) {
+                return Ok(None);
+            }
+            self.merged = Merged::new(&self.tree, &self.state.load(), &self.route);
+        }
+    }
+}
+
+/// Whether nothing is left of a range.
+fn is_over(range: &Range) -> bool {
+    match range {
+        (Bound::Included(start), Bound::Included(end)) => start > end,
+        (Bound::Included(start) | Bound::Excluded(start), Bound::Included(end) | Bound::Excluded(end)) => start >= end,
+        _ => false,
+    }
+}
+
+/// What a walk came to.
+enum Step {
+    /// The next entry, or the end.
+    Entry(Option<(UserKey, UserValue)>),
+    /// A memtable that is gone.
+    Gone,
+}
+
+/// Of equal keys the newest source's counts.
+struct Merged {
     /// Newest first.
     memtables: Vec<(MemtableWalk, Option<Entry>)>,
     tables: Items,
@@ -24,31 +87,41 @@ pub(crate) struct Walk {
     files: Arc<TreeFiles>,
     direction: Direction,
     is_started: bool,
+    /// The last key that was come to, as long as memtables are walked.
+    last: Option<UserKey>,
 }
 
-impl Walk {
-    pub fn new(memtables: Vec<MemtableWalk>, tables: Items, files: Arc<TreeFiles>, direction: Direction) -> Self {
-        let memtables = memtables.into_iter().map(|walk| (walk, None)).collect();
-        Self { memtables, tables, table_entry: None, files, direction, is_started: false }
+impl Merged {
+    fn new(tree: &AnyTree, state: &State, route: &Route) -> Self {
+        let Route { keyspace, range, direction, before } = route;
+        let walk = |memtable: &Arc<Memtable>| memtable.walk(*keyspace, range.clone(), *direction, *before);
+        let memtables = state.memtables().map(|memtable| (walk(memtable), None)).collect();
+        // After the memtables: what goes from them stands here.
+        let tables = tree.range(key::in_tree(*keyspace, range.clone()), *before, None);
+        let files = Arc::clone(&state.files);
+        Self { memtables, tables, table_entry: None, files, direction: *direction, is_started: false, last: None }
     }
 
-    fn next(&mut self) -> Result<Option<(UserKey, UserValue)>> {
+    fn next(&mut self) -> Result<Step> {
         if !self.is_started {
             self.is_started = true;
             for (walk, entry) in &mut self.memtables {
                 *entry = walk.next();
             }
-            self.memtables.retain(|(_, entry)| entry.is_some());
             self.advance_tables()?;
         }
         loop {
+            if self.memtables.iter().any(|(walk, entry)| entry.is_none() && walk.is_gone()) {
+                return Ok(Step::Gone);
+            }
+            self.memtables.retain(|(_, entry)| entry.is_some());
             // The usual case of a long scan: everything is in the tables.
             if self.memtables.is_empty() {
                 let entry = self.table_entry.take();
                 self.advance_tables()?;
-                return Ok(entry);
+                return Ok(Step::Entry(entry));
             }
-            let Some(key) = self.first_key() else { return Ok(None) };
+            let Some(key) = self.first_key() else { return Ok(Step::Entry(None)) };
             let mut newest: Option<Option<UserValue>> = None;
             for (walk, entry) in &mut self.memtables {
                 if entry.as_ref().is_some_and(|(own, _)| *own == key) {
@@ -61,9 +134,9 @@ impl Walk {
                 newest.get_or_insert(value);
                 self.advance_tables()?;
             }
-            self.memtables.retain(|(_, entry)| entry.is_some());
+            self.last = Some(key.clone());
             if let Some(Some(value)) = newest {
-                return Ok(Some((key, value)));
+                return Ok(Step::Entry(Some((key, value))));
             }
         }
     }

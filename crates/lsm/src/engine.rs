@@ -22,6 +22,7 @@ use bunko_store::{
     Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Presence, Reclaimed,
     RecordId, RecoveredLog, Result, Space, Staged, StorageError, Survival, View,
 };
+use bunko_versions::Views;
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
 use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SequenceNumberCounter};
 use parking_lot::Mutex;
@@ -148,7 +149,7 @@ fn open_tree(files: &TreeFiles, cache_bytes: u64, filter: Arc<WithoutDropped>) -
 
 impl LsmEngine {
     fn view_before(&self, lsn: Lsn) -> LsmView {
-        LsmView::before(lsn, self.tree.clone(), &self.state, Arc::clone(&self.documents))
+        LsmView::before(lsn, self.tree.clone(), Arc::clone(&self.state), Arc::clone(&self.documents))
     }
 }
 
@@ -165,7 +166,7 @@ impl Engine for LsmEngine {
         Compression::from_settings(settings).map(drop)
     }
 
-    fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()> {
+    fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()> {
         // An extent is there before anything is said of it: what is said of a segment that is nowhere is forgotten.
         for effect in effects.clone() {
             let Effect::AdoptFile { number, .. } = effect else { break };
@@ -173,8 +174,7 @@ impl Engine for LsmEngine {
         }
         self.accounts.apply(lsn, effects.clone());
         let state = self.state.load();
-        let put =
-            |keyspace, key: &[u8], value: Option<&[u8]>| state.active.put(keyspace, key, lsn.0, value, oldest_view.0);
+        let put = |keyspace, key: &[u8], value: Option<&[u8]>| state.active.put(keyspace, key, lsn.0, value, views);
         let mut bytes = 0;
         for effect in effects {
             bytes = match effect {
@@ -350,7 +350,7 @@ impl Engine for LsmEngine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_store::{Batch, EngineTable, Store, StoreOptions};
+    use bunko_store::{Batch, Direction, EngineTable, KeyRange, Store, StoreOptions};
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -417,6 +417,39 @@ mod tests {
         engine.compact(store.snapshot().lsn()).expect("compacts");
         assert_eq!(engine.tree.table_count(), 1);
         assert_eq!(store.latest().key(KeyspaceId(5), b"key").expect("readable"), Some(RecordId(19)));
+        store.close().expect("closes");
+    }
+
+    #[test]
+    fn idle_views_and_cursors_keep_no_memtable_and_see_what_they_saw() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (store, engine) = store(directory.path());
+        let (mut views, mut cursors) = (Vec::new(), Vec::new());
+        for round in 1..=6_u64 {
+            let mut batch = Batch::new();
+            for number in 0..300_u64 {
+                batch.put_key(KeyspaceId(5), &number.to_be_bytes(), RecordId(round));
+            }
+            store.commit(&batch).expect("committed");
+            let view = store.snapshot();
+            let direction = if round % 2 == 0 { Direction::Forward } else { Direction::Backward };
+            let mut cursor = view.keys(KeyspaceId(5), KeyRange::ALL, direction);
+            cursor.next().expect("readable");
+            cursors.push((round, cursor));
+            views.push(view);
+            store.checkpoint().expect("checkpoint");
+            engine.release();
+        }
+        assert_eq!((engine.flushing_bytes(), engine.flushed.lock().len()), (0, 0), "memtables that cannot go");
+        for ((round, mut cursor), view) in cursors.into_iter().zip(views) {
+            let mut count = 1;
+            while let Some((_, record)) = cursor.next().expect("readable") {
+                assert_eq!(record, RecordId(round));
+                count += 1;
+            }
+            assert_eq!(count, 300, "of round {round}");
+            assert_eq!(view.key(KeyspaceId(5), &7_u64.to_be_bytes()).expect("readable"), Some(RecordId(round)));
+        }
         store.close().expect("closes");
     }
 }

@@ -5,14 +5,14 @@
 //! skip list: a node's keys stand side by side.
 
 use bunko_store::{Direction, KeyspaceId};
-use bunko_versions::{Before, HeadKey, Put, Version, VersionedMap, Walk};
+use bunko_versions::{Before, HeadKey, Put, Version, VersionedMap, Views, Walk};
 use lsm_tree::{InternalValue, SeqNo, UserKey, UserValue, ValueType};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// What is known of a key.
 pub(crate) type Known = bunko_versions::Known<UserValue>;
@@ -46,11 +46,10 @@ impl Memtable {
         self.keyspaces.read().get(&keyspace).cloned()
     }
 
-    /// Puts a value, or a deletion, and forgets what no view from `oldest_view` on can see; returns the memtable's
-    /// size in bytes.
-    pub fn put(&self, keyspace: KeyspaceId, key: &[u8], lsn: SeqNo, value: Option<&[u8]>, oldest_view: SeqNo) -> u64 {
+    /// Puts a value, or a deletion, and forgets what no view sees; returns the memtable's size in bytes.
+    pub fn put(&self, keyspace: KeyspaceId, key: &[u8], lsn: SeqNo, value: Option<&[u8]>, views: Views<'_>) -> u64 {
         let version_bytes = value.map_or(0, |value| value.len() as u64);
-        let put = |shelf: &Shelf| shelf.put(ShelfKey::from(key), lsn, value.map(UserValue::from), oldest_view);
+        let put = |shelf: &Shelf| shelf.put(ShelfKey::from(key), lsn, value.map(UserValue::from), views);
         let keyspaces = self.keyspaces.read();
         let put = if let Some(shelf) = keyspaces.get(&keyspace) {
             put(shelf)
@@ -102,8 +101,8 @@ impl Memtable {
         parts.into_iter().map(|part| part.into_iter().flat_map(in_order)).collect()
     }
 
-    /// Frees it a few keys at a time and tells how many it were, but for keyspaces that a walk is still in, which the walk
-    /// frees at its end.
+    /// Frees it a few keys at a time and tells how many it were, but for a keyspace that a walk is looking something up
+    /// in at this instant, which that frees.
     pub fn free(self, mut freed: impl FnMut(u64)) {
         for shelf in self.keyspaces.into_inner().into_values().filter_map(Arc::into_inner) {
             loop {
@@ -115,7 +114,7 @@ impl Memtable {
         }
     }
 
-    /// Walks a keyspace.
+    /// Walks a keyspace, which the walk does not keep in memory: cursors stay open for long without being read from.
     pub fn walk(
         &self,
         keyspace: KeyspaceId,
@@ -127,7 +126,9 @@ impl Memtable {
             Direction::Forward => bunko_versions::Direction::Forward,
             Direction::Backward => bunko_versions::Direction::Backward,
         };
-        MemtableWalk(self.shelf(keyspace).map(|shelf| Walk::new(shelf, ShelfKey::range(&range), direction, before)))
+        let shelf = self.shelf(keyspace);
+        let walk = |shelf| Walk::new(Arc::downgrade(shelf), ShelfKey::range(&range), direction, before);
+        MemtableWalk(shelf.as_ref().map(walk))
     }
 }
 
@@ -176,12 +177,17 @@ fn internal(key: UserKey, version: &Version<UserValue>) -> InternalValue {
 }
 
 /// A walk that holds no lock between calls; `None` over a keyspace that this memtable does not know.
-pub(crate) struct MemtableWalk(Option<Walk<ShelfKey, UserValue>>);
+pub(crate) struct MemtableWalk(Option<Walk<ShelfKey, UserValue, Weak<Shelf>>>);
 
 impl MemtableWalk {
     /// The next key and its value, `None` for a deleted one.
     pub fn next(&mut self) -> Option<(UserKey, Option<UserValue>)> {
         self.0.as_mut()?.next().map(|(key, value)| (key.into_bytes(), value))
+    }
+
+    /// Whether it ended because the memtable went, which stands in the tables then.
+    pub fn is_gone(&self) -> bool {
+        self.0.as_ref().is_some_and(Walk::is_gone)
     }
 }
 
@@ -195,10 +201,10 @@ mod tests {
     fn memtable() -> Memtable {
         let memtable = Memtable::default();
         for number in 0..200_u8 {
-            memtable.put(KEYSPACE, &[number], u64::from(number) + 10, Some(&[number]), 0);
+            memtable.put(KEYSPACE, &[number], u64::from(number) + 10, Some(&[number]), Views::from(0));
         }
-        memtable.put(KEYSPACE, &[5], 500, None, 0);
-        memtable.put(KEYSPACE, &[6], 501, Some(b"new"), 0);
+        memtable.put(KEYSPACE, &[5], 500, None, Views::from(0));
+        memtable.put(KEYSPACE, &[6], 501, Some(b"new"), Views::from(0));
         memtable
     }
 
@@ -214,10 +220,16 @@ mod tests {
     #[test]
     fn versions_are_counted_until_they_are_forgotten() {
         let memtable = memtable();
-        let bytes = memtable.put(KEYSPACE, &[6], 600, Some(b"newer"), 501);
-        assert_eq!(memtable.put(KEYSPACE, &[6], 700, Some(b"newest"), 599), bytes + OLDER_VERSION_BYTES + 6);
-        assert_eq!(memtable.put(KEYSPACE, &[6], 800, Some(b"last"), 701), bytes + OLDER_VERSION_BYTES + 6);
-        assert_eq!(memtable.put(KEYSPACE, b"new", 900, None, 701), bytes + OLDER_VERSION_BYTES + 6 + ENTRY_BYTES + 3);
+        let bytes = memtable.put(KEYSPACE, &[6], 600, Some(b"newer"), Views::from(501));
+        assert_eq!(
+            memtable.put(KEYSPACE, &[6], 700, Some(b"newest"), Views::from(501)),
+            bytes + OLDER_VERSION_BYTES + 6
+        );
+        assert_eq!(memtable.put(KEYSPACE, &[6], 800, Some(b"last"), Views::from(701)), bytes + OLDER_VERSION_BYTES + 6);
+        assert_eq!(
+            memtable.put(KEYSPACE, b"new", 900, None, Views::from(701)),
+            bytes + OLDER_VERSION_BYTES + 6 + ENTRY_BYTES + 3
+        );
     }
 
     #[test]
@@ -237,7 +249,7 @@ mod tests {
         let memtable = Memtable::default();
         for (keyspace, keys) in [(1, 3), (2, 4), (3, PART_KEYS_MIN), (4, PART_KEYS_MIN), (5, 1), (6, 2)] {
             for key in 0..keys as u32 {
-                memtable.put(KeyspaceId(keyspace), &key.to_be_bytes(), 10, Some(b"value"), 0);
+                memtable.put(KeyspaceId(keyspace), &key.to_be_bytes(), 10, Some(b"value"), Views::from(0));
             }
         }
         let lengths: Vec<_> = memtable.parts(Keep::Newest).into_iter().map(Iterator::count).collect();
@@ -247,17 +259,18 @@ mod tests {
     }
 
     #[test]
-    fn it_is_freed_a_few_keys_at_a_time_and_not_under_a_walk() {
+    fn it_is_freed_a_few_keys_at_a_time_and_a_walk_says_so() {
         let memtable = memtable();
         for key in 0..3 * KEYS_AT_ONCE as u32 {
-            memtable.put(KeyspaceId(9), &key.to_be_bytes(), 10, Some(b"value"), 0);
+            memtable.put(KeyspaceId(9), &key.to_be_bytes(), 10, Some(b"value"), Views::from(0));
         }
         let mut walk = memtable.walk(KEYSPACE, ALL, Direction::Forward, 1000);
         assert_eq!(memtable.keys(), 200 + 3 * KEYS_AT_ONCE as u64);
         let mut steps = Vec::new();
         memtable.free(|keys| steps.push(keys));
-        assert_eq!(steps, [KEYS_AT_ONCE as u64; 3]);
-        assert_eq!(std::iter::from_fn(|| walk.next()).count(), 200);
+        assert_eq!(steps.iter().sum::<u64>(), 200 + 3 * KEYS_AT_ONCE as u64);
+        assert!(steps.iter().all(|keys| *keys <= KEYS_AT_ONCE as u64));
+        assert!(walk.next().is_none() && walk.is_gone());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Point reads.
 
-use crate::cursor::{LsmKeyCursor, LsmRecordCursor, Walk};
+use crate::cursor::{LsmKeyCursor, LsmRecordCursor, Route, Walk};
 use crate::documents::Documents;
-use crate::key::{self, Range};
+use crate::key::Range;
 use crate::key_value::KeyValue;
 use crate::row_cache::{Row, RowCache};
 use crate::state::State;
@@ -11,7 +11,7 @@ use bunko_store::{
     Direction, KeyCursor, KeyRange, KeyspaceId, Location, Lsn, RecordCursor, RecordId, RecordRange, Result,
     StorageError, View,
 };
-use lsm_tree::{AbstractTree, AnyTree, SeqNo, UserValue};
+use lsm_tree::{AnyTree, SeqNo, UserValue};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -19,35 +19,31 @@ use std::sync::Arc;
 const LATEST: SeqNo = 0x7fff_ffff_ffff_ffff;
 
 /// What the engine holds, as of one LSN.
+///
+/// Every read looks the arrangement of memtables and tables up afresh. A view sees the same in all of them, because no
+/// version that an open view sees is forgotten; one that it held on to would keep whole memtables in memory.
 pub(crate) struct LsmView {
     tree: AnyTree,
     documents: Arc<Documents>,
-    at: At,
-}
-
-enum At {
-    /// That state holds all that is below the LSN, whatever comes after it.
-    Snapshot { state: Arc<State>, before: SeqNo },
-    /// Looked at afresh by every read: a row must not be remembered from a state older than its ticket.
-    Latest { state: Arc<ArcSwap<State>>, rows: Arc<RowCache> },
+    state: Arc<ArcSwap<State>>,
+    before: SeqNo,
+    /// For the latest state only. A row must not be remembered from a state older than its ticket.
+    rows: Option<Arc<RowCache>>,
 }
 
 impl LsmView {
     /// A view of all that is below an LSN.
-    pub fn before(lsn: Lsn, tree: AnyTree, state: &ArcSwap<State>, documents: Arc<Documents>) -> Self {
-        Self { tree, documents, at: At::Snapshot { state: state.load_full(), before: lsn.0 } }
+    pub fn before(lsn: Lsn, tree: AnyTree, state: Arc<ArcSwap<State>>, documents: Arc<Documents>) -> Self {
+        Self { tree, documents, state, before: lsn.0, rows: None }
     }
 
     /// A view of whatever has been applied, for as long as the engine lives.
     pub fn latest(tree: AnyTree, state: Arc<ArcSwap<State>>, documents: Arc<Documents>, rows: Arc<RowCache>) -> Self {
-        Self { tree, documents, at: At::Latest { state, rows } }
+        Self { tree, documents, state, before: LATEST, rows: Some(rows) }
     }
 
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<UserValue>> {
-        match &self.at {
-            At::Snapshot { state, before } => state.get(keyspace, key, *before),
-            At::Latest { state, .. } => state.load().get(keyspace, key, LATEST),
-        }
+        self.state.load().get(keyspace, key, self.before)
     }
 
     /// Where a record's document is.
@@ -62,22 +58,13 @@ impl LsmView {
 
     /// Walks the memtables and the tables together.
     fn walk(&self, keyspace: KeyspaceId, range: Range, direction: Direction) -> Walk {
-        let (state, before) = match &self.at {
-            At::Snapshot { state, before } => (Arc::clone(state), *before),
-            At::Latest { state, .. } => (state.load_full(), LATEST),
-        };
-        let memtables =
-            state.memtables().map(|memtable| memtable.walk(keyspace, range.clone(), direction, before)).collect();
-        let tables = self.tree.range(key::in_tree(keyspace, range), before, None);
-        Walk::new(memtables, tables, Arc::clone(&state.files), direction)
+        let route = Route { keyspace, range, direction, before: self.before };
+        Walk::new(self.tree.clone(), Arc::clone(&self.state), route)
     }
 
     /// What a primary key leads to, remembered for the next time.
     fn row(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Row>> {
-        let remembered = match &self.at {
-            At::Snapshot { .. } => None,
-            At::Latest { rows, .. } => Some((rows, rows.get(keyspace, key))),
-        };
+        let remembered = self.rows.as_ref().map(|rows| (rows, rows.get(keyspace, key)));
         if let Some((_, Ok(row))) = remembered {
             return Ok(Some(row));
         }
@@ -137,9 +124,6 @@ impl View for LsmView {
     }
 
     fn is_vacant(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> Result<bool> {
-        Ok(match &self.at {
-            At::Snapshot { state, .. } => state.is_vacant(keyspace, first, last),
-            At::Latest { state, .. } => state.load().is_vacant(keyspace, first, last),
-        })
+        Ok(self.state.load().is_vacant(keyspace, first, last))
     }
 }

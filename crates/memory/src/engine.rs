@@ -12,6 +12,7 @@ use bunko_store::{
     Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, KeyspaceStatistics, Lsn, Presence, Reclaimed, RecordId,
     Result, Space, StorageError, Survival, View,
 };
+use bunko_versions::Views;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -95,8 +96,8 @@ impl MemoryEngine {
         WAITING_BYTES
     }
 
-    fn put_key(&self, keyspace: KeyspaceId, key: &[u8], lsn: u64, target: Option<Target>, oldest_view: u64) -> i64 {
-        let put = |index: &Index| index.put(IndexKey::from(key), lsn, target, oldest_view);
+    fn put_key(&self, keyspace: KeyspaceId, key: &[u8], lsn: u64, target: Option<Target>, views: Views<'_>) -> i64 {
+        let put = |index: &Index| index.put(IndexKey::from(key), lsn, target, views);
         let (growth, begins) = self.keyspaces.indexes.begun(keyspace, put);
         growth + self.wait(begins, || Waiting { lsn, keyspace, entry: Entry::Key(IndexKey::from(key)) })
     }
@@ -107,9 +108,9 @@ impl MemoryEngine {
         record: RecordId,
         lsn: u64,
         document: Option<Document>,
-        oldest_view: u64,
+        views: Views<'_>,
     ) -> i64 {
-        let put = |records: &Records| records.put(record, lsn, document, oldest_view);
+        let put = |records: &Records| records.put(record, lsn, document, views);
         let (growth, begins) = self.keyspaces.records.begun(keyspace, put);
         growth + self.wait(begins, || Waiting { lsn, keyspace, entry: Entry::Record(record) })
     }
@@ -209,27 +210,27 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
-    fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()> {
-        let (lsn, oldest_view) = (lsn.0, oldest_view.0);
+    fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()> {
+        let lsn = lsn.0;
         let mut growth = 0;
         let mut superseded = 0;
         for effect in effects {
             growth += match effect {
                 Effect::PutRecord { keyspace, record, location, document, replaced } => {
                     superseded += usize::from(replaced.is_some());
-                    self.put_record(keyspace, record, lsn, Some(Document::new(document, location)), oldest_view)
+                    self.put_record(keyspace, record, lsn, Some(Document::new(document, location)), views)
                 }
                 Effect::DeleteRecord { keyspace, record, .. } => {
                     superseded += 1;
-                    self.put_record(keyspace, record, lsn, None, oldest_view)
+                    self.put_record(keyspace, record, lsn, None, views)
                 }
                 Effect::PutKey { keyspace, key, record }
                 | Effect::PutPrimaryKey { keyspace, key, record, presence: Presence::New, .. } => {
-                    self.put_key(keyspace, key, lsn, Some(Target::from(record)), oldest_view)
+                    self.put_key(keyspace, key, lsn, Some(Target::from(record)), views)
                 }
                 Effect::DeleteKey { keyspace, key } => {
                     superseded += 1;
-                    self.put_key(keyspace, key, lsn, None, oldest_view)
+                    self.put_key(keyspace, key, lsn, None, views)
                 }
                 // The key leads to the record already, and the record to its document.
                 Effect::PutPrimaryKey { presence: Presence::Moved, .. } | Effect::CreateKeyspace { .. } => 0,
@@ -245,7 +246,7 @@ impl Engine for MemoryEngine {
         self.used_bytes.fetch_add(growth, Ordering::Relaxed);
         // Faster than it is made, so that what nobody sees is gone as soon as the next write or two.
         if superseded > 0 {
-            self.forget(oldest_view, 2 * superseded);
+            self.forget(views.oldest(), 2 * superseded);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::cost::Costs;
 use crate::keyspaces::Size;
 use bunko_store::RecordId;
-use bunko_versions::{Before, HeadKey, Known, Put, VersionedMap};
+use bunko_versions::{Before, HeadKey, Known, Put, VersionedMap, Views};
 use byteview::ByteView;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -37,9 +37,9 @@ pub(crate) struct Index {
 impl Index {
     /// Puts a key or deletes it; by how much that grows the index, and whether the key begins to wait for something to
     /// be forgotten.
-    pub fn put(&self, key: IndexKey, lsn: u64, target: Option<Target>, oldest_view: u64) -> (i64, Begins) {
+    pub fn put(&self, key: IndexKey, lsn: u64, target: Option<Target>, views: Views<'_>) -> (i64, Begins) {
         let costs = Costs::of_key(&key);
-        let put = self.keys.put(key, lsn, target, oldest_view);
+        let put = self.keys.put(key, lsn, target, views);
         let growth = costs.added(&put, |_| 0);
         self.size.add(growth);
         (growth, Begins::from(&put, target.is_none()))

@@ -9,7 +9,7 @@ use crate::document::Document;
 use crate::index::Begins;
 use crate::keyspaces::Size;
 use bunko_store::{Direction, RecordId, RecordRange};
-use bunko_versions::{Before, Forgotten, Put, Rest, Superseded, Version};
+use bunko_versions::{Before, Forgotten, Put, Rest, Superseded, Version, Views};
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -73,7 +73,7 @@ impl Page {
 impl Records {
     /// Puts a document or deletes it; by how much that grows the record store, and whether the record begins to wait
     /// for something to be forgotten.
-    pub fn put(&self, record: RecordId, lsn: u64, document: Option<Document>, oldest_view: u64) -> (i64, Begins) {
+    pub fn put(&self, record: RecordId, lsn: u64, document: Option<Document>, views: Views<'_>) -> (i64, Begins) {
         let document_bytes = document.as_ref().map_or(0, cost::document_bytes);
         let deletes = document.is_none();
         let version = Version::new(lsn, document);
@@ -88,7 +88,7 @@ impl Records {
                 Ok(place) => {
                     let newest = &mut page.records[place];
                     let before = if newest.is_waiting() { Before::Waiting } else { Before::Value };
-                    match newest.supersede(version, oldest_view) {
+                    match newest.supersede(version, views) {
                         Superseded::Kept => Put { before, forgotten: None },
                         Superseded::Forgot(forgotten) => Put { before, forgotten: Some(forgotten) },
                     }
@@ -219,7 +219,7 @@ mod tests {
 
     fn put(records: &Records, record: u64, lsn: u64, bytes: Option<&[u8]>) -> (i64, Begins) {
         let location = Location { position: lsn, length: 0, checksum: 7 };
-        records.put(RecordId(record), lsn, bytes.map(|bytes| Document::new(bytes, location)), 0)
+        records.put(RecordId(record), lsn, bytes.map(|bytes| Document::new(bytes, location)), Views::from(0))
     }
 
     fn walked(records: &Arc<Records>, range: RecordRange, direction: Direction, before: u64) -> Vec<u64> {

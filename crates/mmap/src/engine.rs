@@ -14,6 +14,7 @@ use bunko_store::{
     Effects, Effort, Engine, EngineKind, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Reclaimed, RecoveredLog, Result,
     Space, StorageError, Survival, View,
 };
+use bunko_versions::Views;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -202,8 +203,8 @@ impl Engine for MmapEngine {
         Err(StorageError::Io { path: self.file.path.clone(), source })
     }
 
-    fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()> {
-        let growth = self.state.load().active.apply(lsn, effects, oldest_view);
+    fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()> {
+        let growth = self.state.load().active.apply(lsn, effects, views);
         self.unflushed_bytes.fetch_add(growth as u64, Ordering::Relaxed);
         Ok(())
     }

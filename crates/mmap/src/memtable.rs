@@ -1,7 +1,7 @@
 //! What has been applied since the last checkpoint, in memory.
 
 use bunko_store::{Effect, Effects, KeyspaceId, Location, Lsn, Presence, RecordId};
-use bunko_versions::{Before, Forgotten, HeadKey, Known, Put, Version, VersionedMap};
+use bunko_versions::{Before, Forgotten, HeadKey, Known, Put, Version, VersionedMap, Views};
 use byteview::ByteView;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -67,27 +67,27 @@ impl<M: Default> Shelves<M> {
 }
 
 impl Memtable {
-    /// Applies a record's effects and forgets what no view from `oldest_view` on can see; by how many bytes the
-    /// memtable grew, which may be less than nothing.
-    pub fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> i64 {
-        let growth = effects.map(|effect| self.apply_one(lsn, effect, oldest_view)).sum();
+    /// Applies a record's effects and forgets what no view sees; by how many bytes the memtable
+    /// grew, which may be less than nothing.
+    pub fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> i64 {
+        let growth = effects.map(|effect| self.apply_one(lsn, effect, views)).sum();
         self.bytes.fetch_add(growth as u64, Ordering::Relaxed);
         growth
     }
 
-    fn apply_one(&self, lsn: Lsn, effect: Effect<'_>, oldest_view: Lsn) -> i64 {
+    fn apply_one(&self, lsn: Lsn, effect: Effect<'_>, views: Views<'_>) -> i64 {
         match effect {
             Effect::PutRecord { keyspace, record, location, document, .. } => {
                 let document = Arc::from(document);
-                self.put_record(keyspace, record, lsn, Some(Record { location, document }), oldest_view)
+                self.put_record(keyspace, record, lsn, Some(Record { location, document }), views)
             }
-            Effect::DeleteRecord { keyspace, record, .. } => self.put_record(keyspace, record, lsn, None, oldest_view),
+            Effect::DeleteRecord { keyspace, record, .. } => self.put_record(keyspace, record, lsn, None, views),
             // It leads to the same record as before, and the record knows its location.
             Effect::PutPrimaryKey { presence: Presence::Moved, .. } | Effect::CreateKeyspace { .. } => 0,
             Effect::PutKey { keyspace, key, record } | Effect::PutPrimaryKey { keyspace, key, record, .. } => {
-                self.put_key(keyspace, key, lsn, Some(record), oldest_view)
+                self.put_key(keyspace, key, lsn, Some(record), views)
             }
-            Effect::DeleteKey { keyspace, key } => self.put_key(keyspace, key, lsn, None, oldest_view),
+            Effect::DeleteKey { keyspace, key } => self.put_key(keyspace, key, lsn, None, views),
             Effect::AdoptFile { .. } | Effect::PlaceRecord { .. } => unreachable!("this engine stages nothing"),
             Effect::DropKeyspace { keyspace } => {
                 self.dropped.lock().push(keyspace);
@@ -102,17 +102,17 @@ impl Memtable {
         record: RecordId,
         lsn: Lsn,
         value: Option<Record>,
-        oldest_view: Lsn,
+        views: Views<'_>,
     ) -> i64 {
         let bytes_of = |value: Option<&Record>| value.map_or(0, |value| value.document.len() as u64 + DOCUMENT_BYTES);
         let added = bytes_of(value.as_ref());
-        let put = self.records.get_or_make(keyspace).put(record, lsn.0, value, oldest_view.0);
+        let put = self.records.get_or_make(keyspace).put(record, lsn.0, value, views);
         growth(&put, RECORD_BYTES, size_of::<Version<Record>>() as u64, added, bytes_of)
     }
 
-    fn put_key(&self, keyspace: KeyspaceId, key: &[u8], lsn: Lsn, value: Option<RecordId>, oldest_view: Lsn) -> i64 {
+    fn put_key(&self, keyspace: KeyspaceId, key: &[u8], lsn: Lsn, value: Option<RecordId>, views: Views<'_>) -> i64 {
         debug_assert!(!key.is_empty(), "LMDB has no place for an empty key, and no key string is empty");
-        let put = self.keys.get_or_make(keyspace).put(IndexKey::from(key), lsn.0, value, oldest_view.0);
+        let put = self.keys.get_or_make(keyspace).put(IndexKey::from(key), lsn.0, value, views);
         growth(&put, KEY_BYTES + key.len() as u64, size_of::<Version<RecordId>>() as u64, 0, |_| 0)
     }
 
@@ -193,7 +193,7 @@ mod tests {
     fn bytes_follow_what_is_kept() {
         let memtable = Memtable::default();
         let put = |lsn, length, oldest| {
-            memtable.put_record(KEYSPACE, RecordId(1), Lsn(lsn), Some(record(length)), Lsn(oldest))
+            memtable.put_record(KEYSPACE, RecordId(1), Lsn(lsn), Some(record(length)), Views::from(oldest))
         };
         let version = size_of::<Version<Record>>() as i64 + DOCUMENT_BYTES as i64;
         assert_eq!(put(1, 100, 1), RECORD_BYTES as i64 + DOCUMENT_BYTES as i64 + 100);

@@ -5,6 +5,7 @@
 
 use crate::{Effects, KeyspaceId, KeyspaceStatistics, Location, Lsn, RecordId, RecoveredLog, Result, Staged};
 use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_versions::Views;
 use std::ops::Bound;
 
 /// Which way a cursor goes.
@@ -67,9 +68,9 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Applies one record's effects; concurrent calls never touch the same key. Versions that no view from
-    /// `oldest_view` on can see may be forgotten.
-    fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()>;
+    /// Applies one record's effects; concurrent calls never touch the same key. Versions that no view sees may be
+    /// forgotten.
+    fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()>;
 
     /// Writes documents of a record store, durably, into a file that one log record can name instead of carrying them;
     /// `None` where the engine has no such files. The documents come in the order of their records, and take no more

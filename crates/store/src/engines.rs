@@ -7,6 +7,7 @@ use crate::store::LogHandle;
 use crate::{Effect, Effects, Engine, KeyspaceId, Lsn, Result, StorageError, View};
 use arc_swap::ArcSwap;
 use bunko_bson::DocumentRef;
+use bunko_versions::Views;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
@@ -286,15 +287,15 @@ impl Engines {
     }
 
     /// Lets each engine apply what is its own.
-    pub fn apply(&self, lsn: Lsn, effects: Effects<'_>, oldest_view: Lsn) -> Result<()> {
+    pub fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()> {
         if !self.has_others.load(Ordering::Acquire) {
-            return self.own.apply(lsn, effects, oldest_view);
+            return self.own.apply(lsn, effects, views);
         }
         let others = self.others.load();
         for (engine, _, part) in self.parts(&others) {
             let effects = effects.clone().of(part);
             if effects.clone().next().is_some() {
-                engine.apply(lsn, effects, oldest_view)?;
+                engine.apply(lsn, effects, views)?;
             }
         }
         Ok(())
@@ -311,7 +312,7 @@ impl Engines {
                 let effects = effects.clone().of(part);
                 also(effects.clone());
                 // Nobody looks yet.
-                engine.apply(lsn, effects, lsn)?;
+                engine.apply(lsn, effects, Views::from(lsn.0))?;
             }
         }
         Ok(())

@@ -18,6 +18,7 @@ use crate::{
     Staged, StorageError, View,
 };
 use bunko_bson::DocumentBuf;
+use bunko_versions::Views;
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
 use std::sync::Arc;
@@ -309,7 +310,7 @@ impl Store {
         }
         let effects = batch.effects(appended.documents_position);
         self.statistics.apply(effects.clone());
-        let outcome = self.engines.apply(appended.lsn, effects, self.oldest_view());
+        let outcome = self.engines.apply(appended.lsn, effects, self.views());
         drop(applying);
         outcome.map_err(|error| self.journal.fail(error))?;
         Ok(appended.lsn)
@@ -350,7 +351,11 @@ impl Store {
 
     /// No view, open or to come, is of an older state.
     pub(crate) fn oldest_view(&self) -> Lsn {
-        self.snapshots.oldest(|| self.watermark.visible())
+        Lsn(self.views().oldest())
+    }
+
+    fn views(&self) -> Views<'_> {
+        self.snapshots.views(|| self.watermark.visible())
     }
 
     /// The present state, kept while the snapshot is open.

@@ -2,7 +2,7 @@
 //! good.
 //!
 //! A version has the LSN of the write that made it. A view of what is *before* an LSN sees, of each key, the newest
-//! version below it. Versions go once no view from the oldest on can see them.
+//! version below it. A version goes once no view, open or to come, sees it, be it older than all views or between two.
 //!
 //! **Invariant:** of one key, whoever puts later has the larger LSN; the caller's locks see to it.
 //! **Invariant:** no lock is held between calls, however long a walk takes.
@@ -11,9 +11,11 @@
 mod head_key;
 mod map;
 mod version;
+mod views;
 mod walk;
 
 pub use head_key::HeadKey;
 pub use map::{Before, Known, Put, VersionedMap};
 pub use version::{Forgotten, Rest, Superseded, Version};
-pub use walk::{Direction, Walk};
+pub use views::{OpenViews, Views};
+pub use walk::{Direction, Hold, Walk};

@@ -1,6 +1,6 @@
 //! Keys, each with its versions, in order.
 
-use crate::{Forgotten, Rest, Superseded, Version};
+use crate::{Forgotten, Rest, Superseded, Version, Views};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -49,15 +49,14 @@ pub enum Known<V> {
 }
 
 impl<K: Ord, V> VersionedMap<K, V> {
-    /// Puts a value, or with `None` a deletion. Of the versions that no view from `oldest_view` on can see at least one
-    /// goes where one more would be kept otherwise.
-    pub fn put(&self, key: K, lsn: u64, value: Option<V>, oldest_view: u64) -> Put<V> {
+    /// Puts a value, or with `None` a deletion. Versions that no view sees go where one more would be kept otherwise.
+    pub fn put(&self, key: K, lsn: u64, value: Option<V>, views: Views<'_>) -> Put<V> {
         let version = Version::new(lsn, value);
         match self.entries.write().entry(key) {
             Entry::Occupied(mut newest) => {
                 let newest = newest.get_mut();
                 let before = if newest.is_waiting() { Before::Waiting } else { Before::Value };
-                match newest.supersede(version, oldest_view) {
+                match newest.supersede(version, views) {
                     Superseded::Kept => Put { before, forgotten: None },
                     Superseded::Forgot(forgotten) => Put { before, forgotten: Some(forgotten) },
                 }
@@ -146,29 +145,33 @@ mod tests {
     #[test]
     fn reads_see_the_newest_version_below_theirs() {
         let map = VersionedMap::default();
-        let kept = [map.put(5, 15, Some("old"), 0), map.put(6, 16, Some("six"), 0), map.put(5, 500, None, 0)];
+        let kept = [
+            map.put(5, 15, Some("old"), Views::from(0)),
+            map.put(6, 16, Some("six"), Views::from(0)),
+            map.put(5, 500, None, Views::from(0)),
+        ];
         assert_eq!(kept.map(|put| put.before), [Before::Nothing, Before::Nothing, Before::Value]);
         assert_eq!(map.get(&5, 1000), Some(Known::Deleted));
         assert_eq!(map.get(&5, 500), Some(Known::Value("old")));
         assert_eq!(map.get(&5, 15), None);
         assert_eq!(map.get(&7, 1000), None);
-        assert_eq!(map.put(5, 600, Some("new"), 0).before, Before::Waiting);
+        assert_eq!(map.put(5, 600, Some("new"), Views::from(0)).before, Before::Waiting);
     }
 
     #[test]
     fn a_put_says_what_went_for_it() {
         let map = VersionedMap::default();
         let puts = [
-            map.put("key", 16, Some(1), 0),
-            map.put("key", 501, Some(2), 0),
+            map.put("key", 16, Some(1), Views::from(0)),
+            map.put("key", 501, Some(2), Views::from(0)),
             // A view as of 501 is open, which must not see that version but the one before.
-            map.put("key", 600, Some(3), 501),
+            map.put("key", 600, Some(3), Views::from(501)),
         ];
         assert!(puts.iter().all(|put| put.forgotten.is_none()));
         let get = |before| map.get(&"key", before);
         assert_eq!([get(601), get(502), get(501)], [3, 2, 1].map(|value| Some(Known::Value(value))));
         // The oldest is as of 601 now.
-        let forgotten = map.put("key", 700, Some(4), 601).forgotten.expect("two versions");
+        let forgotten = map.put("key", 700, Some(4), Views::from(601)).forgotten.expect("two versions");
         assert_eq!(forgotten.values().collect::<Vec<_>>(), [Some(&2), Some(&1)]);
         assert_eq!([get(701), get(700), get(600)], [Some(Known::Value(4)), Some(Known::Value(3)), None]);
     }
@@ -176,7 +179,7 @@ mod tests {
     #[test]
     fn a_deleted_key_goes_with_its_deletion() {
         let map = VersionedMap::default();
-        let _ = [map.put("key", 1, Some(1), 0), map.put("key", 2, None, 0)];
+        let _ = [map.put("key", 1, Some(1), Views::from(0)), map.put("key", 2, None, Views::from(0))];
         let rest = |oldest_view| map.forget(&"key", oldest_view).map(|(_, rest)| rest);
         assert_eq!(rest(2), Some(Rest::Waiting { lsn: 2 }));
         assert_eq!((rest(3), map.key_count()), (Some(Rest::Nothing), 0));
@@ -186,7 +189,11 @@ mod tests {
     #[test]
     fn a_map_is_visited_a_few_keys_at_a_time() {
         let map = VersionedMap::default();
-        let _ = [map.put(1, 1, Some('a'), 0), map.put(2, 2, None, 0), map.put(3, 3, Some('c'), 0)];
+        let _ = [
+            map.put(1, 1, Some('a'), Views::from(0)),
+            map.put(2, 2, None, Views::from(0)),
+            map.put(3, 3, Some('c'), Views::from(0)),
+        ];
         let visit = |last: Option<i32>, count| {
             let mut seen = Vec::new();
             let last = map.visit_next(last.as_ref(), count, |key, newest| seen.push((*key, newest.value().copied())));
@@ -200,14 +207,18 @@ mod tests {
     #[test]
     fn a_deleted_key_is_in_its_range() {
         let map = VersionedMap::default();
-        let _ = [map.put(1, 1, Some(()), 0), map.put(4, 2, None, 0)];
+        let _ = [map.put(1, 1, Some(()), Views::from(0)), map.put(4, 2, None, Views::from(0))];
         assert_eq!([1..=1, 2..=3, 3..=4, 5..=9].map(|range| map.has_any(range)), [true, false, true, false]);
     }
 
     #[test]
     fn a_map_is_emptied_a_few_keys_at_a_time() {
         let map = VersionedMap::default();
-        let _ = [map.put(1, 1, Some(()), 0), map.put(2, 2, Some(()), 0), map.put(3, 3, Some(()), 0)];
+        let _ = [
+            map.put(1, 1, Some(()), Views::from(0)),
+            map.put(2, 2, Some(()), Views::from(0)),
+            map.put(3, 3, Some(()), Views::from(0)),
+        ];
         assert_eq!((map.remove_first(2), map.get(&2, 9), map.get(&3, 9)), (2, None, Some(Known::Value(()))));
         assert_eq!((map.remove_first(2), map.remove_first(2)), (1, 0));
     }

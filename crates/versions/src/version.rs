@@ -1,5 +1,10 @@
 //! What one key has been.
 
+use crate::Views;
+
+/// Most versions that a write looks at behind the one that it supersedes.
+const LOOKED_AT_MAX: usize = 4;
+
 /// A value, or its deletion, and what was before.
 #[derive(Debug)]
 pub struct Version<V> {
@@ -43,19 +48,38 @@ impl<V> Version<V> {
         self.older.is_some() || self.value.is_none()
     }
 
-    /// Becomes the older one of two, unless no view from `oldest_view` on could see what is behind it: then that goes,
-    /// and its place is used again.
-    pub fn supersede(&mut self, version: Self, oldest_view: u64) -> Superseded<V> {
+    /// Becomes the older one of two. What is behind it and seen by no view goes, and its place is used again.
+    pub fn supersede(&mut self, version: Self, views: Views<'_>) -> Superseded<V> {
         let mut superseded = std::mem::replace(self, version);
-        if superseded.lsn < oldest_view
-            && let Some(mut place) = superseded.older.take()
-        {
-            let forgotten = std::mem::replace(&mut *place, superseded);
-            self.older = Some(place);
-            return Superseded::Forgot(Forgotten(forgotten));
+        let Some(mut place) = superseded.take_unseen(views) else {
+            self.older = Some(Box::new(superseded));
+            return Superseded::Kept;
+        };
+        let forgotten = std::mem::replace(&mut *place, superseded);
+        self.older = Some(place);
+        Superseded::Forgot(Forgotten(forgotten))
+    }
+
+    /// Takes away what is behind this version and seen by no view: all of it where no view is older than this version,
+    /// else what is found of it among the next few. Every write looks at as many, and adds one, so that what closed views
+    /// leave goes too.
+    fn take_unseen(&mut self, views: Views<'_>) -> Option<Box<Self>> {
+        if self.lsn < views.oldest() {
+            return self.older.take();
         }
-        self.older = Some(Box::new(superseded));
-        Superseded::Kept
+        let mut unseen: Option<Box<Self>> = None;
+        let mut version = self;
+        for _ in 0..LOOKED_AT_MAX {
+            let Some(mut older) = version.older.take() else { break };
+            if views.may_see(older.lsn, version.lsn) {
+                version = version.older.insert(older);
+            } else {
+                version.older = older.older.take();
+                older.older = unseen.take();
+                unseen = Some(older);
+            }
+        }
+        unseen
     }
 
     /// Forgets what no view from `oldest_view` on can see. A deletion goes as well, so this is not for a map that hides
@@ -106,7 +130,7 @@ pub enum Superseded<V> {
 pub struct Forgotten<V>(Version<V>);
 
 impl<V> Forgotten<V> {
-    /// Their values, newest first; `None` for deletions.
+    /// Their values; `None` for deletions.
     pub fn values(&self) -> impl Iterator<Item = Option<&V>> {
         self.0.all().map(Version::value)
     }
@@ -134,7 +158,7 @@ mod tests {
     fn versions(lsns: &[u64]) -> Version<u64> {
         let mut newest = version(lsns[0]);
         for lsn in &lsns[1..] {
-            newest.supersede(version(*lsn), 0);
+            newest.supersede(version(*lsn), Views::from(0));
         }
         newest
     }
@@ -154,9 +178,14 @@ mod tests {
     #[test]
     fn what_is_forgotten_is_what_no_view_sees() {
         let mut key = versions(&[1, 3, 5, 7]);
-        assert!(matches!(key.supersede(version(9), 7), Superseded::Kept));
-        let Superseded::Forgot(gone) = key.supersede(version(11), 10) else { panic!("7 hides what is behind it") };
-        assert_eq!(forgotten(Some(&gone)), [Some(7), Some(5), Some(3), Some(1)]);
+        let Superseded::Forgot(gone) = key.supersede(version(9), Views::from(7)) else {
+            panic!("5 hides what is behind it")
+        };
+        assert_eq!(forgotten(Some(&gone)), [Some(1), Some(3)]);
+        let Superseded::Forgot(gone) = key.supersede(version(11), Views::from(10)) else {
+            panic!("7 hides what is behind it")
+        };
+        assert_eq!(forgotten(Some(&gone)), [Some(7), Some(5)]);
         assert_eq!(lsns(&key), [11, 9]);
     }
 
@@ -189,10 +218,43 @@ mod tests {
     }
 
     #[test]
+    fn versions_between_two_views_go() {
+        let open = crate::OpenViews::default();
+        let mut key = version(1);
+        let write = |key: &mut Version<u64>, lsn| drop(key.supersede(version(lsn), open.now(|| lsn)));
+        write(&mut key, 3);
+        open.open(|| 4);
+        for lsn in 5..100 {
+            write(&mut key, lsn);
+        }
+        open.open(|| 100);
+        for lsn in 100..200 {
+            write(&mut key, lsn);
+        }
+        assert_eq!(lsns(&key), [199, 198, 99, 3]);
+        assert_eq!([4, 100].map(|before| key.seen(before).map(Version::lsn)), [Some(3), Some(99)]);
+        open.close(4);
+        write(&mut key, 200);
+        assert_eq!(lsns(&key), [200, 199, 99], "what a view leaves that was closed");
+        let many: Vec<_> = (201..300)
+            .map(|lsn| {
+                write(&mut key, lsn);
+                open.open(|| lsn + 1)
+            })
+            .collect();
+        assert!(lsns(&key).len() > 99);
+        many.into_iter().for_each(|before| open.close(before));
+        for lsn in 300..340 {
+            write(&mut key, lsn);
+        }
+        assert_eq!(lsns(&key), [339, 338, 99]);
+    }
+
+    #[test]
     fn a_million_versions_are_dropped_without_a_stack_for_them() {
         let mut key = Version::new(0, Some(0));
         for lsn in 1..1_000_000 {
-            key.supersede(Version::new(lsn, None), 0);
+            key.supersede(Version::new(lsn, None), Views::from(0));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::VersionedMap;
 use std::collections::VecDeque;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Keys that a walk looks at under one lock: few at first, for many walks end with their first entry.
 const ENTRIES_MIN: usize = 8;
@@ -18,10 +18,29 @@ pub enum Direction {
     Backward,
 }
 
+/// How a walk has hold of its map: as an `Arc`, which keeps it, or as a `Weak`, which does not.
+pub trait Hold<M> {
+    /// The map, unless it is gone.
+    fn hold(&self) -> Option<Arc<M>>;
+}
+
+impl<M> Hold<M> for Arc<M> {
+    fn hold(&self) -> Option<Arc<M>> {
+        Some(Self::clone(self))
+    }
+}
+
+impl<M> Hold<M> for Weak<M> {
+    fn hold(&self) -> Option<Arc<M>> {
+        self.upgrade()
+    }
+}
+
 /// A walk that holds no lock between calls.
-pub struct Walk<K, V> {
+pub struct Walk<K, V, H = Arc<VersionedMap<K, V>>> {
     /// `None` once the end is reached.
-    map: Option<Arc<VersionedMap<K, V>>>,
+    map: Option<H>,
+    is_gone: bool,
     range: (Bound<K>, Bound<K>),
     direction: Direction,
     before: u64,
@@ -29,15 +48,24 @@ pub struct Walk<K, V> {
     entries_next: usize,
 }
 
-impl<K: Ord + Clone, V: Clone> Walk<K, V> {
+impl<K: Ord + Clone, V: Clone, H: Hold<VersionedMap<K, V>>> Walk<K, V, H> {
     /// Walks over what a view of all below `before` sees.
-    pub fn new(map: Arc<VersionedMap<K, V>>, range: (Bound<K>, Bound<K>), direction: Direction, before: u64) -> Self {
+    pub fn new(map: H, range: (Bound<K>, Bound<K>), direction: Direction, before: u64) -> Self {
         let map = (!is_empty(&range)).then_some(map);
-        Self { map, range, direction, before, entries: VecDeque::new(), entries_next: ENTRIES_MIN }
+        Self { map, is_gone: false, range, direction, before, entries: VecDeque::new(), entries_next: ENTRIES_MIN }
+    }
+
+    /// Whether the walk ended because its map went before its end.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     fn refill(&mut self) {
         let Some(map) = &self.map else { return };
+        let Some(map) = map.hold() else {
+            (self.map, self.is_gone) = (None, true);
+            return;
+        };
         let mut last = None;
         {
             let map = map.read();
@@ -70,7 +98,7 @@ impl<K: Ord + Clone, V: Clone> Walk<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Clone> Iterator for Walk<K, V> {
+impl<K: Ord + Clone, V: Clone, H: Hold<VersionedMap<K, V>>> Iterator for Walk<K, V, H> {
     /// A key and its value, `None` for a deleted one.
     type Item = (K, Option<V>);
 
@@ -94,15 +122,16 @@ fn is_empty<K: Ord>(range: &(Bound<K>, Bound<K>)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Views;
 
     const ALL: (Bound<u64>, Bound<u64>) = (Bound::Unbounded, Bound::Unbounded);
 
     fn map() -> Arc<VersionedMap<u64, u64>> {
         let map = VersionedMap::default();
         for number in 0..200 {
-            let _ = map.put(number, number + 10, Some(number), 0);
+            let _ = map.put(number, number + 10, Some(number), Views::from(0));
         }
-        let _ = map.put(5, 500, None, 0);
+        let _ = map.put(5, 500, None, Views::from(0));
         Arc::new(map)
     }
 
@@ -146,13 +175,23 @@ mod tests {
     }
 
     #[test]
+    fn a_walk_that_does_not_keep_its_map_says_when_that_is_gone() {
+        let map = map();
+        let mut walk = Walk::new(Arc::downgrade(&map), ALL, Direction::Forward, 1000);
+        assert_eq!(walk.next(), Some((0, Some(0))));
+        drop(map);
+        assert_eq!(walk.by_ref().count(), ENTRIES_MIN - 1, "what was looked up before");
+        assert!(walk.is_gone());
+    }
+
+    #[test]
     fn what_others_write_does_not_disturb_a_walk() {
         let map = map();
         let mut walk = Walk::new(Arc::clone(&map), ALL, Direction::Forward, 1000);
         let mut seen = vec![walk.next().map(|(key, _)| key)];
         for number in 0..200 {
-            let _ = map.put(number, 1000 + number, Some(0), 0);
-            let _ = map.put(1000 + number, 1000 + number, Some(0), 0);
+            let _ = map.put(number, 1000 + number, Some(0), Views::from(0));
+            let _ = map.put(1000 + number, 1000 + number, Some(0), Views::from(0));
         }
         seen.extend(walk.map(|(key, _)| Some(key)));
         assert_eq!(seen, (0..200).map(Some).collect::<Vec<_>>());

@@ -4,6 +4,7 @@ use super::{EngineKind, Survival};
 use crate::engine::{Direction, Effort, KeyCursor, KeyRange, Reclaimed, RecordCursor, RecordRange, Space, View};
 use crate::{Effects, Engine, KeyspaceId, KeyspaceStatistics, Location, Lsn, RecordId, Result, StorageError};
 use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_versions::Views;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -63,7 +64,7 @@ impl Engine for Fake {
         }
     }
 
-    fn apply(&self, _lsn: Lsn, effects: Effects<'_>, _oldest_view: Lsn) -> Result<()> {
+    fn apply(&self, _lsn: Lsn, effects: Effects<'_>, _views: Views<'_>) -> Result<()> {
         self.told.applied.lock().push(effects.map(|effect| effect.keyspace().0).collect());
         Ok(())
     }

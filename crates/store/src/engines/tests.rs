@@ -40,8 +40,8 @@ fn puts(keyspaces: &[KeyspaceId]) -> Batch<'static> {
 fn each_engine_applies_what_is_its_own() {
     let (engines, told) = created();
     let mixed = puts(&[VOLATILE, OWN, GUEST, OWN]);
-    engines.apply(Lsn(5), mixed.effects(0), Lsn(5)).expect("applied");
-    engines.apply(Lsn(6), puts(&[GUEST]).effects(0), Lsn(6)).expect("applied");
+    engines.apply(Lsn(5), mixed.effects(0), Views::from(5)).expect("applied");
+    engines.apply(Lsn(6), puts(&[GUEST]).effects(0), Views::from(6)).expect("applied");
     let applied = told.map(|told| told.applied.lock().clone());
     assert_eq!(applied, [vec![vec![1, 1]], vec![vec![2], vec![2]], vec![vec![3]]]);
 }

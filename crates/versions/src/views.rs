@@ -1,0 +1,112 @@
+//! Which states are looked at.
+
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Views that are open, by the LSN before which each sees everything. Opening, closing and asking take a search each,
+/// however many there are.
+#[derive(Debug, Default)]
+pub struct OpenViews(Mutex<BTreeMap<u64, usize>>);
+
+impl OpenViews {
+    /// Opens a view of the state that `current` names; read under the lock, so that nobody forgets it in between.
+    pub fn open(&self, current: impl FnOnce() -> u64) -> u64 {
+        let mut open = self.0.lock();
+        let before = current();
+        *open.entry(before).or_insert(0) += 1;
+        before
+    }
+
+    /// Opens the oldest view once more, or one of the state that `current` names where none is open.
+    pub fn open_oldest(&self, current: impl FnOnce() -> u64) -> u64 {
+        let mut open = self.0.lock();
+        let before = open.first_key_value().map_or_else(current, |(before, _)| *before);
+        *open.entry(before).or_insert(0) += 1;
+        before
+    }
+
+    /// Closes a view.
+    pub fn close(&self, before: u64) {
+        let mut open = self.0.lock();
+        if let Some(count) = open.get_mut(&before) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&before);
+            }
+        }
+    }
+
+    /// The views that are open, and those to come, which are of no older state than the one that `current` names.
+    pub fn now(&self, current: impl FnOnce() -> u64) -> Views<'_> {
+        let open = self.0.lock();
+        let next = current();
+        let oldest = open.first_key_value().map_or(next, |(before, _)| (*before).min(next));
+        Views { open: Some(self), oldest, next }
+    }
+}
+
+/// Views, open or to come.
+#[derive(Clone, Copy, Debug)]
+pub struct Views<'v> {
+    /// `None` where nothing is known of those from the oldest on.
+    open: Option<&'v OpenViews>,
+    oldest: u64,
+    /// None to come is of an older state.
+    next: u64,
+}
+
+impl From<u64> for Views<'_> {
+    /// Any from that one on.
+    fn from(oldest: u64) -> Self {
+        Self { open: None, oldest, next: oldest }
+    }
+}
+
+impl Views<'_> {
+    /// None is of an older state.
+    pub fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    /// Whether one may see a version that was made by one write and superseded by another.
+    pub fn may_see(&self, made: u64, superseded: u64) -> bool {
+        if superseded < self.oldest {
+            return false;
+        }
+        let Some(open) = self.open.filter(|_| superseded < self.next) else { return true };
+        let between = (Bound::Excluded(made), Bound::Included(superseded));
+        made < superseded && open.0.lock().range(between).next().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_view_counts_as_often_as_it_is_open() {
+        let views = OpenViews::default();
+        let oldest = |current| views.now(|| current).oldest();
+        assert_eq!((views.open(|| 5), views.open(|| 5), views.open(|| 9), views.open_oldest(|| 12)), (5, 5, 9, 5));
+        for _ in 0..3 {
+            assert_eq!(oldest(12), 5);
+            views.close(5);
+        }
+        assert_eq!(oldest(12), 9);
+        views.close(9);
+        assert_eq!((oldest(12), views.open_oldest(|| 12)), (12, 12));
+    }
+
+    #[test]
+    fn what_lies_between_two_views_is_seen_by_none() {
+        let open = OpenViews::default();
+        open.open(|| 10);
+        open.open(|| 20);
+        let views = open.now(|| 30);
+        let seen = [(5, 9), (5, 10), (9, 10), (10, 15), (10, 19), (10, 20), (20, 25), (20, 29), (20, 30), (40, 50)];
+        let seen = seen.map(|(made, superseded)| views.may_see(made, superseded));
+        assert_eq!(seen, [false, true, true, false, false, true, false, false, true, true]);
+        assert!(Views::from(10).may_see(10, 15) && !Views::from(10).may_see(5, 9));
+    }
+}
