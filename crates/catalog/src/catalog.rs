@@ -1,5 +1,6 @@
 //! Which databases and collections there are, and changes of that.
 
+use crate::building::IndexBuild;
 use crate::collection::{Collection, Parts};
 use crate::directory::Directory;
 use crate::index_spec::IndexSpec;
@@ -12,6 +13,7 @@ use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// All databases of one store.
 pub struct Catalog {
@@ -19,7 +21,9 @@ pub struct Catalog {
     collections: RwLock<Directory>,
     /// One change of the catalog at a time.
     pub(crate) changes: Mutex<Allocation>,
-    new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
+    pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
+    /// Whether index builds are to be left to the next start.
+    pub(crate) is_stopping: AtomicBool,
 }
 
 /// Ids that are never given twice.
@@ -77,6 +81,7 @@ impl Catalog {
             collections: RwLock::new(collections),
             changes: Mutex::new(Allocation { next_keyspace: loaded.next_keyspace, next_record: loaded.next_record }),
             new_uuid,
+            is_stopping: AtomicBool::new(false),
         }))
     }
 
@@ -302,22 +307,28 @@ impl Catalog {
                 format!("ns not found {}", collection.namespace()),
             ));
         }
+        if let Difference::Built(built, build) = difference {
+            self.settle_rest(collection, built, build)?;
+        }
         let mut batch = Batch::new();
         let name = collection.namespace();
-        let record = persistence::encode(collection, &name, &indexes);
+        let is_ready = |index: &Arc<Index>| difference.completes(index) || index.state() == IndexState::Ready;
+        let record = persistence::encode_with(collection, &name, &indexes, |index| index.multikey(), is_ready);
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
         match difference {
-            Difference::Built(built) => {
+            Difference::Built(built, _) => {
                 for index in built {
                     let mut command = DocumentBuf::new().with("createIndexes", name.collection());
                     command.extend(index.spec.as_ref());
                     notes::put_command(&mut batch, collection, &command);
                 }
             }
+            Difference::Replaced(old, new) => {
+                old.iter().for_each(|index| batch.drop_keyspace(index.keyspace));
+                new.iter().for_each(|index| collection.engine.create_keyspace(&mut batch, index.keyspace));
+            }
             Difference::Created(created) => {
-                for index in created {
-                    collection.engine.create_keyspace(&mut batch, index.keyspace);
-                }
+                created.iter().for_each(|index| collection.engine.create_keyspace(&mut batch, index.keyspace));
             }
             Difference::Dropped(dropped) => {
                 for index in dropped {
@@ -332,6 +343,14 @@ impl Catalog {
         }
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         collection.set_indexes(indexes);
+        match difference {
+            Difference::Built(built, _) => built.iter().for_each(|index| index.set_state(IndexState::Ready)),
+            Difference::Created(new) | Difference::Replaced(_, new) => {
+                let builds = new.iter().filter_map(|index| index.build());
+                builds.for_each(|build| build.begin(collection.next_record(), collection.count()));
+            }
+            Difference::Dropped(_) => {}
+        }
         Ok(lsn)
     }
 
@@ -348,10 +367,18 @@ impl Catalog {
 /// The indexes that a new set has more or less than the one before.
 #[derive(Clone, Copy)]
 pub(crate) enum Difference<'a> {
-    /// None: these were being built, and now they are.
-    Built(&'a [Arc<Index>]),
+    /// None: these were being built, and now they are, if no unique key is had twice.
+    Built(&'a [Arc<Index>], &'a IndexBuild),
     Created(&'a [Arc<Index>]),
     Dropped(&'a [Arc<Index>]),
+    /// The first are replaced by the others, which are equal and empty.
+    Replaced(&'a [Arc<Index>], &'a [Arc<Index>]),
+}
+
+impl Difference<'_> {
+    fn completes(&self, index: &Arc<Index>) -> bool {
+        matches!(self, Self::Built(built, _) if built.iter().any(|built| Arc::ptr_eq(built, index)))
+    }
 }
 
 /// What becomes of a collection that has the new name already.

@@ -145,6 +145,11 @@ impl Collection {
         self.is_dropped.store(true, Ordering::Release);
     }
 
+    /// The record that is inserted next. The caller keeps writers out.
+    pub(crate) fn next_record(&self) -> RecordId {
+        RecordId(self.next_record.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn take_record_ids(&self, count: u64) -> RecordId {
         RecordId(self.next_record.fetch_add(count, Ordering::Relaxed))
     }

@@ -1,6 +1,7 @@
 //! One index of a collection.
 
 use crate::Multikey;
+use crate::building::IndexBuild;
 use arc_swap::ArcSwap;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -42,6 +43,8 @@ pub struct Index {
     pub is_unique: bool,
     /// The specification as `listIndexes` shows it.
     pub spec: DocumentBuf,
+    /// What makes it, where it was not complete when this process first saw it.
+    pub(crate) build: Option<Arc<IndexBuild>>,
     is_ready: AtomicBool,
     multikey: ArcSwap<Multikey>,
     uses: AtomicU64,
@@ -61,10 +64,25 @@ impl Index {
             fields,
             is_unique,
             spec,
+            build: None,
             is_ready: AtomicBool::new(false),
             multikey: ArcSwap::default(),
             uses: AtomicU64::new(0),
         }
+    }
+
+    pub(crate) fn built_by(self, build: Arc<IndexBuild>) -> Self {
+        Self { build: Some(build), ..self }
+    }
+
+    /// What makes it, until it is complete.
+    pub(crate) fn build(&self) -> Option<&Arc<IndexBuild>> {
+        self.build.as_ref().filter(|_| self.state() == IndexState::Building)
+    }
+
+    /// While it is being built: records that the build is done with, and how many there were when it began.
+    pub fn build_progress(&self) -> Option<(u64, u64)> {
+        self.build().map(|build| build.progress())
     }
 
     pub(crate) fn with_state(self, state: IndexState, multikey: Multikey) -> Self {

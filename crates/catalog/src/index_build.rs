@@ -1,363 +1,429 @@
-//! Creating and dropping indexes.
+//! Building indexes.
 //!
-//! A new index is shown to writers first, who maintain it from then on; then all records are gone over, each under its
-//! lock and at its newest version. So nothing is missed, and writers wait for a few hundred records at most.
+//! A new index is shown to writers first, who maintain it from then on; then the records that were there are gone over
+//! in steps. Keys are derived from a snapshot without any lock, and put into the index in steps of a few hundred, under
+//! the locks of their records: so writers wait for about a millisecond at most, however many keys a record has.
 
+use crate::building::{BuildNotes, IndexBuild, aborted};
 use crate::catalog::Difference;
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, stored_key};
-use crate::waiting::{lock, lock_stripes, share};
+use crate::waiting::{lock_stripes, share};
 use crate::write::{key_stripe, record_stripe};
-use crate::{Catalog, Collection, Index, IndexSpec, IndexState, Multikey, from_storage};
-use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentRef, ValueRef};
+use crate::{Catalog, Collection, Index, IndexState, Multikey, from_storage};
+use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource};
-use bunko_store::{Batch, Direction, Lsn, RecordId, RecordRange, View};
-use std::collections::BTreeMap;
+use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, View};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// Records that are locked together.
-const RECORDS_PER_STEP: usize = 256;
-/// Most indexes of one collection, `_id` included.
-const INDEXES_MAX: usize = 64;
+/// Keys that are put under one hold of their locks, and their bytes.
+const KEYS_PER_STEP: usize = 512;
+const BYTES_PER_STEP: usize = 128 << 10;
+/// Keys that are derived from one snapshot, and their bytes; one record may have more.
+const KEYS_PER_SNAPSHOT: usize = 4096;
+const BYTES_PER_SNAPSHOT: usize = 1 << 20;
 
-/// What `dropIndexes` did.
-#[derive(Clone, Copy, Debug)]
-pub struct IndexesDropped {
-    /// Indexes before.
-    pub before: usize,
-    /// The record of the drop, if any was dropped.
-    pub lsn: Option<Lsn>,
+/// A build that could not go on after a start.
+#[derive(Debug)]
+pub struct UnfinishedBuild {
+    /// Of the collection.
+    pub namespace: String,
+    /// The names of the indexes.
+    pub indexes: Vec<String>,
+    /// Why.
+    pub failure: Failure,
+    /// What became of the indexes.
+    pub fate: UnfinishedFate,
 }
 
-/// What `createIndexes` did.
-#[derive(Clone, Copy, Debug)]
-pub struct IndexesCreated {
-    /// Indexes before.
-    pub before: usize,
-    /// Indexes after.
-    pub after: usize,
-    /// The last record written, if any.
-    pub lsn: Option<Lsn>,
+/// What becomes of indexes whose build could not go on after a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnfinishedFate {
+    /// They are dropped: the documents do not permit them.
+    Dropped,
+    /// The next start tries again.
+    Kept,
 }
 
-/// Records by index position and key.
-type KeysFound = BTreeMap<(usize, Vec<u8>), RecordId>;
+/// A key of a record that the builder has found.
+struct Found {
+    index: usize,
+    key: Vec<u8>,
+    record: RecordId,
+}
 
-impl Catalog {
-    /// Builds the indexes that are missing. What exists already under the same name and keys is left alone.
-    /// # Errors
-    /// `IndexOptionsConflict`, `IndexKeySpecsConflict`, `CannotCreateIndex`, `DuplicateKey`; then none is kept.
-    pub fn create_indexes(
-        &self,
-        collection: &Arc<Collection>,
-        specs: &[IndexSpec],
-        operation: &dyn OperationSource,
-    ) -> Result<IndexesCreated> {
-        let (before, built) = {
-            let mut changes = lock(&self.changes, operation)?;
-            let existing = collection.indexes();
-            let mut indexes = existing.as_ref().clone();
-            let mut built = Vec::new();
-            for spec in specs {
-                if is_present(&indexes, spec)? {
-                    continue;
-                }
-                if indexes.len() >= INDEXES_MAX {
-                    return Err(Failure::new(
-                        ErrorCode::CANNOT_CREATE_INDEX,
-                        format!("add index fails, too many indexes for {} key:{}", collection.namespace(), spec.name),
-                    ));
-                }
-                let keyspace = self.allocate_keyspace(&mut changes)?;
-                let index = Arc::new(Index::new(
-                    spec.name.clone(),
-                    keyspace,
-                    spec.fields.clone(),
-                    spec.is_unique,
-                    spec.document.clone(),
-                ));
-                indexes.push(Arc::clone(&index));
-                built.push(index);
-            }
-            if built.is_empty() {
-                return Ok(IndexesCreated { before: existing.len(), after: existing.len(), lsn: None });
-            }
-            self.save_indexes(collection, indexes, Difference::Created(&built), operation)?;
-            operation.operation().note_change();
-            (existing.len(), built)
-        };
-        let finished = self.build(collection, &built, operation).and_then(|()| self.finish(collection, &built));
-        let lsn = match finished {
-            Ok(lsn) => lsn,
-            Err(failure) => {
-                self.remove_indexes(collection, &built)?;
-                return Err(failure);
-            }
-        };
-        Ok(IndexesCreated { before, after: before + built.len(), lsn: Some(lsn) })
+/// What was derived from one snapshot, in order of records.
+#[derive(Default)]
+struct Gathered {
+    keys: Vec<Found>,
+    /// Arrays that an index does not know of yet, by its position.
+    grown: Vec<(usize, Multikey)>,
+    /// Records whose keys cannot be derived.
+    refused: Vec<(RecordId, Failure)>,
+    records: u64,
+    bytes: usize,
+}
+
+impl Gathered {
+    fn is_full(&self) -> bool {
+        self.keys.len() >= KEYS_PER_SNAPSHOT || self.bytes >= BYTES_PER_SNAPSHOT
     }
 
-    /// Goes on with builds that an earlier process did not finish.
-    /// # Errors
-    /// What the operation says; then the rest is left to the next start.
-    pub fn resume_builds(&self, operation: &dyn OperationSource) -> Result<()> {
-        for database in self.databases() {
-            for collection in self.collections(&database) {
-                let indexes = collection.indexes();
-                let unfinished: Vec<_> =
-                    indexes.iter().filter(|index| index.state() == IndexState::Building).cloned().collect();
-                if unfinished.is_empty() {
-                    continue;
-                }
-                match self.build(&collection, &unfinished, operation) {
-                    Ok(()) => drop(self.finish(&collection, &unfinished)?),
-                    Err(_) if let Err(stopped) = operation.operation().check() => return Err(stopped),
-                    Err(_) => drop(self.remove_indexes(&collection, &unfinished)?),
+    fn add(&mut self, built: &[Arc<Index>], record: RecordId, document: DocumentRef<'_>) {
+        self.records += 1;
+        for (position, index) in built.iter().enumerate() {
+            match index_keys(index, document) {
+                Err(failure) => self.refused.push((record, failure)),
+                Ok(found) => {
+                    if !index.multikey().covers(&found.multikey) {
+                        self.grown.push((position, found.multikey));
+                    }
+                    for mut key in found.keys {
+                        stored_key(index, &mut key, record);
+                        self.bytes += key.len();
+                        self.keys.push(Found { index: position, key, record });
+                    }
                 }
             }
         }
+    }
+}
+
+/// The first keys that are put together.
+fn step_length(keys: &[Found]) -> usize {
+    let mut bytes = 0;
+    let fits = |found: &&Found| {
+        bytes += found.key.len();
+        bytes <= BYTES_PER_STEP
+    };
+    keys.iter().take(KEYS_PER_STEP).take_while(fits).count().max(1).min(keys.len())
+}
+
+impl Catalog {
+    /// Builds indexes that writers see already, and lets queries use them. Where that fails they are dropped, unless the
+    /// server is stopping: then the next start goes on.
+    pub(crate) fn build(
+        &self,
+        collection: &Collection,
+        built: &[Arc<Index>],
+        build: &IndexBuild,
+        operation: &dyn OperationSource,
+    ) -> Result<Lsn> {
+        let outcome = self.fill(collection, built, build, operation).and_then(|()| {
+            let _changes = self.changes.lock();
+            build.check()?;
+            let indexes = collection.indexes().as_ref().clone();
+            self.save_indexes(collection, indexes, Difference::Built(built, build), &*OperationContext::unlimited())
+        });
+        outcome.map_err(|failure| {
+            let failure = if collection.is_dropped() { aborted("collection dropped") } else { failure };
+            failure.with_prefix(&self.failed_prefix(collection))
+        })
+    }
+
+    fn failed_prefix(&self, collection: &Collection) -> String {
+        let (build, own) = (uuid_text((self.new_uuid)()), uuid_text(collection.uuid));
+        format!("Index build failed: {build}: Collection {} ( {own} ) :: caused by :: ", collection.namespace())
+    }
+
+    fn check_build(&self, build: &IndexBuild, operation: &dyn OperationSource) -> Result<()> {
+        if self.is_stopping.load(Ordering::Acquire) {
+            return Err(Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"));
+        }
+        build.check()?;
+        operation.operation().check()
+    }
+
+    /// Goes over all records from before the index was shown.
+    fn fill(
+        &self,
+        collection: &Collection,
+        built: &[Arc<Index>],
+        build: &IndexBuild,
+        operation: &dyn OperationSource,
+    ) -> Result<()> {
+        let end = build.end_record();
+        let mut next = RecordId(0);
+        while next < end {
+            self.check_build(build, operation)?;
+            let mut gathered = Gathered::default();
+            next = self.gather(collection, built, next..end, &mut gathered)?;
+            let mut rest = gathered.keys.as_mut_slice();
+            while !rest.is_empty() {
+                let (step, later) = rest.split_at_mut(step_length(rest));
+                self.check_build(build, operation)?;
+                self.put_step(collection, built, build, &gathered.grown, step, operation)?;
+                rest = later;
+            }
+            for (record, failure) in gathered.refused {
+                self.refuse_unless_changed(collection, build, record, failure, operation)?;
+            }
+            if build.is_crowded() {
+                return Err(self.first_duplicate(collection, built, build));
+            }
+            build.advance(next, gathered.records);
+        }
+        self.settle_contested(collection, built, build, operation)
+    }
+
+    /// Derives keys of the records in `range` from their present versions; the record to go on with.
+    fn gather(
+        &self,
+        collection: &Collection,
+        built: &[Arc<Index>],
+        range: std::ops::Range<RecordId>,
+        gathered: &mut Gathered,
+    ) -> Result<RecordId> {
+        let snapshot = self.store.snapshot();
+        let records = RecordRange { start: Bound::Included(range.start), end: Bound::Excluded(range.end) };
+        let mut cursor = snapshot.records(collection.records, records, Direction::Forward);
+        while let Some((record, _, document)) = cursor.next().map_err(from_storage)? {
+            gathered.add(built, record, DocumentRef::trusted(document));
+            if gathered.is_full() {
+                return Ok(RecordId(record.0 + 1));
+            }
+        }
+        Ok(range.end)
+    }
+
+    /// Puts keys of records that nobody has changed since the index was shown.
+    fn put_step(
+        &self,
+        collection: &Collection,
+        built: &[Arc<Index>],
+        build: &IndexBuild,
+        grown: &[(usize, Multikey)],
+        step: &mut [Found],
+        operation: &dyn OperationSource,
+    ) -> Result<()> {
+        let _structure = share(&collection.structure, operation)?;
+        refuse_dropped(collection, build)?;
+        self.grow_multikey(collection, built, grown)?;
+        let mut stripes: Vec<usize> =
+            step.iter().map(|found| record_stripe(collection.records, found.record)).collect();
+        let unique = step.iter().filter(|found| built[found.index].is_unique);
+        stripes.extend(unique.map(|found| key_stripe(built[found.index].keyspace, &found.key)));
+        step.sort_unstable_by(|one, other| (one.index, &one.key).cmp(&(other.index, &other.key)));
+        let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
+        let latest = self.store.latest();
+        let (mut batch, mut notes) = (Batch::new(), BuildNotes::default());
+        let mut previous: Option<&Found> = None;
+        for found in step.iter().filter(|found| !build.is_changed(found.record)) {
+            let index = &built[found.index];
+            if !index.is_unique {
+                // No writer has put a key of this record.
+                batch.put_key(index.keyspace, &found.key, found.record);
+            } else if previous.is_some_and(|previous| previous.index == found.index && previous.key == found.key) {
+                notes.add_holder(build, index, &found.key, found.record);
+            } else {
+                let key = (index.as_ref(), found.key.as_slice());
+                build.put_key(latest, key, found.record, &mut batch, &mut notes).map_err(from_storage)?;
+                previous = Some(found);
+            }
+        }
+        if !batch.is_empty() {
+            self.store.commit(&batch).map_err(from_storage)?;
+        }
+        notes.tell();
         Ok(())
     }
 
-    fn finish(&self, collection: &Collection, built: &[Arc<Index>]) -> Result<Lsn> {
-        let _changes = self.changes.lock();
-        for index in built {
-            index.set_state(IndexState::Ready);
-        }
-        let indexes = collection.indexes().as_ref().clone();
-        self.save_indexes(collection, indexes, Difference::Built(built), &*OperationContext::unlimited())
-    }
-
-    fn build(&self, collection: &Collection, built: &[Arc<Index>], operation: &dyn OperationSource) -> Result<()> {
-        let mut start = Bound::Unbounded;
-        loop {
-            operation.operation().check()?;
-            let records = self.next_records(collection, start)?;
-            let Some(&last) = records.last() else { return Ok(()) };
-            self.build_step(collection, built, &records, operation)?;
-            start = Bound::Excluded(last);
-        }
-    }
-
-    /// Ids only; their documents are read again under their locks.
-    fn next_records(&self, collection: &Collection, start: Bound<RecordId>) -> Result<Vec<RecordId>> {
-        let snapshot = self.store.snapshot();
-        let range = RecordRange { start, end: Bound::Unbounded };
-        let mut cursor = snapshot.records(collection.records, range, Direction::Forward);
-        let mut records = Vec::with_capacity(RECORDS_PER_STEP);
-        while records.len() < RECORDS_PER_STEP {
-            let Some((record, _, _)) = cursor.next().map_err(from_storage)? else { break };
-            records.push(record);
-        }
-        Ok(records)
-    }
-
-    fn build_step(
+    /// A document that cannot be indexed ends the build, unless it is another one by now.
+    fn refuse_unless_changed(
         &self,
         collection: &Collection,
-        built: &[Arc<Index>],
-        records: &[RecordId],
+        build: &IndexBuild,
+        record: RecordId,
+        failure: Failure,
         operation: &dyn OperationSource,
     ) -> Result<()> {
-        let mut stripes: Vec<usize> = records.iter().map(|record| record_stripe(collection.records, *record)).collect();
-        loop {
-            let _structure = share(&collection.structure, operation)?;
-            if collection.is_dropped() {
-                return Err(Failure::new(
-                    ErrorCode::INDEX_BUILD_ABORTED,
-                    format!("collection {} was dropped during the index build", collection.namespace()),
-                ));
-            }
-            let locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
-            let (keys, grown) = self.keys_of(collection, built, records)?;
-            let mut needed: Vec<usize> = keys
-                .keys()
-                .filter(|(index, _)| built[*index].is_unique)
-                .map(|(index, key)| key_stripe(built[*index].keyspace, key))
-                .filter(|stripe| stripes.binary_search(stripe).is_err())
-                .collect();
-            if !needed.is_empty() {
-                drop(locked);
-                stripes.append(&mut needed);
-                continue;
-            }
-            self.grow_multikey(collection, built, &grown)?;
-            let latest = self.store.latest();
-            let mut batch = Batch::new();
-            for ((index, key), record) in &keys {
-                match latest.key(built[*index].keyspace, key).map_err(from_storage)? {
-                    Some(holder) if holder != *record => {
-                        return Err(duplicate_key(collection, &built[*index], key, None));
-                    }
-                    // A writer was here already.
-                    Some(_) => {}
-                    None => batch.put_key(built[*index].keyspace, key, *record),
-                }
-            }
-            if !batch.is_empty() {
-                self.store.commit(&batch).map_err(from_storage)?;
-            }
-            return Ok(());
-        }
+        let mut stripes = vec![record_stripe(collection.records, record)];
+        let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
+        if build.is_changed(record) { Ok(()) } else { Err(failure) }
     }
 
-    /// The keys that the newest versions of `records` have; two records with one unique key are refused here.
-    fn keys_of(
+    /// Lets keys that were given up lead to the one record that still waits for them.
+    fn settle_contested(
         &self,
         collection: &Collection,
         built: &[Arc<Index>],
-        records: &[RecordId],
-    ) -> Result<(KeysFound, Vec<(usize, Multikey)>)> {
+        build: &IndexBuild,
+        operation: &dyn OperationSource,
+    ) -> Result<()> {
+        loop {
+            let keys = build.contested_keys(KEYS_PER_STEP);
+            if keys.is_empty() {
+                return Ok(());
+            }
+            self.check_build(build, operation)?;
+            let _structure = share(&collection.structure, operation)?;
+            refuse_dropped(collection, build)?;
+            let mut stripes = keys.iter().map(|(keyspace, key)| key_stripe(*keyspace, key)).collect();
+            let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
+            self.settle(collection, built, build, &keys)?;
+        }
+    }
+
+    /// The same for what writers did since, who are kept out by the caller.
+    pub(crate) fn settle_rest(&self, collection: &Collection, built: &[Arc<Index>], build: &IndexBuild) -> Result<()> {
+        loop {
+            let keys = build.contested_keys(KEYS_PER_STEP);
+            if keys.is_empty() {
+                return Ok(());
+            }
+            self.settle(collection, built, build, &keys)?;
+        }
+    }
+
+    /// # Errors
+    /// `DuplicateKey` for a key that two records have.
+    fn settle(
+        &self,
+        collection: &Collection,
+        built: &[Arc<Index>],
+        build: &IndexBuild,
+        keys: &[(KeyspaceId, Vec<u8>)],
+    ) -> Result<()> {
         let latest = self.store.latest();
-        let mut document = Vec::new();
-        let mut keys = BTreeMap::new();
-        let mut grown = Vec::new();
-        for record in records {
-            if latest.record(collection.records, *record, &mut document).map_err(from_storage)?.is_none() {
-                continue;
+        let (mut batch, mut notes) = (Batch::new(), BuildNotes::default());
+        for contested in keys {
+            let (keyspace, key) = contested;
+            let Some(index) = built.iter().find(|index| index.keyspace == *keyspace) else { continue };
+            let holder = latest.key(*keyspace, key).map_err(from_storage)?;
+            let others = build.other_holders(contested);
+            if others.len() + usize::from(holder.is_some()) > 1 {
+                return Err(duplicate_key(collection, index, key, None));
             }
-            for (position, index) in built.iter().enumerate() {
-                let found = index_keys(index, DocumentRef::trusted(&document))?;
-                if !found.multikey.is_empty() {
-                    grown.push((position, found.multikey));
-                }
-                for mut key in found.keys {
-                    stored_key(index, &mut key, *record);
-                    if let Some(other) = keys.insert((position, key), *record)
-                        && other != *record
-                    {
-                        let twice = keys.iter().find(|((index, _), holder)| *index == position && *holder == record);
-                        let key = twice.map(|((_, key), _)| key.clone()).unwrap_or_default();
-                        return Err(duplicate_key(collection, index, &key, None));
-                    }
-                }
+            if let Some(record) = others.first() {
+                batch.put_key(*keyspace, key, *record);
+                notes.remove_holder(build, index, key, *record);
             }
         }
-        Ok((keys, grown))
+        if !batch.is_empty() {
+            self.store.commit(&batch).map_err(from_storage)?;
+        }
+        notes.tell();
+        Ok(())
     }
 
-    /// Drops the indexes with those names, all of them or none.
-    /// # Errors
-    /// `IndexNotFound`; `InvalidOptions` for `_id_`; `BackgroundOperationInProgressForNamespace` for an index that is
-    /// still being built.
-    pub fn drop_indexes(
+    fn first_duplicate(&self, collection: &Collection, built: &[Arc<Index>], build: &IndexBuild) -> Failure {
+        let first = build.contested_keys(1).into_iter().next();
+        let found = first.and_then(|(keyspace, key)| {
+            let index = built.iter().find(|index| index.keyspace == keyspace)?;
+            Some(duplicate_key(collection, index, &key, None))
+        });
+        found.unwrap_or_else(|| Failure::new(ErrorCode::DUPLICATE_KEY, "E11000 duplicate key error"))
+    }
+
+    /// Builds anew what an earlier process did not finish, and says what could not be.
+    pub fn resume_builds(&self, operation: &dyn OperationSource) -> Vec<UnfinishedBuild> {
+        let mut unfinished = Vec::new();
+        for database in self.databases() {
+            for collection in self.collections(&database) {
+                unfinished.extend(self.resume_build(&collection, operation));
+            }
+        }
+        unfinished
+    }
+
+    fn resume_build(&self, collection: &Collection, operation: &dyn OperationSource) -> Option<UnfinishedBuild> {
+        let begun: Vec<_> = {
+            let indexes = collection.indexes();
+            indexes.iter().filter(|index| index.state() == IndexState::Building).cloned().collect()
+        };
+        if begun.is_empty() {
+            return None;
+        }
+        let build = Arc::new(IndexBuild::default());
+        let outcome = self.begin_anew(collection, &begun, &build).and_then(|built| {
+            let outcome = self.build(collection, &built, &build, operation);
+            if outcome.as_ref().is_err_and(|failure| !is_for_the_next_start(failure.code())) {
+                self.remove_indexes(collection, &built)?;
+            }
+            outcome
+        });
+        begun.iter().filter_map(|index| index.build.as_ref()).for_each(|build| build.end());
+        build.end();
+        let failure = outcome.err()?;
+        if failure.code() == ErrorCode::INDEX_BUILD_ABORTED {
+            return None;
+        }
+        let fate = if is_for_the_next_start(failure.code()) { UnfinishedFate::Kept } else { UnfinishedFate::Dropped };
+        let names = begun.iter().map(|index| index.name.clone()).collect();
+        Some(UnfinishedBuild { namespace: collection.namespace().to_string(), indexes: names, failure, fate })
+    }
+
+    /// Replaces indexes by empty ones: nobody knows which of their keys are still right.
+    fn begin_anew(
         &self,
         collection: &Collection,
-        names: &[&str],
-        operation: &dyn OperationSource,
-    ) -> Result<IndexesDropped> {
-        let _changes = lock(&self.changes, operation)?;
-        let mut dropped = Vec::with_capacity(names.len());
-        for name in names {
-            let index = collection.index(name).ok_or_else(|| {
-                Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("index not found with name [{name}]"))
-            })?;
-            if index.is_id() {
-                return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "cannot drop _id index"));
-            }
-            if !dropped.iter().any(|other| Arc::ptr_eq(other, &index)) {
-                dropped.push(index);
-            }
+        begun: &[Arc<Index>],
+        build: &Arc<IndexBuild>,
+    ) -> Result<Vec<Arc<Index>>> {
+        let mut changes = self.changes.lock();
+        let mut indexes = collection.indexes().as_ref().clone();
+        let (mut left, mut built) = (Vec::new(), Vec::new());
+        for old in begun {
+            let Some(place) = indexes.iter_mut().find(|index| Arc::ptr_eq(index, old)) else { continue };
+            let keyspace = self.allocate_keyspace(&mut changes)?;
+            let (name, fields, spec) = (old.name.clone(), old.fields.clone(), old.spec.clone());
+            let index = Index::new(name, keyspace, fields, old.is_unique, spec).built_by(Arc::clone(build));
+            *place = Arc::new(index);
+            left.push(Arc::clone(old));
+            built.push(Arc::clone(place));
         }
-        self.drop_built(collection, &dropped, operation)
+        let difference = Difference::Replaced(&left, &built);
+        self.save_indexes(collection, indexes, difference, &*OperationContext::unlimited())?;
+        Ok(built)
     }
 
-    /// Drops all indexes but the one on `_id`.
-    /// # Errors
-    /// `BackgroundOperationInProgressForNamespace` where one is still being built.
-    pub fn drop_all_indexes(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<IndexesDropped> {
-        let _changes = lock(&self.changes, operation)?;
-        let others: Vec<_> = collection.indexes().iter().filter(|index| !index.is_id()).cloned().collect();
-        self.drop_built(collection, &others, operation)
-    }
-
-    /// A build that goes on would fill a keyspace that nobody drops any more, so it must end first.
-    fn drop_built(
-        &self,
-        collection: &Collection,
-        dropped: &[Arc<Index>],
-        operation: &dyn OperationSource,
-    ) -> Result<IndexesDropped> {
-        if dropped.iter().any(|index| index.state() == IndexState::Building) {
-            return Err(Failure::new(
-                ErrorCode::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE,
-                format!(
-                    "cannot perform operation: an index build is currently running for collection '{}'",
-                    collection.namespace()
-                ),
-            ));
-        }
-        let before = collection.indexes().len();
-        if dropped.is_empty() {
-            return Ok(IndexesDropped { before, lsn: None });
-        }
-        Ok(IndexesDropped { before, lsn: Some(self.remove_locked(collection, dropped, operation)?) })
-    }
-
-    fn remove_indexes(&self, collection: &Collection, dropped: &[Arc<Index>]) -> Result<Lsn> {
-        let _changes = self.changes.lock();
-        // Also where the operation was stopped: nobody would come back for them.
-        self.remove_locked(collection, dropped, &*OperationContext::unlimited())
-    }
-
-    /// The caller holds the lock of the catalog's changes.
-    fn remove_locked(
-        &self,
-        collection: &Collection,
-        dropped: &[Arc<Index>],
-        operation: &dyn OperationSource,
-    ) -> Result<Lsn> {
-        let left = collection
-            .indexes()
-            .iter()
-            .filter(|index| !dropped.iter().any(|dropped| Arc::ptr_eq(dropped, index)))
-            .cloned()
-            .collect();
-        self.save_indexes(collection, left, Difference::Dropped(dropped), operation)
+    /// Builds stop within a step, for the next start to go on with.
+    pub fn stop_builds(&self) {
+        self.is_stopping.store(true, Ordering::Release);
     }
 }
 
-/// Whether that very index exists.
-fn is_present(indexes: &[Arc<Index>], spec: &IndexSpec) -> Result<bool> {
-    for index in indexes {
-        let has_same_keys = index.fields == spec.fields;
-        let has_same_name = index.name == spec.name;
-        let is_same = has_same_keys && index.is_unique == spec.is_unique;
-        if has_same_name && is_same || index.is_id() && has_same_keys {
-            return Ok(true);
-        }
-        if has_same_name {
-            return Err(Failure::new(
-                ErrorCode::INDEX_KEY_SPECS_CONFLICT,
-                format!(
-                    "An existing index has the same name as the requested index. When index names are not specified, \
-                     they are auto generated and can cause conflicts. Please refer to our documentation. Requested \
-                     index: {}, existing index: {}",
-                    ValueText(ValueRef::Document(spec.document.as_ref())),
-                    ValueText(ValueRef::Document(index.spec.as_ref()))
-                ),
-            ));
-        }
-        if is_same {
-            return Err(Failure::new(
-                ErrorCode::INDEX_OPTIONS_CONFLICT,
-                format!("Index already exists with a different name: {}", index.name),
-            ));
-        }
-        if has_same_keys {
-            return Err(Failure::new(
-                ErrorCode::INDEX_OPTIONS_CONFLICT,
-                format!(
-                    "An equivalent index already exists with a different name and options. Requested index: {}, \
-                     existing index: {}",
-                    ValueText(ValueRef::Document(spec.document.as_ref())),
-                    ValueText(ValueRef::Document(index.spec.as_ref()))
-                ),
-            ));
-        }
+fn refuse_dropped(collection: &Collection, build: &IndexBuild) -> Result<()> {
+    if collection.is_dropped() {
+        return Err(aborted("collection dropped"));
     }
-    Ok(false)
+    build.check()
+}
+
+/// Whether a build that failed so may succeed after another start.
+pub(crate) fn is_for_the_next_start(code: ErrorCode) -> bool {
+    [
+        ErrorCode::INTERRUPTED_AT_SHUTDOWN,
+        ErrorCode::INTERNAL_ERROR,
+        ErrorCode::OUT_OF_DISK_SPACE,
+        ErrorCode::EXCEEDED_MEMORY_LIMIT,
+    ]
+    .contains(&code)
+}
+
+fn uuid_text(uuid: [u8; 16]) -> String {
+    let mut text: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    for place in [20, 16, 12, 8] {
+        text.insert(place, '-');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_bounded_by_keys_and_by_bytes() {
+        let keys = |count: usize, bytes: usize| -> Vec<Found> {
+            (0..count).map(|_| Found { index: 0, key: vec![0; bytes], record: RecordId(1) }).collect()
+        };
+        assert_eq!(step_length(&keys(3, 10)), 3);
+        assert_eq!(step_length(&keys(100_000, 10)), KEYS_PER_STEP);
+        assert_eq!(step_length(&keys(100, BYTES_PER_STEP / 4)), 4);
+        assert_eq!(step_length(&keys(2, 2 * BYTES_PER_STEP)), 1);
+    }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod array_walk;
+mod building;
 mod bulk_insert;
 mod catalog;
 mod collection;
@@ -16,6 +17,7 @@ mod failure;
 mod index;
 mod index_build;
 mod index_keys;
+mod index_set;
 mod index_spec;
 mod multikey;
 mod namespace;
@@ -32,8 +34,9 @@ pub use collection::Collection;
 pub use engine_choice::EngineChoice;
 pub use failure::from_storage;
 pub use index::{ID_INDEX, Index, IndexField, IndexState};
-pub use index_build::{IndexesCreated, IndexesDropped};
+pub use index_build::{UnfinishedBuild, UnfinishedFate};
 pub use index_keys::{IndexKeys, index_keys};
+pub use index_set::{IndexesCreated, IndexesDropped};
 pub use index_spec::IndexSpec;
 pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};

@@ -108,7 +108,8 @@ fn read_index(document: DocumentRef<'_>) -> Result<Index> {
     let is_ready = matches!(document.get("ready"), Some(ValueRef::Boolean(true)));
     let state = if is_ready { IndexState::Ready } else { IndexState::Building };
     let index = Index::new(spec.name, keyspace(document, "keyspace")?, spec.fields, spec.is_unique, spec.document);
-    Ok(index.with_state(state, multikey))
+    let index = index.with_state(state, multikey);
+    Ok(if is_ready { index } else { index.built_by(Arc::default()) })
 }
 
 /// For each field of the index its components with arrays, as bits.
@@ -123,22 +124,24 @@ fn read_multikey(document: DocumentRef<'_>) -> Option<Multikey> {
 
 /// A collection's record, under the name and with the indexes given.
 pub(crate) fn encode(collection: &Collection, namespace: &Namespace, indexes: &[Arc<Index>]) -> DocumentBuf {
-    encode_with(collection, namespace, indexes, |index| index.multikey())
+    let is_ready = |index: &Arc<Index>| index.state() == IndexState::Ready;
+    encode_with(collection, namespace, indexes, |index| index.multikey(), is_ready)
 }
 
-/// The same with the arrays that `multikey` tells of.
+/// The same with the arrays that `multikey` tells of, and those complete that `is_ready` says are.
 pub(crate) fn encode_with(
     collection: &Collection,
     namespace: &Namespace,
     indexes: &[Arc<Index>],
     multikey: impl Fn(&Arc<Index>) -> Arc<Multikey>,
+    is_ready: impl Fn(&Arc<Index>) -> bool,
 ) -> DocumentBuf {
     let mut encoded_indexes = ArrayBuf::new();
     for index in indexes {
         let document = DocumentBuf::new()
             .with("spec", &index.spec)
             .with("keyspace", i64::from(index.keyspace.0))
-            .with("ready", index.state() == IndexState::Ready)
+            .with("ready", is_ready(index))
             .with("multikey", &multikey(index).bits().iter().map(|bits| *bits as i64).collect::<ArrayBuf>());
         encoded_indexes.push(&document);
     }

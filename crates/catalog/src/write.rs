@@ -1,10 +1,11 @@
 //! Changing documents together with their index keys.
 
+use crate::building::BuildNotes;
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, scalar_key, stored_key};
 use crate::taken::Taken;
 use crate::waiting::{lock_stripes, share};
-use crate::{Catalog, Collection, Index, Multikey, Namespace, from_storage, notes, persistence};
+use crate::{Catalog, Collection, Index, IndexState, Multikey, Namespace, from_storage, notes, persistence};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
@@ -287,7 +288,7 @@ impl Catalog {
         stripes.extend((0..documents.len()).map(|position| record_stripe(collection.records, record(position))));
         let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
         let latest = self.store.latest();
-        let mut batch = notes::batch_of(collection);
+        let (mut batch, mut notes) = (notes::batch_of(collection), BuildNotes::default());
         // One document has nobody beside it, and each of its keys is looked up once at most.
         let mut taken = if documents.len() > 1 { keys.taken(latest, &indexes)? } else { Vec::new() };
         let mut inserted = Inserted::default();
@@ -298,17 +299,14 @@ impl Catalog {
             let (own, rest) = entries.split_at(count);
             entries = rest;
             let mut failure = refused.next_if(|(refused, _)| *refused == position).map(|(_, failure)| failure);
-            for entry in own.iter().filter(|entry| indexes[entry.index].is_unique) {
+            for entry in own.iter().filter(|entry| is_guarded(&indexes[entry.index])) {
                 if failure.is_some() {
                     break;
                 }
                 let (index, key) = (&indexes[entry.index], keys.of(entry));
-                let is_taken = match taken.get(entry.index) {
-                    Some(taken) => taken.contains(latest, key),
-                    None => latest.key(index.keyspace, key).map(|holder| holder.is_some()),
-                };
+                let is_taken = is_taken(latest, index, key, taken.get(entry.index))?;
                 let own = Some(DocumentRef::trusted(document));
-                failure = is_taken.map_err(from_storage)?.then(|| duplicate_key(collection, index, key, own));
+                failure = is_taken.then(|| duplicate_key(collection, index, key, own));
             }
             if let Some(failure) = failure {
                 inserted.failures.push((offset + position, failure));
@@ -325,6 +323,13 @@ impl Catalog {
             }
             for entry in own {
                 let (index, key) = (&indexes[entry.index], keys.of(entry));
+                if let Some(build) = index.build() {
+                    notes.change(build, record(position));
+                    if index.is_unique && is_taken(latest, index, key, taken.get(entry.index))? {
+                        notes.add_holder(build, index, key, record(position));
+                        continue;
+                    }
+                }
                 put_key(&mut batch, index, key, record(position), Presence::New);
                 if index.is_unique
                     && let Some(taken) = taken.get_mut(entry.index)
@@ -336,6 +341,7 @@ impl Catalog {
         }
         if inserted.count > 0 {
             inserted.lsn = Some(self.store.commit(&batch).map_err(from_storage)?);
+            notes.tell();
         }
         Ok(Some(inserted))
     }
@@ -362,7 +368,10 @@ impl Catalog {
             let own = grown.iter().filter(|(position, _)| Arc::ptr_eq(&indexes[*position], index));
             own.fold(index.multikey(), |known, (_, arrays)| Arc::new(known.with(arrays)))
         };
-        let record = persistence::encode_with(collection, &collection.namespace(), &collection.indexes(), multikey);
+        let record =
+            persistence::encode_with(collection, &collection.namespace(), &collection.indexes(), multikey, |index| {
+                index.state() == IndexState::Ready
+            });
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
         self.store.commit(&batch).map_err(from_storage)?;
         // Only now: who finds them set puts keys into the log that may not stand before them.
@@ -413,9 +422,12 @@ impl Catalog {
                 Verdict::Replace(document) => Some(document.into_bytes()),
             };
             let (old, new) = self.changed_keys(collection, &indexes, record, &current, replacement.as_deref())?;
+            // Who removes a key from an index that is being built must know whose it is.
+            let given_up = old.iter().filter(|(index, _)| indexes[*index].is_unique && !is_guarded(&indexes[*index]));
             let mut needed: Vec<usize> = new
                 .iter()
                 .filter(|(index, _)| indexes[*index].is_unique)
+                .chain(given_up)
                 .map(|(index, key)| key_stripe(indexes[*index].keyspace, key))
                 .filter(|stripe| !stripes.contains(stripe))
                 .collect();
@@ -424,16 +436,23 @@ impl Catalog {
                 stripes.append(&mut needed);
                 continue;
             }
-            for (index, key) in new.iter().filter(|(index, _)| indexes[*index].is_unique) {
+            for (index, key) in new.iter().filter(|(index, _)| is_guarded(&indexes[*index])) {
                 let holder = latest.key(indexes[*index].keyspace, key).map_err(from_storage)?;
                 if holder.is_some_and(|holder| holder != record) {
                     let own = replacement.as_deref().map(DocumentRef::trusted);
                     return Err(duplicate_key(collection, &indexes[*index], key, own));
                 }
             }
-            let mut batch = notes::batch_of(collection);
+            let (mut batch, mut notes) = (notes::batch_of(collection), BuildNotes::default());
             for (index, key) in &old {
-                batch.delete_key(indexes[*index].keyspace, key);
+                let index = &indexes[*index];
+                match index.build() {
+                    None => batch.delete_key(index.keyspace, key),
+                    Some(build) => {
+                        let removed = build.delete_key(latest, (index, key), record, &mut batch, &mut notes);
+                        removed.map_err(from_storage)?;
+                    }
+                }
             }
             match replacement {
                 Some(document) => {
@@ -448,13 +467,24 @@ impl Catalog {
                 }
             }
             for (index, key) in &new {
-                batch.put_key(indexes[*index].keyspace, key, record);
+                let index = &indexes[*index];
+                match index.build() {
+                    None => batch.put_key(index.keyspace, key, record),
+                    Some(build) => {
+                        let put = build.put_key(latest, (index, key), record, &mut batch, &mut notes);
+                        put.map_err(from_storage)?;
+                    }
+                }
             }
-            return self.store.commit(&batch).map(Some).map_err(from_storage);
+            indexes.iter().filter_map(|index| index.build()).for_each(|build| notes.change(build, record));
+            let lsn = self.store.commit(&batch).map_err(from_storage)?;
+            notes.tell();
+            return Ok(Some(lsn));
         }
     }
 
-    /// Keys that a change takes away and brings; a replaced document keeps its `_id`, so that index is passed over.
+    /// Keys that a change takes away and brings; a replaced document keeps its `_id`, so that index is passed over. To an
+    /// index that is being built it brings all keys of the new version: the builder may not have come to the record.
     fn changed_keys(
         &self,
         collection: &Collection,
@@ -471,23 +501,46 @@ impl Catalog {
             new_single.clear();
             // Usually the indexed fields did not change: then two short keys are all it takes to know.
             if let Some(new) = new
+                && index.build().is_none()
                 && scalar_key(index, DocumentRef::trusted(old), &mut old_single)
                 && scalar_key(index, DocumentRef::trusted(new), &mut new_single)
                 && old_single == new_single
             {
                 continue;
             }
-            let before = all_keys(index, old, record, None)?;
+            let before = match all_keys(index, old, record, None) {
+                // It is this change that makes it fit for the index, or takes it away.
+                Err(_) if index.build().is_some() => BTreeSet::new(),
+                before => before?,
+            };
             let after = match new {
                 Some(new) => all_keys(index, new, record, Some((position, &mut grown)))?,
                 None => BTreeSet::new(),
             };
             removed.extend(before.difference(&after).map(|key| (position, key.clone())));
-            added.extend(after.difference(&before).map(|key| (position, key.clone())));
+            if index.build().is_some() {
+                added.extend(after.into_iter().map(|key| (position, key)));
+            } else {
+                added.extend(after.difference(&before).map(|key| (position, key.clone())));
+            }
         }
         self.grow_multikey(collection, indexes, &grown)?;
         Ok((removed, added))
     }
+}
+
+/// Whether a second record with one key is refused at once. An index that is being built decides that at its end.
+fn is_guarded(index: &Index) -> bool {
+    index.is_unique && index.build().is_none()
+}
+
+/// Whether a unique key leads to a record, or will after the batch that `taken` goes with.
+fn is_taken(latest: &dyn View, index: &Index, key: &[u8], taken: Option<&Taken<'_>>) -> Result<bool> {
+    let is_taken = match taken {
+        Some(taken) => taken.contains(latest, key),
+        None => latest.key(index.keyspace, key).map(|holder| holder.is_some()),
+    };
+    is_taken.map_err(from_storage)
 }
 
 /// Whether any of those arrays, by index position, is new.

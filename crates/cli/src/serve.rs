@@ -9,7 +9,7 @@ use crate::pid_file::PidFile;
 use crate::printed::print;
 use crate::signals;
 use crate::start_report::{log_engine, log_process, log_recovery, warn};
-use bunko_catalog::Catalog;
+use bunko_catalog::{Catalog, UnfinishedFate};
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, Process, Service, World};
 use bunko_host::usable_memory_bytes;
@@ -92,7 +92,7 @@ fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let options = ServerOptions { connections_max, ..server_options(settings) };
     let server = Server::start(&service, &options).map_err(|error| error.to_string())?;
-    let builds = resume_index_builds(catalog, &service)?;
+    let builds = resume_index_builds(Arc::clone(&catalog), &service)?;
     let socket = server.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
     for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
         tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
@@ -101,6 +101,8 @@ fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
     let rotate = || drop(rotate_log(settings, &log));
     let reason = runtime.block_on(signals::until_told_to_stop(requests, stops, &stop, rotate));
     tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
+    // The next start goes on with them.
+    catalog.stop_builds();
     if server.stop() == Stopped::StillWorking || !has_ended(&builds) {
         tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Something does not end: stopping without a checkpoint, so that the next start recovers");
         std::process::exit(ABRUPT_STATUS);
@@ -207,12 +209,20 @@ fn memory_limits() -> MemoryLimits {
     }
 }
 
-/// Index builds that a crash interrupted go on beside the first connections.
+/// Index builds that the end of a process interrupted go on beside the first connections.
 fn resume_index_builds(catalog: Arc<Catalog>, service: &Service) -> Result<JoinHandle<()>, String> {
     let operation = service.own_operation();
     let builds = move || {
-        if let Err(failure) = catalog.resume_builds(&*operation) {
-            tracing::error!(target: "INDEX", id = 20362, ctx = "index-build", error = %failure, "An interrupted index build could not go on");
+        for build in catalog.resume_builds(&*operation) {
+            let (namespace, indexes) = (build.namespace, build.indexes.join(", "));
+            match build.fate {
+                UnfinishedFate::Dropped => {
+                    tracing::error!(target: "INDEX", id = 20362, ctx = "index-build", namespace, indexes, error = %build.failure, "An interrupted index build could not go on: its indexes are dropped");
+                }
+                UnfinishedFate::Kept => {
+                    tracing::warn!(target: "INDEX", id = 20363, ctx = "index-build", namespace, indexes, error = %build.failure, "An interrupted index build could not go on: the next start tries again");
+                }
+            }
         }
     };
     let thread = std::thread::Builder::new().name("index-build".into());

@@ -3,6 +3,7 @@
 use crate::operations::Observed;
 use crate::service::Service;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, datetime};
+use bunko_catalog::Namespace;
 
 /// The operation of a connection, or the connection where it is idle.
 pub(crate) fn describe(service: &Service, observed: &Observed) -> DocumentBuf {
@@ -23,12 +24,12 @@ pub(crate) fn describe(service: &Service, observed: &Observed) -> DocumentBuf {
         .append("active", observed.opid != 0)
         .append("currentOpTime", &datetime::format_iso8601_ms(service.world.now_ms()).replace('Z', "+00:00"));
     if observed.opid != 0 {
-        describe_operation(&mut described, observed);
+        describe_operation(&mut described, service, observed);
     }
     described
 }
 
-fn describe_operation(described: &mut DocumentBuf, observed: &Observed) {
+fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: &Observed) {
     described.append("opid", observed.opid as i32);
     if let Some(session) = &observed.session {
         let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: session };
@@ -48,6 +49,26 @@ fn describe_operation(described: &mut DocumentBuf, observed: &Observed) {
         .append("ns", &namespace(observed))
         .append("redacted", false)
         .append("command", &command);
+    if let Some((done, total)) = index_build(service, observed) {
+        let percent = done * 100 / total.max(1);
+        let message =
+            format!("Index Build: scanning collection Index Build: scanning collection: {done}/{total} {percent}%");
+        let progress = DocumentBuf::new().with("done", done as i64).with("total", total as i64);
+        described.append("msg", &message).append("progress", &progress);
+    }
+}
+
+/// How far the build has come that a `createIndexes` waits for.
+fn index_build(service: &Service, observed: &Observed) -> Option<(u64, u64)> {
+    if observed.command_name != "createIndexes" {
+        return None;
+    }
+    let command = observed.command.as_ref();
+    let name = command.first()?.value.as_str()?;
+    let collection = service.catalog.collection(&Namespace::new(&observed.database, name).ok()?)?;
+    let specs = command.get("indexes").and_then(ValueRef::as_array)?;
+    let names = specs.iter().filter_map(|spec| spec.as_document()?.get("name")?.as_str());
+    names.filter_map(|name| collection.index(name)?.build_progress()).next()
 }
 
 /// The names that operations had as opcodes of the old protocol.

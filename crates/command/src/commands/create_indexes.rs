@@ -17,8 +17,9 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// Documents that an index is built over in no noticeable time.
+/// Documents, and their bytes, that an index is built over in no noticeable time.
 const DOCUMENTS_SHORT_MAX: u64 = 500;
+const BYTES_SHORT_MAX: u64 = 64 << 10;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
@@ -28,7 +29,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let specs = parse_specs(invocation)?;
     let existing = invocation.collection(&namespace);
-    invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| collection.count() > DOCUMENTS_SHORT_MAX))?;
+    invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| is_long(collection)))?;
     let was_created = existing.is_none();
     let collection = match existing {
         Some(collection) => collection,
@@ -45,6 +46,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply.append("note", "all indexes already exist");
     }
     Ok(())
+}
+
+fn is_long(collection: &Collection) -> bool {
+    collection.count() > DOCUMENTS_SHORT_MAX || collection.data_bytes() > BYTES_SHORT_MAX
 }
 
 fn parse_specs(invocation: &Invocation<'_>) -> Result<Vec<IndexSpec>, Failure> {

@@ -1,0 +1,279 @@
+//! What writers and the builder of an index tell each other while it is built.
+//!
+//! The builder derives keys from a snapshot, without locks, and puts them under the locks of their records. A record
+//! that was changed since the index was shown to writers has all its keys from that change, so the builder passes it
+//! over. A key of a unique index leads to one record; further records that have it are remembered here until one of them
+//! gives it up, or the build ends and refuses them.
+
+use crate::Index;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::{Batch, KeyspaceId, RecordId, View};
+use parking_lot::{Condvar, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Most records that may wait for a unique key which another one has. A build that meets more is given up at once.
+const OTHER_HOLDERS_MAX: usize = 1 << 20;
+const RECORDS_PER_WORD: u64 = u64::BITS as u64;
+const WORDS_PER_PAGE: usize = 512;
+const RECORDS_PER_PAGE: u64 = RECORDS_PER_WORD * WORDS_PER_PAGE as u64;
+
+/// One build, of one or more indexes of a collection.
+#[derive(Debug, Default)]
+pub(crate) struct IndexBuild {
+    changed: Mutex<ChangedRecords>,
+    others: Mutex<OtherHolders>,
+    course: Mutex<Course>,
+    ended: Condvar,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+/// Running, aborted, ended; an aborted build ends too.
+#[derive(Debug, Default)]
+struct Course {
+    aborted: Option<Failure>,
+    has_ended: bool,
+}
+
+/// Records that the builder has still before it and that were changed since the index was shown.
+#[derive(Debug, Default)]
+struct ChangedRecords {
+    /// The builder is done with records below.
+    next: u64,
+    /// Records from here on were inserted with their keys.
+    end: u64,
+    /// One bit for each record, so that a hundred million take 12 MB.
+    pages: BTreeMap<u64, Box<[u64; WORDS_PER_PAGE]>>,
+}
+
+/// Records by a unique key that leads to another one, or did when they came.
+#[derive(Debug, Default)]
+struct OtherHolders {
+    records: BTreeMap<(KeyspaceId, Vec<u8>), BTreeSet<RecordId>>,
+    count: usize,
+}
+
+impl ChangedRecords {
+    fn note(&mut self, record: RecordId) {
+        if (self.next..self.end).contains(&record.0) {
+            let page = self.pages.entry(record.0 / RECORDS_PER_PAGE).or_insert_with(|| Box::new([0; WORDS_PER_PAGE]));
+            let place = record.0 % RECORDS_PER_PAGE;
+            page[(place / RECORDS_PER_WORD) as usize] |= 1 << (place % RECORDS_PER_WORD);
+        }
+    }
+
+    fn contains(&self, record: RecordId) -> bool {
+        let place = record.0 % RECORDS_PER_PAGE;
+        let page = self.pages.get(&(record.0 / RECORDS_PER_PAGE));
+        page.is_some_and(|page| page[(place / RECORDS_PER_WORD) as usize] & 1 << (place % RECORDS_PER_WORD) != 0)
+    }
+
+    fn advance(&mut self, next: RecordId) {
+        self.next = next.0;
+        self.pages = self.pages.split_off(&(next.0 / RECORDS_PER_PAGE));
+    }
+}
+
+impl OtherHolders {
+    fn add(&mut self, keyspace: KeyspaceId, key: Vec<u8>, record: RecordId) {
+        self.count += usize::from(self.records.entry((keyspace, key)).or_default().insert(record));
+    }
+
+    fn remove(&mut self, keyspace: KeyspaceId, key: Vec<u8>, record: RecordId) {
+        let key = (keyspace, key);
+        if let Some(records) = self.records.get_mut(&key) {
+            self.count -= usize::from(records.remove(&record));
+            if records.is_empty() {
+                self.records.remove(&key);
+            }
+        }
+    }
+}
+
+impl IndexBuild {
+    /// Writers see the index from now on, and `end` is the next record that they insert. The caller keeps writers out.
+    pub fn begin(&self, end: RecordId, total: u64) {
+        self.changed.lock().end = end.0;
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// The first record that the builder need not look at.
+    pub fn end_record(&self) -> RecordId {
+        RecordId(self.changed.lock().end)
+    }
+
+    /// The builder is done with all records below `next`, of which `records` were there.
+    pub fn advance(&self, next: RecordId, records: u64) {
+        self.changed.lock().advance(next);
+        self.done.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Records that the builder is done with, and how many there were when it began.
+    pub fn progress(&self) -> (u64, u64) {
+        let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
+        (done.min(total), total)
+    }
+
+    /// Whether a writer has put the record's keys. The caller holds the record's lock.
+    pub fn is_changed(&self, record: RecordId) -> bool {
+        self.changed.lock().contains(record)
+    }
+
+    /// The build stops before it writes anything more, with that failure. The caller keeps the catalog from changing.
+    pub fn abort(&self, failure: Failure) {
+        self.course.lock().aborted.get_or_insert(failure);
+    }
+
+    /// # Errors
+    /// That of [`Self::abort`]; `DuplicateKey` is found elsewhere.
+    pub fn check(&self) -> Result<()> {
+        self.course.lock().aborted.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whoever waits for the build goes on.
+    pub fn end(&self) {
+        self.course.lock().has_ended = true;
+        self.ended.notify_all();
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.course.lock().has_ended
+    }
+
+    /// Waits for its end.
+    /// # Errors
+    /// What the operation says meanwhile.
+    pub fn wait(&self, operation: &dyn OperationSource) -> Result<()> {
+        let mut course = self.course.lock();
+        while !course.has_ended {
+            let until = operation.operation().may_wait_until()?;
+            self.ended.wait_until(&mut course, until);
+        }
+        Ok(())
+    }
+
+    /// Puts a key of a record unless it is there. The caller holds the locks of the record and, where the index is
+    /// unique, of the key.
+    pub fn put_key<'b>(
+        &'b self,
+        view: &dyn View,
+        (index, key): (&Index, &[u8]),
+        record: RecordId,
+        batch: &mut Batch<'_>,
+        notes: &mut BuildNotes<'b>,
+    ) -> bunko_store::Result<()> {
+        match view.key(index.keyspace, key)? {
+            Some(holder) if holder == record => {}
+            Some(_) => notes.add_holder(self, index, key, record),
+            None => {
+                batch.put_key(index.keyspace, key, record);
+                // It may have waited for the key.
+                notes.remove_holder(self, index, key, record);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a key if it is that record's. The caller holds the same locks.
+    pub fn delete_key<'b>(
+        &'b self,
+        view: &dyn View,
+        (index, key): (&Index, &[u8]),
+        record: RecordId,
+        batch: &mut Batch<'_>,
+        notes: &mut BuildNotes<'b>,
+    ) -> bunko_store::Result<()> {
+        match view.key(index.keyspace, key)? {
+            Some(holder) if holder == record => batch.delete_key(index.keyspace, key),
+            _ => notes.remove_holder(self, index, key, record),
+        }
+        Ok(())
+    }
+
+    /// The first keys, at most so many, of which records wait that the index does not lead to.
+    pub fn contested_keys(&self, count_max: usize) -> Vec<(KeyspaceId, Vec<u8>)> {
+        self.others.lock().records.keys().take(count_max).cloned().collect()
+    }
+
+    /// The records that wait for a key.
+    pub fn other_holders(&self, key: &(KeyspaceId, Vec<u8>)) -> BTreeSet<RecordId> {
+        self.others.lock().records.get(key).cloned().unwrap_or_default()
+    }
+
+    /// Whether so many records wait for keys that the build cannot end well.
+    pub fn is_crowded(&self) -> bool {
+        self.others.lock().count > OTHER_HOLDERS_MAX
+    }
+}
+
+/// What a batch does to indexes that are being built, told to their builds once it is committed and before its locks are
+/// released.
+#[derive(Default)]
+pub(crate) struct BuildNotes<'b> {
+    notes: Vec<(&'b IndexBuild, BuildNote)>,
+}
+
+enum BuildNote {
+    Changed(RecordId),
+    HolderAdded(KeyspaceId, Vec<u8>, RecordId),
+    HolderRemoved(KeyspaceId, Vec<u8>, RecordId),
+}
+
+impl<'b> BuildNotes<'b> {
+    /// The record has all its keys in the index from this batch.
+    pub fn change(&mut self, build: &'b IndexBuild, record: RecordId) {
+        self.notes.push((build, BuildNote::Changed(record)));
+    }
+
+    /// The record has a unique key that leads to another one.
+    pub fn add_holder(&mut self, build: &'b IndexBuild, index: &Index, key: &[u8], record: RecordId) {
+        self.notes.push((build, BuildNote::HolderAdded(index.keyspace, key.to_vec(), record)));
+    }
+
+    pub fn remove_holder(&mut self, build: &'b IndexBuild, index: &Index, key: &[u8], record: RecordId) {
+        if index.is_unique {
+            self.notes.push((build, BuildNote::HolderRemoved(index.keyspace, key.to_vec(), record)));
+        }
+    }
+
+    /// The batch is committed.
+    pub fn tell(self) {
+        for (build, note) in self.notes {
+            match note {
+                BuildNote::Changed(record) => build.changed.lock().note(record),
+                BuildNote::HolderAdded(keyspace, key, record) => build.others.lock().add(keyspace, key, record),
+                BuildNote::HolderRemoved(keyspace, key, record) => build.others.lock().remove(keyspace, key, record),
+            }
+        }
+    }
+}
+
+/// Why a build stops whose index or collection is dropped.
+pub(crate) fn aborted(reason: &str) -> Failure {
+    Failure::new(ErrorCode::INDEX_BUILD_ABORTED, format!("Index build aborted: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_noted_before_the_builder_only() {
+        let build = IndexBuild::default();
+        build.begin(RecordId(100_000), 7);
+        let note = |record: u64| {
+            let mut notes = BuildNotes::default();
+            notes.change(&build, RecordId(record));
+            notes.tell();
+            build.is_changed(RecordId(record))
+        };
+        assert!(note(1) && note(63) && note(64) && note(99_999));
+        assert!(!build.is_changed(RecordId(2)) && !note(100_000));
+        build.advance(RecordId(50_000), 5);
+        assert!(!note(49_999) && note(50_001) && build.is_changed(RecordId(99_999)));
+        assert!(!build.is_changed(RecordId(1)), "what lies behind is forgotten");
+        assert_eq!(build.progress(), (5, 7));
+    }
+}

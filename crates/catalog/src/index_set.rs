@@ -1,0 +1,277 @@
+//! Which indexes a collection has: `createIndexes` and `dropIndexes`.
+
+use crate::building::{IndexBuild, aborted};
+use crate::catalog::{Allocation, Difference};
+use crate::waiting::lock;
+use crate::{Catalog, Collection, Index, IndexSpec};
+use bunko_bson::ValueRef;
+use bunko_bson::text::ValueText;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::{OperationContext, OperationSource};
+use bunko_store::Lsn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Most indexes of one collection, `_id` included.
+const INDEXES_MAX: usize = 64;
+
+/// What `dropIndexes` did.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexesDropped {
+    /// Indexes before.
+    pub before: usize,
+    /// The record of the drop, if any was dropped.
+    pub lsn: Option<Lsn>,
+}
+
+/// What `createIndexes` did.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexesCreated {
+    /// Indexes before.
+    pub before: usize,
+    /// Indexes after.
+    pub after: usize,
+    /// The last record written, if any.
+    pub lsn: Option<Lsn>,
+}
+
+/// What stands between a request for indexes and their build.
+enum Request {
+    /// They are there.
+    Present(IndexesCreated),
+    /// One of them is being built for somebody else.
+    Awaits(Arc<IndexBuild>),
+    /// Those were missing, and writers see them now.
+    Begun { before: usize, built: Vec<Arc<Index>>, build: Arc<IndexBuild> },
+}
+
+impl Catalog {
+    /// Builds the indexes that are missing. What exists already under the same name and keys is left alone; what is
+    /// being built is waited for.
+    /// # Errors
+    /// `IndexOptionsConflict`, `IndexKeySpecsConflict`, `CannotCreateIndex`, `DuplicateKey`, `IndexBuildAborted`, what the
+    /// operation says; then none is kept. `InterruptedAtShutdown`: the next start goes on.
+    pub fn create_indexes(
+        &self,
+        collection: &Arc<Collection>,
+        specs: &[IndexSpec],
+        operation: &dyn OperationSource,
+    ) -> Result<IndexesCreated> {
+        loop {
+            match self.request_indexes(collection, specs, operation)? {
+                Request::Present(created) => return Ok(created),
+                Request::Awaits(build) => build.wait(operation)?,
+                Request::Begun { before, built, build } => {
+                    let outcome = self.build(collection, &built, &build, operation);
+                    if outcome.is_err() && !self.is_stopping.load(Ordering::Acquire) {
+                        // The user hears of the build's failure; an index that cannot be removed is removed later.
+                        let _ = self.remove_indexes(collection, &built);
+                    }
+                    build.end();
+                    return outcome.map(|lsn| IndexesCreated { before, after: before + built.len(), lsn: Some(lsn) });
+                }
+            }
+        }
+    }
+
+    fn request_indexes(
+        &self,
+        collection: &Collection,
+        specs: &[IndexSpec],
+        operation: &dyn OperationSource,
+    ) -> Result<Request> {
+        let mut changes = lock(&self.changes, operation)?;
+        let existing = collection.indexes();
+        let mut indexes = existing.as_ref().clone();
+        let build = Arc::new(IndexBuild::default());
+        let (mut built, mut abandoned) = (Vec::new(), Vec::new());
+        for spec in specs {
+            if let Some(present) = present(&indexes, spec)? {
+                match present.build() {
+                    Some(other) if Arc::ptr_eq(other, &build) => {}
+                    Some(other) if !other.has_ended() => return Ok(Request::Awaits(Arc::clone(other))),
+                    Some(_) => abandoned.push(Arc::clone(present)),
+                    None => {}
+                }
+                continue;
+            }
+            let index = self.new_index(&mut changes, collection, &indexes, spec)?.built_by(Arc::clone(&build));
+            indexes.push(Arc::new(index));
+            built.extend(indexes.last().cloned());
+        }
+        if !abandoned.is_empty() {
+            // Their build failed, and so did their removal.
+            self.remove_locked(collection, &abandoned, operation)?;
+            drop(changes);
+            return self.request_indexes(collection, specs, operation);
+        }
+        if built.is_empty() {
+            let count = existing.len();
+            return Ok(Request::Present(IndexesCreated { before: count, after: count, lsn: None }));
+        }
+        self.save_indexes(collection, indexes, Difference::Created(&built), operation)?;
+        operation.operation().note_change();
+        Ok(Request::Begun { before: existing.len(), built, build })
+    }
+
+    fn new_index(
+        &self,
+        changes: &mut Allocation,
+        collection: &Collection,
+        indexes: &[Arc<Index>],
+        spec: &IndexSpec,
+    ) -> Result<Index> {
+        if indexes.len() >= INDEXES_MAX {
+            return Err(Failure::new(
+                ErrorCode::CANNOT_CREATE_INDEX,
+                format!("add index fails, too many indexes for {} key:{}", collection.namespace(), spec.name),
+            ));
+        }
+        let keyspace = self.allocate_keyspace(changes)?;
+        Ok(Index::new(spec.name.clone(), keyspace, spec.fields.clone(), spec.is_unique, spec.document.clone()))
+    }
+
+    /// Drops the indexes with those names, all of them or none.
+    /// # Errors
+    /// `IndexNotFound`; `InvalidOptions` for `_id_`; `BackgroundOperationInProgressForNamespace` for an index that is
+    /// still being built together with others that are to stay.
+    pub fn drop_indexes(
+        &self,
+        collection: &Collection,
+        names: &[&str],
+        operation: &dyn OperationSource,
+    ) -> Result<IndexesDropped> {
+        let _changes = lock(&self.changes, operation)?;
+        let mut dropped = Vec::with_capacity(names.len());
+        for name in names {
+            let index = collection.index(name).ok_or_else(|| {
+                Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("index not found with name [{name}]"))
+            })?;
+            if index.is_id() {
+                return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "cannot drop _id index"));
+            }
+            if !dropped.iter().any(|other| Arc::ptr_eq(other, &index)) {
+                dropped.push(index);
+            }
+        }
+        self.drop_built(collection, &dropped, operation)
+    }
+
+    /// Drops all indexes but the one on `_id`.
+    /// # Errors
+    /// What the operation says.
+    pub fn drop_all_indexes(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<IndexesDropped> {
+        let _changes = lock(&self.changes, operation)?;
+        let others: Vec<_> = collection.indexes().iter().filter(|index| !index.is_id()).cloned().collect();
+        self.drop_built(collection, &others, operation)
+    }
+
+    /// Drops indexes, and aborts the builds of those that are not finished: whole builds only.
+    fn drop_built(
+        &self,
+        collection: &Collection,
+        dropped: &[Arc<Index>],
+        operation: &dyn OperationSource,
+    ) -> Result<IndexesDropped> {
+        let indexes = collection.indexes();
+        let is_dropped = |index: &Arc<Index>| dropped.iter().any(|dropped| Arc::ptr_eq(dropped, index));
+        let builds: Vec<_> = dropped.iter().filter_map(|index| index.build()).collect();
+        for left in indexes.iter().filter(|index| !is_dropped(index)) {
+            if let Some(build) = left.build()
+                && builds.iter().any(|aborted| Arc::ptr_eq(aborted, build))
+            {
+                return Err(Failure::new(
+                    ErrorCode::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE,
+                    format!(
+                        "cannot perform operation: an index build is currently running for collection '{}', and '{}' \
+                         belongs to it too",
+                        collection.namespace(),
+                        left.name
+                    ),
+                ));
+            }
+        }
+        let before = indexes.len();
+        if dropped.is_empty() {
+            return Ok(IndexesDropped { before, lsn: None });
+        }
+        if !builds.is_empty() {
+            // The builder asks before each step, while it keeps the indexes from changing.
+            operation.operation().note_change();
+            builds.iter().for_each(|build| build.abort(aborted("dropIndexes command")));
+        }
+        let lsn = self.remove_locked(collection, dropped, operation)?;
+        Ok(IndexesDropped { before, lsn: Some(lsn) })
+    }
+
+    /// Removes those that are still there.
+    pub(crate) fn remove_indexes(&self, collection: &Collection, dropped: &[Arc<Index>]) -> Result<()> {
+        let _changes = self.changes.lock();
+        let indexes = collection.indexes();
+        let is_there = |index: &&Arc<Index>| indexes.iter().any(|other| Arc::ptr_eq(other, index));
+        let dropped: Vec<_> = dropped.iter().filter(is_there).cloned().collect();
+        if dropped.is_empty() || collection.is_dropped() {
+            return Ok(());
+        }
+        // Also where the operation was stopped: nobody would come back for them.
+        self.remove_locked(collection, &dropped, &*OperationContext::unlimited()).map(drop)
+    }
+
+    /// The caller holds the lock of the catalog's changes.
+    fn remove_locked(
+        &self,
+        collection: &Collection,
+        dropped: &[Arc<Index>],
+        operation: &dyn OperationSource,
+    ) -> Result<Lsn> {
+        let left = collection
+            .indexes()
+            .iter()
+            .filter(|index| !dropped.iter().any(|dropped| Arc::ptr_eq(dropped, index)))
+            .cloned()
+            .collect();
+        self.save_indexes(collection, left, Difference::Dropped(dropped), operation)
+    }
+}
+
+/// That very index, if it exists.
+fn present<'i>(indexes: &'i [Arc<Index>], spec: &IndexSpec) -> Result<Option<&'i Arc<Index>>> {
+    for index in indexes {
+        let has_same_keys = index.fields == spec.fields;
+        let has_same_name = index.name == spec.name;
+        let is_same = has_same_keys && index.is_unique == spec.is_unique;
+        if has_same_name && is_same || index.is_id() && has_same_keys {
+            return Ok(Some(index));
+        }
+        if has_same_name {
+            return Err(Failure::new(
+                ErrorCode::INDEX_KEY_SPECS_CONFLICT,
+                format!(
+                    "An existing index has the same name as the requested index. When index names are not specified, \
+                     they are auto generated and can cause conflicts. Please refer to our documentation. Requested \
+                     index: {}, existing index: {}",
+                    ValueText(ValueRef::Document(spec.document.as_ref())),
+                    ValueText(ValueRef::Document(index.spec.as_ref()))
+                ),
+            ));
+        }
+        if is_same {
+            return Err(Failure::new(
+                ErrorCode::INDEX_OPTIONS_CONFLICT,
+                format!("Index already exists with a different name: {}", index.name),
+            ));
+        }
+        if has_same_keys {
+            return Err(Failure::new(
+                ErrorCode::INDEX_OPTIONS_CONFLICT,
+                format!(
+                    "An equivalent index already exists with a different name and options. Requested index: {}, \
+                     existing index: {}",
+                    ValueText(ValueRef::Document(spec.document.as_ref())),
+                    ValueText(ValueRef::Document(index.spec.as_ref()))
+                ),
+            ));
+        }
+    }
+    Ok(None)
+}
