@@ -3,7 +3,7 @@
 use crate::compression::Compression;
 use crate::staging::segment_of_extent;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
-use bunko_store::{Effect, Effects, KeyspaceId, Location, Lsn, Presence, segment_of};
+use bunko_store::{Effect, Effects, KeyspaceId, Location, Lsn, Presence, segment_of, varint};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -103,19 +103,18 @@ impl Accounts {
 
     /// For the manifest.
     pub fn encode(state: &State, note: DocumentBuf) -> DocumentBuf {
-        let mut shares = ArrayBuf::new();
-        for ((keyspace, segment), share) in &state.shares {
-            for number in [u64::from(keyspace.0), *segment, share.live, share.total] {
-                shares.push(number as i64);
-            }
-        }
-        let entries = state.entries.iter().flat_map(|(keyspace, count)| [i64::from(keyspace.0), *count as i64]);
+        let shares = state.shares.iter();
+        let shares = packed(
+            shares.map(|((keyspace, segment), share)| [u64::from(keyspace.0), *segment, share.live, share.total]),
+        );
+        let entries = packed(state.entries.iter().map(|(keyspace, count)| [u64::from(keyspace.0), *count]));
         let mut compression = ArrayBuf::new();
         for (keyspace, of_keyspace) in &state.compression {
             compression.push(&of_keyspace.settings().with("id", i64::from(keyspace.0)));
         }
-        let entries: ArrayBuf = entries.collect();
-        note.with("shares", &shares).with("entries", &entries).with("compression", &compression)
+        note.with("shares", ValueRef::Binary { subtype: 0, bytes: &shares })
+            .with("entries", ValueRef::Binary { subtype: 0, bytes: &entries })
+            .with("compression", &compression)
     }
 
     pub fn apply(&self, lsn: Lsn, effects: Effects<'_>) {
@@ -196,12 +195,32 @@ fn keyspace_id(number: u64) -> Option<KeyspaceId> {
     u32::try_from(number).ok().map(KeyspaceId)
 }
 
-/// The numbers of a list, so many at a time; an absent list is empty.
+/// Numbers as they are noted: a share takes a fifth of what it would take as an array's elements, and there may be one
+/// for each collection in each segment.
+fn packed<const N: usize>(rows: impl Iterator<Item = [u64; N]>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for number in rows.flatten() {
+        varint::put(&mut bytes, number);
+    }
+    bytes
+}
+
+/// What [`packed`] made, so many at a time; what is absent is empty.
 fn numbers<const N: usize>(value: Option<ValueRef<'_>>) -> Option<Vec<[u64; N]>> {
-    let Some(value) = value else { return Some(Vec::new()) };
-    let number = |value| if let ValueRef::Int64(number) = value { u64::try_from(number).ok() } else { None };
-    let numbers: Vec<u64> = value.as_array()?.iter().map(number).collect::<Option<_>>()?;
-    numbers.chunks(N).map(|chunk| chunk.try_into().ok()).collect()
+    let mut rest = match value {
+        None => return Some(Vec::new()),
+        Some(ValueRef::Binary { bytes, .. }) => bytes,
+        Some(_) => return None,
+    };
+    let mut rows = Vec::new();
+    while !rest.is_empty() {
+        let mut row = [0; N];
+        for number in &mut row {
+            *number = varint::take(&mut rest)?;
+        }
+        rows.push(row);
+    }
+    Some(rows)
 }
 
 #[cfg(test)]

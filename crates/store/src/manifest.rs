@@ -1,4 +1,7 @@
 //! What recovery begins with: the format version, the watermark of the last checkpoint, and the counts at it.
+//!
+//! The file is a sequence of documents, each behind its checksum. The first one says how many follow; lists and engines'
+//! notes are cut into parts, so that a document's limit in size limits neither collections nor segments.
 
 use crate::planted::{self, Bug};
 use crate::{KeyspaceId, KeyspaceStatistics, Lsn, Result, StorageError};
@@ -8,9 +11,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Raised whenever a program of another version could misread what this one writes.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+pub(crate) const FORMAT_VERSION: u32 = 4;
 
 const FILE_NAME: &str = "manifest.bson";
+/// Elements of a list that one document of the file holds.
+const PART_ELEMENTS: usize = 10_000;
+/// Bytes of an engine's note that one document of the file holds.
+const PART_BYTES: usize = 4 << 20;
 
 /// The durable description of a data directory.
 #[derive(Debug, Default, PartialEq)]
@@ -41,27 +48,51 @@ impl Manifest {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StorageError::io(&path, error)),
         };
-        let corrupt =
-            |found: &str| StorageError::Corrupt { file: path.clone(), offset_bytes: 0, found: found.to_owned() };
-        let (checksum, content) = bytes.split_first_chunk::<4>().ok_or_else(|| corrupt("shorter than its checksum"))?;
-        let document = DocumentRef::parse(content).map_err(|error| corrupt(&error.to_string()))?;
-        if u32::from_le_bytes(*checksum) != crc32c::crc32c(content) {
-            return Err(corrupt("fails its checksum"));
-        }
-        let found = number(document, "formatVersion").and_then(|number| u32::try_from(number).ok());
-        let found = found.ok_or_else(|| corrupt("has no format version"))?;
+        let mut parts = Parts { path: &path, bytes: &bytes, offset: 0 };
+        let header = parts.next()?;
+        let found = number(header, "formatVersion").and_then(|number| u32::try_from(number).ok());
+        let found = found.ok_or_else(|| parts.corrupt("has no format version"))?;
         if found != FORMAT_VERSION {
             return Err(StorageError::OtherFormat { path, found, supported: FORMAT_VERSION });
         }
-        Ok(Some(Self {
-            watermark: Lsn(number(document, "watermark").ok_or_else(|| corrupt("has no watermark"))?),
-            time_ms: number(document, "timeMs").unwrap_or(0),
-            noted_from: number(document, "notedFrom").map(Lsn),
-            keyspaces: read_list(document, "keyspaces", read_keyspace)
-                .ok_or_else(|| corrupt("malformed 'keyspaces'"))?,
-            engines: read_list(document, "engines", read_engine).ok_or_else(|| corrupt("malformed 'engines'"))?,
-            routes: read_list(document, "routes", read_route).ok_or_else(|| corrupt("malformed 'routes'"))?,
-        }))
+        let mut manifest = Self {
+            watermark: Lsn(number(header, "watermark").ok_or_else(|| parts.corrupt("has no watermark"))?),
+            time_ms: number(header, "timeMs").unwrap_or(0),
+            noted_from: number(header, "notedFrom").map(Lsn),
+            ..Self::default()
+        };
+        let count = number(header, "parts").ok_or_else(|| parts.corrupt("has no number of parts"))?;
+        let mut notes: Vec<(String, Vec<u8>)> = Vec::new();
+        for _ in 0..count {
+            let part = parts.next()?;
+            manifest.add(part, &mut notes).ok_or_else(|| parts.corrupt("has a malformed part"))?;
+        }
+        for (engine, bytes) in notes {
+            let length = bytes.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
+            if length != Some(bytes.len()) {
+                return Err(parts.corrupt("has a cut note"));
+            }
+            manifest.engines.push((engine, DocumentBuf::from_trusted(bytes)));
+        }
+        if parts.offset == bytes.len() { Ok(Some(manifest)) } else { Err(parts.corrupt("goes on behind its end")) }
+    }
+
+    /// Takes what one document behind the first says; `None` where it is malformed.
+    fn add(&mut self, part: DocumentRef<'_>, notes: &mut Vec<(String, Vec<u8>)>) -> Option<()> {
+        match part.first()?.name {
+            "keyspaces" => self.keyspaces.extend(read_list(part, "keyspaces", read_keyspace)?),
+            "routes" => self.routes.extend(read_list(part, "routes", read_route)?),
+            "engine" => {
+                let engine = part.get("engine")?.as_str()?;
+                let Some(ValueRef::Binary { bytes, .. }) = part.get("note") else { return None };
+                match notes.last_mut() {
+                    Some((last, note)) if last == engine => note.extend_from_slice(bytes),
+                    _ => notes.push((engine.to_owned(), bytes.to_owned())),
+                }
+            }
+            _ => return None,
+        }
+        Some(())
     }
 
     /// Replaces the manifest atomically and durably.
@@ -69,10 +100,12 @@ impl Manifest {
         let path = Self::path(directory);
         let temporary = directory.join("manifest.tmp");
         let io = |error| StorageError::io(&temporary, error);
-        let content = self.encode();
         let mut file = File::create(&temporary).map_err(io)?;
-        file.write_all(&crc32c::crc32c(&content).to_le_bytes()).map_err(io)?;
-        file.write_all(&content).map_err(io)?;
+        for part in self.parts() {
+            let content = part.as_ref().as_bytes();
+            file.write_all(&crc32c::crc32c(content).to_le_bytes()).map_err(io)?;
+            file.write_all(content).map_err(io)?;
+        }
         file.sync_all().map_err(io)?;
         std::fs::rename(&temporary, &path).map_err(io)?;
         if planted::active(Bug::NoDirectorySync) {
@@ -81,35 +114,77 @@ impl Manifest {
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)
     }
 
-    fn encode(&self) -> Vec<u8> {
-        let mut content = Vec::new();
-        let mut writer = Writer::new(&mut content);
-        writer
-            .append("formatVersion", i64::from(FORMAT_VERSION))
-            .append("watermark", self.watermark.0 as i64)
-            .append("timeMs", self.time_ms as i64);
-        if let Some(noted_from) = self.noted_from {
-            writer.append("notedFrom", noted_from.0 as i64);
+    fn parts(&self) -> Vec<DocumentBuf> {
+        let mut parts = vec![DocumentBuf::new()];
+        for (engine, note) in &self.engines {
+            for bytes in note.as_ref().as_bytes().chunks(PART_BYTES) {
+                let note = ValueRef::Binary { subtype: 0, bytes };
+                parts.push(DocumentBuf::new().with("engine", engine.as_str()).with("note", note));
+            }
         }
-        writer.begin_array("engines");
-        for (index, (name, note)) in self.engines.iter().enumerate() {
-            writer.push(index, &DocumentBuf::new().with("name", name.as_str()).with("note", note));
-        }
-        writer.end().begin_array("keyspaces");
-        for (index, (keyspace, statistics)) in self.keyspaces.iter().enumerate() {
-            let document = DocumentBuf::new()
+        parts.extend(list_parts("keyspaces", &self.keyspaces, |(keyspace, statistics)| {
+            DocumentBuf::new()
                 .with("id", i64::from(keyspace.0))
                 .with("entries", statistics.entries as i64)
-                .with("bytes", statistics.bytes as i64);
-            writer.push(index, &document);
+                .with("bytes", statistics.bytes as i64)
+        }));
+        parts.extend(list_parts("routes", &self.routes, |(keyspace, engine)| {
+            DocumentBuf::new().with("id", i64::from(keyspace.0)).with("engine", engine.as_str())
+        }));
+        let mut header = DocumentBuf::new()
+            .with("formatVersion", i64::from(FORMAT_VERSION))
+            .with("watermark", self.watermark.0 as i64)
+            .with("timeMs", self.time_ms as i64)
+            .with("parts", parts.len() as i64 - 1);
+        if let Some(noted_from) = self.noted_from {
+            header.append("notedFrom", noted_from.0 as i64);
         }
-        writer.end().begin_array("routes");
-        for (index, (keyspace, engine)) in self.routes.iter().enumerate() {
-            let document = DocumentBuf::new().with("id", i64::from(keyspace.0)).with("engine", engine.as_str());
-            writer.push(index, &document);
+        parts[0] = header;
+        parts
+    }
+}
+
+/// A list in documents of a limited number of elements each.
+fn list_parts<T>(name: &str, list: &[T], encode: impl Fn(&T) -> DocumentBuf) -> Vec<DocumentBuf> {
+    let part = |elements: &[T]| {
+        let mut part = Vec::new();
+        let mut writer = Writer::new(&mut part);
+        writer.begin_array(name);
+        for (index, element) in elements.iter().enumerate() {
+            writer.push(index, &encode(element));
         }
         writer.end().end();
-        content
+        DocumentBuf::from_trusted(part)
+    };
+    list.chunks(PART_ELEMENTS).map(part).collect()
+}
+
+/// The documents of the file.
+struct Parts<'a> {
+    path: &'a Path,
+    bytes: &'a [u8],
+    /// Where the next one begins.
+    offset: usize,
+}
+
+impl<'a> Parts<'a> {
+    fn next(&mut self) -> Result<DocumentRef<'a>> {
+        let rest = &self.bytes[self.offset..];
+        let cut = || self.corrupt("is cut");
+        let (checksum, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
+        let length = u32::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?) as usize;
+        let content = rest.get(..length).ok_or_else(cut)?;
+        if u32::from_le_bytes(*checksum) != crc32c::crc32c(content) {
+            return Err(self.corrupt("fails its checksum"));
+        }
+        let document = DocumentRef::parse(content).map_err(|error| self.corrupt(&error.to_string()))?;
+        self.offset += checksum.len() + length;
+        Ok(document)
+    }
+
+    fn corrupt(&self, found: &str) -> StorageError {
+        let offset_bytes = self.offset as u64;
+        StorageError::Corrupt { file: self.path.to_owned(), offset_bytes, found: found.to_owned() }
     }
 }
 
@@ -132,10 +207,6 @@ fn keyspace_id(document: DocumentRef<'_>) -> Option<KeyspaceId> {
 fn read_keyspace(document: DocumentRef<'_>) -> Option<(KeyspaceId, KeyspaceStatistics)> {
     let statistics = KeyspaceStatistics { entries: number(document, "entries")?, bytes: number(document, "bytes")? };
     Some((keyspace_id(document)?, statistics))
-}
-
-fn read_engine(document: DocumentRef<'_>) -> Option<(String, DocumentBuf)> {
-    Some((document.get("name")?.as_str()?.to_owned(), document.get("note")?.as_document()?.to_owned()))
 }
 
 fn read_route(document: DocumentRef<'_>) -> Option<(KeyspaceId, String)> {
@@ -164,6 +235,38 @@ mod tests {
         manifest().write(directory.path()).expect("written");
         let read = Manifest::read(directory.path()).expect("readable").expect("present");
         assert_eq!(read, manifest());
+    }
+
+    #[test]
+    fn many_collections_and_long_notes_are_read_again() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let statistics = |number: u32| KeyspaceStatistics { entries: number.into(), bytes: u64::from(number) << 20 };
+        // As many shares as 10,000 collections have in 100 segments, in a form that takes 60 bytes for each.
+        let shares = vec![7_u8; 60_000_000];
+        let note = DocumentBuf::new().with("shares", ValueRef::Binary { subtype: 0, bytes: &shares });
+        let manifest = Manifest {
+            keyspaces: (0..20_000).map(|number| (KeyspaceId(number), statistics(number))).collect(),
+            engines: vec![("lsm".into(), note), ("memory".into(), DocumentBuf::new())],
+            routes: (0..20_001).map(|number| (KeyspaceId(number), "memory".into())).collect(),
+            ..manifest()
+        };
+        manifest.write(directory.path()).expect("written");
+        let read = Manifest::read(directory.path()).expect("readable").expect("present");
+        assert!(read == manifest, "read back as something else");
+    }
+
+    #[test]
+    fn a_cut_file_is_named() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join(FILE_NAME);
+        manifest().write(directory.path()).expect("written");
+        let bytes = std::fs::read(&path).expect("readable");
+        for end in 0..bytes.len() {
+            std::fs::write(&path, &bytes[..end]).expect("written");
+            assert!(matches!(Manifest::read(directory.path()), Err(StorageError::Corrupt { .. })), "{end}");
+        }
+        std::fs::write(&path, [bytes.as_slice(), &[0]].concat()).expect("written");
+        assert!(matches!(Manifest::read(directory.path()), Err(StorageError::Corrupt { .. })));
     }
 
     #[test]
