@@ -1,0 +1,121 @@
+//! Index builds of a real server: killed in their midst, stopped by clients, and left to the next start.
+
+mod oracle;
+
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_client::{ClientError, Connection};
+use bunko_testkit::process::temporary_dbpath;
+use bunko_testkit::shell;
+use oracle::{connect, durable_engines, start};
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+const DOCUMENTS: i32 = 12_000;
+const DOCUMENTS_PER_INSERT: i32 = 1000;
+/// When the process is killed, after the build was asked for.
+const KILLED_AFTER: [Duration; 3] = [Duration::from_millis(15), Duration::from_millis(60), Duration::from_millis(140)];
+const CREATE: &str = "{createIndexes: 'c', indexes: [{key: {k: 1}, name: 'k_1', unique: true}, \
+                      {key: {tags: 1, k: 1}, name: 'tags_1_k_1'}]}";
+
+fn run(connection: &mut Connection, command: &str) -> Result<DocumentBuf, ClientError> {
+    connection.run_command("test", shell::parse_document(command).expect("shell syntax").as_ref())
+}
+
+fn fill(connection: &mut Connection) {
+    for first in (0..DOCUMENTS).step_by(DOCUMENTS_PER_INSERT as usize) {
+        let mut documents = String::new();
+        for id in first..first + DOCUMENTS_PER_INSERT {
+            write!(documents, "{{_id: {id}, k: {id}, tags: [{id}, {}, {}]}},", id + 1, id % 7).expect("a string");
+        }
+        run(connection, &format!("{{insert: 'c', documents: [{documents}]}}")).expect("inserted");
+    }
+}
+
+/// Writes until the server is gone.
+fn write(address: SocketAddr) {
+    let mut connection = connect(address);
+    for id in (0..DOCUMENTS).cycle().step_by(37) {
+        let update = format!("{{update: 'c', updates: [{{q: {{_id: {id}}}, u: {{$inc: {{k: {DOCUMENTS}}}}}}}]}}");
+        let delete = format!("{{delete: 'c', deletes: [{{q: {{_id: {}}}, limit: 1}}]}}", id + 1);
+        if run(&mut connection, &update).is_err() || run(&mut connection, &delete).is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits for the builds, and compares the indexes with the documents.
+fn check(connection: &mut Connection, what: &str) {
+    run(connection, CREATE).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let validated = run(connection, "{validate: 'c', full: true}").expect("validated");
+    assert!(matches!(validated.as_ref().get("valid"), Some(ValueRef::Boolean(true))), "{what}: {validated:?}");
+    let counted = validated.as_ref().get("nIndexes");
+    assert!(matches!(counted, Some(ValueRef::Int32(3))), "{what}: {validated:?}");
+}
+
+#[test]
+fn builds_survive_kill_9_and_sigterm() {
+    for engine in durable_engines() {
+        let dbpath = temporary_dbpath();
+        for (round, killed_after) in KILLED_AFTER.into_iter().enumerate() {
+            let mut server = start(engine, dbpath.path()).expect("it starts");
+            let address = server.address();
+            let mut connection = connect(address);
+            if round == 0 {
+                fill(&mut connection);
+            } else {
+                check(&mut connection, &format!("{engine}, round {round}"));
+                run(&mut connection, "{dropIndexes: 'c', index: '*'}").expect("dropped");
+            }
+            let builder = std::thread::spawn(move || drop(run(&mut connect(address), CREATE)));
+            let writer = std::thread::spawn(move || write(address));
+            std::thread::sleep(killed_after);
+            if round == 1 {
+                let began = Instant::now();
+                server.stop();
+                assert!(began.elapsed() < Duration::from_secs(5), "SIGTERM took {:?}", began.elapsed());
+            } else {
+                server.kill();
+            }
+            builder.join().expect("no panic");
+            writer.join().expect("no panic");
+        }
+        let server = start(engine, dbpath.path()).expect("it starts");
+        check(&mut connect(server.address()), engine);
+    }
+}
+
+#[test]
+fn a_build_is_shown_and_can_be_stopped() {
+    let dbpath = temporary_dbpath();
+    let server = start(durable_engines()[0], dbpath.path()).expect("it starts");
+    let address = server.address();
+    let mut connection = connect(address);
+    fill(&mut connection);
+    let limited = CREATE.replace("{createIndexes: 'c'", "{createIndexes: 'c', maxTimeMS: 5");
+    assert_eq!(code(run(&mut connection, &limited)), Some(50));
+    let builder = std::thread::spawn(move || code(run(&mut connect(address), CREATE)));
+    let end = Instant::now() + Duration::from_secs(5);
+    let opid = loop {
+        assert!(Instant::now() < end && !builder.is_finished(), "the build was never shown");
+        let command = shell::parse_document("{currentOp: 1, progress: {$exists: true}}").expect("shell syntax");
+        let shown = connection.run_command("admin", command.as_ref()).expect("answered");
+        let first = shown.as_ref().get("inprog").and_then(ValueRef::as_array).expect("an array").get(0);
+        let Some(operation) = first.and_then(ValueRef::as_document) else { continue };
+        let message = operation.get("msg").and_then(ValueRef::as_str).expect("a message");
+        assert!(message.starts_with("Index Build: scanning collection"), "{message}");
+        let Some(ValueRef::Int32(opid)) = operation.get("opid") else { panic!("{operation:?}") };
+        break opid;
+    };
+    let kill = DocumentBuf::new().with("killOp", 1).with("op", opid);
+    connection.run_command("admin", kill.as_ref()).expect("answered");
+    assert_eq!(builder.join().expect("no panic"), Some(11601));
+    check(&mut connection, "after builds that were stopped");
+}
+
+fn code(outcome: Result<DocumentBuf, ClientError>) -> Option<i32> {
+    match outcome {
+        Err(ClientError::Command(error)) => Some(error.code),
+        _ => None,
+    }
+}
