@@ -73,8 +73,8 @@ impl Server {
         let new_uuid = move || u128::from(uuids.fetch_add(1, Ordering::Relaxed)).to_le_bytes();
         let catalog = Catalog::open(Arc::clone(&store), Box::new(new_uuid)).map_err(|failure| failure.to_string())?;
         // As the server does beside its first connections.
-        if let Err(failure) = catalog.resume_builds(&*OperationContext::unlimited()) {
-            told.say(failure.to_string());
+        for build in catalog.resume_builds(&*OperationContext::unlimited()) {
+            told.say(build.failure.to_string());
         }
         let random = AtomicU64::new(1);
         let random = Arc::new(move || random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));

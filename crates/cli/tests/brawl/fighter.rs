@@ -30,8 +30,6 @@ const CROWD: i32 = 300;
 /// Documents of the collection that moves.
 const MOVING_DOCUMENTS: i32 = 60;
 
-const KNOWN_TO_BREAK_PROMISES: &[&str] = &["gather"];
-
 /// All that is known of what should be there.
 #[derive(Clone, Default)]
 pub struct Known {
@@ -70,9 +68,7 @@ impl Brawl {
         let model = known.model.clone();
         let mut builder = connect(address);
         let gather = move |connection: &mut Connection, random| gather(connection, &mut builder, &model, random);
-        if !KNOWN_TO_BREAK_PROMISES.contains(&"gather") {
-            turns.push((Box::new(gather), Duration::from_millis(5)));
-        }
+        turns.push((Box::new(gather), Duration::from_millis(5)));
         turns.push((Box::new(doom), Duration::from_millis(1)));
         turns.push((Box::new(doom), Duration::from_millis(1)));
         let mut idle = Vec::new();

@@ -20,19 +20,6 @@ const SHAPES_MAX: usize = 2;
 /// Entries that have an input already, and do not exist yet.
 const TO_COME: &[&str] = &["$dateDiff", "$dateTrunc", "$dateFromParts"];
 
-const KNOWN_TO_GROW_TOO_FAST: &[(Table, &str)] = &[
-    (Table::Expressions, "$arrayToObject"),
-    (Table::Expressions, "$regexFindAll"),
-    (Table::Expressions, "$setDifference"),
-    (Table::Accumulators, "$mergeObjects"),
-    (Table::Filters, "$all"),
-    (Table::Filters, "$and"),
-    (Table::Filters, "$nor"),
-    (Table::Filters, "$or"),
-    (Table::Updates, "$rename"),
-    (Table::Stages, "$project"),
-];
-
 #[test]
 fn time_and_memory_grow_as_the_input_does() {
     let mut mill = Mill::start();
@@ -41,9 +28,6 @@ fn time_and_memory_grow_as_the_input_does() {
         if std::env::var("BUNKO_GRINDER").is_ok_and(|said| said == "full") { usize::MAX } else { SHAPES_MAX };
     for table in Table::ALL {
         for name in table.names() {
-            if KNOWN_TO_GROW_TOO_FAST.contains(&(table, name.as_str())) {
-                continue;
-            }
             let own = SHAPES.iter().filter(|(of, entry, _)| *of == table && *entry == name);
             let mut shapes = own.flat_map(|(_, _, shapes)| *shapes).chain(general(table));
             let mut taken = 0;
