@@ -80,7 +80,9 @@ fn what_a_snapshot_held_goes_when_it_closes() {
             store.commit(&batch).expect("room");
         }
     }
-    assert!(used_bytes(&store) > 40 * before);
+    // What the snapshot sees and what is newest: nobody will see what lay between.
+    let held = used_bytes(&store);
+    assert!(held > before && held < 4 * before, "{held} of {before}");
     assert_eq!(documents(&snapshot, RECORDS, RecordRange::ALL, Direction::Forward), expected);
     // One entry for each record, however many versions it has.
     assert_eq!(status(&store, "entriesWithOldVersions"), 100);

@@ -44,10 +44,22 @@ fn fill(directory: &Path) -> bunko_bson::DocumentBuf {
     store.close().expect("closes");
     drop(store);
     let manifest = std::fs::read(directory.join("manifest.bson")).expect("readable");
-    let manifest = bunko_bson::DocumentRef::parse(&manifest[4..]).expect("a document");
-    let engine = manifest.get("engines").and_then(|list| list.as_array()?.iter().next()?.as_document());
-    let note = engine.and_then(|engine| engine.get("note")?.as_document());
-    note.expect("a note").to_owned()
+    note_in(&manifest)
+}
+
+/// The engine's note: a manifest is a sequence of documents, each behind the four bytes of its checksum.
+fn note_in(manifest: &[u8]) -> bunko_bson::DocumentBuf {
+    let mut note = Vec::new();
+    let mut rest = manifest;
+    while let Some((length, _)) = rest.get(4..).and_then(|document| document.split_first_chunk()) {
+        let (part, behind) = rest[4..].split_at(u32::from_le_bytes(*length) as usize);
+        let part = bunko_bson::DocumentRef::parse(part).expect("a document");
+        if let Some(bunko_bson::ValueRef::Binary { bytes, .. }) = part.get("note") {
+            note.extend_from_slice(bytes);
+        }
+        rest = behind;
+    }
+    bunko_bson::DocumentRef::parse(&note).expect("a note").to_owned()
 }
 
 fn engine(directory: &Path, note: &bunko_bson::DocumentBuf) -> Result<Arc<dyn Engine>, StorageError> {

@@ -44,7 +44,10 @@ pub(super) fn open_directory(
         Some(_) => directory::list_database(path),
     }
     .map_err(failed)?;
-    refuse_what_is_no_dump(path, database, &listing)?;
+    // An oplog of its own may be all that there is to replay.
+    if !matches!(options.oplog, Oplog::Replay { file: Some(_), .. }) {
+        refuse_what_is_no_dump(path, database, &listing)?;
+    }
     if let (Some(name), [only]) = (database, &mut *listing.databases) {
         name.clone_into(&mut only.name);
     }
