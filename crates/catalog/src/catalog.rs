@@ -324,11 +324,17 @@ impl Catalog {
                 }
             }
             Difference::Replaced(old, new) => {
-                old.iter().for_each(|index| batch.drop_keyspace(index.keyspace));
-                new.iter().for_each(|index| collection.engine.create_keyspace(&mut batch, index.keyspace));
+                for index in old {
+                    batch.drop_keyspace(index.keyspace);
+                }
+                for index in new {
+                    collection.engine.create_keyspace(&mut batch, index.keyspace);
+                }
             }
             Difference::Created(created) => {
-                created.iter().for_each(|index| collection.engine.create_keyspace(&mut batch, index.keyspace));
+                for index in created {
+                    collection.engine.create_keyspace(&mut batch, index.keyspace);
+                }
             }
             Difference::Dropped(dropped) => {
                 for index in dropped {

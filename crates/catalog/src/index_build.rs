@@ -162,7 +162,7 @@ impl Catalog {
                 self.refuse_unless_changed(collection, build, record, failure, operation)?;
             }
             if build.is_crowded() {
-                return Err(self.first_duplicate(collection, built, build));
+                return Err(first_duplicate(collection, built, build));
             }
             build.advance(next, gathered.records);
         }
@@ -309,15 +309,6 @@ impl Catalog {
         Ok(())
     }
 
-    fn first_duplicate(&self, collection: &Collection, built: &[Arc<Index>], build: &IndexBuild) -> Failure {
-        let first = build.contested_keys(1).into_iter().next();
-        let found = first.and_then(|(keyspace, key)| {
-            let index = built.iter().find(|index| index.keyspace == keyspace)?;
-            Some(duplicate_key(collection, index, &key, None))
-        });
-        found.unwrap_or_else(|| Failure::new(ErrorCode::DUPLICATE_KEY, "E11000 duplicate key error"))
-    }
-
     /// Builds anew what an earlier process did not finish, and says what could not be.
     pub fn resume_builds(&self, operation: &dyn OperationSource) -> Vec<UnfinishedBuild> {
         let mut unfinished = Vec::new();
@@ -404,8 +395,17 @@ pub(crate) fn is_for_the_next_start(code: ErrorCode) -> bool {
     .contains(&code)
 }
 
+fn first_duplicate(collection: &Collection, built: &[Arc<Index>], build: &IndexBuild) -> Failure {
+    let first = build.contested_keys(1).into_iter().next();
+    let found = first.and_then(|(keyspace, key)| {
+        let index = built.iter().find(|index| index.keyspace == keyspace)?;
+        Some(duplicate_key(collection, index, &key, None))
+    });
+    found.unwrap_or_else(|| Failure::new(ErrorCode::DUPLICATE_KEY, "E11000 duplicate key error"))
+}
+
 fn uuid_text(uuid: [u8; 16]) -> String {
-    let mut text: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = format!("{:032x}", u128::from_be_bytes(uuid));
     for place in [20, 16, 12, 8] {
         text.insert(place, '-');
     }

@@ -198,7 +198,9 @@ impl Catalog {
         if !builds.is_empty() {
             // The builder asks before each step, while it keeps the indexes from changing.
             operation.operation().note_change();
-            builds.iter().for_each(|build| build.abort(aborted("dropIndexes command")));
+            for build in &builds {
+                build.abort(aborted("dropIndexes command"));
+            }
         }
         let lsn = self.remove_locked(collection, dropped, operation)?;
         Ok(IndexesDropped { before, lsn: Some(lsn) })

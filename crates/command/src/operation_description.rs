@@ -67,8 +67,8 @@ fn index_build(service: &Service, observed: &Observed) -> Option<(u64, u64)> {
     let name = command.first()?.value.as_str()?;
     let collection = service.catalog.collection(&Namespace::new(&observed.database, name).ok()?)?;
     let specs = command.get("indexes").and_then(ValueRef::as_array)?;
-    let names = specs.iter().filter_map(|spec| spec.as_document()?.get("name")?.as_str());
-    names.filter_map(|name| collection.index(name)?.build_progress()).next()
+    let mut names = specs.iter().filter_map(|spec| spec.as_document()?.get("name")?.as_str());
+    names.find_map(|name| collection.index(name)?.build_progress())
 }
 
 /// The names that operations had as opcodes of the old protocol.

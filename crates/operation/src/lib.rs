@@ -4,7 +4,7 @@
 //! build its keys. After a few hundred steps the operation is asked whether it has to stop.
 //!
 //! **Invariant:** [`OperationContext::work`] fails for good: who gets a failure from it passes it on.
-//! **Invariant:** [`Failure::too_long`] is answered only where nothing has been changed yet.
+//! **Invariant:** [`bunko_errors::Failure::too_long`] is answered only where nothing has been changed yet.
 #![forbid(unsafe_code)]
 
 mod context;

@@ -243,7 +243,9 @@ mod tests {
             })
             .collect();
         assert!(lsns(&key).len() > 99);
-        many.into_iter().for_each(|before| open.close(before));
+        for before in many {
+            open.close(before);
+        }
         for lsn in 300..340 {
             write(&mut key, lsn);
         }
