@@ -141,11 +141,15 @@ fn explained(hit: &str, fault: Fault, messages: &[String]) -> Result<(), String>
         Kind::NoSpace | Kind::DiskFull => &["no space left", "No space left"],
         Kind::Short | Kind::Slow => return Ok(()),
     };
+    let mut was_named = false;
     for message in messages {
         // LMDB gives up for good when its last page does not reach the disk, and says so.
         let is_consequence = ["the log failed earlier", "MDB_PANIC"].iter().any(|known| message.contains(known));
         let is_named = message.contains("faults-") && causes.iter().any(|cause| message.contains(cause));
-        if !is_named && !is_consequence {
+        was_named |= is_named;
+        // What a refused drop has left is in the way of the next insert.
+        let is_left_over = was_named && message.contains("E11000");
+        if !is_named && !is_consequence && !is_left_over {
             return Err(format!("{hit} failed, and it is said without file or cause: {message}"));
         }
     }
