@@ -66,6 +66,11 @@ impl<'b> Writer<'b> {
         self.buffer.len() - self.starts.first().copied().unwrap_or(self.buffer.len())
     }
 
+    /// Bytes of memory that the buffer has, whatever is written in it.
+    pub fn capacity_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// How many scopes are open: how deep the next value will lie.
     pub fn depth(&self) -> usize {
         self.starts.len()

@@ -150,10 +150,13 @@ impl Service {
         let operation = connection.begin_operation(&self.operations, &beginning);
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
         let start = out.len();
+        let room_before = out.capacity();
         let mut reply = Writer::new(out);
         let outcome = (command.run)(&mut invocation, &mut reply);
         // Also where the failure ended as a write error, or where nobody heard of it.
-        let outcome = if invocation.leave() { Err(Halt::TooLong) } else { outcome };
+        // The reply leaves with the connection, and is no longer the operation's.
+        let given_away = reply.capacity_bytes().saturating_sub(room_before);
+        let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
         let written = invocation.written();
         answer.delay = invocation.delay;
         answer.repeat_after = invocation.repeat_after;

@@ -261,9 +261,9 @@ impl<'a> Invocation<'a> {
 
     /// Whether the command is to run again on a thread of its own; then whatever came of it is void. The thread leaves
     /// the operation.
-    pub(crate) fn leave(&self) -> bool {
+    pub(crate) fn leave(&self, given_away_bytes: usize) -> bool {
         self.context.get().is_some_and(|context| {
-            context.operation.leave();
+            context.operation.leave(given_away_bytes);
             context.operation.was_too_long()
         })
     }

@@ -153,6 +153,8 @@ impl Merged {
     }
 
     fn advance_tables(&mut self) -> Result<()> {
+        // What it reads stays in the tree's cache.
+        let _uncounted = bunko_heap::Uncounted::begin();
         let item = match self.direction {
             Direction::Forward => self.tables.next(),
             Direction::Backward => self.tables.next_back(),

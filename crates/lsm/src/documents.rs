@@ -108,6 +108,8 @@ impl Documents {
             self.reads.cache_hits.fetch_add(1, Ordering::Relaxed);
             return Ok(block);
         }
+        // The cache keeps it, for all who come after.
+        let _uncounted = bunko_heap::Uncounted::begin();
         let block = self.load(extent, number)?;
         self.cache.insert(id, Arc::clone(&block));
         Ok(block)

@@ -81,9 +81,10 @@ impl OperationContext {
         };
     }
 
-    /// This thread works for it no longer; what it made meanwhile is kept, for a cursor.
-    pub fn leave(&self) {
-        self.turn.lock().memory.leave();
+    /// This thread works for it no longer; what it made meanwhile is kept, for a cursor, but for what it gave away, such
+    /// as a reply.
+    pub fn leave(&self, given_away_bytes: usize) {
+        self.turn.lock().memory.leave(given_away_bytes);
     }
 
     /// Something has been changed: from now on it cannot begin anew on another thread.

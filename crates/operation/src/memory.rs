@@ -55,8 +55,8 @@ impl HeldMemory {
         self.taken_before = bunko_heap::taken_bytes();
     }
 
-    pub fn leave(&mut self) {
-        self.kept = self.held();
+    pub fn leave(&mut self, given_away_bytes: usize) {
+        self.kept = (self.held() - given_away_bytes as i64).max(0);
         self.enter();
         self.tell();
     }
