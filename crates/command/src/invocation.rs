@@ -243,7 +243,6 @@ impl<'a> Invocation<'a> {
 
     /// The operation with what may interrupt it, for the cursor that keeps it.
     pub(crate) fn context(&self) -> Context {
-        self.operation();
         self.context.get_or_init(|| self.new_context()).clone()
     }
 

@@ -26,13 +26,6 @@ impl MemoryLimits {
     }
 }
 
-impl ServerMemory {
-    /// What operations hold now, in bytes.
-    pub fn held_bytes(&self) -> u64 {
-        u64::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(0)
-    }
-}
-
 /// What one operation holds. It is measured from when a thread begins to work for it until the thread leaves it, and
 /// what it held then is remembered: a cursor keeps its sorted documents between two batches.
 #[derive(Debug)]
