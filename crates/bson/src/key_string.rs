@@ -10,15 +10,20 @@
 //! - binary data: its length (one byte below 255, else `ff` and four), subtype, bytes;
 //! - dates and ObjectIds and timestamps: fixed width, big endian; numbers: see the module `number`.
 //!
+//! Under a [`StringOrder`] other than the bytes' a string's key holds its sort key in the place of its text; such keys are
+//! written by [`append_ordered`] and cannot be read back.
+//!
 //! A descending field has all its bytes inverted. Types that compare equal are not told apart, so [`decode`] returns
 //! numbers as the simplest type that holds them and symbols as strings.
 
+mod collated;
 mod decode;
 mod number;
 
 pub use decode::decode;
 
 use crate::order::{bracket, rank};
+use crate::string_order::StringOrder;
 use crate::{ArrayRef, DocumentRef, ValueRef};
 
 /// Which way a key's field is sorted.
@@ -45,6 +50,15 @@ pub const MAX_BYTE: u8 = 0xff;
 pub fn append(buffer: &mut Vec<u8>, value: ValueRef<'_>, direction: Direction) {
     let start = buffer.len();
     put(buffer, value);
+    direct(&mut buffer[start..], direction);
+}
+
+/// Appends one value's key as [`append`] does, with its strings in the order that is given.
+#[inline]
+pub fn append_ordered(buffer: &mut Vec<u8>, value: ValueRef<'_>, direction: Direction, strings: &StringOrder) {
+    let Some(collator) = strings.collator() else { return append(buffer, value, direction) };
+    let start = buffer.len();
+    collated::put(buffer, value, collator);
     direct(&mut buffer[start..], direction);
 }
 
@@ -131,10 +145,14 @@ fn put(buffer: &mut Vec<u8>, value: ValueRef<'_>) {
 }
 
 fn put_text(buffer: &mut Vec<u8>, text: &str) {
+    put_bytes(buffer, text.as_bytes());
+}
+
+fn put_bytes(buffer: &mut Vec<u8>, text: &[u8]) {
     // Folding without an early exit lets the compiler look at many bytes at once; escapes are very rare.
-    let needs_escape = text.bytes().fold(0, |found, byte| found | u8::from(byte <= ESCAPE)) != 0;
+    let needs_escape = text.iter().fold(0, |found, byte| found | u8::from(*byte <= ESCAPE)) != 0;
     if needs_escape {
-        for byte in text.bytes() {
+        for &byte in text {
             if byte <= ESCAPE {
                 buffer.push(ESCAPE);
                 buffer.push(byte + 1);
@@ -143,7 +161,7 @@ fn put_text(buffer: &mut Vec<u8>, text: &str) {
             }
         }
     } else {
-        buffer.extend_from_slice(text.as_bytes());
+        buffer.extend_from_slice(text);
     }
     buffer.push(END);
 }

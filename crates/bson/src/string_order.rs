@@ -1,0 +1,206 @@
+//! In which order strings are: by their bytes, or as a collator says.
+//!
+//! **Invariant:** under one [`StringOrder`] comparison, equality and key strings agree, as they do for bytes. Where strings
+//! are compared by bytes nothing is called by pointer: what takes a `StringOrder` asks once a value whether there is a
+//! collator.
+//!
+//! A collator concerns strings and symbols wherever they stand as values, in documents and arrays too; neither names of
+//! fields nor code nor regular expressions.
+
+use crate::key_string::{self, Direction};
+use crate::order::{self, rank};
+use crate::{ArrayRef, DocumentRef, ValueRef};
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// An order of strings other than that of their bytes.
+pub trait Collator: fmt::Debug + Send + Sync {
+    /// Compares two strings; different ones may be equal.
+    fn compare(&self, a: &str, b: &str) -> Ordering;
+
+    /// Appends bytes which are to the bytes of other strings as the strings are to each other.
+    fn write_sort_key(&self, text: &str, key: &mut Vec<u8>);
+
+    /// All that makes this order, as it is shown to users; equal ones are the same order.
+    fn specification(&self) -> DocumentRef<'_>;
+}
+
+/// The order that strings are in; the default is that of their bytes. Copies share the collator.
+#[derive(Clone, Debug, Default)]
+pub struct StringOrder(Option<Arc<dyn Collator>>);
+
+impl StringOrder {
+    /// Strings by their bytes.
+    pub const BYTES: &'static Self = &Self(None);
+
+    /// Strings as the collator says.
+    pub fn collated(collator: Arc<dyn Collator>) -> Self {
+        Self(Some(collator))
+    }
+
+    /// Who orders the strings where that is not by bytes.
+    #[inline]
+    pub fn collator(&self) -> Option<&dyn Collator> {
+        self.0.as_deref()
+    }
+
+    /// Whether strings are in the order of their bytes.
+    #[inline]
+    pub fn is_bytes(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// As [`order::compare`].
+    #[inline]
+    pub fn compare(&self, a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
+        match &self.0 {
+            None => order::compare(a, b),
+            Some(collator) => compare(a, b, collator.as_ref()),
+        }
+    }
+
+    /// As [`order::equal`].
+    #[inline]
+    pub fn equal(&self, a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
+        self.compare(a, b).is_eq()
+    }
+
+    /// As the comparison of two values that are strings.
+    #[inline]
+    pub fn compare_strings(&self, a: &str, b: &str) -> Ordering {
+        match &self.0 {
+            None => a.cmp(b),
+            Some(collator) => collator.compare(a, b),
+        }
+    }
+
+    /// As [`key_string::append`].
+    #[inline]
+    pub fn append_key(&self, buffer: &mut Vec<u8>, value: ValueRef<'_>, direction: Direction) {
+        key_string::append_ordered(buffer, value, direction, self);
+    }
+
+    /// Whether a comparison with `value` may come out otherwise than by bytes: there is a collator and the value holds
+    /// a string.
+    pub fn concerns(&self, value: ValueRef<'_>) -> bool {
+        !self.is_bytes() && holds_strings(value)
+    }
+}
+
+/// Whether they are the same order.
+impl PartialEq for StringOrder {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other) || own.specification() == other.specification(),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for StringOrder {}
+
+fn holds_strings(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::String(_) | ValueRef::Symbol(_) => true,
+        ValueRef::Document(document) => document.iter().any(|element| holds_strings(element.value)),
+        ValueRef::Array(array) => array.iter().any(holds_strings),
+        _ => false,
+    }
+}
+
+fn compare(a: ValueRef<'_>, b: ValueRef<'_>, collator: &dyn Collator) -> Ordering {
+    match (a, b) {
+        (ValueRef::String(a) | ValueRef::Symbol(a), ValueRef::String(b) | ValueRef::Symbol(b)) => {
+            collator.compare(a, b)
+        }
+        (ValueRef::Document(a), ValueRef::Document(b)) => compare_documents(a, b, collator),
+        (ValueRef::Array(a), ValueRef::Array(b)) => compare_arrays(a, b, collator),
+        (a, b) => order::compare(a, b),
+    }
+}
+
+fn compare_documents(a: DocumentRef<'_>, b: DocumentRef<'_>, collator: &dyn Collator) -> Ordering {
+    let (mut first, mut second) = (a.iter(), b.iter());
+    loop {
+        let (a, b) = match (first.next(), second.next()) {
+            (Some(a), Some(b)) => (a, b),
+            (a, b) => return a.is_some().cmp(&b.is_some()),
+        };
+        let order = rank(a.value.kind())
+            .cmp(&rank(b.value.kind()))
+            .then_with(|| a.name.cmp(b.name))
+            .then_with(|| compare(a.value, b.value, collator));
+        if order.is_ne() {
+            return order;
+        }
+    }
+}
+
+fn compare_arrays(a: ArrayRef<'_>, b: ArrayRef<'_>, collator: &dyn Collator) -> Ordering {
+    a.iter()
+        .zip(b.iter())
+        .map(|(a, b)| compare(a, b, collator))
+        .find(|order| order.is_ne())
+        .unwrap_or_else(|| a.count().cmp(&b.count()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ArrayBuf, DocumentBuf};
+
+    /// Letters without their case.
+    #[derive(Debug)]
+    struct WithoutCase;
+
+    impl Collator for WithoutCase {
+        fn compare(&self, a: &str, b: &str) -> Ordering {
+            a.to_lowercase().cmp(&b.to_lowercase())
+        }
+
+        fn write_sort_key(&self, text: &str, key: &mut Vec<u8>) {
+            key.extend_from_slice(text.to_lowercase().as_bytes());
+        }
+
+        fn specification(&self) -> DocumentRef<'_> {
+            DocumentRef::EMPTY
+        }
+    }
+
+    #[test]
+    fn strings_are_collated_at_any_depth_and_names_are_not() {
+        let strings = StringOrder::collated(Arc::new(WithoutCase));
+        let array = |text: &str| [text, "z"].into_iter().collect::<ArrayBuf>();
+        let document = |name: &str, text: &str| DocumentBuf::new().with(name, &array(text));
+        let (lower, upper) = (document("n", "a\u{1}"), document("n", "A\u{1}"));
+        let (other, name) = (document("n", "b"), document("N", "a\u{1}"));
+        let values = [&lower, &upper, &other, &name].map(|document| ValueRef::Document(document.as_ref()));
+        assert!(strings.equal(values[0], values[1]));
+        assert!(!StringOrder::BYTES.equal(values[0], values[1]));
+        assert!(!strings.equal(values[0], values[3]));
+        for a in values {
+            for b in values {
+                let key = |value, direction| {
+                    let mut key = Vec::new();
+                    strings.append_key(&mut key, value, direction);
+                    key
+                };
+                let wanted = strings.compare(a, b);
+                assert_eq!(key(a, Direction::Ascending).cmp(&key(b, Direction::Ascending)), wanted, "{a:?}, {b:?}");
+                assert_eq!(key(b, Direction::Descending).cmp(&key(a, Direction::Descending)), wanted, "{a:?}, {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_values_with_strings_are_concerned() {
+        let strings = StringOrder::collated(Arc::new(WithoutCase));
+        let document = DocumentBuf::new().with("a", &DocumentBuf::new().with("b", "x"));
+        assert!(strings.concerns(ValueRef::Document(document.as_ref())));
+        assert!(!strings.concerns(ValueRef::Int32(1)));
+        assert!(!strings.concerns(ValueRef::JavaScript("x")));
+        assert!(!StringOrder::BYTES.concerns(ValueRef::String("x")));
+    }
+}
