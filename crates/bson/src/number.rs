@@ -105,6 +105,22 @@ pub fn truncate_to_i64(value: ValueRef<'_>) -> Option<i64> {
     Number::of(value)?.truncate()
 }
 
+/// The number as an integer whatever it is: doubles lose their fraction, decimals are rounded to the nearest and halves
+/// to even, `NaN` is 0, and what does not fit 64 bits is the nearest that does. `None` for what is no number.
+/// Options of commands are read so. Source: recorded answers of MongoDB 8.2.
+pub fn clamp_to_i64(value: ValueRef<'_>) -> Option<i64> {
+    Some(match Number::of(value)? {
+        Number::Integer(integer) => integer,
+        // This is what `as` does, fraction, NaN and limits alike.
+        Number::Double(double) => double as i64,
+        Number::Decimal(decimal) if decimal.is_nan() => 0,
+        Number::Decimal(decimal) => {
+            let limit = if decimal.is_negative() { i64::MIN } else { i64::MAX };
+            Number::Decimal(decimal.round_to_integral()).truncate().unwrap_or(limit)
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +155,26 @@ mod tests {
         ] {
             assert_eq!(as_i64_exact(value), exact, "{value:?}");
             assert_eq!(truncate_to_i64(value), truncated, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn options_are_clamped_and_decimals_rounded_half_to_even() {
+        for (value, clamped) in [
+            (ValueRef::Int32(-7), Some(-7)),
+            (ValueRef::Double(100.9), Some(100)),
+            (ValueRef::Double(-1.5), Some(-1)),
+            (ValueRef::Double(f64::NAN), Some(0)),
+            (ValueRef::Double(f64::INFINITY), Some(i64::MAX)),
+            (decimal("1.5"), Some(2)),
+            (decimal("2.5"), Some(2)),
+            (decimal("-0.5"), Some(0)),
+            (decimal("NaN"), Some(0)),
+            (decimal("-Infinity"), Some(i64::MIN)),
+            (decimal("1E+6000"), Some(i64::MAX)),
+            (ValueRef::Boolean(true), None),
+        ] {
+            assert_eq!(clamp_to_i64(value), clamped, "{value:?}");
         }
     }
 

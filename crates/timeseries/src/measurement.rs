@@ -1,0 +1,78 @@
+//! One measurement as it is inserted.
+
+use crate::TimeSeries;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_errors::{Failure, Result};
+
+/// A document that a client inserts, with what decides about its bucket.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement<'d> {
+    /// Milliseconds since 1970.
+    pub time_ms: i64,
+    /// Where it is from, as the client wrote it.
+    pub meta: Option<ValueRef<'d>>,
+    /// All of it.
+    pub document: DocumentRef<'d>,
+}
+
+impl<'d> Measurement<'d> {
+    /// # Errors
+    /// `BadValue` where the time is missing or no date.
+    pub fn of(document: DocumentRef<'d>, series: &TimeSeries) -> Result<Self> {
+        let Some(ValueRef::DateTime(time_ms)) = document.get(&series.time_field) else {
+            return Err(Failure::bad_value(format!(
+                "'{}' must be present and contain a valid BSON UTC datetime value",
+                series.time_field
+            )));
+        };
+        let meta = series.source_field().and_then(|field| document.get(field));
+        Ok(Self { time_ms, meta, document })
+    }
+
+    /// Where it is from, such that the same source is always written the same way: fields in the order of their names.
+    pub fn normalized_meta(&self) -> Option<Value> {
+        self.meta.map(normalized)
+    }
+}
+
+fn normalized(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Document(document) => {
+            let mut fields: Vec<_> = document.iter().collect();
+            fields.sort_by_key(|field| field.name);
+            let mut sorted = DocumentBuf::new();
+            for field in fields {
+                sorted.append(field.name, normalized(field.value).as_ref());
+            }
+            Value::Document(sorted)
+        }
+        ValueRef::Array(array) => {
+            let mut elements = ArrayBuf::new();
+            for element in array.iter() {
+                elements.push(normalized(element).as_ref());
+            }
+            Value::Array(elements)
+        }
+        value => value.to_value(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_source_is_written_the_same_way() {
+        let series = DocumentBuf::new().with("timeField", "t").with("metaField", "m");
+        let series = TimeSeries::parse(series.as_ref(), "create.timeseries").expect("valid");
+        let inner = DocumentBuf::new().with("z", 1).with("y", 2);
+        let meta = DocumentBuf::new().with("b", &inner).with("a", 1);
+        let document = DocumentBuf::new().with("t", ValueRef::DateTime(5)).with("m", &meta);
+        let measurement = Measurement::of(document.as_ref(), &series).expect("a measurement");
+        let inner = DocumentBuf::new().with("y", 2).with("z", 1);
+        let sorted = DocumentBuf::new().with("a", 1).with("b", &inner);
+        let normalized = measurement.normalized_meta().expect("it has a source");
+        assert_eq!(normalized.as_ref().as_document(), Some(sorted.as_ref()));
+        assert!(Measurement::of(DocumentBuf::new().with("t", 5).as_ref(), &series).is_err());
+    }
+}

@@ -1,0 +1,383 @@
+//! The option `timeseries` of `create`, and what `collMod` may change of it.
+
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Longest span of a bucket, in seconds: a year. Source: MongoDB manual, "create", `bucketMaxSpanSeconds`.
+const SPAN_SECONDS_MAX: i32 = 31_536_000;
+
+/// How far measurements of one source usually lie apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Granularity {
+    /// A bucket spans an hour.
+    Seconds,
+    /// A bucket spans a day.
+    Minutes,
+    /// A bucket spans thirty days.
+    Hours,
+}
+
+impl Granularity {
+    const ALL: [Self; 3] = [Self::Seconds, Self::Minutes, Self::Hours];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds",
+            Self::Minutes => "minutes",
+            Self::Hours => "hours",
+        }
+    }
+
+    /// Longest span of a bucket, in seconds. Source: MongoDB manual, "Set Granularity for Time Series Data".
+    fn span_seconds(self) -> i32 {
+        match self {
+            Self::Seconds => 3_600,
+            Self::Minutes => 86_400,
+            Self::Hours => 2_592_000,
+        }
+    }
+
+    /// What the first time of a bucket is rounded down to, in seconds. Source: as [`Self::span_seconds`].
+    fn rounding_seconds(self) -> i32 {
+        match self {
+            Self::Seconds => 60,
+            Self::Minutes => 3_600,
+            Self::Hours => 86_400,
+        }
+    }
+}
+
+/// What makes a collection one of time series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeSeries {
+    /// The field of each measurement that has its time.
+    pub time_field: String,
+    /// The field that says where a measurement is from.
+    pub meta_field: Option<String>,
+    /// None where the span was given in seconds.
+    pub granularity: Option<Granularity>,
+    /// Longest span between the first and the last measurement of a bucket, in seconds.
+    pub span_seconds: i32,
+    /// What the first time of a bucket is rounded down to, in seconds, where it was given.
+    pub rounding_seconds: Option<i32>,
+}
+
+impl TimeSeries {
+    /// Reads the option. `place` names it in messages: `create.timeseries`.
+    /// # Errors
+    /// `TypeMismatch` for values of other types, 40414 without a `timeField`, `IDLUnknownField` for unknown fields,
+    /// `BadValue` for values out of range, `InvalidOptions` for such as contradict each other.
+    pub fn parse(option: DocumentRef<'_>, place: &str) -> Result<Self> {
+        let mut fields = Fields { place, ..Fields::default() };
+        for element in option {
+            match element.name {
+                "timeField" => fields.time_field = fields.string("timeField", element.value)?,
+                "metaField" => fields.meta_field = fields.string("metaField", element.value)?,
+                name => fields.read_changeable(name, element.value)?,
+            }
+        }
+        let Some(time_field) = fields.time_field else {
+            return Err(Failure::new(
+                ErrorCode::IDL_FAILED_TO_PARSE,
+                format!("BSON field '{place}.timeField' is missing but a required field"),
+            ));
+        };
+        check_field_name("timeField", time_field)?;
+        if let Some(meta_field) = fields.meta_field {
+            check_field_name("metaField", meta_field)?;
+        }
+        if time_field == "_id" {
+            return Err(invalid("The 'timeField' cannot be \"_id\""));
+        }
+        let span = span_of(&fields, None)?;
+        Ok(Self {
+            time_field: time_field.to_owned(),
+            meta_field: fields.meta_field.map(ToOwned::to_owned),
+            granularity: span.granularity,
+            span_seconds: span.seconds,
+            rounding_seconds: span.rounding_seconds,
+        })
+    }
+
+    /// The options that [`Self::document`] made.
+    pub fn of_document(document: DocumentRef<'_>) -> Result<Self> {
+        let integer = |name| {
+            let value = document.get(name).and_then(number::as_i64_exact);
+            value.and_then(|value| i32::try_from(value).ok())
+        };
+        let string = |name| document.get(name).and_then(ValueRef::as_str);
+        let granularity = string("granularity");
+        Ok(Self {
+            time_field: string("timeField").unwrap_or_default().to_owned(),
+            meta_field: string("metaField").map(ToOwned::to_owned),
+            granularity: Granularity::ALL.into_iter().find(|known| granularity == Some(known.name())),
+            span_seconds: integer("bucketMaxSpanSeconds").unwrap_or(Granularity::Seconds.span_seconds()),
+            rounding_seconds: integer("bucketRoundingSeconds"),
+        })
+    }
+
+    /// As `listCollections` shows it.
+    pub fn document(&self) -> DocumentBuf {
+        let mut document = DocumentBuf::new().with("timeField", self.time_field.as_str());
+        if let Some(meta_field) = &self.meta_field {
+            document.append("metaField", meta_field.as_str());
+        }
+        if let Some(granularity) = self.granularity {
+            document.append("granularity", granularity.name());
+        }
+        if let Some(rounding) = self.rounding_seconds {
+            document.append("bucketRoundingSeconds", rounding);
+        }
+        document.append("bucketMaxSpanSeconds", self.span_seconds);
+        document
+    }
+
+    /// What `collMod` with this `timeseries` makes of it; spans only grow.
+    /// # Errors
+    /// As [`Self::parse`]; `InvalidOptions` for a span that would shrink.
+    pub fn changed(&self, change: DocumentRef<'_>, place: &str) -> Result<Self> {
+        let mut fields = Fields { place, ..Fields::default() };
+        for element in change {
+            fields.read_changeable(element.name, element.value)?;
+        }
+        if fields.granularity.is_none() && fields.span_seconds.is_none() && fields.rounding_seconds.is_none() {
+            return Ok(self.clone());
+        }
+        let span = span_of(&fields, self.granularity)?;
+        if span.seconds < self.span_seconds || span.rounding() < self.rounding() {
+            return Err(invalid(
+                "Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or \
+                 'minutes' to 'hours'; 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' can only grow.",
+            ));
+        }
+        Ok(Self {
+            granularity: span.granularity,
+            span_seconds: span.seconds,
+            rounding_seconds: span.rounding_seconds,
+            ..self.clone()
+        })
+    }
+
+    /// The field that says where a measurement is from, where that is not its time.
+    pub fn source_field(&self) -> Option<&str> {
+        self.meta_field.as_deref().filter(|field| *field != self.time_field)
+    }
+
+    fn rounding(&self) -> i32 {
+        Span { granularity: self.granularity, seconds: self.span_seconds, rounding_seconds: self.rounding_seconds }
+            .rounding()
+    }
+
+    /// The time that a bucket begins with whose first measurement is of that time; both in milliseconds since 1970.
+    pub fn bucket_begin_ms(&self, time_ms: i64) -> i64 {
+        let rounding_ms = i64::from(self.rounding()) * 1000;
+        time_ms.div_euclid(rounding_ms).saturating_mul(rounding_ms)
+    }
+
+    /// Whether a bucket that begins then may have a measurement of that time; both in milliseconds since 1970.
+    pub fn spans(&self, begin_ms: i64, time_ms: i64) -> bool {
+        time_ms >= begin_ms && time_ms.saturating_sub(begin_ms) < i64::from(self.span_seconds) * 1000
+    }
+}
+
+#[derive(Default)]
+struct Fields<'a> {
+    place: &'a str,
+    time_field: Option<&'a str>,
+    meta_field: Option<&'a str>,
+    granularity: Option<Granularity>,
+    span_seconds: Option<i32>,
+    rounding_seconds: Option<i32>,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads one of the fields that `collMod` may change too.
+    fn read_changeable(&mut self, name: &str, value: ValueRef<'a>) -> Result<()> {
+        match name {
+            "granularity" => {
+                self.granularity = self.string(name, value)?.map(|name| self.granularity_named(name)).transpose()?;
+            }
+            "bucketMaxSpanSeconds" => self.span_seconds = self.seconds(name, value)?,
+            "bucketRoundingSeconds" => self.rounding_seconds = self.seconds(name, value)?,
+            _ => {
+                let message = format!("BSON field '{}.{name}' is an unknown field.", self.place);
+                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn string(&self, name: &str, value: ValueRef<'a>) -> Result<Option<&'a str>> {
+        match value {
+            ValueRef::String(text) => Ok(Some(text)),
+            value if value.is_nullish() => Ok(None),
+            value => Err(self.mismatch(name, value, "type 'string'")),
+        }
+    }
+
+    fn granularity_named(&self, name: &str) -> Result<Granularity> {
+        Granularity::ALL.into_iter().find(|known| known.name() == name).ok_or_else(|| {
+            Failure::bad_value(format!(
+                "Enumeration value {} for field '{}.granularity' is not a valid value.",
+                ValueText(ValueRef::String(name)),
+                self.place
+            ))
+        })
+    }
+
+    fn seconds(&self, name: &str, value: ValueRef<'_>) -> Result<Option<i32>> {
+        if value.is_nullish() {
+            return Ok(None);
+        }
+        let Some(seconds) = number::clamp_to_i64(value) else {
+            return Err(self.mismatch(name, value, "types '[long, int, decimal, double]'"));
+        };
+        let bound = match seconds {
+            ..1 => format!(">= 1, actual value '{seconds}'"),
+            seconds if seconds > i64::from(SPAN_SECONDS_MAX) => {
+                format!("<= {SPAN_SECONDS_MAX}, actual value '{seconds}'")
+            }
+            // Just found to be in range.
+            seconds => return Ok(i32::try_from(seconds).ok()),
+        };
+        Err(Failure::bad_value(format!("BSON field '{name}' value must be {bound}")))
+    }
+
+    fn mismatch(&self, name: &str, value: ValueRef<'_>, expected: &str) -> Failure {
+        Failure::type_mismatch(format!(
+            "BSON field '{}.{name}' is the wrong type '{}', expected {expected}",
+            self.place,
+            value.kind().alias()
+        ))
+    }
+}
+
+struct Span {
+    granularity: Option<Granularity>,
+    seconds: i32,
+    rounding_seconds: Option<i32>,
+}
+
+impl Span {
+    fn rounding(&self) -> i32 {
+        self.rounding_seconds.or(self.granularity.map(Granularity::rounding_seconds)).unwrap_or(self.seconds)
+    }
+}
+
+/// The span that the fields ask for. Given in seconds, both of its fields are needed and must be equal.
+fn span_of(fields: &Fields<'_>, before: Option<Granularity>) -> Result<Span> {
+    let of_granularity = |granularity: Granularity| Span {
+        granularity: Some(granularity),
+        seconds: granularity.span_seconds(),
+        rounding_seconds: None,
+    };
+    match (fields.granularity, fields.span_seconds, fields.rounding_seconds) {
+        (None, None, None) => Ok(of_granularity(before.unwrap_or(Granularity::Seconds))),
+        (Some(granularity), None, None) => Ok(of_granularity(granularity)),
+        // The span of a granularity may stand beside it.
+        (Some(granularity), Some(span), None) if span == granularity.span_seconds() => Ok(of_granularity(granularity)),
+        (Some(granularity), ..) => Err(invalid(&format!(
+            "Timeseries 'bucketMaxSpanSeconds' needs to be unset or set to {} when granularity is set to {}, and \
+             'bucketRoundingSeconds' unset",
+            granularity.span_seconds(),
+            granularity.name()
+        ))),
+        (None, Some(span), Some(rounding)) if span == rounding => {
+            Ok(Span { granularity: None, seconds: span, rounding_seconds: Some(rounding) })
+        }
+        (None, ..) => Err(invalid(
+            "Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' need to be set to the same value, or neither \
+             of them",
+        )),
+    }
+}
+
+fn check_field_name(option: &str, name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(invalid(&format!("'{option}' must not be empty")));
+    }
+    if name.contains('.') {
+        return Err(invalid(&format!("The '{option}' must be a top-level field, but got '{name}'")));
+    }
+    if name.starts_with('$') {
+        return Err(invalid(&format!("The '{option}' must not begin with '$', but got '{name}'")));
+    }
+    Ok(())
+}
+
+fn invalid(message: &str) -> Failure {
+    Failure::new(ErrorCode::INVALID_OPTIONS, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(option: &DocumentBuf) -> Result<TimeSeries> {
+        TimeSeries::parse(option.as_ref(), "create.timeseries")
+    }
+
+    fn code(option: &DocumentBuf) -> i32 {
+        parse(option).expect_err("refused").code().0
+    }
+
+    #[test]
+    fn what_is_parsed_is_shown_and_read_again() {
+        let option = DocumentBuf::new().with("timeField", "t").with("metaField", "m");
+        let parsed = parse(&option).expect("valid");
+        let shown = DocumentBuf::new()
+            .with("timeField", "t")
+            .with("metaField", "m")
+            .with("granularity", "seconds")
+            .with("bucketMaxSpanSeconds", 3600);
+        assert_eq!(parsed.document(), shown);
+        assert_eq!(TimeSeries::of_document(shown.as_ref()).expect("valid"), parsed);
+        let spans = DocumentBuf::new()
+            .with("timeField", "t")
+            .with("bucketRoundingSeconds", 100.5)
+            .with("bucketMaxSpanSeconds", 100_i64);
+        let shown = DocumentBuf::new()
+            .with("timeField", "t")
+            .with("bucketRoundingSeconds", 100)
+            .with("bucketMaxSpanSeconds", 100);
+        assert_eq!(parse(&spans).expect("valid").document(), shown);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let option = || DocumentBuf::new().with("timeField", "t");
+        assert_eq!(code(&DocumentBuf::new()), 40414);
+        assert_eq!(code(&DocumentBuf::new().with("timeField", 1)), 14);
+        assert_eq!(code(&DocumentBuf::new().with("timeField", "a.b")), 72);
+        assert_eq!(code(&option().with("other", 1)), 40415);
+        assert_eq!(code(&option().with("granularity", "days")), 2);
+        assert_eq!(code(&option().with("bucketMaxSpanSeconds", 0).with("bucketRoundingSeconds", 0)), 2);
+        assert_eq!(code(&option().with("bucketMaxSpanSeconds", 10)), 72);
+        assert_eq!(code(&option().with("bucketMaxSpanSeconds", 10).with("bucketRoundingSeconds", 20)), 72);
+    }
+
+    #[test]
+    fn spans_only_grow() {
+        let minutes = parse(&DocumentBuf::new().with("timeField", "t").with("granularity", "minutes")).expect("valid");
+        let change = |granularity: &str| {
+            let change = DocumentBuf::new().with("granularity", granularity);
+            minutes.changed(change.as_ref(), "collMod.timeseries")
+        };
+        assert_eq!(change("hours").expect("grows").span_seconds, 2_592_000);
+        assert_eq!(change("minutes").expect("the same"), minutes);
+        assert_eq!(change("seconds").expect_err("shrinks").code(), ErrorCode::INVALID_OPTIONS);
+        assert_eq!(minutes.changed(DocumentRef::EMPTY, "collMod.timeseries").expect("nothing"), minutes);
+    }
+
+    #[test]
+    fn times_before_1970_are_rounded_down_too() {
+        let seconds = parse(&DocumentBuf::new().with("timeField", "t")).expect("valid");
+        assert_eq!(seconds.bucket_begin_ms(61_000), 60_000);
+        assert_eq!(seconds.bucket_begin_ms(-1), -60_000);
+        assert!(seconds.spans(60_000, 60_000 + 3_599_999));
+        assert!(!seconds.spans(60_000, 60_000 + 3_600_000));
+        assert!(!seconds.spans(60_000, 59_999));
+    }
+}
