@@ -1,7 +1,7 @@
 //! Inserting many documents past the log: their bytes are written once, where they will stay.
 
+use crate::insert::{BATCH_COUNT_MAX, Inserted, Order, Place};
 use crate::waiting::share;
-use crate::write::{BATCH_COUNT_MAX, Inserted, Order, Place};
 use crate::{Catalog, Collection, Namespace, from_storage};
 use bunko_errors::Result;
 use bunko_operation::OperationSource;

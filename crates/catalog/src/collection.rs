@@ -1,6 +1,6 @@
 //! One collection as writers and readers see it.
 
-use crate::write::KEY_BYTES_USUAL;
+use crate::key_list::KEY_BYTES_USUAL;
 use crate::{EngineChoice, Index, IndexState, Namespace, from_storage};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, key_string};

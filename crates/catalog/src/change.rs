@@ -1,0 +1,220 @@
+//! Changing or deleting one document together with its index keys.
+
+use crate::building::BuildNotes;
+use crate::duplicate_key::duplicate_key;
+use crate::index_keys::{index_keys, scalar_key, stored_key};
+use crate::key_list::KEY_BYTES_USUAL;
+use crate::waiting::{lock_stripes, share};
+use crate::write::{is_guarded, key_stripe, record_stripe};
+use crate::{Catalog, Collection, Index, Multikey, from_storage, notes};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::{Lsn, Presence, RecordId};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What to do with a record, decided while it is locked.
+pub enum Verdict {
+    /// Leave it.
+    Keep,
+    /// Store these bytes instead; `_id` equal, if perhaps of another numeric type.
+    Replace(DocumentBuf),
+    /// Remove it.
+    Delete,
+}
+
+/// Which record is to be changed.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'t> {
+    /// By its id alone.
+    Record(RecordId),
+    /// By its id and its document's `_id`.
+    Id(RecordId, ValueRef<'t>),
+}
+
+/// A key and the position of its index.
+type IndexKey = (usize, Vec<u8>);
+
+impl Catalog {
+    /// Locks a record, lets `decide` look at its newest version and carries the verdict out.
+    ///
+    /// A record that is known by its `_id` is best named by it: that takes one lookup.
+    /// `decide` may be called again where locks of unique keys had to be added. Returns the LSN of the change, or
+    /// `None` where nothing changed or the record is gone.
+    /// # Errors
+    /// Those of `decide`; `DuplicateKey`; what the operation says while it waits for locks.
+    pub fn change(
+        &self,
+        collection: &Collection,
+        target: Target<'_>,
+        operation: &dyn OperationSource,
+        decide: &mut dyn FnMut(DocumentRef<'_>) -> Result<Verdict>,
+    ) -> Result<Option<Lsn>> {
+        let (record, id_key) = match target {
+            Target::Record(record) => (record, None),
+            Target::Id(record, id) => (record, Some(crate::collection::id_key(id))),
+        };
+        let mut stripes = vec![record_stripe(collection.records, record)];
+        let mut current = Vec::new();
+        loop {
+            let _structure = share(&collection.structure, operation)?;
+            if collection.is_dropped() {
+                return Ok(None);
+            }
+            let indexes = collection.indexes_lent();
+            let locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
+            let latest = self.store.latest();
+            let found = match &id_key {
+                None => latest.record(collection.records, record, &mut current),
+                Some(key) => latest
+                    .record_by_primary_key(indexes[0].keyspace, collection.records, key, &mut current)
+                    .map(|found| found.filter(|(holder, _)| *holder == record).map(|(_, location)| location)),
+            };
+            let Some(location) = found.map_err(from_storage)? else { return Ok(None) };
+            let replacement = match decide(DocumentRef::trusted(&current))? {
+                Verdict::Keep => return Ok(None),
+                Verdict::Delete => None,
+                Verdict::Replace(document) => Some(document.into_bytes()),
+            };
+            let (old, new) = self.changed_keys(collection, &indexes, record, &current, replacement.as_deref())?;
+            // Who removes a key from an index that is being built must know whose it is.
+            let given_up = old.iter().filter(|(index, _)| indexes[*index].is_unique && !is_guarded(&indexes[*index]));
+            let mut needed: Vec<usize> = new
+                .iter()
+                .filter(|(index, _)| indexes[*index].is_unique)
+                .chain(given_up)
+                .map(|(index, key)| key_stripe(indexes[*index].keyspace, key))
+                .filter(|stripe| !stripes.contains(stripe))
+                .collect();
+            if !needed.is_empty() {
+                drop(locked);
+                stripes.append(&mut needed);
+                continue;
+            }
+            for (index, key) in new.iter().filter(|(index, _)| is_guarded(&indexes[*index])) {
+                let holder = latest.key(indexes[*index].keyspace, key).map_err(from_storage)?;
+                if holder.is_some_and(|holder| holder != record) {
+                    let own = replacement.as_deref().map(DocumentRef::trusted);
+                    return Err(duplicate_key(collection, &indexes[*index], key, own));
+                }
+            }
+            let (mut batch, mut notes) = (notes::batch_of(collection), BuildNotes::default());
+            for (index, key) in &old {
+                let index = &indexes[*index];
+                match index.build() {
+                    None => batch.delete_key(index.keyspace, key),
+                    Some(build) => {
+                        let removed = build.delete_key(latest, (index, key), record, &mut batch, &mut notes);
+                        removed.map_err(from_storage)?;
+                    }
+                }
+            }
+            match replacement {
+                Some(document) => {
+                    batch.replace_record(collection.records, record, document, location);
+                    // The primary key knows where the document stands, so it moves with every version.
+                    let key = id_key.unwrap_or_else(|| primary_key(&indexes[0], &current));
+                    batch.put_primary_key(indexes[0].keyspace, &key, record, Presence::Moved);
+                }
+                None => {
+                    notes::put_deleted(&mut batch, collection, &current);
+                    batch.delete_record(collection.records, record, location);
+                }
+            }
+            for (index, key) in &new {
+                let index = &indexes[*index];
+                match index.build() {
+                    None => batch.put_key(index.keyspace, key, record),
+                    Some(build) => {
+                        let put = build.put_key(latest, (index, key), record, &mut batch, &mut notes);
+                        put.map_err(from_storage)?;
+                    }
+                }
+            }
+            indexes.iter().filter_map(|index| index.build()).for_each(|build| notes.change(build, record));
+            let lsn = self.store.commit(&batch).map_err(from_storage)?;
+            notes.tell();
+            return Ok(Some(lsn));
+        }
+    }
+
+    /// Keys that a change takes away and brings; a replaced document keeps its `_id`, so that index is passed over. To an
+    /// index that is being built it brings all keys of the new version: the builder may not have come to the record.
+    fn changed_keys(
+        &self,
+        collection: &Collection,
+        indexes: &[Arc<Index>],
+        record: RecordId,
+        old: &[u8],
+        new: Option<&[u8]>,
+    ) -> Result<(Vec<IndexKey>, Vec<IndexKey>)> {
+        let mut grown = Vec::new();
+        let (mut removed, mut added) = (Vec::new(), Vec::new());
+        let (mut old_single, mut new_single) = (Vec::new(), Vec::new());
+        for (position, index) in indexes.iter().enumerate().skip(usize::from(new.is_some())) {
+            old_single.clear();
+            new_single.clear();
+            // Usually the indexed fields did not change: then two short keys are all it takes to know.
+            if let Some(new) = new
+                && index.build().is_none()
+                && scalar_key(index, DocumentRef::trusted(old), &mut old_single)
+                && scalar_key(index, DocumentRef::trusted(new), &mut new_single)
+                && old_single == new_single
+            {
+                continue;
+            }
+            let before = match all_keys(index, old, record, None) {
+                // It is this change that makes it fit for the index, or takes it away.
+                Err(_) if index.build().is_some() => BTreeSet::new(),
+                before => before?,
+            };
+            let after = match new {
+                Some(new) => all_keys(index, new, record, Some((position, &mut grown)))?,
+                None => BTreeSet::new(),
+            };
+            removed.extend(before.difference(&after).map(|key| (position, key.clone())));
+            if index.build().is_some() {
+                added.extend(after.into_iter().map(|key| (position, key)));
+            } else {
+                added.extend(after.difference(&before).map(|key| (position, key.clone())));
+            }
+        }
+        self.grow_multikey(collection, indexes, &grown)?;
+        Ok((removed, added))
+    }
+}
+
+fn all_keys(
+    index: &Index,
+    document: &[u8],
+    record: RecordId,
+    grown: Option<(usize, &mut Vec<(usize, Multikey)>)>,
+) -> Result<BTreeSet<Vec<u8>>> {
+    let keys = index_keys(index, DocumentRef::trusted(document))?;
+    if let Some((position, grown)) = grown
+        && !index.multikey().covers(&keys.multikey)
+    {
+        grown.push((position, keys.multikey));
+    }
+    Ok(keys
+        .keys
+        .into_iter()
+        .map(|mut key| {
+            stored_key(index, &mut key, record);
+            key
+        })
+        .collect())
+}
+
+fn primary_key(id_index: &Index, document: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
+    // An `_id` is never an array, so this is its only key.
+    scalar_key(id_index, DocumentRef::trusted(document), &mut key);
+    key
+}
+
+/// What a cursor over a dropped collection gets.
+pub fn dropped(collection: &Collection) -> Failure {
+    Failure::new(ErrorCode::QUERY_PLAN_KILLED, format!("collection dropped: {}", collection.namespace()))
+}

@@ -1,0 +1,240 @@
+//! Inserting documents together with their index keys.
+
+use crate::building::BuildNotes;
+use crate::duplicate_key::duplicate_key;
+use crate::key_list::KeyList;
+use crate::taken::Taken;
+use crate::waiting::{lock_stripes, share};
+use crate::write::{is_guarded, key_stripe, put_key, record_stripe};
+use crate::{Catalog, Collection, Index, Namespace, from_storage, notes};
+use bunko_bson::DocumentRef;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::{Location, Lsn, Presence, RecordId, View};
+use std::borrow::Cow;
+
+/// Documents that share one log record at most.
+pub(crate) const BATCH_COUNT_MAX: usize = 1024;
+/// Bytes that a log record holds before the next is begun.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+
+/// Whether a failed insert stops those behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It does.
+    Ordered,
+    /// It does not.
+    Unordered,
+}
+
+/// What became of an insert.
+#[derive(Debug, Default)]
+pub struct Inserted {
+    /// How many documents were stored.
+    pub count: usize,
+    /// The last record written.
+    pub lsn: Option<Lsn>,
+    /// Failures by position in the input.
+    pub failures: Vec<(usize, Failure)>,
+    /// What stopped everything once some had been stored.
+    pub stopped_by: Option<Failure>,
+}
+
+impl Inserted {
+    /// Adds what became of later documents.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.count += later.count;
+        self.lsn = later.lsn.or(self.lsn);
+        self.failures.extend(later.failures);
+        self.stopped_by = later.stopped_by;
+    }
+}
+
+/// Where the documents of an insert stand.
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'l> {
+    /// They will stand in the log.
+    Log,
+    /// The engine has them already.
+    Staged {
+        /// The record of the first one; the others follow.
+        first_record: RecordId,
+        /// Where each is.
+        locations: &'l [Location],
+    },
+}
+
+/// How many of the documents, at most `count_max`, one log record holds.
+fn batch_length(documents: &[Cow<'_, [u8]>], count_max: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |document: &&Cow<'_, [u8]>| {
+        let fits = bytes == 0 || bytes + document.len() <= BATCH_BYTES_MAX;
+        bytes += document.len();
+        fits
+    };
+    documents.iter().take(count_max).take_while(fits).count()
+}
+
+impl Catalog {
+    /// Inserts documents that [`crate::stored_document::for_insert`] made fit, creating the collection if need be.
+    /// # Errors
+    /// Only what stops everything before anything is stored, such as a full disk, or the operation; later that is
+    /// [`Inserted::stopped_by`]. What concerns one document is in [`Inserted::failures`].
+    pub fn insert(
+        &self,
+        namespace: &Namespace,
+        documents: &[Cow<'_, [u8]>],
+        order: Order,
+        operation: &dyn OperationSource,
+    ) -> Result<Inserted> {
+        let mut inserted = Inserted::default();
+        let mut first = 0;
+        let mut count_max = BATCH_COUNT_MAX;
+        while first < documents.len() && inserted.stopped_by.is_none() {
+            let count = batch_length(&documents[first..], count_max);
+            let batch = &documents[first..first + count];
+            let part = match self.insert_next(namespace, batch, first, order, operation) {
+                Ok(Some(part)) => part,
+                // Dropped since it was looked up: the next round creates it anew.
+                Ok(None) => continue,
+                Err(failure) if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT => {
+                    if count > 1 {
+                        // There may be room for some of them.
+                        count_max = count / 2;
+                        continue;
+                    }
+                    Inserted { failures: vec![(first, failure)], ..Inserted::default() }
+                }
+                Err(failure) if first == 0 => return Err(failure),
+                Err(failure) => Inserted { stopped_by: Some(failure), ..Inserted::default() },
+            };
+            let is_stopped = order == Order::Ordered && !part.failures.is_empty();
+            inserted.add(part);
+            if is_stopped {
+                break;
+            }
+            first += count;
+        }
+        Ok(inserted)
+    }
+
+    fn insert_next(
+        &self,
+        namespace: &Namespace,
+        batch: &[Cow<'_, [u8]>],
+        first: usize,
+        order: Order,
+        operation: &dyn OperationSource,
+    ) -> Result<Option<Inserted>> {
+        if first > 0 {
+            operation.operation().note_change();
+            operation.operation().check()?;
+        }
+        let collection = self.collection_or_create(namespace, operation)?;
+        self.insert_batch(&collection, batch, first, order, Place::Log, operation)
+    }
+
+    /// One log record's worth, which an ordered insert ends at its first failure; `None` where the collection is gone.
+    pub(crate) fn insert_batch(
+        &self,
+        collection: &Collection,
+        documents: &[Cow<'_, [u8]>],
+        offset: usize,
+        order: Order,
+        place: Place<'_>,
+        operation: &dyn OperationSource,
+    ) -> Result<Option<Inserted>> {
+        let _structure = share(&collection.structure, operation)?;
+        if collection.is_dropped() {
+            return Ok(None);
+        }
+        let indexes = collection.indexes_lent();
+        let first_record = match place {
+            Place::Log => collection.take_record_ids(documents.len() as u64),
+            Place::Staged { first_record, .. } => first_record,
+        };
+        let record = |position: usize| RecordId(first_record.0 + position as u64);
+        let mut keys = KeyList::with_capacity(documents.len() * indexes.len());
+        let mut refused: Vec<(usize, Failure)> = Vec::new();
+        let mut grown = Vec::new();
+        for (position, document) in documents.iter().enumerate() {
+            if let Err(failure) = keys.add(&indexes, position, document, record(position), &mut grown) {
+                keys.entries.retain(|entry| entry.document != position);
+                refused.push((position, failure));
+            }
+        }
+        self.grow_multikey(collection, &indexes, &grown)?;
+        let unique = keys.entries.iter().filter(|entry| indexes[entry.index].is_unique);
+        let mut stripes: Vec<usize> =
+            unique.map(|entry| key_stripe(indexes[entry.index].keyspace, keys.of(entry))).collect();
+        // Somebody may find a record by its `_id` before the last of its keys is applied, and must wait for that.
+        stripes.extend((0..documents.len()).map(|position| record_stripe(collection.records, record(position))));
+        let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
+        let latest = self.store.latest();
+        let (mut batch, mut notes) = (notes::batch_of(collection), BuildNotes::default());
+        // One document has nobody beside it, and each of its keys is looked up once at most.
+        let mut taken = if documents.len() > 1 { keys.taken(latest, &indexes)? } else { Vec::new() };
+        let mut inserted = Inserted::default();
+        let mut entries = keys.entries.as_slice();
+        let mut refused = refused.into_iter().peekable();
+        for (position, document) in documents.iter().enumerate() {
+            let count = entries.iter().take_while(|entry| entry.document == position).count();
+            let (own, rest) = entries.split_at(count);
+            entries = rest;
+            let mut failure = refused.next_if(|(refused, _)| *refused == position).map(|(_, failure)| failure);
+            for entry in own.iter().filter(|entry| is_guarded(&indexes[entry.index])) {
+                if failure.is_some() {
+                    break;
+                }
+                let (index, key) = (&indexes[entry.index], keys.of(entry));
+                let is_taken = is_taken(latest, index, key, taken.get(entry.index))?;
+                let own = Some(DocumentRef::trusted(document));
+                failure = is_taken.then(|| duplicate_key(collection, index, key, own));
+            }
+            if let Some(failure) = failure {
+                inserted.failures.push((offset + position, failure));
+                if order == Order::Ordered {
+                    break;
+                }
+                continue;
+            }
+            match place {
+                Place::Log => batch.insert_record(collection.records, record(position), document.as_ref()),
+                Place::Staged { locations, .. } => {
+                    batch.place_record(collection.records, record(position), locations[position]);
+                }
+            }
+            for entry in own {
+                let (index, key) = (&indexes[entry.index], keys.of(entry));
+                if let Some(build) = index.build() {
+                    notes.change(build, record(position));
+                    if index.is_unique && is_taken(latest, index, key, taken.get(entry.index))? {
+                        notes.add_holder(build, index, key, record(position));
+                        continue;
+                    }
+                }
+                put_key(&mut batch, index, key, record(position), Presence::New);
+                if index.is_unique
+                    && let Some(taken) = taken.get_mut(entry.index)
+                {
+                    taken.add(key);
+                }
+            }
+            inserted.count += 1;
+        }
+        if inserted.count > 0 {
+            inserted.lsn = Some(self.store.commit(&batch).map_err(from_storage)?);
+            notes.tell();
+        }
+        Ok(Some(inserted))
+    }
+}
+
+/// Whether a unique key leads to a record, or will after the batch that `taken` goes with.
+fn is_taken(latest: &dyn View, index: &Index, key: &[u8], taken: Option<&Taken<'_>>) -> Result<bool> {
+    let is_taken = match taken {
+        Some(taken) => taken.contains(latest, key),
+        None => latest.key(index.keyspace, key).map(|holder| holder.is_some()),
+    };
+    is_taken.map_err(from_storage)
+}
