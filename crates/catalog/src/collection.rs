@@ -1,7 +1,7 @@
 //! One collection as writers and readers see it.
 
 use crate::key_list::KEY_BYTES_USUAL;
-use crate::{EngineChoice, Index, IndexState, Namespace, from_storage};
+use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, from_storage};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, key_string};
 use bunko_errors::Result;
@@ -24,6 +24,7 @@ pub struct Collection {
     pub(crate) records: KeyspaceId,
     pub(crate) catalog_record: RecordId,
     indexes: ArcSwap<Vec<Arc<Index>>>,
+    index_filters: ArcSwap<IndexFilters>,
     next_record: AtomicU64,
     is_dropped: AtomicBool,
     /// Shared by writers; exclusive for the instant in which the set of indexes changes, so that no writer misses
@@ -56,6 +57,7 @@ impl Collection {
             records: parts.records,
             catalog_record: parts.catalog_record,
             indexes: ArcSwap::from_pointee(parts.indexes),
+            index_filters: ArcSwap::default(),
             next_record: AtomicU64::new(parts.next_record.0),
             is_dropped: AtomicBool::new(false),
             structure: RwLock::new(()),
@@ -99,6 +101,22 @@ impl Collection {
 
     pub(crate) fn set_indexes(&self, indexes: Vec<Arc<Index>>) {
         self.indexes.store(Arc::new(indexes));
+    }
+
+    /// Which indexes the planner may use, by shape of query.
+    pub fn index_filters(&self) -> Arc<IndexFilters> {
+        self.index_filters.load_full()
+    }
+
+    /// Changes them; what `change` returns. It may be called more than once.
+    pub fn change_index_filters<T>(&self, mut change: impl FnMut(&mut IndexFilters) -> T) -> T {
+        let mut outcome = None;
+        self.index_filters.rcu(|before| {
+            let mut filters = IndexFilters::clone(before);
+            outcome = Some(change(&mut filters));
+            filters
+        });
+        outcome.expect("the change was called")
     }
 
     /// The record store, for cursors over a snapshot.

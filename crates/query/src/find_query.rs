@@ -1,5 +1,6 @@
 //! What a find asks for, parsed: the planner's input.
 
+use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_filter};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
@@ -96,6 +97,17 @@ impl FindQuery {
             key_bounds: None,
             scope,
         })
+    }
+
+    /// What of it decides about its plan.
+    pub fn shape(&self) -> QueryShape {
+        let sort = self.sort.as_ref().map(crate::explain::sort_document).unwrap_or_default();
+        QueryShape::of(
+            self.filter_document.as_ref(),
+            sort.as_ref(),
+            self.projection_document.as_ref(),
+            DocumentRef::EMPTY,
+        )
     }
 
     /// Takes `sort`; an empty one is none, and `{$natural: 1}` is a hint.

@@ -18,6 +18,7 @@ mod footing;
 mod id_lookup;
 mod plan;
 mod planner;
+mod query_shape;
 mod stages;
 pub mod write;
 
@@ -31,3 +32,4 @@ pub use footing::Footing;
 pub use id_lookup::{fetch_by_id, id_lookup};
 pub use plan::Plan;
 pub use planner::plan;
+pub use query_shape::QueryShape;

@@ -25,6 +25,8 @@ pub(crate) struct Parts {
     /// Number of stages; their numbers are below it.
     pub stages: usize,
     pub used: Vec<UsedIndex>,
+    /// Whether an index filter had a say.
+    pub is_filtered: bool,
 }
 
 /// An index that the plan relies on, and what it relied on.
@@ -57,6 +59,11 @@ impl Plan {
     /// The query that was planned.
     pub fn query(&self) -> &Arc<FindQuery> {
         &self.parts.query
+    }
+
+    /// Whether an operator said which indexes it may use.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.parts.is_filtered
     }
 
     /// The collection that was planned for.

@@ -51,6 +51,7 @@ mod list_indexes;
 mod log_rotate;
 mod logout;
 mod ping;
+mod plan_cache;
 mod profile;
 mod refresh_sessions;
 mod rename_collection;
@@ -115,6 +116,10 @@ pub const COMMANDS: &[Command] = &[
     log_rotate::COMMAND,
     logout::COMMAND,
     ping::COMMAND,
+    plan_cache::CLEAR,
+    plan_cache::CLEAR_FILTERS,
+    plan_cache::LIST_FILTERS,
+    plan_cache::SET_FILTER,
     profile::COMMAND,
     refresh_sessions::COMMAND,
     rename_collection::COMMAND,

@@ -6,13 +6,24 @@ mod coll_stats;
 mod current_op;
 mod documents;
 mod index_stats;
+mod list_cluster_catalog;
+mod plan_cache_stats;
+mod query_settings;
 
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-static STAGES: &[SourceStage] = &[coll_stats::STAGE, current_op::STAGE, documents::STAGE, index_stats::STAGE];
+static STAGES: &[SourceStage] = &[
+    coll_stats::STAGE,
+    current_op::STAGE,
+    documents::STAGE,
+    index_stats::STAGE,
+    list_cluster_catalog::STAGE,
+    plan_cache_stats::STAGE,
+    query_settings::STAGE,
+];
 
 /// One entry of the table.
 pub(crate) struct SourceStage {

@@ -50,7 +50,7 @@ pub struct Explained<'a> {
 pub fn explain_plan(explained: Explained<'_>, plan: Option<&Plan>, execution: Option<&Execution>) -> DocumentBuf {
     let plan = execution.map(Execution::plan).or(plan);
     let winning = stages::winning_plan(explained.query, plan);
-    let mut reply = with_query_planner(explained, &winning);
+    let mut reply = with_query_planner(explained, plan, &winning);
     if explained.verbosity.runs() {
         let statistics = execution.map(Execution::statistics).unwrap_or_default();
         let run = stages::executed(explained.query, plan, execution);
@@ -66,7 +66,7 @@ pub fn explain_count(
     counted: Option<&(u64, Option<Execution>)>,
 ) -> DocumentBuf {
     let winning = stages::winning_count(explained.query, plan);
-    let mut reply = with_query_planner(explained, &winning);
+    let mut reply = with_query_planner(explained, plan.and_then(CountPlan::plan), &winning);
     if explained.verbosity.runs() {
         let execution = counted.and_then(|(_, execution)| execution.as_ref());
         let statistics = execution.map(Execution::statistics).unwrap_or_default();
@@ -77,11 +77,11 @@ pub fn explain_count(
     reply
 }
 
-fn with_query_planner(explained: Explained<'_>, winning_plan: &DocumentBuf) -> DocumentBuf {
+fn with_query_planner(explained: Explained<'_>, plan: Option<&Plan>, winning_plan: &DocumentBuf) -> DocumentBuf {
     let planner = DocumentBuf::new()
         .with("namespace", explained.namespace)
         .with("parsedQuery", &explained.query.filter.to_document())
-        .with("indexFilterSet", false)
+        .with("indexFilterSet", plan.is_some_and(Plan::is_filtered))
         .with("optimizationTimeMillis", 0_i32)
         .with("maxIndexedOrSolutionsReached", false)
         .with("maxIndexedAndSolutionsReached", false)

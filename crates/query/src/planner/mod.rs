@@ -24,7 +24,7 @@ use crate::stages::{
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Value, ValueRef, order};
-use bunko_catalog::{Collection, Index, Multikey};
+use bunko_catalog::{Collection, Index, IndexFilter, Multikey};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::{Comparison, Expression};
 use bunko_store::Direction;
@@ -37,10 +37,21 @@ use std::sync::Arc;
 /// fit the index, 51175 where they are in the wrong order.
 pub fn plan(collection: &Arc<Collection>, query: impl Into<Arc<FindQuery>>) -> Result<Plan> {
     let query = query.into();
-    let mut builder = Builder { collection, query: &query, stages: 0, used: Vec::new() };
+    let index_filter = index_filter(collection, &query);
+    let is_filtered = index_filter.is_some();
+    let mut builder = Builder { collection, query: &query, index_filter, stages: 0, used: Vec::new() };
     let root = builder.root()?;
     let (stages, used) = (builder.stages, builder.used);
-    Ok(Plan::new(Parts { collection: Arc::clone(collection), query, root, stages, used }))
+    Ok(Plan::new(Parts { collection: Arc::clone(collection), query, root, stages, used, is_filtered }))
+}
+
+/// What an operator said of the indexes for queries of this shape.
+fn index_filter(collection: &Collection, query: &FindQuery) -> Option<Arc<IndexFilter>> {
+    let filters = collection.index_filters();
+    if filters.is_empty() {
+        return None;
+    }
+    filters.get(query.shape().as_bytes()).cloned()
 }
 
 /// The expressions that all have to match.
@@ -67,6 +78,8 @@ enum Order {
 struct Builder<'q> {
     collection: &'q Arc<Collection>,
     query: &'q FindQuery,
+    /// Decides which indexes there are; then hints count for nothing, as on MongoDB.
+    index_filter: Option<Arc<IndexFilter>>,
     stages: usize,
     used: Vec<UsedIndex>,
 }
@@ -113,7 +126,7 @@ impl Builder<'_> {
         if is_never(root) {
             return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
         }
-        match &self.query.hint {
+        match self.query.hint.as_ref().filter(|_| self.index_filter.is_none()) {
             None => {}
             Some(Hint::Natural(direction)) => return Ok(self.collection_scan(*direction)),
             Some(hint) => {
@@ -125,7 +138,7 @@ impl Builder<'_> {
         if let Some(id) = looked_up_id(root) {
             return Ok(self.express(id));
         }
-        let indexes = self.collection.ready_indexes();
+        let indexes = self.allowed_indexes();
         let best = choose::best(&indexes, predicates_of(root), self.query.sort.as_ref());
         let (narrowing, sorting): (Vec<_>, Vec<_>) = best.into_iter().partition(|best| best.bounds.is_narrowed());
         if let Some(best) = narrowing.into_iter().next() {
@@ -140,6 +153,14 @@ impl Builder<'_> {
             (None, Some(sorting)) => Ok(self.index_scan(sorting)),
             (None, None) => Ok(self.collection_scan(Direction::Forward)),
         }
+    }
+
+    fn allowed_indexes(&self) -> Vec<Arc<Index>> {
+        let mut indexes = self.collection.ready_indexes();
+        if let Some(filter) = &self.index_filter {
+            indexes.retain(|index| filter.allows(&index.name, index.key_pattern()));
+        }
+        indexes
     }
 
     fn collection_scan(&mut self, direction: Direction) -> Found {

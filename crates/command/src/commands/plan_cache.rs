@@ -1,0 +1,190 @@
+//! `planCacheSetFilter`, `planCacheListFilters` and `planCacheClearFilters`: which indexes the planner may use for
+//! queries of a shape. `planCacheClear`: plans are chosen by rules and none is kept, so that there is nothing to clear.
+
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_catalog::{Collection, INDEX_FILTERS_MAX, IndexFilter};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::QueryShape;
+use std::sync::Arc;
+
+pub(super) const SET_FILTER: Command = Command {
+    name: "planCacheSetFilter",
+    aliases: &[],
+    // MongoDB passes over fields that it does not know, for these four.
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    run: set_filter,
+};
+
+pub(super) const LIST_FILTERS: Command = Command {
+    name: "planCacheListFilters",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    run: list_filters,
+};
+
+pub(super) const CLEAR_FILTERS: Command = Command {
+    name: "planCacheClearFilters",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    run: clear_filters,
+};
+
+pub(super) const CLEAR: Command =
+    Command { name: "planCacheClear", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run: clear };
+
+/// What describes a shape.
+#[derive(Clone, Copy)]
+struct Described<'a> {
+    query: DocumentRef<'a>,
+    sort: DocumentRef<'a>,
+    projection: DocumentRef<'a>,
+    collation: DocumentRef<'a>,
+}
+
+impl<'a> Described<'a> {
+    /// # Errors
+    /// `BadValue` for what is no object; arrays are read as objects, as MongoDB does.
+    fn parse(invocation: &Invocation<'a>) -> Result<Self> {
+        let body = invocation.request.body;
+        let optional = |name: &str| body.get(name).map_or(Ok(DocumentRef::EMPTY), |value| object(name, value));
+        let query = body.get("query").ok_or_else(|| Failure::bad_value("required field query missing"))?;
+        let query = object("query", query)?;
+        // Refused here as it would be in a find.
+        bunko_query::parse_filter(query, &invocation.scope())?;
+        let collation = match body.get("collation") {
+            None => DocumentRef::EMPTY,
+            Some(ValueRef::Document(collation)) if !collation.is_empty() => collation,
+            Some(_) => return Err(Failure::bad_value("optional field collation must be a non-empty object")),
+        };
+        if !collation.is_empty() && collation.get("locale").is_none() {
+            let message = "BSON field 'collation.locale' is missing but a required field";
+            return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+        }
+        Ok(Self { query, sort: optional("sort")?, projection: optional("projection")?, collation })
+    }
+
+    fn shape(&self) -> QueryShape {
+        QueryShape::of(self.query, self.sort, self.projection, self.collation)
+    }
+}
+
+fn object<'a>(name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {
+    match value {
+        ValueRef::Document(document) => Ok(document),
+        ValueRef::Array(array) => Ok(array.as_document()),
+        _ => Err(Failure::bad_value(format!(
+            "field '{name}' must be an object, but is of type {}",
+            value.kind().alias()
+        ))),
+    }
+}
+
+fn set_filter(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let collection = invocation
+        .collection(&namespace)
+        .ok_or_else(|| Failure::bad_value(format!("no such collection: {namespace}")))?;
+    let indexes = indexes(invocation.request.body)?;
+    let described = Described::parse(invocation)?;
+    let filter = Arc::new(IndexFilter {
+        query: described.query.to_owned(),
+        sort: described.sort.to_owned(),
+        projection: described.projection.to_owned(),
+        collation: described.collation.to_owned(),
+        indexes: indexes.iter().map(|index| index.to_value()).collect(),
+    });
+    let shape = described.shape();
+    let is_full = collection.change_index_filters(|filters| {
+        let is_full = filters.len() >= INDEX_FILTERS_MAX && !filters.contains_key(shape.as_bytes());
+        if !is_full {
+            filters.insert(shape.as_bytes().to_vec(), Arc::clone(&filter));
+        }
+        is_full
+    });
+    if is_full {
+        let message = format!("{namespace} has {INDEX_FILTERS_MAX} index filters already, as many as it may have");
+        return Err(Failure::bad_value(message).into());
+    }
+    Ok(())
+}
+
+/// # Errors
+/// `BadValue` for anything but key patterns and names, at least one.
+fn indexes(body: DocumentRef<'_>) -> Result<Vec<ValueRef<'_>>> {
+    let Some(indexes) = body.get("indexes") else {
+        return Err(Failure::bad_value("required field indexes missing"));
+    };
+    let Some(indexes) = indexes.as_array() else {
+        return Err(Failure::bad_value("required field indexes must be an array"));
+    };
+    let indexes: Vec<_> = indexes.iter().collect();
+    if indexes.is_empty() {
+        return Err(Failure::bad_value("required field indexes must contain at least one index"));
+    }
+    let is_meant = |index: &ValueRef<'_>| match index {
+        ValueRef::Document(pattern) => !pattern.is_empty(),
+        ValueRef::String(name) => !name.is_empty(),
+        _ => false,
+    };
+    if !indexes.iter().all(is_meant) {
+        let message = "each item in indexes must be a non-empty object, a key pattern, or a non-empty string, a name";
+        return Err(Failure::bad_value(message));
+    }
+    Ok(indexes)
+}
+
+fn list_filters(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let filters = invocation.collection(&namespace).map(|collection| collection.index_filters()).unwrap_or_default();
+    reply.begin_array("filters");
+    for (position, filter) in filters.values().enumerate() {
+        let mut listed = DocumentBuf::new()
+            .with("query", &filter.query)
+            .with("sort", &filter.sort)
+            .with("projection", &filter.projection);
+        if !filter.collation.as_ref().is_empty() {
+            listed.append("collation", &filter.collation);
+        }
+        let indexes = filter.indexes.iter().map(|index| index.as_ref()).collect::<bunko_bson::ArrayBuf>();
+        listed.append("indexes", &indexes);
+        reply.push(position, &listed);
+    }
+    reply.end();
+    Ok(())
+}
+
+fn clear_filters(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    if let (Some(collection), shape) = cleared(invocation)? {
+        collection.change_index_filters(|filters| match &shape {
+            Some(shape) => drop(filters.remove(shape.as_bytes())),
+            None => filters.clear(),
+        });
+    }
+    Ok(())
+}
+
+fn clear(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    cleared(invocation)?;
+    Ok(())
+}
+
+/// The collection, if it exists, and the shape that is to be cleared; all shapes without a query.
+fn cleared(invocation: &mut Invocation<'_>) -> Result<(Option<Arc<Collection>>, Option<QueryShape>)> {
+    let namespace = invocation.namespace()?;
+    let shape = match invocation.field("query") {
+        None => None,
+        Some(query) => {
+            let query = object("query", query)?;
+            // Whatever else these are, they are no part of a shape that was set.
+            let part =
+                |name: &str| invocation.field(name).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+            Some(QueryShape::of(query, part("sort"), part("projection"), part("collation")))
+        }
+    };
+    Ok((invocation.collection(&namespace), shape))
+}

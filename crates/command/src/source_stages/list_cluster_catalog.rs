@@ -1,0 +1,88 @@
+//! `$listClusterCatalog`: the collections of a database, or of all where it is `admin`, as a sharded cluster would list
+//! them.
+//!
+//! Errors: 9621301 beside a collection's name, 9621302 for anything but an object, `IDLUnknownField`, `TypeMismatch`,
+//! `InvalidOptions` for a read concern other than `local`.
+
+use super::{SourceStage, Subject};
+use crate::fields::wrong_type;
+use crate::invocation::Invocation;
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
+use bunko_catalog::{Collection, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const STAGE: SourceStage =
+    SourceStage { name: "$listClusterCatalog", subject: Subject::Database, documents };
+
+fn documents(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    specification: ValueRef<'_>,
+) -> Result<Vec<DocumentBuf>> {
+    let shards = parse(specification)?;
+    if invocation.argument().as_str().is_some() {
+        let message = format!("$listClusterCatalog must be run against a database, not the collection {namespace}");
+        return Err(Failure::new(ErrorCode(9_621_301), message));
+    }
+    let concern = invocation.request.body.get("readConcern").and_then(ValueRef::as_document);
+    let level = concern.and_then(|concern| concern.get("level"));
+    if let Some(level) = level.and_then(ValueRef::as_str).filter(|level| *level != "local") {
+        let message = format!("$listClusterCatalog does not support the read concern '{level}'");
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
+    let catalog = &invocation.service.catalog;
+    let databases = match namespace.database() {
+        "admin" => catalog.databases(),
+        database => vec![database.to_owned()],
+    };
+    let collections = databases.iter().flat_map(|database| catalog.collections(database));
+    Ok(collections.map(|collection| describe(&collection, shards)).collect())
+}
+
+/// Whether `shards` are to be told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shards {
+    Omitted,
+    Told,
+}
+
+fn parse(specification: ValueRef<'_>) -> Result<Shards> {
+    let Some(given) = specification.as_document() else {
+        let kind = specification.kind().alias();
+        let message = format!("$listClusterCatalog must take a nested object but found: {kind}");
+        return Err(Failure::new(ErrorCode(9_621_302), message));
+    };
+    let mut shards = Shards::Omitted;
+    for option in given {
+        if !matches!(option.name, "shards" | "balancingConfiguration") {
+            let message = format!("BSON field '$listClusterCatalog.{}' is an unknown field.", option.name);
+            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        }
+        let ValueRef::Boolean(is_wanted) = option.value else {
+            return Err(wrong_type(&format!("$listClusterCatalog.{}", option.name), option.value, "bool"));
+        };
+        if option.name == "shards" && is_wanted {
+            shards = Shards::Told;
+        }
+    }
+    Ok(shards)
+}
+
+fn describe(collection: &Collection, shards: Shards) -> DocumentBuf {
+    let namespace = collection.namespace();
+    let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
+    let info = DocumentBuf::new().with("readOnly", false).with("uuid", uuid);
+    let mut described = DocumentBuf::new()
+        .with("ns", namespace.as_str())
+        .with("db", namespace.database())
+        .with("type", "collection")
+        .with("idIndex", &collection.id_index().spec)
+        .with("options", collection.options())
+        .with("info", &info)
+        .with("sharded", false);
+    if shards == Shards::Told {
+        described.append("shards", &ArrayBuf::new());
+    }
+    // The balancing configuration is of sharded collections alone, and there is none.
+    described
+}

@@ -1,0 +1,45 @@
+//! `$planCacheStats`: plans that are kept. Plans are chosen by rules here and none is kept, so that there is none to show.
+//!
+//! Errors: `FailedToParse` for unknown fields, 4503200 for `allHosts`, 50933 for a collection that does not exist.
+
+use super::{SourceStage, Subject};
+use crate::invocation::Invocation;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const STAGE: SourceStage = SourceStage { name: "$planCacheStats", subject: Subject::Collection, documents };
+
+fn documents(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    specification: ValueRef<'_>,
+) -> Result<Vec<DocumentBuf>> {
+    let Some(options) = specification.as_document() else {
+        let message = format!("$planCacheStats value must be an object. Found: {}", ValueText(specification));
+        return Err(Failure::failed_to_parse(message));
+    };
+    let mut all_hosts = None;
+    for option in options {
+        let (known, value) = (option.name == "allHosts" && all_hosts.is_none(), option.value);
+        let ValueRef::Boolean(value) = value else {
+            let message = format!("$planCacheStats has no option '{}: {}'", option.name, ValueText(value));
+            return Err(Failure::failed_to_parse(message));
+        };
+        if !known {
+            let message = format!("$planCacheStats has no option '{}', or has it twice", option.name);
+            return Err(Failure::failed_to_parse(message));
+        }
+        all_hosts = Some(value);
+    }
+    if all_hosts == Some(true) {
+        let message = "$planCacheStats stage supports allHosts parameter only for sharded clusters";
+        return Err(Failure::new(ErrorCode(4_503_200), message));
+    }
+    if invocation.collection(namespace).is_none() {
+        let message = format!("collection '{namespace}' does not exist");
+        return Err(Failure::new(ErrorCode(50933), message));
+    }
+    Ok(Vec::new())
+}

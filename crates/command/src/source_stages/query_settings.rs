@@ -1,0 +1,40 @@
+//! `$querySettings`: settings that `setQuerySettings` made. A server that is no replica set takes none, so that there is
+//! none to show.
+//!
+//! Errors: `InvalidNamespace` beside a collection's name, 7746800 for anything but an object, `IDLUnknownField`,
+//! `TypeMismatch`.
+
+use super::{SourceStage, Subject};
+use crate::fields::wrong_type;
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const STAGE: SourceStage = SourceStage { name: "$querySettings", subject: Subject::Database, documents };
+
+fn documents(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    specification: ValueRef<'_>,
+) -> Result<Vec<DocumentBuf>> {
+    if invocation.argument().as_str().is_some() {
+        let message = format!("$querySettings is not valid on a collection ({namespace}), only with {{aggregate: 1}}");
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+    }
+    let Some(options) = specification.as_document() else {
+        let kind = specification.kind().alias();
+        let message = format!("$querySettings stage expects a document as argument, found: {kind}");
+        return Err(Failure::new(ErrorCode(7_746_800), message));
+    };
+    for option in options {
+        if option.name != "showDebugQueryShape" {
+            let message = format!("BSON field '$querySettings.{}' is an unknown field.", option.name);
+            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        }
+        if !matches!(option.value, ValueRef::Boolean(_)) {
+            return Err(wrong_type("$querySettings.showDebugQueryShape", option.value, "bool"));
+        }
+    }
+    Ok(Vec::new())
+}

@@ -1,0 +1,184 @@
+//! The shape of a query: what of it decides about its plan. Queries that differ in values alone have one shape.
+
+use bunko_bson::{DocumentRef, ValueRef};
+
+/// By what queries are told apart that may want different plans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryShape(Vec<u8>);
+
+impl QueryShape {
+    /// The shape of a query; empty documents for what it does not have.
+    pub fn of(
+        filter: DocumentRef<'_>,
+        sort: DocumentRef<'_>,
+        projection: DocumentRef<'_>,
+        collation: DocumentRef<'_>,
+    ) -> Self {
+        let mut shape = Vec::new();
+        put(&mut shape, &all_of(filter));
+        for exact in [sort, projection, collation] {
+            put(&mut shape, exact.as_bytes());
+        }
+        Self(shape)
+    }
+
+    /// The bytes by which shapes are told apart.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Appends a part such that it cannot run into the next.
+fn put(shape: &mut Vec<u8>, part: &[u8]) {
+    shape.extend_from_slice(&(part.len() as u64).to_le_bytes());
+    shape.extend_from_slice(part);
+}
+
+fn named(name: &str, parts: &[&[u8]]) -> Vec<u8> {
+    let mut shape = Vec::new();
+    put(&mut shape, name.as_bytes());
+    for part in parts {
+        put(&mut shape, part);
+    }
+    shape
+}
+
+/// Conditions that all must hold, whatever their order.
+fn all_of(filter: DocumentRef<'_>) -> Vec<u8> {
+    let mut conditions = Vec::new();
+    gather(filter, &mut conditions);
+    joined(conditions)
+}
+
+fn joined(mut conditions: Vec<Vec<u8>>) -> Vec<u8> {
+    conditions.sort();
+    let mut shape = Vec::new();
+    for condition in &conditions {
+        put(&mut shape, condition);
+    }
+    shape
+}
+
+fn gather(filter: DocumentRef<'_>, conditions: &mut Vec<Vec<u8>>) {
+    for element in filter {
+        match (element.name, element.value) {
+            ("$and", ValueRef::Array(parts)) => {
+                for part in parts.iter().filter_map(ValueRef::as_document) {
+                    gather(part, conditions);
+                }
+            }
+            ("$or" | "$nor", ValueRef::Array(parts)) => {
+                let parts = parts.iter().filter_map(ValueRef::as_document).map(all_of).collect();
+                conditions.push(named(element.name, &[&joined(parts)]));
+            }
+            ("$comment", _) => {}
+            (name, value) if name.starts_with('$') => conditions.push(named(name, &[&structure(value)])),
+            (path, value) => gather_of_path(path, value, conditions),
+        }
+    }
+}
+
+/// The conditions on one path: an equality, or one for each operator.
+fn gather_of_path(path: &str, value: ValueRef<'_>, conditions: &mut Vec<Vec<u8>>) {
+    let operators = value.as_document().filter(|operators| {
+        operators
+            .first()
+            .is_some_and(|first| first.name.starts_with('$') && !matches!(first.name, "$ref" | "$id" | "$db"))
+    });
+    let Some(operators) = operators else {
+        let operator = if matches!(value, ValueRef::Regex { .. }) { "$regex" } else { "$eq" };
+        conditions.push(named(path, &[operator.as_bytes()]));
+        return;
+    };
+    for operator in operators {
+        let inner = match (operator.name, operator.value) {
+            ("$options" | "$comment", _) => continue,
+            ("$not", ValueRef::Document(negated)) => {
+                let mut inner = Vec::new();
+                gather_of_path(path, ValueRef::Document(negated), &mut inner);
+                joined(inner)
+            }
+            ("$elemMatch", ValueRef::Document(element)) => {
+                let mut inner = Vec::new();
+                match element.first() {
+                    Some(first) if first.name.starts_with('$') => {
+                        gather_of_path("", ValueRef::Document(element), &mut inner);
+                    }
+                    _ => gather(element, &mut inner),
+                }
+                joined(inner)
+            }
+            ("$exists", value) => {
+                let is_false = matches!(value, ValueRef::Boolean(false) | ValueRef::Int32(0));
+                vec![u8::from(!is_false)]
+            }
+            _ => Vec::new(),
+        };
+        conditions.push(named(path, &[operator.name.as_bytes(), &inner]));
+    }
+}
+
+/// Operators, names and paths of an expression, without its constants.
+fn structure(value: ValueRef<'_>) -> Vec<u8> {
+    let mut shape = vec![value.kind() as u8];
+    match value {
+        ValueRef::Document(document) => {
+            for element in document {
+                put(&mut shape, element.name.as_bytes());
+                put(&mut shape, &structure(element.value));
+            }
+        }
+        ValueRef::Array(array) => {
+            for element in array.iter() {
+                put(&mut shape, &structure(element));
+            }
+        }
+        ValueRef::String(path) if path.starts_with('$') => put(&mut shape, path.as_bytes()),
+        _ => {}
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_testkit::shell;
+
+    fn shape(filter: &str) -> QueryShape {
+        let filter = shell::parse_document(filter).expect("a filter");
+        QueryShape::of(filter.as_ref(), DocumentRef::EMPTY, DocumentRef::EMPTY, DocumentRef::EMPTY)
+    }
+
+    #[test]
+    fn values_and_order_make_no_difference() {
+        for (one, other) in [
+            ("{a: 1}", "{a: 'x'}"),
+            ("{a: 1, b: 2}", "{b: 3, a: 4}"),
+            ("{a: 1, b: 2}", "{$and: [{b: 1}, {a: 2}]}"),
+            ("{a: {$gt: 1, $lt: 2}}", "{a: {$lt: 7, $gt: 5}}"),
+            ("{a: {$in: [1, 2]}}", "{a: {$in: [3]}}"),
+            ("{$or: [{a: 1}, {b: 2}]}", "{$or: [{b: 1}, {a: 3}]}"),
+            ("{a: {$elemMatch: {b: 1}}}", "{a: {$elemMatch: {b: 2}}}"),
+            ("{$expr: {$eq: ['$a', 1]}}", "{$expr: {$eq: ['$a', 2]}}"),
+        ] {
+            assert_eq!(shape(one), shape(other), "{one} and {other}");
+        }
+    }
+
+    #[test]
+    fn paths_and_operators_do() {
+        for (one, other) in [
+            ("{a: 1}", "{b: 1}"),
+            ("{a: 1}", "{a: {$gt: 1}}"),
+            ("{a: 1}", "{a: 1, b: 1}"),
+            ("{a: 1}", "{a: /x/}"),
+            ("{a: {$gt: 1}}", "{a: {$not: {$gt: 1}}}"),
+            ("{a: {$exists: true}}", "{a: {$exists: false}}"),
+            ("{$or: [{a: 1}, {b: 2}]}", "{a: 1, b: 2}"),
+            ("{$expr: {$eq: ['$a', 1]}}", "{$expr: {$eq: ['$b', 1]}}"),
+            ("{$expr: {$eq: ['$a', 1]}}", "{$expr: {$gt: ['$a', 1]}}"),
+        ] {
+            assert_ne!(shape(one), shape(other), "{one} and {other}");
+        }
+    }
+}
