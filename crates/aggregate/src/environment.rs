@@ -1,7 +1,9 @@
 //! What a pipeline runs with.
 
+use crate::{NoSources, Sources};
 use bunko_bson::DocumentRef;
-use bunko_expression::EvaluationContext;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{EvaluationContext, Variables};
 use bunko_operation::OperationContext;
 use bunko_query::QueryScope;
 use std::sync::Arc;
@@ -9,6 +11,9 @@ use std::sync::Arc;
 /// Memory that a stage may gather, in bytes.
 /// Source: MongoDB limits, "Aggregation Pipeline Stages", 100 megabytes.
 pub const STAGE_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// How deep pipelines may stand inside each other.
+/// Source: MongoDB 8.2, parameter `internalMaxSubPipelineViewDepth`.
+pub const SUB_PIPELINE_DEPTH_MAX: usize = 20;
 
 /// The world of one run: what expressions see, and the limits.
 #[derive(Clone, Debug)]
@@ -17,12 +22,41 @@ pub struct Environment {
     pub scope: Arc<QueryScope>,
     /// Memory that one stage may gather, in bytes.
     pub stage_memory_bytes_max: usize,
+    /// The collections that stages may read.
+    pub sources: Arc<dyn Sources>,
+    /// How many pipelines stand around this one.
+    pub depth: usize,
 }
 
 impl Environment {
-    /// A world with MongoDB's limits.
+    /// A world with MongoDB's limits, in which no stage can read a collection.
     pub fn new(scope: Arc<QueryScope>) -> Self {
-        Self { scope, stage_memory_bytes_max: STAGE_MEMORY_BYTES_MAX }
+        Self { scope, stage_memory_bytes_max: STAGE_MEMORY_BYTES_MAX, sources: Arc::new(NoSources), depth: 0 }
+    }
+
+    /// The same, with collections.
+    #[must_use]
+    pub fn with_sources(self, sources: Arc<dyn Sources>) -> Self {
+        Self { sources, ..self }
+    }
+
+    /// The world of a pipeline inside one of this world's stages.
+    /// # Errors
+    /// `MaxSubPipelineDepthExceeded`.
+    pub(crate) fn nested(&self) -> Result<Self> {
+        if self.depth == SUB_PIPELINE_DEPTH_MAX {
+            let message = format!("Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINE_DEPTH_MAX}");
+            return Err(Failure::new(ErrorCode::MAX_SUB_PIPELINE_DEPTH_EXCEEDED, message));
+        }
+        Ok(Self { depth: self.depth + 1, ..self.clone() })
+    }
+
+    /// The same world, in which expressions see these variables.
+    #[must_use]
+    pub(crate) fn with_variables(&self, variables: Variables) -> Self {
+        let QueryScope { now_ms, operation, .. } = &*self.scope;
+        let scope = QueryScope { variables, now_ms: *now_ms, operation: Arc::clone(operation) };
+        Self { scope: Arc::new(scope), ..self.clone() }
     }
 
     /// For whom the pipeline runs: whatever loops counts its work there.

@@ -8,11 +8,19 @@
 #![forbid(unsafe_code)]
 
 mod environment;
+mod equality_join;
+mod involved;
+mod joined_path;
 mod pipeline;
+mod sources;
+mod stage_fields;
 mod stages;
 mod stream;
+mod sub_pipeline;
 
-pub use environment::{Environment, STAGE_MEMORY_BYTES_MAX};
+pub use environment::{Environment, STAGE_MEMORY_BYTES_MAX, SUB_PIPELINE_DEPTH_MAX};
+pub use involved::involved_collections;
 pub use pipeline::{Pipeline, PlannerPart};
+pub use sources::{Access, NoSources, SourceName, Sources};
 pub use stages::{Plannable, Reads, Stage};
 pub use stream::{DocumentStream, Documents, Flow};

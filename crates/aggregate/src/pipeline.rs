@@ -1,6 +1,6 @@
 //! Pipelines: stages in their order.
 
-use crate::stages::{self, Plannable};
+use crate::stages::{self, Plannable, position};
 use crate::{DocumentStream, Environment, Flow, Stage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -13,6 +13,7 @@ const STAGES_MAX: usize = 1000;
 /// A parsed pipeline.
 pub struct Pipeline {
     stages: Vec<Arc<dyn Stage>>,
+    taken_by_planner: usize,
     environment: Arc<Environment>,
 }
 
@@ -33,9 +34,10 @@ impl Pipeline {
     /// Reads a pipeline. Expressions may name the environment's variables.
     /// # Errors
     /// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field, 40324 for an unknown
-    /// one, `FailedToParse` for too many; those of the stages.
+    /// one, `FailedToParse` for too many, 7749501 in a pipeline inside another; those of the stages.
     pub fn parse(pipeline: ArrayRef<'_>, environment: Environment) -> Result<Self> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+        let mut names = Vec::new();
         for stage in pipeline.iter() {
             let ValueRef::Document(specification) = stage else {
                 return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
@@ -44,20 +46,29 @@ impl Pipeline {
                 let message = "A pipeline stage specification object must contain exactly one field.";
                 return Err(Failure::new(ErrorCode(40323), message));
             };
+            names.push(element.name);
             stages.extend(stages::parse(element, &environment)?);
         }
+        position::check(&names)?;
         if stages.len() > STAGES_MAX {
             let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages.");
-            return Err(Failure::failed_to_parse(message));
+            let code = if environment.depth == 0 { ErrorCode::FAILED_TO_PARSE } else { ErrorCode(7_749_501) };
+            return Err(Failure::new(code, message));
         }
+        let mut stages = fused(stages);
         limit_sorts(&mut stages);
         let stages = stages.into_iter().map(Arc::from).collect();
-        Ok(Self { stages, environment: Arc::new(environment) })
+        Ok(Self { stages, taken_by_planner: 0, environment: Arc::new(environment) })
     }
 
     /// Whether no stage is left.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
+    }
+
+    /// How many stages [`Self::split_for_planner`] has taken off; each was sent as one.
+    pub fn taken_by_planner(&self) -> usize {
+        self.taken_by_planner
     }
 
     /// The stages in their order, for `explain`.
@@ -87,6 +98,7 @@ impl Pipeline {
             taken += 1;
         }
         self.stages.drain(..taken);
+        self.taken_by_planner = taken;
         (part, self)
     }
 
@@ -125,6 +137,17 @@ impl DocumentStream for Answers {
             visitor(document)
         })
     }
+}
+
+/// Leaves out the stages whose work those before them do.
+fn fused(stages: Vec<Box<dyn Stage>>) -> Vec<Box<dyn Stage>> {
+    let mut kept: Vec<Box<dyn Stage>> = Vec::with_capacity(stages.len());
+    for stage in stages {
+        if !kept.last_mut().is_some_and(|last| last.absorb(&*stage)) {
+            kept.push(stage);
+        }
+    }
+    kept
 }
 
 /// Tells each sort how many documents of its result are read, so that it keeps no more.

@@ -41,6 +41,11 @@ impl Documents {
     pub fn new(documents: Vec<DocumentBuf>) -> Self {
         Self(documents.into_iter())
     }
+
+    /// A stream of no documents.
+    pub fn none() -> Self {
+        Self::new(Vec::new())
+    }
 }
 
 impl DocumentStream for Documents {

@@ -1,28 +1,66 @@
 //! Runs the scripts: pipelines over documents in shell syntax, and what the planner takes of them.
 
-use bunko_aggregate::{DocumentStream, Documents, Environment, Flow, Pipeline};
-use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_aggregate::{Access, DocumentStream, Documents, Environment, Flow, Pipeline, SourceName, Sources};
+use bunko_bson::{ArrayRef, DocumentBuf, ValueRef};
 use bunko_errors::Failure;
 use bunko_operation::OperationContext;
 use bunko_query::QueryScope;
 use bunko_testkit::{script, shell};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Other collections, by name.
+#[derive(Debug, Default)]
+struct Collections(BTreeMap<String, Vec<DocumentBuf>>);
+
+impl Sources for Collections {
+    fn note(&self, _: &SourceName) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        source: &SourceName,
+        pipeline: ArrayRef<'_>,
+        environment: &Environment,
+    ) -> Result<Box<dyn DocumentStream>, Failure> {
+        let documents = self.0.get(&source.collection).cloned().unwrap_or_default();
+        Ok(Pipeline::parse(pipeline, environment.clone())?.open(Box::new(Documents::new(documents))))
+    }
+
+    fn access(&self, _: &SourceName, _: &str) -> Access {
+        Access::Scan
+    }
+
+    fn by_id(&self, _: &SourceName, _: ValueRef<'_>) -> Result<Option<DocumentBuf>, Failure> {
+        unreachable!("no collection is read by _id")
+    }
+}
 
 fn document(line: &str) -> DocumentBuf {
     shell::parse_document(line).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-fn pipeline(line: &str) -> Result<Pipeline, Failure> {
+fn pipeline(line: &str, collections: Collections) -> Result<Pipeline, Failure> {
     let source = shell::parse_value(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     let stages = source.as_ref().as_array().expect("a pipeline is an array");
-    Pipeline::parse(stages, Environment::new(Arc::new(QueryScope::new(0, OperationContext::unlimited()))))
+    let environment = Environment::new(Arc::new(QueryScope::new(0, OperationContext::unlimited())));
+    Pipeline::parse(stages, environment.with_sources(Arc::new(collections)))
 }
 
-/// First line a pipeline, the others its documents. Pulled and visited, which must agree.
+/// First line a pipeline, the others its documents, and those of other collections behind `@` and their name. Pulled and
+/// visited, which must agree.
 fn run(input: &str) -> Result<String, Failure> {
     let mut lines = input.lines();
-    let pipeline = pipeline(lines.next().expect("a pipeline"))?;
-    let source: Vec<_> = lines.map(document).collect();
+    let first = lines.next().expect("a pipeline");
+    let (mut source, mut collections) = (Vec::new(), Collections::default());
+    for line in lines {
+        match line.strip_prefix('@').and_then(|line| line.split_once(' ')) {
+            Some((name, line)) => collections.0.entry(name.to_owned()).or_default().push(document(line)),
+            None => source.push(document(line)),
+        }
+    }
+    let pipeline = pipeline(first, collections)?;
     let mut visited = Vec::new();
     let mut stream = pipeline.open(Box::new(Documents::new(source.clone())));
     stream.visit(&mut |document| {
@@ -41,8 +79,8 @@ fn run(input: &str) -> Result<String, Failure> {
 
 /// What the planner takes, what is left, and the fields that the whole depends on.
 fn split(input: &str) -> Result<String, Failure> {
-    let dependencies = pipeline(input)?.dependencies();
-    let (part, rest) = pipeline(input)?.split_for_planner();
+    let dependencies = pipeline(input, Collections::default())?.dependencies();
+    let (part, rest) = pipeline(input, Collections::default())?.split_for_planner();
     let filters: Vec<_> = part.filters.iter().map(|filter| shell::print(ValueRef::from(filter))).collect();
     let sort: Vec<_> = part.sort.iter().flat_map(|sort| sort.parts().map(|(path, _)| path.dotted())).collect();
     let left: Vec<_> = rest.stages().map(bunko_aggregate::Stage::name).collect();

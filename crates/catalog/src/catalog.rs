@@ -120,7 +120,7 @@ impl Catalog {
         operation: &dyn OperationSource,
     ) -> Result<(Arc<Collection>, Lsn)> {
         let mut changes = lock(&self.changes, operation)?;
-        if self.collection(namespace).is_some() || self.shows_oplog(namespace) {
+        if self.collection(namespace).is_some() || self.shows_oplog(namespace) || self.view(namespace)?.is_some() {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_EXISTS,
                 format!("Collection already exists. NS: {namespace}"),
@@ -179,6 +179,7 @@ impl Catalog {
         if let Some(collection) = self.collection(namespace) {
             return Ok(collection);
         }
+        self.refuse_view(namespace)?;
         match self.create(namespace, CreateOptions::default(), operation) {
             Ok((collection, _)) => Ok(collection),
             // Somebody else was faster.
@@ -259,10 +260,17 @@ impl Catalog {
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
         }
         let _changes = lock(&self.changes, operation)?;
+        self.refuse_view(from)?;
         let source = self.collection(from).ok_or_else(|| {
             Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
         })?;
         let target = self.collection(to);
+        if target.is_none() && self.view(to)?.is_some() {
+            return Err(Failure::new(
+                ErrorCode::NAMESPACE_EXISTS,
+                format!("a view already exists with that name: {to}"),
+            ));
+        }
         let _no_writer = exclude(&source.structure, operation)?;
         let _no_writer_either = target.as_ref().map(|target| exclude(&target.structure, operation)).transpose()?;
         if self.shows_oplog(to) || target.is_some() && replace == RenameTarget::Keep {

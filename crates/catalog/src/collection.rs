@@ -5,7 +5,7 @@ use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, from_stora
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, key_string};
 use bunko_errors::Result;
-use bunko_store::{KeyspaceId, KeyspaceStatistics, RecordId, Snapshot, Store};
+use bunko_store::{KeyspaceId, KeyspaceStatistics, RecordId, Snapshot, Store, View};
 use parking_lot::{Mutex, RwLock};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -182,6 +182,13 @@ impl Collection {
         let keyspace = self.indexes.load()[0].keyspace;
         let found = self.store.latest().record_by_primary_key(keyspace, self.records, &id_key(id), into);
         Ok(found.map_err(from_storage)?.map(|(record, _)| record))
+    }
+
+    /// The document with that `_id` as of a snapshot, read into `into` (cleared first); whether there is one.
+    pub fn find_id_at(&self, snapshot: &Snapshot, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<bool> {
+        let keyspace = self.indexes.load()[0].keyspace;
+        let found = snapshot.record_by_primary_key(keyspace, self.records, &id_key(id), into);
+        Ok(found.map_err(from_storage)?.is_some())
     }
 
     /// Options without those that only matter while creating.

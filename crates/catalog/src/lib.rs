@@ -30,6 +30,7 @@ mod persistence;
 pub mod stored_document;
 mod taken;
 mod validation;
+mod views;
 mod waiting;
 mod write;
 
@@ -49,3 +50,4 @@ pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};
 pub use notes::Note;
 pub use validation::Validation;
+pub use views::ViewDefinition;

@@ -28,6 +28,7 @@ codes! {
     INTERNAL_ERROR = 1 "InternalError";
     BAD_VALUE = 2 "BadValue";
     NO_SUCH_KEY = 4 "NoSuchKey";
+    GRAPH_CONTAINS_CYCLE = 5 "GraphContainsCycle";
     HOST_UNREACHABLE = 6 "HostUnreachable";
     UNKNOWN_ERROR = 8 "UnknownError";
     FAILED_TO_PARSE = 9 "FailedToParse";
@@ -82,7 +83,12 @@ codes! {
     CLIENT_METADATA_CANNOT_BE_MUTATED = 186 "ClientMetadataCannotBeMutated";
     INTERRUPTED_AT_SHUTDOWN = 11600 "InterruptedAtShutdown";
     INTERRUPTED = 11601 "Interrupted";
+    VIEW_DEPTH_LIMIT_EXCEEDED = 165 "ViewDepthLimitExceeded";
+    COMMAND_NOT_SUPPORTED_ON_VIEW = 166 "CommandNotSupportedOnView";
+    OPTION_NOT_SUPPORTED_ON_VIEW = 167 "OptionNotSupportedOnView";
     INVALID_PIPELINE_OPERATOR = 168 "InvalidPipelineOperator";
+    VIEW_PIPELINE_MAX_SIZE_EXCEEDED = 195 "ViewPipelineMaxSizeExceeded";
+    MAX_SUB_PIPELINE_DEPTH_EXCEEDED = 232 "MaxSubPipelineDepthExceeded";
     CURSOR_KILLED = 237 "CursorKilled";
     CONVERSION_FAILURE = 241 "ConversionFailure";
     INDEX_BUILD_ABORTED = 276 "IndexBuildAborted";

@@ -10,7 +10,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     names: Vec<String>,
-    values: Vec<Value>,
+    /// One each; none where the variable's expression had no value.
+    values: Vec<Option<Value>>,
 }
 
 impl Variables {
@@ -19,10 +20,10 @@ impl Variables {
         Self::default()
     }
 
-    /// Defines a variable; a later definition of the same name hides the earlier.
+    /// Defines a variable, which may be missing; a later definition of the same name hides the earlier.
     /// # Errors
     /// `FailedToParse` for a name that users may not define.
-    pub fn define(&mut self, name: &str, value: Value) -> Result<()> {
+    pub fn define(&mut self, name: &str, value: Option<Value>) -> Result<()> {
         check_defined_name(name)?;
         self.names.push(name.to_owned());
         self.values.push(value);
@@ -72,9 +73,10 @@ impl ParseScope {
     /// A scope with the system's variables and these. Expressions parsed in it must be evaluated with the same.
     pub fn new(variables: &Variables) -> Self {
         let globals = variables.names.iter().enumerate();
-        let variables = globals.map(|(index, name)| (name.clone(), Variable::Global(index))).collect();
+        let variables: BTreeMap<_, _> = globals.map(|(index, name)| (name.clone(), Variable::Global(index))).collect();
+        let current = variables.get("CURRENT").copied().unwrap_or(Variable::Root);
         let names = Some(Arc::new(Names { variables, outer: None }));
-        Self { names, current: Variable::Root, next_slot: 0, operation: None }
+        Self { names, current, next_slot: 0, operation: None }
     }
 
     /// The same, for an operation that the work of parsing is counted for.
@@ -170,7 +172,7 @@ pub(crate) struct Binding<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationContext<'a> {
     root: DocumentRef<'a>,
-    globals: &'a [Value],
+    globals: &'a [Option<Value>],
     locals: Option<&'a Binding<'a>>,
     now_ms: i64,
     operation: &'a OperationContext,
@@ -219,7 +221,7 @@ impl<'a> EvaluationContext<'a> {
             Variable::Root => Some(ValueRef::Document(self.root)),
             Variable::Now => Some(ValueRef::DateTime(self.now_ms)),
             Variable::Remove => None,
-            Variable::Global(index) => self.globals.get(index).map(Value::as_ref),
+            Variable::Global(index) => self.globals.get(index)?.as_ref().map(Value::as_ref),
             Variable::Local(slot) => {
                 let mut next = self.locals;
                 while let Some(binding) = next {
@@ -245,8 +247,8 @@ mod tests {
     #[test]
     fn commands_define_variables_for_expressions() {
         let mut variables = Variables::new();
-        variables.define("limit", Value::Int32(5)).expect("a good name");
-        assert_eq!(variables.define("ROOT", Value::Null).map_err(|failure| failure.code().0), Err(9));
+        variables.define("limit", Some(Value::Int32(5))).expect("a good name");
+        assert_eq!(variables.define("ROOT", None).map_err(|failure| failure.code().0), Err(9));
         let scope = ParseScope::new(&variables);
         let source = DocumentBuf::new().with("x", "$$limit").with("y", "$$ROOT.n");
         let expression = Expression::parse(ValueRef::from(&source), &scope).expect("parses");

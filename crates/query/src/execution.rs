@@ -53,7 +53,7 @@ pub(crate) enum Output {
 
 /// What all stages of a running plan share.
 pub(crate) struct Run {
-    pub snapshot: Snapshot,
+    pub snapshot: Arc<Snapshot>,
     pub collection: Arc<Collection>,
     pub query: Arc<FindQuery>,
     pub output: Output,
@@ -105,7 +105,7 @@ pub struct Execution {
 }
 
 impl Execution {
-    pub(crate) fn new(plan: Plan, snapshot: Snapshot) -> Self {
+    pub(crate) fn new(plan: Plan, snapshot: Arc<Snapshot>) -> Self {
         let parts = plan.parts();
         let run = Run {
             snapshot,

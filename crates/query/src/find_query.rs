@@ -4,6 +4,7 @@ use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_filter};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_catalog::Index;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
 use bunko_expression::{Projection, SortPattern, check_document_bytes};
@@ -74,6 +75,9 @@ pub struct FindQuery {
     pub limit: Option<u64>,
     /// What to use.
     pub hint: Option<Hint>,
+    /// The indexes that may be used, where they must not be all that are ready: a snapshot that was taken earlier knows
+    /// only those that were ready then.
+    pub among: Option<Arc<[Arc<Index>]>>,
     /// `min` and `max`; none where neither is given.
     pub key_bounds: Option<KeyBounds>,
     /// What expressions in filter and projection see.
@@ -94,6 +98,7 @@ impl FindQuery {
             skip: 0,
             limit: None,
             hint: None,
+            among: None,
             key_bounds: None,
             scope,
         })

@@ -83,7 +83,20 @@ impl Plan {
             // An index may have been finished after the old snapshot was taken.
             snapshot = plan.parts.collection.snapshot();
         }
-        Ok(Execution::new(plan, snapshot))
+        Ok(Execution::new(plan, Arc::new(snapshot)))
+    }
+
+    /// The same on a snapshot that others share, which it stays on. The query must name the indexes that it may use:
+    /// those that were ready when the snapshot was taken.
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_shared(&self, snapshot: &Arc<Snapshot>) -> Result<Execution> {
+        debug_assert!(self.parts.query.among.is_some());
+        let mut plan = self.clone();
+        while !plan.holds() {
+            plan = planner::plan(&plan.parts.collection, Arc::clone(&plan.parts.query))?;
+        }
+        Ok(Execution::new(plan, Arc::clone(snapshot)))
     }
 
     /// Whether the plan's indexes still are what it took them for.

@@ -2,16 +2,22 @@
 
 mod add_fields;
 mod count;
+mod documents;
+mod facet;
+mod graph_lookup;
 mod group;
 mod known;
 mod limit;
+mod lookup;
 mod match_filter;
+pub(crate) mod position;
 mod project;
 mod projected;
 mod replace_root;
 mod skip;
 mod sort;
 mod sort_by_count;
+mod union_with;
 mod unset;
 mod unwind;
 
@@ -21,12 +27,19 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern};
 use std::sync::Arc;
 
+pub use unwind::Unwinding;
+use unwind::with_path;
+
 static DEFINITIONS: &[Definition] = &[
     add_fields::DEFINITION,
     add_fields::SET,
     count::DEFINITION,
+    documents::DEFINITION,
+    facet::DEFINITION,
+    graph_lookup::DEFINITION,
     group::DEFINITION,
     limit::DEFINITION,
+    lookup::DEFINITION,
     match_filter::DEFINITION,
     project::DEFINITION,
     replace_root::DEFINITION,
@@ -34,6 +47,7 @@ static DEFINITIONS: &[Definition] = &[
     skip::DEFINITION,
     sort::DEFINITION,
     sort_by_count::DEFINITION,
+    union_with::DEFINITION,
     unset::DEFINITION,
     unwind::DEFINITION,
 ];
@@ -65,6 +79,16 @@ pub trait Stage: Send + Sync {
 
     /// Adds the fields of its input that it reads.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
+
+    /// Does the work of the stage behind it too, which is left out then; whether it does.
+    fn absorb(&mut self, _next: &dyn Stage) -> bool {
+        false
+    }
+
+    /// What it does, where it is an `$unwind`.
+    fn unwinding(&self) -> Option<Unwinding> {
+        None
+    }
 
     /// Learns that no more than this many of its documents are read.
     fn read_at_most(&mut self, _limit: u64) {}

@@ -16,6 +16,27 @@ struct Unwind {
     without_elements: WithoutElements,
 }
 
+/// What an `$unwind` does, for a stage that makes the array and can spare it.
+#[derive(Clone)]
+pub struct Unwinding {
+    /// Where the array stands.
+    pub(super) path: FieldPath,
+    index_path: Option<FieldPath>,
+    without_elements: WithoutElements,
+}
+
+impl Unwinding {
+    /// Whether documents without elements stay.
+    pub(super) fn preserves_without_elements(&self) -> bool {
+        self.without_elements == WithoutElements::Preserved
+    }
+
+    /// The document with the index of its element, where one is asked for.
+    pub(super) fn indexed(&self, document: DocumentBuf, index: ValueRef<'_>) -> DocumentBuf {
+        indexed(self.index_path.as_ref(), document, index)
+    }
+}
+
 /// What becomes of a document whose field is missing, null or an empty array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WithoutElements {
@@ -108,10 +129,15 @@ impl Stage for Unwind {
         dependencies.add(self.path.dotted());
         Reads::OthersToo
     }
+
+    fn unwinding(&self) -> Option<Unwinding> {
+        let Self { path, index_path, without_elements } = self;
+        Some(Unwinding { path: path.clone(), index_path: index_path.clone(), without_elements: *without_elements })
+    }
 }
 
 /// A document while it is unwound: what stands around the array, and which elements are left.
-struct Unwinding<'d> {
+struct Elementwise<'d> {
     document: DocumentRef<'d>,
     /// The fields before and behind the array, where it stands at the top and no index is asked for: the common case,
     /// in which they are taken apart once and copied whole for each element.
@@ -120,7 +146,7 @@ struct Unwinding<'d> {
     index: i64,
 }
 
-impl<'d> Unwinding<'d> {
+impl<'d> Elementwise<'d> {
     fn new(stage: &Unwind, document: DocumentRef<'d>, array: ArrayRef<'d>) -> Self {
         let around = match (stage.path.components(), &stage.index_path) {
             ([name], None) => Some(fields_around(document, name)),
@@ -196,10 +222,14 @@ impl Unwind {
     }
 
     fn indexed(&self, document: DocumentBuf, index: ValueRef<'_>) -> DocumentBuf {
-        match &self.index_path {
-            None => document,
-            Some(path) => with_path(document.as_ref(), path.components(), Some(index)),
-        }
+        indexed(self.index_path.as_ref(), document, index)
+    }
+}
+
+fn indexed(path: Option<&FieldPath>, document: DocumentBuf, index: ValueRef<'_>) -> DocumentBuf {
+    match path {
+        None => document,
+        Some(path) => with_path(document.as_ref(), path.components(), Some(index)),
     }
 }
 
@@ -211,7 +241,7 @@ fn through_documents<'a>(document: DocumentRef<'a>, path: &[Box<str>]) -> Option
 }
 
 /// The document with the value at a path set, or the field removed.
-fn with_path(document: DocumentRef<'_>, path: &[Box<str>], value: Option<ValueRef<'_>>) -> DocumentBuf {
+pub(super) fn with_path(document: DocumentRef<'_>, path: &[Box<str>], value: Option<ValueRef<'_>>) -> DocumentBuf {
     let mut changed = DocumentBuf::new();
     let Some((name, rest)) = path.split_first() else { return changed };
     let mut found = false;
@@ -267,14 +297,14 @@ impl Pulled {
         Self { document, around: None, passed_bytes: 0, index: 0 }
     }
 
-    /// As [`Unwinding::next`], which goes on where it was.
+    /// As [`Elementwise::next`], which goes on where it was.
     fn next(&mut self, stage: &Unwind, buffer: &mut Vec<u8>, operation: &OperationContext) -> Result<bool> {
         let document = self.document.as_ref();
         let Outcome::Elements(array) = stage.outcome(document) else { return Ok(false) };
         let rest = &array.as_document().iter().rest()[self.passed_bytes..];
         let mut unwinding = match self.around.take() {
-            None if self.index == 0 => Unwinding::new(stage, document, array),
-            around => Unwinding { document, around, elements: Elements::resume(rest), index: self.index },
+            None if self.index == 0 => Elementwise::new(stage, document, array),
+            around => Elementwise { document, around, elements: Elements::resume(rest), index: self.index },
         };
         let is_one = unwinding.next(stage, buffer, operation)?;
         self.passed_bytes += rest.len() - unwinding.elements.rest().len();
@@ -318,7 +348,7 @@ impl DocumentStream for Unwound {
             Outcome::Kept => visitor(document),
             Outcome::Changed(changed) => visitor(changed.as_ref()),
             Outcome::Elements(array) => {
-                let mut unwinding = Unwinding::new(stage, document, array);
+                let mut unwinding = Elementwise::new(stage, document, array);
                 while unwinding.next(stage, buffer, operation)? {
                     if visitor(DocumentRef::trusted(buffer))? == Flow::Stop {
                         return Ok(Flow::Stop);

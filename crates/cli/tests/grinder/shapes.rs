@@ -111,6 +111,22 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
     (Table::Updates, "$bit", &["{X: '#bits'}"]),
     (Table::Updates, "$rename", &["{X: '#renames'}"]),
     (Table::Stages, "$count", &["{X: 'all'}"]),
+    (Table::Stages, "$documents", &["{X: '#filters'}"]),
+    (Table::Stages, "$facet", &["{X: {all: [], some: [{$limit: 5}]}}"]),
+    (
+        Table::Stages,
+        "$graphLookup",
+        &["{X: {from: 'inputs', startWith: '$v', connectFromField: 'v', connectToField: 'v', as: 'x', maxDepth: 1}}"],
+    ),
+    (
+        Table::Stages,
+        "$lookup",
+        &[
+            "{X: {from: 'inputs', localField: 'v', foreignField: 'v', as: 'x'}}",
+            "{X: {from: 'inputs', let: {v: '$v'}, pipeline: [{$match: {$expr: {$eq: ['$v', '$$v']}}}], as: 'x'}}",
+        ],
+    ),
+    (Table::Stages, "$unionWith", &["{X: 'inputs'}"]),
     (Table::Stages, "$group", &["{X: {_id: '$v', n: {$sum: 1}}}"]),
     (Table::Stages, "$limit", &["{X: 100000}"]),
     (Table::Stages, "$skip", &["{X: 1}"]),

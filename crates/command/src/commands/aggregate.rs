@@ -6,13 +6,15 @@ use crate::cursor_store::CursorSource;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::let_variables::scope_with_let;
 use crate::oplog_view::{self, is_oplog};
+use crate::pipeline_sources::{PipelineSources, Planned, Resolved, planner_query, resolve};
 use crate::source_stages::{SourcedPipeline, Subject};
-use bunko_aggregate::{DocumentStream, Documents, Environment, Flow, Pipeline, PlannerPart};
+use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
-use bunko_query::{Execution, FindQuery, Footing, Hint, QueryScope, plan};
+use bunko_query::{FindQuery, Footing, Hint, QueryScope, plan};
 use bunko_store::Direction;
 use std::sync::{Arc, Weak};
 
@@ -30,6 +32,9 @@ pub(crate) struct Aggregation {
     pub query: FindQuery,
     /// What is left to the stages.
     pub pipeline: Pipeline,
+    /// What it is done over, below all views; none for a pipeline that needs no collection.
+    pub resolved: Option<Resolved>,
+    sources: Arc<PipelineSources>,
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -43,8 +48,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Some(sourced) => (open_sourced(invocation, &namespace, &sourced)?, false),
         None if is_oplog(&invocation.service.catalog, &namespace) => (open_oplog(invocation)?, true),
         None => {
-            let aggregation = parse(invocation, invocation.scope())?;
-            open(invocation, &namespace, aggregation)?
+            let is_collectionless = invocation.argument().as_str().is_none();
+            let aggregation = parse(invocation, invocation, (!is_collectionless).then_some(&namespace))?;
+            open(invocation, aggregation)?
         }
     };
     let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
@@ -62,7 +68,8 @@ fn namespace(invocation: &mut Invocation<'_>, sourced: Option<&SourcedPipeline<'
         let message = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
         return Err(Failure::failed_to_parse(message));
     }
-    if sourced.is_some_and(|sourced| sourced.stage.subject != Subject::Collection) {
+    let needs_none = invocation.array("pipeline")?.and_then(first_name) == Some("$documents");
+    if needs_none || sourced.is_some_and(|sourced| sourced.stage.subject != Subject::Collection) {
         return Namespace::of_cursor(invocation.request.database, "$cmd.aggregate");
     }
     let first = invocation.array("pipeline")?.and_then(|pipeline| pipeline.iter().next()?.as_document()?.first());
@@ -91,10 +98,14 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<u64, Failure> {
     Ok(fields.size("batchSize")?.unwrap_or(FIRST_BATCH_DOCUMENTS))
 }
 
-/// Reads a pipeline and hands its beginning to the planner; `explain` does too.
+/// Reads a pipeline and hands its beginning to the planner; `explain` does too, with the fields of the command inside.
 /// # Errors
 /// MongoDB's codes for malformed fields, stages and expressions.
-pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<Aggregation, Failure> {
+pub(crate) fn parse(
+    invocation: &Invocation<'_>,
+    fields: &Fields<'_>,
+    namespace: Option<&Namespace>,
+) -> Result<Aggregation, Failure> {
     check_options(fields)?;
     let stages = required_stages(fields)?;
     if let Some(sourced) = SourcedPipeline::take_off(stages)? {
@@ -102,13 +113,49 @@ pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<Aggre
         let message = format!("explain of {} is not supported", sourced.stage.name);
         return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
     }
-    let environment = Environment::new(Arc::clone(&scope));
-    let (part, pipeline) = Pipeline::parse(stages, environment)?.split_for_planner();
-    let mut query = planner_query(part, scope)?;
+    let scope = scope_with_let(fields, invocation.scope())?;
+    let mut aggregation = prepare(invocation, namespace, stages, scope)?;
     if let Some(hint) = fields.field("hint") {
-        query.hint = Hint::parse(hint)?;
+        aggregation.query.hint = Hint::parse(hint)?;
     }
-    Ok(Aggregation { query, pipeline })
+    Ok(aggregation)
+}
+
+/// Reads a pipeline over a collection, a view, or nothing.
+/// # Errors
+/// Those of stages and expressions, and of views.
+pub(crate) fn prepare(
+    invocation: &Invocation<'_>,
+    namespace: Option<&Namespace>,
+    stages: ArrayRef<'_>,
+    scope: Arc<QueryScope>,
+) -> Result<Aggregation, Failure> {
+    let catalog = &invocation.service.catalog;
+    let sources = PipelineSources::new(catalog, invocation.request.database);
+    if let Some(namespace) = namespace
+        && first_name(stages) == Some("$documents")
+    {
+        let message = format!("$documents is not valid on a collection ({namespace}), only with {{aggregate: 1}}");
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+    }
+    let resolved = namespace.map(|namespace| resolve(catalog, namespace)).transpose()?;
+    let environment = Environment::new(Arc::clone(&scope)).with_sources(Arc::clone(&sources) as _);
+    // What the client sent is refused in its own right, wherever a view's stages would end.
+    let sent = Pipeline::parse(stages, environment.clone())?;
+    let parsed = match (&resolved, namespace) {
+        (Some(resolved), Some(namespace)) if resolved.views_count > 0 => {
+            sources.note_namespace(namespace)?;
+            let whole: ArrayBuf = resolved.views.as_ref().iter().chain(stages.iter()).collect();
+            Pipeline::parse(whole.as_ref(), environment)?
+        }
+        _ => sent,
+    };
+    let (part, pipeline) = parsed.split_for_planner();
+    Ok(Aggregation { query: planner_query(part, scope)?, pipeline, resolved, sources })
+}
+
+fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
+    Some(stages.iter().next()?.as_document()?.first()?.name)
 }
 
 fn required_stages<'a>(fields: &Fields<'a>) -> Result<ArrayRef<'a>, Failure> {
@@ -119,48 +166,38 @@ fn required_stages<'a>(fields: &Fields<'a>) -> Result<ArrayRef<'a>, Failure> {
 
 fn check_options(fields: &Fields<'_>) -> Result<(), Failure> {
     refuse_collation(fields)?;
-    if fields.document("let")?.is_some_and(|variables| !variables.is_empty()) {
-        return Err(fields.unsupported("let"));
-    }
     for name in ["allowDiskUse", "bypassDocumentValidation"] {
         fields.boolean(name, false)?;
     }
     Ok(())
 }
 
-fn planner_query(part: PlannerPart, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
-    let filter = match part.filters.as_slice() {
-        [] => DocumentBuf::new(),
-        [only] => only.clone(),
-        several => DocumentBuf::new().with("$and", &several.iter().collect::<ArrayBuf>()),
-    };
-    let mut query = FindQuery::new(filter.as_ref(), scope)?;
-    query.sort = part.sort;
-    query.skip = part.skip;
-    query.limit = part.limit;
-    Ok(query)
-}
-
-fn open(
+/// Opens a pipeline, and says whether later batches may take long.
+pub(crate) fn open(
     invocation: &Invocation<'_>,
-    namespace: &Namespace,
     aggregation: Aggregation,
 ) -> Result<(Box<dyn CursorSource>, bool), Halt> {
-    let Aggregation { query, pipeline } = aggregation;
-    let Some(collection) = invocation.collection(namespace) else {
-        let stream = pipeline.open(Box::new(Documents::new(Vec::new())));
+    let Aggregation { query, pipeline, resolved, sources } = aggregation;
+    let Some(noted) = resolved.and_then(|resolved| resolved.collection) else {
+        let stream = pipeline.open(Box::new(Documents::none()));
         return Ok((Box::new(Aggregated::of(stream)), false));
     };
-    let plan = plan(&collection, Arc::new(query))?;
-    let is_long = plan.is_long(&collection);
+    let collection = &noted.collection;
+    let snapshot = sources.are_several().then(|| Arc::clone(sources.snapshot()));
+    let query = FindQuery { among: snapshot.as_ref().map(|_| Arc::clone(&noted.indexes)), ..query };
+    let plan = plan(collection, Arc::new(query))?;
+    let is_long = plan.is_long(collection);
     invocation.refuse_if_long(is_long)?;
-    let execution = plan.open(collection.snapshot())?;
+    let execution = match snapshot {
+        Some(snapshot) => plan.open_shared(&snapshot)?,
+        None => plan.open(collection.snapshot())?,
+    };
     if pipeline.is_empty() {
         return Ok((Box::new(execution), is_long));
     }
     let footing = Arc::new(execution.footing().clone());
     let weak = Arc::downgrade(&footing);
-    let stream = pipeline.open(Box::new(Planned { execution, footing: Some(footing) }));
+    let stream = pipeline.open(Box::new(Planned::on(execution, footing)));
     Ok((Box::new(Aggregated { footing: weak, ..Aggregated::of(stream) }), is_long))
 }
 
@@ -169,7 +206,7 @@ fn open_oplog(invocation: &Invocation<'_>) -> Result<Box<dyn CursorSource>, Halt
     invocation.refuse_if_long(true)?;
     check_options(invocation)?;
     let stages = required_stages(invocation)?;
-    let scope = invocation.scope();
+    let scope = scope_with_let(invocation, invocation.scope())?;
     let stream = oplog_view::open(invocation, stages, scope, Direction::Forward)?;
     Ok(Box::new(Aggregated::of(stream)))
 }
@@ -181,38 +218,13 @@ fn open_sourced(
     sourced: &SourcedPipeline<'_>,
 ) -> Result<Box<dyn CursorSource>, Failure> {
     check_options(invocation)?;
-    let environment = Environment::new(invocation.scope());
+    let scope = scope_with_let(invocation, invocation.scope())?;
+    let sources = PipelineSources::new(&invocation.service.catalog, invocation.request.database);
+    let environment = Environment::new(scope).with_sources(sources);
     let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
     let documents = sourced.documents(invocation, namespace)?;
     let stream = pipeline.open(Box::new(Documents::new(documents)));
     Ok(Box::new(Aggregated::of(stream)))
-}
-
-/// A plan's documents, lent to the stages above where they only look.
-struct Planned {
-    execution: Execution,
-    /// Until all has been read: from then on the collection may go.
-    footing: Option<Arc<Footing>>,
-}
-
-impl DocumentStream for Planned {
-    fn next(&mut self) -> Result<Option<DocumentBuf>, Failure> {
-        let document = self.execution.next()?.map(DocumentRef::to_owned);
-        if document.is_none() {
-            self.footing = None;
-        }
-        Ok(document)
-    }
-
-    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow, Failure>) -> Result<(), Failure> {
-        while let Some(document) = self.execution.next()? {
-            if visitor(document)? == Flow::Stop {
-                return Ok(());
-            }
-        }
-        self.footing = None;
-        Ok(())
-    }
 }
 
 /// What comes out of the last stage.

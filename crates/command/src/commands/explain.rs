@@ -6,9 +6,10 @@ use crate::dispatch::{Command, Databases, Halt, Request};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
+use crate::let_variables::scope_with_let;
 use crate::oplog_view;
 use crate::write_statement::refuse_long_batch;
-use bunko_aggregate::{Environment, Pipeline, STAGE_MEMORY_BYTES_MAX};
+use bunko_aggregate::STAGE_MEMORY_BYTES_MAX;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -144,9 +145,19 @@ fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
 
 /// What the planner does stands under `$cursor`; the stages above it follow.
 fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let Aggregation { query, pipeline } = aggregate::parse(&subject.fields, Arc::clone(&subject.scope))?;
+    let Aggregation { query, pipeline, resolved, .. } =
+        aggregate::parse(invocation, &subject.fields, Some(&subject.namespace))?;
     let scope = Arc::clone(&query.scope);
-    let explained = explain_query(invocation, subject, query)?;
+    // The collection was named, as that of every command that is explained.
+    let Some(resolved) = resolved else { return Ok(DocumentBuf::new()) };
+    let below = Subject {
+        fields: subject.fields,
+        namespace: resolved.namespace,
+        collection: resolved.collection.map(|noted| noted.collection),
+        verbosity: subject.verbosity,
+        scope: Arc::clone(&scope),
+    };
+    let explained = explain_query(invocation, &below, query)?;
     if pipeline.is_empty() {
         return Ok(explained);
     }
@@ -157,9 +168,9 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
     let mut stages = ArrayBuf::new();
     stages.push(&DocumentBuf::new().with("$cursor", &cursor));
     let sent = subject.fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
-    let parsed = Pipeline::parse(sent, Environment::new(scope))?;
+    let whole: ArrayBuf = resolved.views.as_ref().iter().chain(sent.iter()).collect();
     // The planner takes from the front only, and nothing that is sent as one stage and parsed as several.
-    for stage in sent.iter().skip(parsed.stages().count() - pipeline.stages().count()) {
+    for stage in whole.as_ref().iter().skip(pipeline.taken_by_planner()) {
         stages.push(stage);
     }
     Ok(DocumentBuf::new().with("explainVersion", "1").with("stages", &stages))
@@ -170,7 +181,7 @@ fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<D
     let explanation = WriteExplanation {
         collection: subject.collection.as_ref(),
         namespace: &subject.namespace,
-        scope: Arc::clone(&subject.scope),
+        scope: scope_with_let(fields, Arc::clone(&subject.scope))?,
         verbosity: subject.verbosity,
     };
     let refuse_long = |filter, sort, targets| {

@@ -5,6 +5,7 @@ use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
+use crate::let_variables::scope_with_let;
 use crate::oplog_view::{self, is_oplog};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
@@ -148,6 +149,7 @@ fn reply_with_one(
 /// MongoDB's codes for malformed fields; `CommandNotSupported` for options that are not built.
 pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
     refuse_unsupported(fields)?;
+    let scope = scope_with_let(fields, scope)?;
     let mut query = FindQuery::new(fields.document("filter")?.unwrap_or(DocumentRef::EMPTY), scope)?;
     if let Some(hint) = fields.field("hint") {
         query.hint = Hint::parse(hint)?;
@@ -171,9 +173,6 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
         if fields.boolean(name, false)? {
             return Err(fields.unsupported(name));
         }
-    }
-    if fields.document("let")?.is_some_and(|variables| !variables.is_empty()) {
-        return Err(fields.unsupported("let"));
     }
     if fields.field("ntoreturn").is_some() {
         return Err(fields.unsupported("ntoreturn"));

@@ -4,6 +4,7 @@ use super::find::refuse_collation;
 use super::insert::{bypasses, check_batch_size, write_errors};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::let_variables::scope_with_let;
 use crate::system_namespace::{Creation, check_writable};
 use crate::write_statement::{
     array_filters, check_modification, refuse_long_batch, required, required_document, run_each, statement,
@@ -95,12 +96,9 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
 
 /// What the expressions of a write see.
 /// # Errors
-/// `CommandNotSupported` for a `let` that defines something.
+/// As [`scope_with_let`].
 pub(super) fn scope(invocation: &Invocation<'_>) -> Result<Arc<QueryScope>> {
-    if invocation.document("let")?.is_some_and(|variables| !variables.is_empty()) {
-        return Err(invocation.unsupported("let"));
-    }
-    Ok(invocation.scope())
+    scope_with_let(invocation, invocation.scope())
 }
 
 fn write_upserted(reply: &mut Writer<'_>, upserted: &[(usize, Value)]) {

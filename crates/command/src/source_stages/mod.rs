@@ -4,21 +4,19 @@
 
 mod coll_stats;
 mod current_op;
-mod documents;
 mod index_stats;
 mod list_cluster_catalog;
 mod plan_cache_stats;
 mod query_settings;
 
 use crate::invocation::Invocation;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 static STAGES: &[SourceStage] = &[
     coll_stats::STAGE,
     current_op::STAGE,
-    documents::STAGE,
     index_stats::STAGE,
     list_cluster_catalog::STAGE,
     plan_cache_stats::STAGE,
@@ -63,6 +61,13 @@ impl<'a> SourcedPipeline<'a> {
                 ErrorCode(40602),
                 format!("{} is only valid as the first stage in a pipeline.", stage.name),
             ));
+        }
+        let is_documents = |stage: ValueRef<'_>| {
+            stage.as_document().and_then(DocumentRef::first).is_some_and(|first| first.name == "$documents")
+        };
+        if pipeline.iter().skip(1).any(is_documents) {
+            let message = "$documents is only valid as the first stage in a pipeline.";
+            return Err(Failure::new(ErrorCode(40602), message));
         }
         let first = pipeline.iter().next().and_then(source_stage);
         Ok(first.map(|(stage, specification)| Self { stage, specification, rest: pipeline.iter().skip(1).collect() }))

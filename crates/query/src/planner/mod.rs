@@ -156,7 +156,7 @@ impl Builder<'_> {
     }
 
     fn allowed_indexes(&self) -> Vec<Arc<Index>> {
-        let mut indexes = self.collection.ready_indexes();
+        let mut indexes = self.usable_indexes();
         if let Some(filter) = &self.index_filter {
             indexes.retain(|index| filter.allows(&index.name, index.key_pattern()));
         }
@@ -211,7 +211,16 @@ impl Builder<'_> {
             Hint::KeyPattern(pattern) => order::compare_documents(index.key_pattern(), pattern.as_ref()).is_eq(),
             Hint::Natural(_) => false,
         };
-        self.collection.ready_indexes().into_iter().find(is_meant).ok_or_else(|| self.bad_hint())
+        self.usable_indexes().into_iter().find(is_meant).ok_or_else(|| self.bad_hint())
+    }
+
+    /// The indexes to choose from.
+    fn usable_indexes(&self) -> Vec<Arc<Index>> {
+        let mut indexes = self.collection.ready_indexes();
+        if let Some(among) = &self.query.among {
+            indexes.retain(|index| among.iter().any(|usable| Arc::ptr_eq(usable, index)));
+        }
+        indexes
     }
 
     fn bad_hint(&self) -> Failure {

@@ -1,0 +1,78 @@
+//! The values that a path leads to, as joins see them: through arrays, and by number into them.
+
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+
+/// The values that a local field joins on: an array at the end of the path counts as its elements.
+pub(crate) fn local_values<'d>(document: DocumentRef<'d>, path: &[Box<str>]) -> Vec<ValueRef<'d>> {
+    let mut values = Vec::new();
+    walk(document, path, &mut |value| match value {
+        ValueRef::Array(array) => values.extend(array.iter()),
+        other => values.push(other),
+    });
+    values
+}
+
+/// The values by which a filter for equality would find a document: an array at the end of the path counts as itself
+/// and as its elements.
+pub(crate) fn matched_values<'d>(document: DocumentRef<'d>, path: &[Box<str>]) -> Vec<ValueRef<'d>> {
+    let mut values = Vec::new();
+    walk(document, path, &mut |value| {
+        values.push(value);
+        if let ValueRef::Array(array) = value {
+            values.extend(array.iter());
+        }
+    });
+    values
+}
+
+fn walk<'d>(document: DocumentRef<'d>, path: &[Box<str>], visit: &mut dyn FnMut(ValueRef<'d>)) {
+    let Some((name, rest)) = path.split_first() else { return };
+    if let Some(value) = document.get(name) {
+        walk_value(value, rest, visit);
+    }
+}
+
+fn walk_value<'d>(value: ValueRef<'d>, rest: &[Box<str>], visit: &mut dyn FnMut(ValueRef<'d>)) {
+    match value {
+        _ if rest.is_empty() => visit(value),
+        ValueRef::Document(document) => walk(document, rest, visit),
+        ValueRef::Array(array) => {
+            if let Some(element) = at_position(array, &rest[0]) {
+                walk_value(element, &rest[1..], visit);
+            }
+            for element in array.iter().filter_map(ValueRef::as_document) {
+                walk(element, rest, visit);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The element that a path's component names, if it is a number without leading zeros.
+fn at_position<'d>(array: ArrayRef<'d>, component: &str) -> Option<ValueRef<'d>> {
+    let is_number = component == "0" || (!component.starts_with('0') && component.bytes().all(|b| b.is_ascii_digit()));
+    is_number.then(|| array.as_document().get(component)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_expression::FieldPath;
+    use bunko_testkit::shell;
+
+    fn both(path: &str, document: &str) -> String {
+        let document = shell::parse_document(document).expect("a document");
+        let path = FieldPath::parse(path).expect("a path");
+        let print = |values: Vec<ValueRef<'_>>| values.into_iter().map(shell::print).collect::<Vec<_>>().join(" ");
+        let local = print(local_values(document.as_ref(), path.components()));
+        format!("{local} | {}", print(matched_values(document.as_ref(), path.components())))
+    }
+
+    #[test]
+    fn arrays_are_their_elements_and_for_filters_themselves_too() {
+        assert_eq!(both("a", "{a: [1, [2]]}"), "1 [2] | [1, [2]] 1 [2]");
+        assert_eq!(both("a.b", "{a: [{b: 1}, {c: 2}, {b: [3]}]}"), "1 3 | 1 [3] 3");
+        assert_eq!(both("a.1", "{a: [5, 6]}"), "6 | 6");
+        assert_eq!(both("a.01", "{a: [5, 6]}"), " | ");
+    }
+}

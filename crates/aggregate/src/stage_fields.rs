@@ -1,0 +1,82 @@
+//! Reading the fields of a stage's specification, with MongoDB's words for those of the wrong type.
+
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// The fields of a specification; null counts as missing.
+#[derive(Clone, Copy)]
+pub(crate) struct StageFields<'a> {
+    stage: &'static str,
+    body: DocumentRef<'a>,
+}
+
+impl<'a> StageFields<'a> {
+    /// The fields of `body`, which must be `known` ones, each once.
+    /// # Errors
+    /// `IDLUnknownField`, `IDLDuplicateField`.
+    pub fn new(stage: &'static str, body: DocumentRef<'a>, known: &[&str]) -> Result<Self> {
+        for (position, field) in body.iter().enumerate() {
+            if !known.contains(&field.name) {
+                let message = format!("BSON field '{stage}.{}' is an unknown field.", field.name);
+                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            }
+            if body.iter().take(position).any(|earlier| earlier.name == field.name) {
+                let message = format!("BSON field '{stage}.{}' is a duplicate field", field.name);
+                return Err(Failure::new(ErrorCode::IDL_DUPLICATE_FIELD, message));
+            }
+        }
+        Ok(Self { stage, body })
+    }
+
+    /// A field, whatever it is.
+    pub fn field(&self, name: &str) -> Option<ValueRef<'a>> {
+        self.body.get(name).filter(|value| !value.is_nullish())
+    }
+
+    /// A field that must be there.
+    /// # Errors
+    /// `IDLFailedToParse`.
+    pub fn required<T>(&self, name: &str, value: Option<T>) -> Result<T> {
+        value.ok_or_else(|| {
+            let message = format!("BSON field '{}.{name}' is missing but a required field", self.stage);
+            Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+        })
+    }
+
+    /// A field that must be a string.
+    /// # Errors
+    /// `TypeMismatch`.
+    pub fn string(&self, name: &str) -> Result<Option<&'a str>> {
+        self.typed(name, "string", ValueRef::as_str)
+    }
+
+    /// A field that must be a document.
+    /// # Errors
+    /// `TypeMismatch`.
+    pub fn document(&self, name: &str) -> Result<Option<DocumentRef<'a>>> {
+        self.typed(name, "object", ValueRef::as_document)
+    }
+
+    /// A field that must be an array.
+    /// # Errors
+    /// `TypeMismatch`.
+    pub fn array(&self, name: &str) -> Result<Option<ArrayRef<'a>>> {
+        self.typed(name, "array", ValueRef::as_array)
+    }
+
+    fn typed<T>(&self, name: &str, expected: &str, read: fn(ValueRef<'a>) -> Option<T>) -> Result<Option<T>> {
+        let Some(value) = self.field(name) else { return Ok(None) };
+        match read(value) {
+            Some(read) => Ok(Some(read)),
+            None => Err(self.mismatch(name, value, expected)),
+        }
+    }
+
+    /// The failure that names a field of the wrong type.
+    pub fn mismatch(&self, name: &str, value: ValueRef<'_>, expected: &str) -> Failure {
+        let kind = value.kind().alias();
+        let message =
+            format!("BSON field '{}.{name}' is the wrong type '{kind}', expected type '{expected}'", self.stage);
+        Failure::type_mismatch(message)
+    }
+}

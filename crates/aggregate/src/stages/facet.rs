@@ -1,0 +1,155 @@
+//! `$facet`: one document, with the results of several pipelines over the same input.
+
+use super::{Definition, Reads, Stage, Stages, position};
+use crate::{DocumentStream, Environment, Flow, Pipeline};
+use bunko_bson::text::ValueText;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, FieldPath};
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$facet", parse };
+
+/// The input is held while the pipelines run over it, one after the other, and must fit a stage's memory.
+struct Facet(Vec<(String, Pipeline)>);
+
+fn failure(code: i32, message: String) -> Failure {
+    Failure::new(ErrorCode(code), message)
+}
+
+/// Errors: 40169 to 40171 for what is no document of pipelines, those of a field's name, 40600 for a stage that may not
+/// stand here; those of the pipelines.
+fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let Some(specification) = value.as_document().filter(|specification| !specification.is_empty()) else {
+        return Err(failure(40169, "the $facet specification must be a non-empty object".to_owned()));
+    };
+    let inside = environment.nested()?;
+    let mut facets = Vec::new();
+    for element in specification {
+        check_name(element.name)?;
+        let Some(stages) = element.value.as_array() else {
+            let kind = element.value.kind().alias();
+            return Err(failure(40170, format!("arguments to $facet must be arrays, {} is type {kind}", element.name)));
+        };
+        if let Some(other) = stages.iter().find(|stage| stage.as_document().is_none()) {
+            let message = format!(
+                "elements of arrays in $facet spec must be non-empty objects, {} argument contained an element of type \
+                 {}: {}",
+                element.name,
+                other.kind().alias(),
+                ValueText(other)
+            );
+            return Err(failure(40171, message));
+        }
+        position::check_facet(stages)?;
+        facets.push((element.name.to_owned(), Pipeline::parse(stages, inside.clone())?));
+    }
+    Ok(vec![Box::new(Facet(facets))])
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(failure(15998, "FieldPath field names may not be empty strings.".to_owned()));
+    }
+    if name.contains('.') {
+        return Err(failure(
+            16412,
+            format!(
+                "FieldPath field names may not contain '.'. Consider using $getField or $setField. Field name: '{name}'"
+            ),
+        ));
+    }
+    FieldPath::parse(name).map(drop)
+}
+
+impl Stage for Facet {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        Box::new(Faceted { stage: self, input: Some(input), environment: Arc::clone(environment) })
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        for (_, pipeline) in &self.0 {
+            match pipeline.dependencies() {
+                Dependencies::All => dependencies.add_all(),
+                Dependencies::Fields(fields) => fields.into_iter().for_each(|field| dependencies.add(field)),
+            }
+        }
+        Reads::OnlyThese
+    }
+}
+
+struct Faceted {
+    stage: Arc<Facet>,
+    /// None once the document has been made.
+    input: Option<Box<dyn DocumentStream>>,
+    environment: Arc<Environment>,
+}
+
+impl DocumentStream for Faceted {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let Some(mut input) = self.input.take() else { return Ok(None) };
+        let (mut held, mut held_bytes) = (Vec::new(), 0);
+        let memory_bytes_max = self.environment.stage_memory_bytes_max;
+        input.visit(&mut |document| {
+            held_bytes += document.len_bytes() + size_of::<DocumentBuf>();
+            self.environment.operation().work(1 + document.len_bytes() / 64)?;
+            if held_bytes > memory_bytes_max {
+                let message = format!("$facet holds its input, which may have {memory_bytes_max} bytes at most");
+                return Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message));
+            }
+            held.push(document.to_owned());
+            Ok(Flow::More)
+        })?;
+        let held = Arc::new(held);
+        let mut result = DocumentBuf::new();
+        let mut result_bytes = 0;
+        for (name, pipeline) in &self.stage.0 {
+            let mut documents = ArrayBuf::new();
+            pipeline.open(Box::new(Held { documents: Arc::clone(&held), next: 0 })).visit(&mut |document| {
+                result_bytes += document.len_bytes();
+                self.environment.operation().work(1 + document.len_bytes() / 64)?;
+                if result_bytes > memory_bytes_max {
+                    let message =
+                        format!("document constructed by $facet exceeds the limit of {memory_bytes_max} bytes");
+                    return Err(failure(4_031_700, message));
+                }
+                documents.push(document);
+                Ok(Flow::More)
+            })?;
+            result.append(name, &documents);
+        }
+        Ok(Some(result))
+    }
+}
+
+/// The input, lent to each of the pipelines.
+struct Held {
+    documents: Arc<Vec<DocumentBuf>>,
+    next: usize,
+}
+
+impl DocumentStream for Held {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let document = self.documents.get(self.next).cloned();
+        self.next += 1;
+        Ok(document)
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        while let Some(document) = self.documents.get(self.next) {
+            self.next += 1;
+            if visitor(document.as_ref())? == Flow::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

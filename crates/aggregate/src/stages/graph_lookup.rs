@@ -1,0 +1,224 @@
+//! `$graphLookup`: to each document an array of those of another collection that can be reached from it, link by link.
+
+use super::{Definition, Reads, Stage, Stages};
+use crate::equality_join::EqualityJoin;
+use crate::joined_path::local_values;
+use crate::{DocumentStream, Environment, SourceName};
+use bunko_bson::key_string::{self, Direction};
+use bunko_bson::text::ValueText;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, Expression, FieldPath};
+use foldhash::HashSet;
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$graphLookup", parse };
+
+struct GraphLookup {
+    source: SourceName,
+    start_with: Expression,
+    connect_from: FieldPath,
+    connect_to: FieldPath,
+    as_path: FieldPath,
+    /// Links that are followed at most, beyond the first documents.
+    depth_max: u64,
+    depth_path: Option<FieldPath>,
+    /// A pipeline of one `$match`, or of nothing.
+    restriction: ArrayBuf,
+    inside: Environment,
+}
+
+fn failure(code: i32, message: String) -> Failure {
+    Failure::new(ErrorCode(code), message)
+}
+
+/// Errors: 40100 to 40105, 40185 and 40327 for fields of wrong types, unknown ones and missing ones; those of paths, of
+/// the expression and of the filter.
+fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let ValueRef::Document(specification) = value else {
+        let kind = value.kind().alias();
+        let message = format!("the $graphLookup stage specification must be an object, but found {kind}");
+        return Err(failure(40327, message));
+    };
+    let (mut source, mut start_with, mut connect_from, mut connect_to, mut as_path) = (None, None, None, None, None);
+    let (mut depth_max, mut depth_path, mut restriction) = (u64::MAX, None, ArrayBuf::new());
+    for element in specification {
+        match element.name {
+            "startWith" => start_with = Some(Expression::parse(element.value, &environment.scope.parse_scope())?),
+            "maxDepth" => depth_max = parse_depth(element.value)?,
+            "restrictSearchWithMatch" => restriction = parse_restriction(element.value, environment)?,
+            "from" => source = Some(SourceName::here(string("from", element.value)?)),
+            "as" => as_path = Some(FieldPath::parse(string("as", element.value)?)?),
+            "connectFromField" => {
+                connect_from = Some(FieldPath::parse(string("connectFromField", element.value)?)?);
+            }
+            "connectToField" => connect_to = Some(FieldPath::parse(string("connectToField", element.value)?)?),
+            "depthField" => depth_path = Some(FieldPath::parse(string("depthField", element.value)?)?),
+            other => return Err(failure(40104, format!("Unknown argument to $graphLookup: {other}"))),
+        }
+    }
+    let (Some(source), Some(start_with), Some(connect_from), Some(connect_to), Some(as_path)) =
+        (source, start_with, connect_from, connect_to, as_path)
+    else {
+        let message = "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.";
+        return Err(failure(40105, message.to_owned()));
+    };
+    let inside = environment.nested()?;
+    environment.sources.note(&source)?;
+    let stage = GraphLookup {
+        source,
+        start_with,
+        connect_from,
+        connect_to,
+        as_path,
+        depth_max,
+        depth_path,
+        restriction,
+        inside,
+    };
+    Ok(vec![Box::new(stage)])
+}
+
+fn string<'a>(name: &str, value: ValueRef<'a>) -> Result<&'a str> {
+    value.as_str().ok_or_else(|| {
+        let (text, kind) = (ValueText(value), value.kind().alias());
+        failure(40103, format!("expected string as argument for {name}, found: {name}: {text} of type {kind}"))
+    })
+}
+
+fn parse_depth(value: ValueRef<'_>) -> Result<u64> {
+    if !value.is_number() {
+        let kind = value.kind().alias();
+        return Err(failure(40100, format!("maxDepth requires numeric argument, found value of type {kind}")));
+    }
+    let text = ValueText(value);
+    if number::as_f64(value).is_some_and(|depth| depth < 0.0) {
+        return Err(failure(40101, format!("maxDepth requires a nonnegative argument, found: {text}")));
+    }
+    let depth = number::as_i64_exact(value).and_then(|depth| u64::try_from(depth).ok());
+    depth.ok_or_else(|| failure(40102, format!("maxDepth could not be represented as a long long: {text}")))
+}
+
+fn parse_restriction(value: ValueRef<'_>, environment: &Environment) -> Result<ArrayBuf> {
+    let ValueRef::Document(filter) = value else {
+        let kind = value.kind().alias();
+        return Err(failure(40185, format!("restrictSearchWithMatch must be an object, found {kind}")));
+    };
+    bunko_query::parse_filter(filter, &environment.scope)?;
+    let mut pipeline = ArrayBuf::new();
+    pipeline.push(&DocumentBuf::new().with("$match", filter));
+    Ok(pipeline)
+}
+
+impl Stage for GraphLookup {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        let join = EqualityJoin::new(self.source.clone(), self.connect_to.clone());
+        Box::new(Searched { stage: self, input, environment: Arc::clone(environment), join })
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        self.start_with.add_dependencies(dependencies);
+        Reads::OthersToo
+    }
+}
+
+struct Searched {
+    stage: Arc<GraphLookup>,
+    input: Box<dyn DocumentStream>,
+    environment: Arc<Environment>,
+    join: EqualityJoin,
+}
+
+/// One search: what was reached, and which values were asked for already, by key string.
+#[derive(Default)]
+struct Search {
+    found: ArrayBuf,
+    visited: HashSet<Vec<u8>>,
+    asked: HashSet<Vec<u8>>,
+    memory_bytes: usize,
+}
+
+fn key(value: ValueRef<'_>) -> Vec<u8> {
+    let mut key = Vec::new();
+    key_string::append(&mut key, value, Direction::Ascending);
+    key
+}
+
+impl Search {
+    /// Whether a value is asked for the first time.
+    fn asks(&mut self, value: ValueRef<'_>) -> bool {
+        let key = key(value);
+        self.memory_bytes += key.len() + size_of::<Vec<u8>>();
+        self.asked.insert(key)
+    }
+
+    fn visits(&mut self, document: DocumentRef<'_>) -> bool {
+        let key = key(document.get("_id").unwrap_or(ValueRef::Null));
+        self.memory_bytes += key.len() + size_of::<Vec<u8>>();
+        self.visited.insert(key)
+    }
+}
+
+impl Searched {
+    fn search(&mut self, document: DocumentRef<'_>) -> Result<ArrayBuf> {
+        let stage = Arc::clone(&self.stage);
+        let mut search = Search::default();
+        let context = self.environment.context(document);
+        let start = stage.start_with.evaluate(&context)?.into_value();
+        let mut frontier: Vec<Value> = match &start {
+            None => Vec::new(),
+            Some(Value::Array(array)) => array.as_ref().iter().map(ValueRef::to_value).collect(),
+            Some(value) => vec![value.clone()],
+        };
+        frontier.retain(|value| search.asks(value.as_ref()));
+        let mut depth = 0;
+        while !frontier.is_empty() {
+            let values: Vec<_> = frontier.iter().map(Value::as_ref).collect();
+            let mut next = Vec::new();
+            let mut reached = self.join.open(&values, stage.restriction.as_ref(), &stage.inside)?;
+            while let Some(one) = reached.next()? {
+                self.environment.operation().work(1 + one.len_bytes() / 64)?;
+                if !search.visits(one.as_ref()) {
+                    continue;
+                }
+                for value in local_values(one.as_ref(), stage.connect_from.components()) {
+                    if search.asks(value) {
+                        next.push(value.to_value());
+                    }
+                }
+                let shown = match &stage.depth_path {
+                    None => one,
+                    Some(path) => {
+                        super::with_path(one.as_ref(), path.components(), Some(ValueRef::Int64(depth as i64)))
+                    }
+                };
+                search.memory_bytes += shown.len_bytes();
+                search.found.push(&shown);
+                if search.memory_bytes > self.environment.stage_memory_bytes_max {
+                    let message = "$graphLookup reached maximum memory consumption";
+                    return Err(failure(40099, message.to_owned()));
+                }
+            }
+            frontier = if depth == stage.depth_max { Vec::new() } else { next };
+            depth += 1;
+        }
+        Ok(search.found)
+    }
+}
+
+impl DocumentStream for Searched {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let Some(document) = self.input.next()? else { return Ok(None) };
+        let found = self.search(document.as_ref())?;
+        let path = self.stage.as_path.components();
+        Ok(Some(super::with_path(document.as_ref(), path, Some(ValueRef::from(&found)))))
+    }
+}

@@ -1,0 +1,209 @@
+//! `$lookup`: to each document an array of those of another collection that belong to it.
+
+mod parse;
+
+use super::{Definition, Reads, Stage, Unwinding};
+use crate::equality_join::EqualityJoin;
+use crate::joined_path::local_values;
+use crate::sub_pipeline::SubPipeline;
+use crate::{DocumentStream, Documents, Environment, SourceName};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, Expression, FieldPath, Variables};
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$lookup", parse: parse::parse };
+
+/// Most bytes of the documents that one document is joined with, where they become an array.
+/// Source: MongoDB 8.2, parameter `internalLookupStageIntermediateDocumentMaxSizeBytes`.
+const JOINED_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+struct Lookup {
+    as_path: FieldPath,
+    equality: Option<Equality>,
+    /// Its variables, which see the document that is joined, by name.
+    variables: Vec<(String, Expression)>,
+    /// What the other collection's documents go through.
+    inner: SubPipeline,
+    /// The world of that pipeline, but for the values of the variables.
+    inside: Environment,
+    /// The `$unwind` of the array that stood behind: the array is never made.
+    unwinding: Option<Unwinding>,
+}
+
+/// Documents belong together whose fields are equal.
+struct Equality {
+    source: SourceName,
+    local: FieldPath,
+    foreign: FieldPath,
+}
+
+impl Lookup {
+    /// The world of the inner pipeline for one document.
+    fn world(&self, document: DocumentRef<'_>, environment: &Environment) -> Result<Environment> {
+        if self.variables.is_empty() {
+            return Ok(self.inside.clone());
+        }
+        let mut variables: Variables = environment.scope.variables.clone();
+        let context = environment.context(document);
+        for (name, expression) in &self.variables {
+            variables.define(name, expression.evaluate(&context)?.into_value())?;
+        }
+        Ok(self.inside.with_variables(variables))
+    }
+}
+
+impl Stage for Lookup {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        let join = self.equality.as_ref();
+        let join = join.map(|equality| EqualityJoin::new(equality.source.clone(), equality.foreign.clone()));
+        let environment = Arc::clone(environment);
+        Box::new(LookedUp { stage: self, input, environment, join, constant: Constant::Unknown, current: None })
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        if let Some(equality) = &self.equality {
+            dependencies.add(equality.local.dotted());
+        }
+        self.variables.iter().for_each(|(_, expression)| expression.add_dependencies(dependencies));
+        Reads::OthersToo
+    }
+
+    fn absorb(&mut self, next: &dyn Stage) -> bool {
+        match next.unwinding() {
+            Some(unwinding) if self.unwinding.is_none() && unwinding.path == self.as_path => {
+                self.unwinding = Some(unwinding);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What is joined with every document, where it depends on none of them.
+enum Constant {
+    /// Nothing was joined yet.
+    Unknown,
+    Known(Vec<DocumentBuf>),
+    /// It takes more memory than a stage may have, and is read anew each time.
+    TooLarge,
+}
+
+struct LookedUp {
+    stage: Arc<Lookup>,
+    input: Box<dyn DocumentStream>,
+    environment: Arc<Environment>,
+    join: Option<EqualityJoin>,
+    constant: Constant,
+    /// The document whose joined documents come out one by one.
+    current: Option<Unwound>,
+}
+
+struct Unwound {
+    document: DocumentBuf,
+    joined: Box<dyn DocumentStream>,
+    index: i64,
+}
+
+impl LookedUp {
+    fn joined(&mut self, document: DocumentRef<'_>) -> Result<Box<dyn DocumentStream>> {
+        let stage = Arc::clone(&self.stage);
+        if let (Some(equality), Some(join)) = (&stage.equality, &mut self.join) {
+            let mut values = local_values(document, equality.local.components());
+            if values.is_empty() {
+                values.push(ValueRef::Null);
+            }
+            let world = stage.world(document, &self.environment)?;
+            return join.open(&values, stage.inner.stages.as_ref(), &world);
+        }
+        if !stage.variables.is_empty() {
+            return stage.inner.open(&[], &stage.world(document, &self.environment)?);
+        }
+        if let Constant::Unknown = self.constant {
+            self.constant = self.read_constant()?;
+        }
+        match &self.constant {
+            Constant::Known(documents) => Ok(Box::new(Documents::new(documents.clone()))),
+            _ => stage.inner.open(&[], &stage.inside),
+        }
+    }
+
+    fn read_constant(&self) -> Result<Constant> {
+        let mut documents = Vec::new();
+        let mut held_bytes = 0;
+        let mut stream = self.stage.inner.open(&[], &self.stage.inside)?;
+        while let Some(document) = stream.next()? {
+            held_bytes += document.len_bytes() + size_of::<DocumentBuf>();
+            if held_bytes > self.environment.stage_memory_bytes_max {
+                return Ok(Constant::TooLarge);
+            }
+            documents.push(document);
+        }
+        Ok(Constant::Known(documents))
+    }
+
+    /// The document with the array of all that is joined with it.
+    fn with_array(&mut self, document: &DocumentBuf) -> Result<DocumentBuf> {
+        let mut joined = self.joined(document.as_ref())?;
+        let mut array = ArrayBuf::new();
+        while let Some(one) = joined.next()? {
+            self.environment.operation().work(1 + one.len_bytes() / 64)?;
+            array.push(&one);
+            if array.len_bytes() > JOINED_BYTES_MAX {
+                let message = format!(
+                    "Total size of documents in {} matching pipeline's $lookup stage exceeds {JOINED_BYTES_MAX} bytes",
+                    self.stage.inner.source.as_ref().map_or("", |source| source.collection.as_str())
+                );
+                return Err(Failure::new(ErrorCode(4568), message));
+            }
+        }
+        Ok(super::with_path(document.as_ref(), self.stage.as_path.components(), Some(ValueRef::from(&array))))
+    }
+
+    /// The next of the documents that one document becomes.
+    fn next_unwound(&mut self, unwinding: &Unwinding) -> Result<Option<DocumentBuf>> {
+        loop {
+            if self.current.is_none() {
+                let Some(document) = self.input.next()? else { return Ok(None) };
+                let joined = self.joined(document.as_ref())?;
+                self.current = Some(Unwound { document, joined, index: 0 });
+            }
+            let Some(current) = &mut self.current else { return Ok(None) };
+            let document = current.document.as_ref();
+            if let Some(one) = current.joined.next()? {
+                self.environment.operation().work(1 + (document.len_bytes() + one.len_bytes()) / 64)?;
+                let unwound = super::with_path(document, unwinding.path.components(), Some(ValueRef::from(&one)));
+                let indexed = unwinding.indexed(unwound, ValueRef::Int64(current.index));
+                current.index += 1;
+                return Ok(Some(indexed));
+            }
+            let unmatched = (current.index == 0 && unwinding.preserves_without_elements()).then(|| {
+                let without = super::with_path(document, unwinding.path.components(), None);
+                unwinding.indexed(without, ValueRef::Null)
+            });
+            self.current = None;
+            if unmatched.is_some() {
+                return Ok(unmatched);
+            }
+        }
+    }
+}
+
+impl DocumentStream for LookedUp {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let stage = Arc::clone(&self.stage);
+        if let Some(unwinding) = &stage.unwinding {
+            return self.next_unwound(unwinding);
+        }
+        let Some(document) = self.input.next()? else { return Ok(None) };
+        self.with_array(&document).map(Some)
+    }
+}

@@ -1,0 +1,107 @@
+//! Where in a pipeline stages may stand.
+
+use bunko_bson::{ArrayRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Stages that begin a pipeline.
+const FIRST: &[&str] = &["$documents"];
+/// Stages that end one: they write.
+const LAST: &[&str] = &["$merge", "$out"];
+/// Stages that do not stand in a facet, sorted.
+const NOT_IN_FACET: &[&str] = &[
+    "$changeStream",
+    "$changeStreamSplitLargeEvent",
+    "$collStats",
+    "$currentOp",
+    "$documents",
+    "$facet",
+    "$geoNear",
+    "$indexStats",
+    "$listCatalog",
+    "$listClusterCatalog",
+    "$listLocalSessions",
+    "$listSampledQueries",
+    "$listSearchIndexes",
+    "$merge",
+    "$out",
+    "$planCacheStats",
+    "$querySettings",
+    "$queryStats",
+    "$search",
+    "$searchBeta",
+    "$searchMeta",
+    "$vectorSearch",
+];
+
+/// Checks the stages of one pipeline, by name and in their order.
+/// # Errors
+/// 40602 for a stage that is not the first, 40601 for one that is not the last.
+pub(crate) fn check(names: &[&str]) -> Result<()> {
+    for (position, name) in names.iter().enumerate() {
+        if position > 0 && FIRST.contains(name) {
+            let message = format!("{name} is only valid as the first stage in a pipeline.");
+            return Err(Failure::new(ErrorCode(40602), message));
+        }
+        if position + 1 < names.len() && LAST.contains(name) {
+            return Err(Failure::new(ErrorCode(40601), format!("{name} can only be the final stage in the pipeline")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses stages that write in a pipeline inside another stage, which has a code of its own for that.
+pub(super) fn refuse_writes(stages: ArrayRef<'_>, code: i32, stage: &str) -> Result<()> {
+    match names(stages).find(|name| LAST.contains(name)) {
+        Some(name) => {
+            let message = format!("{name} is not allowed within a {stage}'s sub-pipeline");
+            Err(Failure::new(ErrorCode(code), message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses what must not stand in a facet, also where it stands in a pipeline inside one of its stages.
+/// # Errors
+/// 40600.
+pub(super) fn check_facet(stages: ArrayRef<'_>) -> Result<()> {
+    check_in_facet(stages, Place::Facet)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Facet,
+    /// Inside a stage that has its own refusal of stages that write.
+    Below,
+}
+
+fn check_in_facet(stages: ArrayRef<'_>, place: Place) -> Result<()> {
+    for stage in stages.iter().filter_map(|stage| stage.as_document()?.first()) {
+        let is_left_to_stage = place == Place::Below && LAST.contains(&stage.name);
+        if NOT_IN_FACET.binary_search(&stage.name).is_ok() && !is_left_to_stage {
+            let message = format!("{} is not allowed to be used within a $facet stage", stage.name);
+            return Err(Failure::new(ErrorCode(40600), message));
+        }
+        let inner = match (stage.name, stage.value) {
+            ("$lookup" | "$unionWith", ValueRef::Document(body)) => body.get("pipeline").and_then(ValueRef::as_array),
+            _ => None,
+        };
+        if let Some(inner) = inner {
+            check_in_facet(inner, Place::Below)?;
+        }
+    }
+    Ok(())
+}
+
+fn names(stages: ArrayRef<'_>) -> impl Iterator<Item = &str> {
+    stages.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_by_halves() {
+        assert!(NOT_IN_FACET.is_sorted_by(|one, next| one < next));
+    }
+}

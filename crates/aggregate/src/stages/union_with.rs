@@ -1,0 +1,118 @@
+//! `$unionWith`: behind its input the documents of another collection, through a pipeline of their own.
+
+use super::{Definition, Reads, Stage, Stages, position};
+use crate::stage_fields::StageFields;
+use crate::sub_pipeline::SubPipeline;
+use crate::{DocumentStream, Environment, Flow, SourceName};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{Failure, Result};
+use bunko_expression::Dependencies;
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$unionWith", parse };
+
+struct UnionWith {
+    other: SubPipeline,
+    inside: Environment,
+}
+
+/// Errors: `FailedToParse`, `TypeMismatch`, `IDLUnknownField` for the specification, 31441 for a pipeline that writes;
+/// those of the pipeline.
+fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let inside = environment.nested()?;
+    let (source, stages) = match value {
+        ValueRef::String(collection) => (Some(SourceName::here(collection)), ArrayRef::EMPTY),
+        ValueRef::Document(specification) => {
+            let fields = StageFields::new("$unionWith", specification, &["coll", "pipeline"])?;
+            let stages = fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+            let source = fields.string("coll")?.map(SourceName::here);
+            let begins_with_documents = stages
+                .iter()
+                .next()
+                .and_then(ValueRef::as_document)
+                .is_some_and(|first| first.get("$documents").is_some());
+            if source.is_none() && !begins_with_documents {
+                return Err(Failure::failed_to_parse(
+                    "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
+                ));
+            }
+            (source, stages)
+        }
+        other => {
+            let kind = other.kind().alias();
+            let message = format!("the $unionWith stage specification must be an object or string, but found {kind}");
+            return Err(Failure::failed_to_parse(message));
+        }
+    };
+    position::refuse_writes(stages, 31441, "$unionWith")?;
+    Ok(vec![Box::new(UnionWith { other: SubPipeline::parse(source, stages, &inside)?, inside })])
+}
+
+impl Stage for UnionWith {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {
+        Box::new(United { part: Part::Input(input), stage: self })
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        dependencies.add_all();
+        Reads::OthersToo
+    }
+}
+
+struct United {
+    stage: Arc<UnionWith>,
+    part: Part,
+}
+
+enum Part {
+    Input(Box<dyn DocumentStream>),
+    Other(Box<dyn DocumentStream>),
+}
+
+impl United {
+    /// Goes on to the other collection; whether there was something to go on from.
+    fn go_on(&mut self) -> Result<bool> {
+        if matches!(self.part, Part::Other(_)) {
+            return Ok(false);
+        }
+        self.part = Part::Other(self.stage.other.open(&[], &self.stage.inside)?);
+        Ok(true)
+    }
+
+    fn current(&mut self) -> &mut dyn DocumentStream {
+        match &mut self.part {
+            Part::Input(stream) | Part::Other(stream) => stream.as_mut(),
+        }
+    }
+}
+
+impl DocumentStream for United {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        loop {
+            if let Some(document) = self.current().next()? {
+                return Ok(Some(document));
+            }
+            if !self.go_on()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        let mut has_enough = false;
+        loop {
+            self.current().visit(&mut |document| {
+                let flow = visitor(document)?;
+                has_enough = flow == Flow::Stop;
+                Ok(flow)
+            })?;
+            if has_enough || !self.go_on()? {
+                return Ok(());
+            }
+        }
+    }
+}

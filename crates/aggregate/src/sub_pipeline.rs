@@ -1,0 +1,41 @@
+//! Pipelines inside stages.
+
+use crate::{DocumentStream, Documents, Environment, Pipeline, SourceName};
+use bunko_bson::{ArrayBuf, ArrayRef, ValueRef};
+use bunko_errors::Result;
+
+/// A pipeline over another collection, or one that begins with documents of its own.
+pub(crate) struct SubPipeline {
+    /// What it reads; none where it begins with `$documents`.
+    pub source: Option<SourceName>,
+    /// As it was sent.
+    pub stages: ArrayBuf,
+}
+
+impl SubPipeline {
+    /// Checks a pipeline, in the world that it will run in, and notes its source. It is parsed again whenever it is
+    /// opened, because its variables' values are part of the plan then.
+    /// # Errors
+    /// Those of the stages and of the source's name.
+    pub fn parse(source: Option<SourceName>, stages: ArrayRef<'_>, environment: &Environment) -> Result<Self> {
+        if let Some(source) = &source {
+            environment.sources.note(source)?;
+        }
+        Pipeline::parse(stages, environment.clone())?;
+        Ok(Self { source, stages: stages.iter().collect() })
+    }
+
+    /// Opens it behind more stages, none or few.
+    /// # Errors
+    /// As [`crate::Sources::open`].
+    pub fn open(&self, first: &[ValueRef<'_>], environment: &Environment) -> Result<Box<dyn DocumentStream>> {
+        let mut stages: ArrayBuf = first.iter().copied().collect();
+        for stage in self.stages.as_ref().iter() {
+            stages.push(stage);
+        }
+        match &self.source {
+            Some(source) => environment.sources.open(source, stages.as_ref(), environment),
+            None => Ok(Pipeline::parse(stages.as_ref(), environment.clone())?.open(Box::new(Documents::none()))),
+        }
+    }
+}

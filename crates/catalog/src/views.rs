@@ -1,0 +1,153 @@
+//! Views: each is a document of its database's `system.views`, an ordinary collection that only the server writes.
+
+use crate::waiting::lock;
+use crate::{Catalog, Namespace, Order, Target, Verdict};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::Lsn;
+use std::borrow::Cow;
+
+/// The collection that has a database's views.
+/// Source: MongoDB manual, "Views".
+const SYSTEM_VIEWS: &str = "system.views";
+
+/// What a view shows.
+#[derive(Clone, Debug)]
+pub struct ViewDefinition {
+    /// The collection or view below it.
+    pub view_on: Namespace,
+    /// What its documents go through.
+    pub pipeline: ArrayBuf,
+    /// The document that defines it: `_id`, `viewOn`, `pipeline`, perhaps `collation`.
+    pub document: DocumentBuf,
+}
+
+impl ViewDefinition {
+    /// A view with that name.
+    pub fn new(
+        namespace: &Namespace,
+        view_on: Namespace,
+        pipeline: ArrayRef<'_>,
+        collation: Option<DocumentRef<'_>>,
+    ) -> Self {
+        let mut document = DocumentBuf::new()
+            .with("_id", namespace.as_str())
+            .with("viewOn", view_on.collection())
+            .with("pipeline", pipeline);
+        if let Some(collation) = collation {
+            document.append("collation", collation);
+        }
+        Self { view_on, pipeline: pipeline.to_owned(), document }
+    }
+
+    fn read(namespace: &Namespace, document: DocumentRef<'_>) -> Result<Self> {
+        let view_on = document.get("viewOn").and_then(ValueRef::as_str);
+        let pipeline = document.get("pipeline").and_then(ValueRef::as_array);
+        let (Some(view_on), Some(pipeline)) = (view_on, pipeline) else {
+            let message = format!("the definition of the view {namespace} lacks 'viewOn' or 'pipeline'");
+            return Err(Failure::new(ErrorCode(182), message));
+        };
+        let view_on = Namespace::new(namespace.database(), view_on)?;
+        Ok(Self { view_on, pipeline: pipeline.to_owned(), document: document.to_owned() })
+    }
+
+    /// Its options as `listCollections` shows them.
+    pub fn options(&self) -> DocumentBuf {
+        let mut options = DocumentBuf::new();
+        for element in self.document.as_ref().iter().filter(|element| element.name != "_id") {
+            options.append(element.name, element.value);
+        }
+        options
+    }
+}
+
+/// The refusal of what views cannot do.
+fn on_view(message: String) -> Failure {
+    Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW, message)
+}
+
+impl Catalog {
+    /// The view with that name, if there is one. No collection has the name then.
+    /// # Errors
+    /// Those of the storage; 182 for a definition that somebody else has damaged.
+    pub fn view(&self, namespace: &Namespace) -> Result<Option<ViewDefinition>> {
+        let Some(views) = self.system_views(namespace.database())? else { return Ok(None) };
+        let mut document = Vec::new();
+        if views.find_id(ValueRef::String(namespace.as_str()), &mut document)?.is_none() {
+            return Ok(None);
+        }
+        ViewDefinition::read(namespace, DocumentRef::trusted(&document)).map(Some)
+    }
+
+    fn system_views(&self, database: &str) -> Result<Option<std::sync::Arc<crate::Collection>>> {
+        Ok(self.collection(&Namespace::new(database, SYSTEM_VIEWS)?))
+    }
+
+    /// Refuses a command on a view.
+    /// # Errors
+    /// `CommandNotSupportedOnView` where the namespace is one.
+    pub fn refuse_view(&self, namespace: &Namespace) -> Result<()> {
+        if self.collection(namespace).is_none() && self.view(namespace)?.is_some() {
+            return Err(on_view(format!("Namespace {namespace} is a view, not a collection")));
+        }
+        Ok(())
+    }
+
+    /// Defines a view, which the caller has checked.
+    /// # Errors
+    /// `NamespaceExists` where a collection or view has the name.
+    pub fn create_view(
+        &self,
+        namespace: &Namespace,
+        view: &ViewDefinition,
+        operation: &dyn OperationSource,
+    ) -> Result<Option<Lsn>> {
+        let system_views = Namespace::new(namespace.database(), SYSTEM_VIEWS)?;
+        self.collection_or_create(&system_views, operation)?;
+        let _changes = lock(&self.changes, operation)?;
+        if self.collection(namespace).is_some() || self.view(namespace)?.is_some() {
+            let message = format!("a view already exists. NS: {namespace}");
+            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
+        }
+        let bytes = Cow::Owned(view.document.clone().into_bytes());
+        let mut inserted = self.insert(&system_views, &[bytes], Order::Ordered, operation)?;
+        match inserted.failures.pop() {
+            Some((_, failure)) => Err(failure),
+            None => inserted.stopped_by.map_or(Ok(inserted.lsn), Err),
+        }
+    }
+
+    /// Gives a view another definition.
+    /// # Errors
+    /// `NamespaceNotFound` where there is none.
+    pub fn change_view(
+        &self,
+        namespace: &Namespace,
+        view: &ViewDefinition,
+        operation: &dyn OperationSource,
+    ) -> Result<Lsn> {
+        let changed = self.change_definition(namespace, operation, &mut || Verdict::Replace(view.document.clone()))?;
+        changed.ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))
+    }
+
+    /// Drops a view; `None` where there is none, else the record of the drop.
+    /// # Errors
+    /// Those of the storage and of the operation.
+    pub fn drop_view(&self, namespace: &Namespace, operation: &dyn OperationSource) -> Result<Option<Lsn>> {
+        self.change_definition(namespace, operation, &mut || Verdict::Delete)
+    }
+
+    fn change_definition(
+        &self,
+        namespace: &Namespace,
+        operation: &dyn OperationSource,
+        verdict: &mut dyn FnMut() -> Verdict,
+    ) -> Result<Option<Lsn>> {
+        let _changes = lock(&self.changes, operation)?;
+        let Some(views) = self.system_views(namespace.database())? else { return Ok(None) };
+        let id = ValueRef::String(namespace.as_str());
+        let Some(record) = views.record_of_id(id)? else { return Ok(None) };
+        self.change(&views, Target::Id(record, id), operation, &mut |_| Ok(verdict()))
+    }
+}

@@ -1,0 +1,46 @@
+//! `let`: variables that a command defines for its expressions.
+
+use crate::fields::Fields;
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, Expression};
+use bunko_query::QueryScope;
+use std::sync::Arc;
+
+/// The scope with the variables of the command's `let`. Each may name those before it, and none a document's field.
+/// # Errors
+/// `TypeMismatch` for a `let` that is no document, `FailedToParse` for a name that users may not define, 4890500 for a
+/// value that depends on a document; those of the expressions.
+pub(crate) fn scope_with_let(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<Arc<QueryScope>> {
+    let Some(definitions) = fields.document("let")?.filter(|definitions| !definitions.is_empty()) else {
+        return Ok(scope);
+    };
+    let mut scope = QueryScope {
+        variables: scope.variables.clone(),
+        now_ms: scope.now_ms,
+        operation: Arc::clone(&scope.operation),
+    };
+    for definition in definitions {
+        let value = {
+            let expression = Expression::parse(definition.value, &scope.parse_scope())?;
+            check_constant(definition.name, definition.value, &expression)?;
+            expression.evaluate(&scope.context(DocumentRef::EMPTY))?.into_value()
+        };
+        scope.variables.define(definition.name, value)?;
+    }
+    Ok(Arc::new(scope))
+}
+
+fn check_constant(name: &str, value: ValueRef<'_>, expression: &Expression) -> Result<()> {
+    let mut dependencies = Dependencies::default();
+    expression.add_dependencies(&mut dependencies);
+    if dependencies == Dependencies::default() {
+        return Ok(());
+    }
+    let value = bunko_bson::text::ValueText(value);
+    let message = format!(
+        "Command let Expression tried to access a field, but this is not allowed because Command Let \
+                           expressions run before the query examines any documents. Variable '{name}': {value}"
+    );
+    Err(Failure::new(ErrorCode(4_890_500), message))
+}

@@ -1,0 +1,216 @@
+//! The collections that a pipeline reads, at one moment.
+
+use bunko_aggregate::{
+    Access, DocumentStream, Documents, Environment, Flow, Pipeline, PlannerPart, SourceName, Sources,
+    involved_collections,
+};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::{Catalog, Collection, Index, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::{Execution, FindQuery, Footing, QueryScope, plan};
+use bunko_store::Snapshot;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// How many views may stand on each other.
+/// Source: MongoDB 8.2, "View depth too deep or view cycle detected".
+pub(crate) const VIEW_DEPTH_MAX: usize = 20;
+
+/// What one pipeline reads. All collections are noted while it is parsed; the snapshot is taken when the first is opened,
+/// and knows all indexes that were ready when their collection was noted.
+pub(crate) struct PipelineSources {
+    catalog: Arc<Catalog>,
+    database: String,
+    noted: Mutex<HashMap<Namespace, Resolved>>,
+    snapshot: OnceLock<Arc<Snapshot>>,
+}
+
+/// Where a name leads.
+#[derive(Clone)]
+pub(crate) struct Resolved {
+    /// The pipelines of the views on the way, those below first.
+    pub views: ArrayBuf,
+    /// How many there are.
+    pub views_count: usize,
+    /// What is below them.
+    pub namespace: Namespace,
+    pub collection: Option<Noted>,
+}
+
+/// A collection, and the indexes that were ready.
+#[derive(Clone)]
+pub(crate) struct Noted {
+    pub collection: Arc<Collection>,
+    pub indexes: Arc<[Arc<Index>]>,
+}
+
+impl fmt::Debug for PipelineSources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PipelineSources({})", self.database)
+    }
+}
+
+/// Follows views down to a collection or to nothing.
+/// # Errors
+/// `ViewDepthLimitExceeded`.
+pub(crate) fn resolve(catalog: &Catalog, namespace: &Namespace) -> Result<Resolved> {
+    let mut pipelines = Vec::new();
+    let mut below = namespace.clone();
+    loop {
+        if let Some(collection) = catalog.collection(&below) {
+            let indexes = collection.ready_indexes().into();
+            return Ok(resolved(&pipelines, below, Some(Noted { collection, indexes })));
+        }
+        let Some(view) = catalog.view(&below)? else { return Ok(resolved(&pipelines, below, None)) };
+        pipelines.push(view.pipeline);
+        below = view.view_on;
+        if pipelines.len() > VIEW_DEPTH_MAX {
+            let message = format!("View depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}");
+            return Err(Failure::new(ErrorCode::VIEW_DEPTH_LIMIT_EXCEEDED, message));
+        }
+    }
+}
+
+fn resolved(pipelines: &[ArrayBuf], namespace: Namespace, collection: Option<Noted>) -> Resolved {
+    let views = pipelines.iter().rev().flat_map(|pipeline| pipeline.as_ref().iter()).collect();
+    Resolved { views, views_count: pipelines.len(), namespace, collection }
+}
+
+impl PipelineSources {
+    pub(crate) fn new(catalog: &Arc<Catalog>, database: &str) -> Arc<Self> {
+        Arc::new(Self {
+            catalog: Arc::clone(catalog),
+            database: database.to_owned(),
+            noted: Mutex::default(),
+            snapshot: OnceLock::new(),
+        })
+    }
+
+    /// Whether more than one collection is read, so that they must share a snapshot.
+    pub(crate) fn are_several(&self) -> bool {
+        !self.noted.lock().is_empty()
+    }
+
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        self.snapshot.get_or_init(|| Arc::new(self.catalog.store().snapshot()))
+    }
+
+    fn namespace(&self, source: &SourceName) -> Result<Namespace> {
+        Namespace::new(source.database.as_deref().unwrap_or(&self.database), &source.collection)
+    }
+
+    /// Where a name leads; and with a view's pipeline, where all the names in it lead.
+    pub(crate) fn note_namespace(&self, namespace: &Namespace) -> Result<Resolved> {
+        if let Some(resolved) = self.noted.lock().get(namespace) {
+            return Ok(resolved.clone());
+        }
+        let mut resolved = resolve(&self.catalog, namespace)?;
+        if let (Some(noted), true) = (&mut resolved.collection, self.snapshot.get().is_some()) {
+            // Of an index that was finished since, the snapshot knows nothing.
+            noted.indexes = [noted.collection.id_index()].into();
+        }
+        self.noted.lock().insert(namespace.clone(), resolved.clone());
+        for name in involved_collections(resolved.views.as_ref()) {
+            self.note_namespace(&Namespace::new(namespace.database(), name)?)?;
+        }
+        Ok(resolved)
+    }
+}
+
+impl Sources for PipelineSources {
+    fn note(&self, source: &SourceName) -> Result<()> {
+        self.note_namespace(&self.namespace(source)?).map(drop)
+    }
+
+    fn open(
+        &self,
+        source: &SourceName,
+        pipeline: ArrayRef<'_>,
+        environment: &Environment,
+    ) -> Result<Box<dyn DocumentStream>> {
+        let resolved = self.note_namespace(&self.namespace(source)?)?;
+        let stages: ArrayBuf = resolved.views.as_ref().iter().chain(pipeline.iter()).collect();
+        let (part, pipeline) = Pipeline::parse(stages.as_ref(), environment.clone())?.split_for_planner();
+        let Some(noted) = resolved.collection else { return Ok(pipeline.open(Box::new(Documents::none()))) };
+        let query = planner_query(part, Arc::clone(&environment.scope))?;
+        let query = FindQuery { among: Some(Arc::clone(&noted.indexes)), ..query };
+        let execution = plan(&noted.collection, query)?.open_shared(self.snapshot())?;
+        Ok(pipeline.open(Box::new(Planned::new(execution))))
+    }
+
+    fn access(&self, source: &SourceName, path: &str) -> Access {
+        let resolved = self.namespace(source).and_then(|namespace| self.note_namespace(&namespace));
+        let Ok(Resolved { views_count: 0, collection: Some(noted), .. }) = resolved else { return Access::Scan };
+        let begins = |index: &Arc<Index>| index.fields.first().is_some_and(|field| field.path == path);
+        match path {
+            "_id" => Access::Id,
+            _ if noted.indexes.iter().any(begins) => Access::Index,
+            _ => Access::Scan,
+        }
+    }
+
+    fn by_id(&self, source: &SourceName, id: ValueRef<'_>) -> Result<Option<DocumentBuf>> {
+        let resolved = self.note_namespace(&self.namespace(source)?)?;
+        let Some(noted) = resolved.collection else { return Ok(None) };
+        let mut document = Vec::new();
+        let is_found = noted.collection.find_id_at(self.snapshot(), id, &mut document)?;
+        Ok(is_found.then(|| DocumentBuf::from_trusted(document)))
+    }
+}
+
+/// The query that the planner makes of its part of a pipeline.
+/// # Errors
+/// Those of filters.
+pub(crate) fn planner_query(part: PlannerPart, scope: Arc<QueryScope>) -> Result<FindQuery> {
+    let filter = match part.filters.as_slice() {
+        [] => DocumentBuf::new(),
+        [only] => only.clone(),
+        several => DocumentBuf::new().with("$and", &several.iter().collect::<ArrayBuf>()),
+    };
+    let mut query = FindQuery::new(filter.as_ref(), scope)?;
+    query.sort = part.sort;
+    query.skip = part.skip;
+    query.limit = part.limit;
+    Ok(query)
+}
+
+/// A plan's documents, lent to the stages above where they only look.
+pub(crate) struct Planned {
+    execution: Execution,
+    /// Until all has been read: from then on the collection may go.
+    footing: Option<Arc<Footing>>,
+}
+
+impl Planned {
+    /// Documents that nobody asks for after a pause whether the collection still is there.
+    pub(crate) fn new(execution: Execution) -> Self {
+        Self { execution, footing: None }
+    }
+
+    /// Documents whose plan's footing is kept until they are read.
+    pub(crate) fn on(execution: Execution, footing: Arc<Footing>) -> Self {
+        Self { execution, footing: Some(footing) }
+    }
+}
+
+impl DocumentStream for Planned {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let document = self.execution.next()?.map(DocumentRef::to_owned);
+        if document.is_none() {
+            self.footing = None;
+        }
+        Ok(document)
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        while let Some(document) = self.execution.next()? {
+            if visitor(document)? == Flow::Stop {
+                return Ok(());
+            }
+        }
+        self.footing = None;
+        Ok(())
+    }
+}
