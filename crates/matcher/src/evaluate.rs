@@ -127,6 +127,7 @@ impl Expression {
             ),
             Self::ElemMatchObject { path, filter } => elem_match::matches_object(subject, path, filter, evaluation),
             Self::ElemMatchValue { path, condition } => elem_match::matches_value(subject, path, condition, evaluation),
+            Self::JsonSchema(schema) => schema.matches(subject, evaluation),
             Self::Expr(expr) => evaluation.expr(expr, &subject),
             Self::AlwaysTrue => true,
             Self::AlwaysFalse => false,

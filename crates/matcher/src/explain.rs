@@ -17,6 +17,7 @@ pub(crate) fn document(expression: &Expression) -> DocumentBuf {
             // Negations of more than one operator have no `$not` of their own.
             _ => list("$nor", std::slice::from_ref(child)),
         },
+        Expression::JsonSchema(schema) => DocumentBuf::new().with("$jsonSchema", schema.source()),
         Expression::Expr(expr) => DocumentBuf::new().with("$expr", expr.source()),
         Expression::AlwaysTrue => DocumentBuf::new().with("$alwaysTrue", 1_i32),
         Expression::In { values, regexes, .. } if values.is_empty() && regexes.is_empty() => {
@@ -72,6 +73,7 @@ fn operator(expression: &Expression) -> Option<DocumentBuf> {
         | Expression::Or(_)
         | Expression::Nor(_)
         | Expression::Not(_)
+        | Expression::JsonSchema(_)
         | Expression::Expr(_)
         | Expression::AlwaysTrue
         | Expression::AlwaysFalse => return None,

@@ -1,5 +1,6 @@
 //! The tree that a filter is parsed into: what the planner reads and documents are matched against.
 
+use crate::json_schema::Schema;
 use crate::operators::bits::{BitMask, BitTest};
 use crate::operators::bson_type::TypeSet;
 use crate::operators::regex::Regex;
@@ -145,6 +146,8 @@ pub enum Expression {
         /// Which bits.
         mask: BitMask,
     },
+    /// The whole document satisfies a schema.
+    JsonSchema(Arc<Schema>),
     /// An aggregation expression over the whole document is true.
     Expr(Expr),
     /// Everything matches: `{$alwaysTrue: 1}`.
@@ -223,6 +226,7 @@ impl Expression {
             | Self::Or(_)
             | Self::Nor(_)
             | Self::Not(_)
+            | Self::JsonSchema(_)
             | Self::Expr(_)
             | Self::AlwaysTrue
             | Self::AlwaysFalse => None,
@@ -248,7 +252,7 @@ impl Expression {
             | Self::ElemMatchObject { path, .. }
             | Self::ElemMatchValue { path, .. }
             | Self::Bits { path, .. } => visit(path),
-            Self::Expr(_) | Self::AlwaysTrue | Self::AlwaysFalse => {}
+            Self::JsonSchema(_) | Self::Expr(_) | Self::AlwaysTrue | Self::AlwaysFalse => {}
         }
     }
 
@@ -274,9 +278,10 @@ impl Expression {
             Self::Not(_) => 15,
             Self::Nor(_) => 16,
             Self::Type { .. } => 17,
-            Self::Expr(_) => 18,
-            Self::AlwaysFalse => 19,
-            Self::AlwaysTrue => 20,
+            Self::JsonSchema(_) => 18,
+            Self::Expr(_) => 19,
+            Self::AlwaysFalse => 20,
+            Self::AlwaysTrue => 21,
         }
     }
 }

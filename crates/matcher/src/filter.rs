@@ -3,6 +3,7 @@
 use crate::evaluate::Evaluation;
 use crate::explain;
 use crate::expression::{ExprCompiler, Expression};
+use crate::failure_details;
 use crate::parse::{NoExpr, Parser};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
@@ -62,6 +63,24 @@ impl Filter {
         let matched = self.root.evaluate(document, &mut evaluation);
         let position = MatchedPosition { index: evaluation.position };
         Ok(evaluation.outcome(matched)?.then_some(position))
+    }
+
+    /// Whether the document matches, as work of the operation given.
+    /// # Errors
+    /// As [`Filter::try_matches`].
+    pub fn matches_within(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<bool> {
+        let mut evaluation = Evaluation::new(Some(operation));
+        let matched = self.root.evaluate(document, &mut evaluation);
+        evaluation.outcome(matched)
+    }
+
+    /// Why the document does not match, operator by operator: the `details` of a failed validation.
+    /// # Errors
+    /// As [`Filter::try_matches`].
+    pub fn failure_details(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<DocumentBuf> {
+        let mut evaluation = Evaluation::new(Some(operation));
+        let details = failure_details::of(&self.root, document, &mut evaluation);
+        evaluation.outcome(true).map(|_| details)
     }
 
     /// The parsed tree, in normal form.

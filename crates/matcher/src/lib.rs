@@ -5,7 +5,8 @@
 //! [`Filter::root`].
 //!
 //! **Invariant:** matching never fails on a document's contents and allocates nothing; all errors are found by
-//! `parse`. The one exception is `$expr`, whose run-time errors [`Filter::try_matches`] returns.
+//! `parse`. The exceptions: `$expr`, whose run-time errors [`Filter::try_matches`] returns, and `enum` and `uniqueItems` of
+//! `$jsonSchema`, which copy the documents and arrays that they compare.
 //! **Invariant:** whoever looks at elements of arrays or of lists counts them as the operation's work.
 #![forbid(unsafe_code)]
 
@@ -13,7 +14,9 @@ mod element;
 mod evaluate;
 mod explain;
 mod expression;
+mod failure_details;
 mod filter;
+mod json_schema;
 mod operators;
 mod parse;
 mod path;
@@ -21,6 +24,7 @@ mod path;
 pub use element::{ArrayFilter, ElemMatch, ElementFilter};
 pub use expression::{Comparison, Expr, ExprCompiler, ExprPredicate, Expression};
 pub use filter::{Filter, MatchedPosition};
+pub use json_schema::Schema;
 pub use operators::bits::{BitMask, BitTest};
 pub use operators::bson_type::TypeSet;
 pub use operators::regex::{Regex, RegexPrefix};

@@ -1,6 +1,7 @@
 //! Runs `tests/scripts`: what filters mean and how they fail, in files to be read.
 //!
 //! - `match`: a filter, then documents; says of each whether it matches.
+//! - `details`: a filter, then documents; says why each does not match.
 //! - `position`: the same, with the index that the positional operator `$` stands for.
 //! - `parse`: filters; prints each in normal form, or its error.
 //! - `pull`: a condition of `$pull`, then array elements.
@@ -39,6 +40,14 @@ fn matcher(directive: &str, source: &str) -> Result<Matcher, Failure> {
         "match" => {
             let filter = Filter::parse(document(source).as_ref())?;
             Box::new(move |line| filter.try_matches(document(line).as_ref()).is_ok_and(|matched| matched).to_string())
+        }
+        "details" => {
+            let filter = Filter::parse(document(source).as_ref())?;
+            let operation = OperationContext::unlimited();
+            Box::new(move |line| {
+                let details = filter.failure_details(document(line).as_ref(), &operation).expect("never stopped");
+                shell::print(ValueRef::Document(details.as_ref()))
+            })
         }
         "position" => {
             let filter = Filter::parse(document(source).as_ref())?;

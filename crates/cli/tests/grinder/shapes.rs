@@ -95,6 +95,15 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
     (Table::Filters, "$or", &["{X: '#filters'}"]),
     (Table::Filters, "$nor", &["{X: '#filters'}"]),
     (Table::Filters, "$expr", &["{X: {$in: [-1, '$a']}}"]),
+    (
+        Table::Filters,
+        "$jsonSchema",
+        &[
+            "{X: {properties: {a: {uniqueItems: true, items: {maximum: -1}}}}}",
+            "{X: {properties: {a: {enum: ['#more']}, s: {pattern: 'zz'}}}}",
+            "{X: {patternProperties: {'^f': {type: 'string'}}, additionalProperties: false}}",
+        ],
+    ),
     (Table::Filters, "$comment", &["{a: -1, X: '#text'}"]),
     (Table::Filters, "$alwaysTrue", &["{a: {$ne: -1}, X: 1}"]),
     (Table::Filters, "$alwaysFalse", &["{a: {$ne: -1}, X: 1}"]),

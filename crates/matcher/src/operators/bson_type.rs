@@ -12,7 +12,7 @@ pub(crate) const TYPE: FieldOperator = FieldOperator { name: "$type", parse: |_,
 const NUMBERS: [Type; 4] = [Type::Double, Type::Int32, Type::Int64, Type::Decimal128];
 
 /// A set of types.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeSet {
     types: Vec<Type>,
     /// Whether the set was given the alias `"number"`, which explain prints again.
@@ -34,10 +34,12 @@ impl TypeSet {
         array
     }
 
-    fn insert(&mut self, value: ValueRef<'_>) -> Result<()> {
+    /// Adds a type by number or alias, and says whether it is new.
+    /// # Errors
+    /// `BadValue` for an unknown type, `TypeMismatch` for another value.
+    pub(crate) fn insert(&mut self, value: ValueRef<'_>) -> Result<bool> {
         if let ValueRef::String("number") = value {
-            self.all_numbers = true;
-            return Ok(());
+            return Ok(!std::mem::replace(&mut self.all_numbers, true));
         }
         let kind = match value {
             ValueRef::String(alias) => {
@@ -46,21 +48,22 @@ impl TypeSet {
             value if value.is_number() => by_number(value)?,
             _ => return Err(Failure::type_mismatch("type must be represented as a number or a string")),
         };
-        if !self.types.contains(&kind) {
+        let is_new = !self.types.contains(&kind);
+        if is_new {
             self.types.push(kind);
         }
-        Ok(())
+        Ok(is_new)
     }
 }
 
 fn parse(operand: &Operand<'_>) -> Result<Expression> {
-    let mut types = TypeSet { types: Vec::new(), all_numbers: false };
+    let mut types = TypeSet::default();
     match operand.value {
         ValueRef::Array(list) if list.is_empty() => {
             return Err(Failure::failed_to_parse(format!("{} must match at least one type", operand.path)));
         }
-        ValueRef::Array(list) => list.iter().try_for_each(|value| types.insert(value))?,
-        value => types.insert(value)?,
+        ValueRef::Array(list) => list.iter().try_for_each(|value| types.insert(value).map(drop))?,
+        value => drop(types.insert(value)?),
     }
     types.types.sort_by_key(|&kind| code(kind));
     Ok(Expression::Type { path: operand.path.clone(), types })

@@ -11,7 +11,8 @@ pub(crate) mod elem_match;
 mod exists;
 mod expr;
 pub(crate) mod in_list;
-mod integer;
+pub(crate) mod integer;
+mod json_schema;
 mod logical;
 pub(crate) mod modulo;
 mod not;
@@ -66,6 +67,7 @@ const TOP_LEVEL_OPERATORS: &[TopLevelOperator] = &[
     logical::OR,
     logical::NOR,
     expr::EXPR,
+    json_schema::JSON_SCHEMA,
     comment::TOP_LEVEL,
     always::ALWAYS_TRUE,
     always::ALWAYS_FALSE,

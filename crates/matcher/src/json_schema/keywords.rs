@@ -1,0 +1,108 @@
+//! The keywords of one schema, read once. The table says which there are.
+
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{Failure, Result};
+
+/// Keywords that a schema may have.
+const KNOWN: &[&str] = &[
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "bsonType",
+    "dependencies",
+    "description",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "properties",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+];
+
+/// Keywords of JSON Schema that MongoDB does not take.
+const NOT_TAKEN: &[&str] = &["$ref", "$schema", "default", "definitions", "format", "id"];
+
+/// Keywords of encrypted fields, which need what we do not have.
+const NOT_YET: &[&str] = &["encrypt", "encryptMetadata"];
+
+/// The keywords of one schema, each at its place in [`KNOWN`].
+pub(super) struct Keywords<'a>([Option<ValueRef<'a>>; KNOWN.len()]);
+
+impl<'a> Keywords<'a> {
+    /// Reads a schema's fields.
+    /// # Errors
+    /// `FailedToParse` for a keyword that is unknown, not supported or given twice.
+    pub fn read(schema: DocumentRef<'a>) -> Result<Self> {
+        let mut keywords = Self([None; KNOWN.len()]);
+        for element in schema {
+            let name = element.name;
+            let Ok(place) = KNOWN.binary_search(&name) else { return Err(refusal(name)) };
+            if keywords.0[place].replace(element.value).is_some() {
+                return Err(Failure::failed_to_parse(format!("Duplicate $jsonSchema keyword: {name}")));
+            }
+        }
+        Ok(keywords)
+    }
+
+    /// The operand of a keyword of the table.
+    pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
+        KNOWN.binary_search(&name).ok().and_then(|place| self.0[place])
+    }
+
+    /// `title` and `description`.
+    /// # Errors
+    /// `TypeMismatch` if one is no string.
+    pub fn annotations(&self) -> Result<DocumentBuf> {
+        let mut annotations = DocumentBuf::new();
+        for name in ["title", "description"] {
+            match self.get(name) {
+                None => {}
+                Some(ValueRef::String(text)) => {
+                    annotations.append(name, text);
+                }
+                Some(_) => {
+                    let message = format!("$jsonSchema keyword '{name}' must be of type string");
+                    return Err(Failure::type_mismatch(message));
+                }
+            }
+        }
+        Ok(annotations)
+    }
+}
+
+fn refusal(name: &str) -> Failure {
+    Failure::failed_to_parse(if NOT_TAKEN.contains(&name) {
+        format!("$jsonSchema keyword '{name}' is not currently supported")
+    } else if NOT_YET.contains(&name) {
+        format!("$jsonSchema keyword '{name}' is not supported yet")
+    } else {
+        format!("Unknown $jsonSchema keyword: {name}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOWN;
+
+    #[test]
+    fn the_table_is_sorted() {
+        assert!(KNOWN.is_sorted());
+    }
+}

@@ -1,0 +1,54 @@
+//! Sets of names that a document is asked for all at once, in one walk over its fields.
+
+use crate::evaluate::Evaluation;
+use bunko_bson::DocumentRef;
+
+/// Names, each at a place of its own.
+#[derive(Debug)]
+pub(super) struct Names(Box<[Box<str>]>);
+
+/// Which of a set's names a document has.
+pub(super) struct Found(Box<[bool]>);
+
+impl Names {
+    pub fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut names: Vec<Box<str>> = names.map(Box::from).collect();
+        names.sort_unstable();
+        names.dedup();
+        Self(names.into())
+    }
+
+    /// The place of a name.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.0.binary_search_by(|known| (**known).cmp(name)).ok()
+    }
+
+    /// Looks all of them up.
+    pub fn find(&self, document: DocumentRef<'_>, evaluation: &mut Evaluation<'_>) -> Found {
+        let mut found = vec![false; self.0.len()].into_boxed_slice();
+        let mut missing = found.len();
+        for element in document {
+            if missing == 0 || !evaluation.goes_on(1) {
+                break;
+            }
+            if let Some(place) = self.place(element.name)
+                && !std::mem::replace(&mut found[place], true)
+            {
+                missing -= 1;
+            }
+        }
+        Found(found)
+    }
+}
+
+impl Found {
+    /// Whether the document has the name at that place.
+    pub fn has(&self, place: usize) -> bool {
+        self.0[place]
+    }
+
+    /// Whether the document has them all.
+    pub fn all(&self) -> bool {
+        self.0.iter().all(|&found| found)
+    }
+}

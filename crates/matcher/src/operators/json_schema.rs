@@ -1,0 +1,11 @@
+//! `$jsonSchema`: the whole document satisfies a schema.
+
+use super::TopLevelOperator;
+use crate::expression::Expression;
+use crate::json_schema::Schema;
+use std::sync::Arc;
+
+pub(crate) const JSON_SCHEMA: TopLevelOperator = TopLevelOperator {
+    name: "$jsonSchema",
+    parse: |_, value| Ok(Expression::JsonSchema(Arc::new(Schema::parse(value)?))),
+};
