@@ -31,6 +31,7 @@ pub struct GenericOptions {
 /// Commands that take a write concern.
 const WRITERS: &[&str] = &[
     "applyOps",
+    "bulkWrite",
     "bunkoBulkInsert",
     "collMod",
     "create",

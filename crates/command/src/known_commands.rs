@@ -18,7 +18,6 @@ const NAMES: &[&str] = &[
     "balancerStart",
     "balancerStatus",
     "balancerStop",
-    "bulkWrite",
     "checkMetadataConsistency",
     "checkShardingIndex",
     "cleanupOrphaned",

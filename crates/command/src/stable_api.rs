@@ -9,6 +9,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 const COMMANDS: &[&str] = &[
     "aggregate",
     "authenticate",
+    "bulkWrite",
     "collMod",
     "count",
     "create",

@@ -122,7 +122,7 @@ pub(crate) fn run_each<S>(
 }
 
 /// Whether it concerns the whole command.
-fn is_interruption(failure: &Failure) -> bool {
+pub(crate) fn is_interruption(failure: &Failure) -> bool {
     failure.is_too_long()
         || matches!(
             failure.code(),

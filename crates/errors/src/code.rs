@@ -105,6 +105,7 @@ codes! {
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction";
     API_VERSION_ERROR = 322 "APIVersionError";
     API_STRICT_ERROR = 323 "APIStrictError";
+    COLLECTION_UUID_MISMATCH = 361 "CollectionUUIDMismatch";
     OUT_OF_DISK_SPACE = 14031 "OutOfDiskSpace";
     CANNOT_MODIFY = 10003 "CannotGrowDocumentInCappedNamespace";
     BSON_OBJECT_TOO_LARGE = 10334 "BSONObjectTooLarge";

@@ -10,6 +10,7 @@ mod aggregate;
 mod apply_ops;
 mod build_info;
 mod bulk_insert;
+mod bulk_write;
 mod coll_mod;
 mod coll_stats;
 mod compact;
@@ -74,6 +75,7 @@ pub const COMMANDS: &[Command] = &[
     apply_ops::COMMAND,
     build_info::COMMAND,
     bulk_insert::COMMAND,
+    bulk_write::COMMAND,
     coll_mod::COMMAND,
     coll_stats::COMMAND,
     compact::COMMAND,

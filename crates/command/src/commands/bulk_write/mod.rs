@@ -1,0 +1,362 @@
+//! `bulkWrite`: inserts, updates and deletes in several collections, in one command.
+//!
+//! An operation is turned into an entry of `updates` or `deletes` and goes the way of those commands; inserts into one
+//! collection that stand side by side are stored together. What became of each operation is read by cursor.
+
+mod operation;
+
+use super::insert::{bypasses, check_batch_size};
+use super::{delete, update};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::document_list::write_document_list;
+use crate::fields::Fields;
+use crate::invocation::Invocation;
+use crate::system_namespace::{Creation, check_writable};
+use crate::write_statement::{is_interruption, refuse_long_batch, required, statement};
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, ValueRef, Writer};
+use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
+use bunko_catalog::{Namespace, Order};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::QueryScope;
+use bunko_query::write::{Upsert, Writes};
+use operation::{Action, Operation};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+pub(super) const COMMAND: Command = Command {
+    name: "bulkWrite",
+    aliases: &[],
+    fields: &[
+        "ops",
+        "nsInfo",
+        "ordered",
+        "errorsOnly",
+        "let",
+        "cursor",
+        "bypassDocumentValidation",
+        "bypassEmptyTsReplacement",
+    ],
+    databases: Databases::Admin,
+    run,
+};
+
+/// Which results are told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    All,
+    Errors,
+}
+
+/// Counts of the whole command.
+#[derive(Default)]
+struct Totals {
+    errors: i32,
+    inserted: i32,
+    matched: i32,
+    modified: i32,
+    upserted: i32,
+    deleted: i32,
+}
+
+/// The command while its operations run.
+struct BulkWrite<'i> {
+    namespaces: Vec<Target>,
+    operations: Vec<Operation<'i>>,
+    order: Order,
+    told: Told,
+    empty: EmptyTimestamps,
+    scope: Arc<QueryScope>,
+    totals: Totals,
+    results: Vec<DocumentBuf>,
+}
+
+/// One entry of `nsInfo`.
+struct Target {
+    namespace: Namespace,
+    /// The identity that the collection must have.
+    uuid: Option<[u8; 16]>,
+}
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let mut bulk = BulkWrite::parse(invocation)?;
+    bulk.refuse_if_long(invocation)?;
+    bulk.execute(invocation)?;
+    let BulkWrite { totals, results, .. } = bulk;
+    write_document_list(invocation, reply, Namespace::of_cursor("admin", "$cmd.bulkWrite")?, results)?;
+    reply
+        .append("nErrors", totals.errors)
+        .append("nInserted", totals.inserted)
+        .append("nMatched", totals.matched)
+        .append("nModified", totals.modified)
+        .append("nUpserted", totals.upserted)
+        .append("nDeleted", totals.deleted);
+    Ok(())
+}
+
+impl<'i> BulkWrite<'i> {
+    fn parse(invocation: &Invocation<'i>) -> Result<Self> {
+        let operations = invocation.documents("ops")?;
+        check_batch_size(operations.len())?;
+        let namespaces: Vec<_> = invocation.documents("nsInfo")?.into_iter().map(target).collect::<Result<_>>()?;
+        let operations = operations.into_iter().map(|operation| Operation::parse(operation, namespaces.len()));
+        Ok(Self {
+            operations: operations.collect::<Result<_>>()?,
+            namespaces,
+            order: if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered },
+            told: if invocation.boolean("errorsOnly", false)? { Told::Errors } else { Told::All },
+            empty: bypasses(invocation)?,
+            scope: update::scope(invocation)?,
+            totals: Totals::default(),
+            results: Vec::new(),
+        })
+    }
+
+    /// Refuses to hold up others, before anything is done. What is malformed is said when its turn comes.
+    fn refuse_if_long(&self, invocation: &Invocation<'_>) -> Result<(), Halt> {
+        for (position, target) in self.namespaces.iter().enumerate() {
+            let own = || self.operations.iter().filter(move |operation| operation.namespace == position);
+            let updates: Vec<_> = own()
+                .filter_map(|operation| match &operation.action {
+                    Action::Update(update) => update::parse(update.as_ref()).ok(),
+                    _ => None,
+                })
+                .collect();
+            let deletes: Vec<_> = own()
+                .filter_map(|operation| match &operation.action {
+                    Action::Delete(delete) => delete::parse(delete.as_ref()).ok(),
+                    _ => None,
+                })
+                .collect();
+            let updates = updates.iter().map(|update| (update.filter, update.sort, update.targets));
+            let deletes = deletes.iter().map(|delete| (delete.filter, None, delete.targets));
+            refuse_long_batch(invocation, &target.namespace, updates.chain(deletes))?;
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, invocation: &mut Invocation<'_>) -> Result<()> {
+        let operations = std::mem::take(&mut self.operations);
+        let mut position = 0;
+        while let Some(operation) = operations.get(position) {
+            let before = self.totals.errors;
+            position += match &operation.action {
+                Action::Insert(_) => {
+                    let alike = operations[position..].iter().map_while(|other| match &other.action {
+                        Action::Insert(document) if other.namespace == operation.namespace => Some(*document),
+                        _ => None,
+                    });
+                    let documents: Vec<_> = alike.collect();
+                    self.insert(invocation, operation.namespace, position, &documents)?;
+                    documents.len()
+                }
+                Action::Update(update) => {
+                    let outcome = self.update(invocation, operation.namespace, update.as_ref());
+                    self.note(position, outcome, true)?;
+                    1
+                }
+                Action::Delete(delete) => {
+                    let outcome = self.delete(invocation, operation.namespace, delete.as_ref());
+                    self.note(position, outcome, false)?;
+                    1
+                }
+            };
+            if self.order == Order::Ordered && self.totals.errors > before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what became of an update or a delete.
+    /// # Errors
+    /// What ends the whole command.
+    fn note(&mut self, position: usize, outcome: Result<DocumentBuf>, is_update: bool) -> Result<()> {
+        match outcome {
+            Ok(result) if self.told == Told::All => self.results.push(with_position(position, &result)),
+            Ok(_) => {}
+            Err(failure) if is_interruption(&failure) => return Err(failure),
+            Err(failure) => self.note_failure(position, &failure, is_update),
+        }
+        Ok(())
+    }
+
+    fn note_failure(&mut self, position: usize, failure: &Failure, is_update: bool) {
+        self.totals.errors += 1;
+        let mut result = DocumentBuf::new().with("ok", 0.0).with("idx", position as i32).with("code", failure.code().0);
+        result.extend(failure.details()).append("errmsg", failure.message()).append("n", 0);
+        if is_update {
+            result.append("nModified", 0);
+        }
+        self.results.push(result);
+    }
+
+    /// Inserts into one collection; `first` is the position of the first document among all operations.
+    fn insert(
+        &mut self,
+        invocation: &mut Invocation<'_>,
+        namespace: usize,
+        first: usize,
+        documents: &[DocumentRef<'_>],
+    ) -> Result<()> {
+        let service = invocation.service;
+        let target = &self.namespaces[namespace];
+        let mut failures: Vec<(usize, Failure)> = Vec::new();
+        let mut storable: Vec<Cow<'_, [u8]>> = Vec::with_capacity(documents.len());
+        let mut positions = Vec::with_capacity(documents.len());
+        let allowed = check_writable(&service.catalog, &target.namespace, Creation::Implied)
+            .and_then(|()| target.check_uuid(invocation));
+        for (position, document) in documents.iter().enumerate() {
+            let stored = allowed
+                .clone()
+                .and_then(|()| check_size(*document))
+                .and_then(|()| for_insert(*document, self.empty, &service.world));
+            match stored {
+                Ok(document) => {
+                    storable.push(document);
+                    positions.push(position);
+                }
+                Err(failure) => {
+                    failures.push((position, failure));
+                    if self.order == Order::Ordered {
+                        break;
+                    }
+                }
+            }
+        }
+        let mut inserted = 0;
+        if !storable.is_empty() {
+            let outcome = service.catalog.insert(&target.namespace, &storable, self.order, invocation)?;
+            invocation.note_written(outcome.lsn);
+            inserted = outcome.count;
+            if let Some(failure) = outcome.stopped_by {
+                return Err(failure);
+            }
+            let refused = outcome.failures.into_iter().map(|(position, failure)| (positions[position], failure));
+            if self.order == Order::Ordered && inserted < storable.len() {
+                failures = refused.collect();
+            } else {
+                failures.extend(refused);
+                failures.sort_by_key(|(position, _)| *position);
+            }
+        }
+        service.counters.note_inserts(documents.len() as u64, inserted as u64);
+        self.totals.inserted += inserted as i32;
+        let mut failures = failures.into_iter().peekable();
+        for position in 0..documents.len() {
+            if let Some((_, failure)) = failures.next_if(|(failed, _)| *failed == position) {
+                self.note_failure(first + position, &failure, false);
+                if self.order == Order::Ordered {
+                    break;
+                }
+            } else if self.told == Told::All {
+                self.results.push(with_position(first + position, &DocumentBuf::new().with("n", 1)));
+            }
+        }
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        invocation: &mut Invocation<'_>,
+        namespace: usize,
+        update: DocumentRef<'_>,
+    ) -> Result<DocumentBuf> {
+        let target = &self.namespaces[namespace];
+        let service = invocation.service;
+        let statement = update::parse(update)?;
+        let creation = if statement.upsert == Upsert::Yes { Creation::Implied } else { Creation::None };
+        check_writable(&service.catalog, &target.namespace, creation)?;
+        target.check_uuid(invocation)?;
+        let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope))
+            .with_empty_timestamps(self.empty);
+        let outcome = writes.update(&statement);
+        invocation.note_written(writes.written());
+        let outcome = outcome?;
+        service.counters.note_updates(1, outcome.modified);
+        self.totals.matched += outcome.matched as i32;
+        self.totals.modified += outcome.modified as i32;
+        self.totals.upserted += i32::from(outcome.upserted.is_some());
+        let n = outcome.matched as i32 + i32::from(outcome.upserted.is_some());
+        let mut result = DocumentBuf::new().with("n", n).with("nModified", outcome.modified as i32);
+        if let Some(id) = &outcome.upserted {
+            result.append("upserted", &DocumentBuf::new().with("_id", Value::as_ref(id)));
+        }
+        Ok(result)
+    }
+
+    fn delete(
+        &mut self,
+        invocation: &mut Invocation<'_>,
+        namespace: usize,
+        delete: DocumentRef<'_>,
+    ) -> Result<DocumentBuf> {
+        let target = &self.namespaces[namespace];
+        let service = invocation.service;
+        let statement = delete::parse(delete)?;
+        check_writable(&service.catalog, &target.namespace, Creation::None)?;
+        target.check_uuid(invocation)?;
+        let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope));
+        let deleted = writes.delete(&statement);
+        invocation.note_written(writes.written());
+        let deleted = deleted?;
+        service.counters.note_deletes(1, deleted);
+        self.totals.deleted += deleted as i32;
+        Ok(DocumentBuf::new().with("n", deleted as i32))
+    }
+}
+
+/// The code is another one than that of `insert`.
+fn check_size(document: DocumentRef<'_>) -> Result<()> {
+    let bytes = document.len_bytes();
+    if bytes <= MAX_USER_DOCUMENT_BYTES {
+        return Ok(());
+    }
+    let message = format!("object to insert too large. size in bytes: {bytes}, max size: {MAX_USER_DOCUMENT_BYTES}");
+    Err(Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message))
+}
+
+fn with_position(position: usize, result: &DocumentBuf) -> DocumentBuf {
+    let mut whole = DocumentBuf::new().with("ok", 1.0).with("idx", position as i32);
+    whole.extend(result.as_ref());
+    whole
+}
+
+/// Reads an entry of `nsInfo`.
+fn target(info: DocumentRef<'_>) -> Result<Target> {
+    let fields: Fields<'_> = statement("bulkWrite.nsInfo", info, &["ns", "collectionUUID", "encryptionInformation"])?;
+    let name = required(&fields, "ns")?;
+    let name = name.as_str().ok_or_else(|| fields.mismatch("ns", name, "type 'string'"))?;
+    if fields.field("encryptionInformation").is_some() {
+        return Err(fields.unsupported("encryptionInformation"));
+    }
+    let uuid = match fields.field("collectionUUID") {
+        None => None,
+        Some(ValueRef::Binary { subtype: BinarySubtype::UUID, bytes }) if bytes.len() == 16 => bytes.try_into().ok(),
+        Some(other) => return Err(fields.mismatch("collectionUUID", other, "type 'UUID'")),
+    };
+    Ok(Target { namespace: Namespace::parse(name)?, uuid })
+}
+
+impl Target {
+    /// # Errors
+    /// `CollectionUUIDMismatch` where the collection is another one than the client thinks.
+    fn check_uuid(&self, invocation: &Invocation<'_>) -> Result<()> {
+        let Some(uuid) = &self.uuid else { return Ok(()) };
+        let catalog = &invocation.service.catalog;
+        if catalog.collection(&self.namespace).is_some_and(|collection| collection.uuid == *uuid) {
+            return Ok(());
+        }
+        let actual = catalog
+            .collection_by_uuid(*uuid)
+            .map(|collection| collection.namespace())
+            .filter(|actual| actual.database() == self.namespace.database());
+        let actual = actual.as_ref().map_or(ValueRef::Null, |actual| ValueRef::String(actual.collection()));
+        let details = DocumentBuf::new()
+            .with("db", self.namespace.database())
+            .with("collectionUUID", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: uuid })
+            .with("expectedCollection", self.namespace.collection())
+            .with("actualCollection", actual);
+        let message = format!("Collection UUID does not match that specified, for {}", self.namespace);
+        Err(Failure::new(ErrorCode::COLLECTION_UUID_MISMATCH, message).with_details(details.as_ref()))
+    }
+}

@@ -1,0 +1,113 @@
+//! One entry of `ops`.
+
+use crate::fields::Fields;
+use crate::write_statement::{required, required_document, statement};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+const INSERT_FIELDS: &[&str] = &["insert", "document"];
+const UPDATE_FIELDS: &[&str] = &[
+    "update",
+    "filter",
+    "updateMods",
+    "multi",
+    "upsert",
+    "upsertSupplied",
+    "arrayFilters",
+    "hint",
+    "constants",
+    "collation",
+    "sort",
+];
+const DELETE_FIELDS: &[&str] = &["delete", "filter", "multi", "hint", "collation"];
+
+/// What is to be done, and the position of its namespace in `nsInfo`.
+#[derive(Debug)]
+pub(super) struct Operation<'a> {
+    pub namespace: usize,
+    pub action: Action<'a>,
+}
+
+#[derive(Debug)]
+pub(super) enum Action<'a> {
+    /// This document.
+    Insert(DocumentRef<'a>),
+    /// An entry of `updates`, as the command `update` has them.
+    Update(DocumentBuf),
+    /// An entry of `deletes`, as the command `delete` has them.
+    Delete(DocumentBuf),
+}
+
+impl<'a> Operation<'a> {
+    /// # Errors
+    /// `IDLUnknownField` for an unknown operation or field, 40414 for a missing one, `BadValue` for a namespace that is
+    /// not among the `namespaces` of `nsInfo`.
+    pub fn parse(operation: DocumentRef<'a>, namespaces: usize) -> Result<Self> {
+        let (name, known) = match operation.first().map_or("", |first| first.name) {
+            "insert" => ("insert", INSERT_FIELDS),
+            "update" => ("update", UPDATE_FIELDS),
+            "delete" => ("delete", DELETE_FIELDS),
+            unknown => {
+                let message = format!("BSON field 'bulkWrite.ops.{unknown}' is an unknown field.");
+                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            }
+        };
+        let fields = statement("bulkWrite.ops", operation, known)?;
+        let namespace = namespace(&fields, name, namespaces)?;
+        let action = match name {
+            "insert" => Action::Insert(required_document(&fields, "document")?),
+            "update" => Action::Update(update(&fields)?),
+            _ => Action::Delete(delete(&fields)?),
+        };
+        Ok(Self { namespace, action })
+    }
+}
+
+fn namespace(fields: &Fields<'_>, name: &str, namespaces: usize) -> Result<usize> {
+    let value = required(fields, name)?;
+    let Some(position) = number::as_i64_exact(value) else {
+        return Err(fields.mismatch(name, value, "type 'int'"));
+    };
+    usize::try_from(position).ok().filter(|position| *position < namespaces).ok_or_else(|| {
+        Failure::bad_value(format!(
+            "BulkWrite ops entry has an invalid nsInfo index {position}: there are {namespaces}"
+        ))
+    })
+}
+
+fn update(fields: &Fields<'_>) -> Result<DocumentBuf> {
+    let filter = required_document(fields, "filter")?;
+    let mut update = DocumentBuf::new().with("q", filter).with("u", required(fields, "updateMods")?);
+    let others = [
+        ("multi", "multi"),
+        ("upsert", "upsert"),
+        ("upsertSupplied", "upsertSupplied"),
+        ("arrayFilters", "arrayFilters"),
+        ("hint", "hint"),
+        ("constants", "c"),
+        ("collation", "collation"),
+        ("sort", "sort"),
+    ];
+    for (name, name_there) in others {
+        if let Some(value) = fields.field(name) {
+            update.append(name_there, value);
+        }
+    }
+    Ok(update)
+}
+
+fn delete(fields: &Fields<'_>) -> Result<DocumentBuf> {
+    let filter = required_document(fields, "filter")?;
+    let limit = match fields.field("multi") {
+        None | Some(ValueRef::Boolean(false)) => 1,
+        Some(ValueRef::Boolean(true)) => 0,
+        Some(value) => return Err(fields.mismatch("multi", value, "type 'bool'")),
+    };
+    let mut delete = DocumentBuf::new().with("q", filter).with("limit", limit);
+    for name in ["hint", "collation"] {
+        if let Some(value) = fields.field(name) {
+            delete.append(name, value);
+        }
+    }
+    Ok(delete)
+}
