@@ -222,6 +222,7 @@ impl<'a> Invocation<'a> {
         let interruption = Interruption::of(self.operation, self.deadline());
         let limits = self.service.facts.memory_limits.clone();
         let operation = OperationContext::new(Arc::clone(&interruption) as _, limits);
+        operation.seed(self.service.world.seed ^ (u64::from(self.opid()) << 32));
         operation.enter(self.place(), self.started());
         if self.written.is_some() {
             operation.note_change();

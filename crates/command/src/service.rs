@@ -22,6 +22,8 @@ pub struct World {
     pub random: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// The five bytes that this process puts into object ids.
     pub process: [u8; 5],
+    /// What random numbers of expressions follow from.
+    pub(crate) seed: u64,
     object_ids: AtomicU32,
     /// Seconds and increment of the last timestamp given.
     last_timestamp: AtomicU64,
@@ -33,7 +35,14 @@ impl World {
         let seed = random();
         let mut process = [0; 5];
         process.copy_from_slice(&seed.to_le_bytes()[..5]);
-        Self { clock, object_ids: AtomicU32::new(random() as u32), random, process, last_timestamp: AtomicU64::new(0) }
+        Self {
+            clock,
+            seed,
+            object_ids: AtomicU32::new(random() as u32),
+            random,
+            process,
+            last_timestamp: AtomicU64::new(0),
+        }
     }
 
     /// Milliseconds since 1970, as BSON dates have them.

@@ -37,20 +37,18 @@ impl Format {
     }
 }
 
-/// The text of binary data.
+/// The text of binary data; of the oldest subtype with the length that it repeats inside.
 /// # Errors
 /// `ConversionFailure` where the bytes have none in this format.
 pub(crate) fn write(subtype: u8, bytes: &[u8], format: Format) -> Result<String> {
     let is_uuid = subtype == BinarySubtype::UUID && bytes.len() == UUID_BYTES;
-    // The oldest subtype repeats its length inside.
-    let content = if subtype == BinarySubtype::OLD { bytes.get(4..).unwrap_or_default() } else { bytes };
     let text = match format {
-        Format::Uuid | Format::Auto if is_uuid => Ok(uuid_text(content)),
+        Format::Uuid | Format::Auto if is_uuid => Ok(uuid_text(bytes)),
         Format::Uuid => Err("BinData does not represent a valid UUID"),
-        Format::Base64 | Format::Auto => Ok(base64::encode(content)),
-        Format::Base64Url => Ok(base64::encode(content).trim_end_matches('=').replace('+', "-").replace('/', "_")),
-        Format::Hex => Ok(hex_text(content).to_uppercase()),
-        Format::Utf8 => match std::str::from_utf8(content) {
+        Format::Base64 | Format::Auto => Ok(base64::encode(bytes)),
+        Format::Base64Url => Ok(base64::encode(bytes).trim_end_matches('=').replace('+', "-").replace('/', "_")),
+        Format::Hex => Ok(hex_text(bytes).to_uppercase()),
+        Format::Utf8 => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(text.to_owned()),
             Err(_) => Err("BinData does not represent a valid UTF-8 string"),
         },

@@ -173,6 +173,14 @@ pub(crate) fn parse_iso(text: &str) -> Option<IsoMoment<'_>> {
     if bytes.len() == 10 {
         return Some(IsoMoment { ms: civil.to_ms()?, zone: "" });
     }
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    // Any number of blanks may stand in the place of the T.
+    let blanks = bytes[10..].iter().take_while(|byte| is_blank(byte)).count();
+    if blanks > 1 || bytes.get(10) == Some(&b'\t') {
+        let single = format!("{} {}", text.get(..10)?, text.get(10 + blanks..)?);
+        let moment = parse_iso(&single)?;
+        return Some(IsoMoment { ms: moment.ms, zone: text.get(text.len() - moment.zone.len()..)? });
+    }
     if !matches!(bytes.get(10), Some(b'T' | b't' | b' ')) || bytes.get(13) != Some(&b':') {
         return None;
     }

@@ -5,6 +5,7 @@ use crate::variables::{Binding, EvaluationContext};
 use crate::{Evaluated, Expression, ParseScope, SortPattern};
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
 
 /// One entry of the table of operators.
 pub(crate) struct Operator {
@@ -69,6 +70,8 @@ pub(crate) enum Prepared {
     Pattern(Pattern),
     /// How documents are sorted.
     Sort(SortPattern),
+    /// Which parts of numbers in order are asked for.
+    Percentiles(Arc<[f64]>),
 }
 
 impl Call {

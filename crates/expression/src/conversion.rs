@@ -1,9 +1,10 @@
 //! Conversion between types, for `$convert` and its short forms.
 
+use crate::binary_number::{self, ByteOrder};
 use crate::calendar;
 use crate::number::Number;
 use crate::text::double_text;
-use bunko_bson::{Decimal128, ObjectId, Type, Value, ValueRef};
+use bunko_bson::{Decimal128, ObjectId, Rounding, Type, Value, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The types that can be converted to, by their aliases.
@@ -60,6 +61,9 @@ const HAS_IDENTITY: [Type; 8] = [
 /// # Errors
 /// `ConversionFailure` where there is no conversion or it would lose the value.
 pub(crate) fn convert(value: ValueRef<'_>, target: Type) -> Result<Value> {
+    if let (ValueRef::Binary { bytes, .. }, Type::Int32 | Type::Int64 | Type::Double) = (value, target) {
+        return from_bytes(bytes, target, ByteOrder::Little);
+    }
     let converted = match target {
         _ if value.kind() == target && HAS_IDENTITY.contains(&target) => Some(value.to_value()),
         Type::Double => to_double(value)?,
@@ -76,6 +80,16 @@ pub(crate) fn convert(value: ValueRef<'_>, target: Type) -> Result<Value> {
     converted.ok_or_else(|| {
         let (from, to) = (value.kind().alias(), target.alias());
         failure(format!("Unsupported conversion from {from} to {to} {NO_ON_ERROR}"))
+    })
+}
+
+/// The number that binary data is the bytes of.
+/// # Errors
+/// `ConversionFailure` where no number of that type has so many bytes.
+pub(crate) fn from_bytes(bytes: &[u8], target: Type, order: ByteOrder) -> Result<Value> {
+    binary_number::read(bytes, target, order).ok_or_else(|| {
+        let (length, to) = (bytes.len(), target.alias());
+        failure(format!("Failed to convert BinData of {length} bytes to {to} {NO_ON_ERROR}: Invalid length"))
     })
 }
 
@@ -99,7 +113,16 @@ fn to_double(value: ValueRef<'_>) -> Result<Option<Value>> {
         ValueRef::DateTime(ms) => ms as f64,
         ValueRef::String(text) => {
             // Rust reads `inf`, `nan` and a sign in front of them as MongoDB does, but trims nothing.
-            let number = text.parse::<f64>().map_err(|_| bad_number(text, why_not_a_number(text)))?;
+            let number = match hexadecimal(text) {
+                Some(number) => number,
+                None => text.parse::<f64>().map_err(|_| bad_number(text, why_not_a_number(text)))?,
+            };
+            let is_written_zero = || {
+                !text.split(['e', 'E', 'p', 'P', 'x', 'X']).any(|part| part.contains(|c: char| matches!(c, '1'..='9')))
+            };
+            if number == 0.0 && !is_written_zero() {
+                return Err(bad_number(text, "Out of range"));
+            }
             if number.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) {
                 return Err(bad_number(text, "Out of range"));
             }
@@ -118,6 +141,28 @@ fn to_double(value: ValueRef<'_>) -> Result<Option<Value>> {
         },
     };
     Ok(Some(Value::Double(number)))
+}
+
+/// Reads C's hexadecimal floating point: `0x1.8p1`, with a sign in front if there is one.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'-' => (-1.0, &text[1..]),
+        b'+' => (1.0, &text[1..]),
+        _ => (1.0, text),
+    };
+    let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;
+    let (mantissa, power) = digits.split_once(['p', 'P']).unwrap_or((digits, "0"));
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && part.is_empty() {
+        return None;
+    }
+    let mut number = 0.0_f64;
+    for digit in whole.chars().chain(part.chars()) {
+        number = number.mul_add(16.0, f64::from(digit.to_digit(16)?));
+    }
+    let power: i32 = power.parse().ok()?;
+    let places = i32::try_from(part.len()).ok()?.checked_mul(4)?;
+    Some(sign * number * 2.0_f64.powi(power.checked_sub(places)?))
 }
 
 fn to_decimal(value: ValueRef<'_>) -> Result<Option<Value>> {
@@ -173,8 +218,15 @@ fn truncated(value: ValueRef<'_>) -> Result<i64> {
     if number.to_f64().is_infinite() {
         return Err(failure(format!("Attempt to convert infinity value to integer type {NO_ON_ERROR}")));
     }
-    // Both bounds are powers of two, so the comparison is exact.
-    let in_range = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number.to_f64());
+    // Both bounds are powers of two, so the comparison is exact for doubles; a decimal is not made a double first.
+    let in_range = match number {
+        Number::Decimal(decimal) => {
+            let whole = ValueRef::Decimal128(decimal.round_to_exponent(0, Rounding::Truncate));
+            order::compare(ValueRef::Int64(i64::MIN), whole).is_le()
+                && order::compare(whole, ValueRef::Int64(i64::MAX)).is_le()
+        }
+        other => (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&other.to_f64()),
+    };
     let integer = if in_range { bunko_bson::number::truncate_to_i64(value) } else { None };
     integer.ok_or_else(|| overflow(&crate::printed::printed_value(value)))
 }
@@ -200,12 +252,17 @@ fn to_date(value: ValueRef<'_>) -> Result<Option<Value>> {
             Some(ms) => ms,
             None => return Ok(None),
         },
-        ValueRef::String(text) => calendar::parse_iso(text)
+        ValueRef::String(text) => calendar::parse_iso(text.trim_matches(is_trimmed))
             .map(|moment| moment.ms)
             .ok_or_else(|| failure(format!("Error parsing date string '{text}' {NO_ON_ERROR}")))?,
         _ => return Ok(None),
     };
     Ok(Some(Value::DateTime(ms)))
+}
+
+/// What may stand around a date.
+fn is_trimmed(character: char) -> bool {
+    character.is_whitespace() || character == '\0'
 }
 
 fn to_object_id(value: ValueRef<'_>) -> Result<Option<Value>> {

@@ -71,5 +71,8 @@ pub(crate) fn from_double(number: f64) -> Decimal128 {
     if !number.is_finite() {
         return Decimal128::from_f64(number);
     }
+    if number == 0.0 && number.is_sign_negative() {
+        return Decimal128::ZERO.negate();
+    }
     Decimal128::parse(&format!("{number:.14e}")).unwrap_or_else(|| Decimal128::from_f64(number))
 }

@@ -7,6 +7,7 @@
 
 mod accumulators;
 mod array;
+mod binary_number;
 mod binary_text;
 mod calendar;
 mod call;
@@ -22,6 +23,7 @@ mod made;
 mod meta;
 mod number;
 mod operators;
+mod percentiles;
 mod printed;
 mod regular_expression;
 mod rounding;
@@ -35,7 +37,7 @@ mod variables;
 pub mod projection;
 pub mod sort_pattern;
 
-pub use accumulators::{Accumulator, AccumulatorExpression};
+pub use accumulators::{Accumulator, AccumulatorExpression, Removal};
 pub use dependencies::Dependencies;
 pub use evaluated::Evaluated;
 pub use expression::Expression;

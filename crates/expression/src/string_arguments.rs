@@ -33,10 +33,12 @@ pub(crate) fn extent(call: &Call, value: &Evaluated<'_>, code: i32, what: &str) 
 
 /// Evaluates `$replaceOne` and `$replaceAll`, which replace at most so many occurrences.
 /// # Errors
-/// 51744 to 51746 for an argument that is no string, 16493 for a text that becomes too long.
+/// 10503904, 10503901 and 10503902 for an argument that is no string, 16493 for a text that becomes too long.
 pub(crate) fn replaced<'a>(call: &'a Call, context: &EvaluationContext<'a>, most: usize) -> Result<Evaluated<'a>> {
     let values = [call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?];
-    for ((value, name), code) in values.iter().zip(["input", "find", "replacement"]).zip([51746, 51745, 51744]) {
+    for ((value, name), code) in
+        values.iter().zip(["input", "find", "replacement"]).zip([10_503_904, 10_503_901, 10_503_902])
+    {
         if !value.is_nullish() && !matches!(value.get(), Some(ValueRef::String(_))) {
             return Err(call.failure(code, &format!(" requires that '{name}' be a string, found: {}", printed(value))));
         }

@@ -5,7 +5,7 @@ use bunko_errors::{Failure, Result};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Steps between two questions. A step takes about as long as a look at an element of an array, so that a question
@@ -47,6 +47,8 @@ pub struct OperationContext {
     /// Steps until the next question.
     steps_left: AtomicU32,
     turn: Mutex<Turn>,
+    /// What the next random number is made of.
+    random: AtomicU64,
 }
 
 /// A thread's work for the operation, from when it enters until it leaves.
@@ -62,12 +64,34 @@ impl OperationContext {
     /// otherwise.
     pub fn new(interruption: Arc<dyn Interruption>, limits: MemoryLimits) -> Arc<Self> {
         let turn = Turn { memory: HeldMemory::new(limits), patience_ends: None, was_too_long: false };
-        Arc::new(Self { interruption, steps_left: AtomicU32::new(STEPS_PER_QUESTION), turn: Mutex::new(turn) })
+        Arc::new(Self {
+            interruption,
+            steps_left: AtomicU32::new(STEPS_PER_QUESTION),
+            turn: Mutex::new(turn),
+            random: AtomicU64::new(0),
+        })
     }
 
     /// An operation of the server's own, or of a test: without limits.
     pub fn unlimited() -> Arc<Self> {
         Self::new(Arc::new(Uninterrupted), MemoryLimits::none())
+    }
+
+    /// What its random numbers are to follow from; without it they are the same for each operation.
+    pub fn seed(&self, seed: u64) {
+        self.random.store(seed, Ordering::Relaxed);
+    }
+
+    /// A number from 0 up to 1, another one each time. Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
+    /// Generators", SplitMix64.
+    pub fn random(&self) -> f64 {
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut bits = self.random.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^= bits >> 31;
+        // A double holds 53 bits.
+        (bits >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// This thread works for the operation from now on, which began a while ago.

@@ -15,7 +15,7 @@ pub(crate) fn make() -> Box<dyn Accumulator> {
 }
 
 #[derive(Default)]
-struct Set {
+pub(super) struct Set {
     seen: HashSet<Box<[u8]>>,
     seen_bytes: usize,
     values: ArrayBuf,
@@ -36,6 +36,10 @@ impl Accumulator for Set {
             self.values.push(value);
         }
         Ok(())
+    }
+
+    fn value(&self) -> Value {
+        Value::Array(self.values.clone())
     }
 
     fn finish(self: Box<Self>) -> Value {

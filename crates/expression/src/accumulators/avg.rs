@@ -29,7 +29,7 @@ impl Accumulator for Mean {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Value {
+    fn value(&self) -> Value {
         self.sum.mean(self.count)
     }
 

@@ -21,7 +21,7 @@ impl Accumulator for Count {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Value {
+    fn value(&self) -> Value {
         i32::try_from(self.0).map_or(Value::Int64(self.0), Value::Int32)
     }
 

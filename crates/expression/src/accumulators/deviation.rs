@@ -32,7 +32,7 @@ impl Accumulator for Deviation {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Value {
+    fn value(&self) -> Value {
         if self.count <= self.correction {
             return Value::Null;
         }

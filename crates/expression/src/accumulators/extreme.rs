@@ -33,6 +33,10 @@ impl Accumulator for Extreme {
         Ok(())
     }
 
+    fn value(&self) -> Value {
+        self.kept.clone().unwrap_or(Value::Null)
+    }
+
     fn finish(self: Box<Self>) -> Value {
         self.kept.unwrap_or(Value::Null)
     }

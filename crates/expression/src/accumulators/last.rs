@@ -21,6 +21,10 @@ impl Accumulator for Last {
         Ok(())
     }
 
+    fn value(&self) -> Value {
+        self.0.clone().unwrap_or(Value::Null)
+    }
+
     fn finish(self: Box<Self>) -> Value {
         self.0.unwrap_or(Value::Null)
     }

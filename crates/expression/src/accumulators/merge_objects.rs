@@ -44,7 +44,7 @@ impl Accumulator for Merged {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Value {
+    fn value(&self) -> Value {
         Value::Document(tidied(self.fields.as_ref()))
     }
 

@@ -3,5 +3,8 @@
 use super::several::{Several, Which};
 use super::{Form, Kind};
 
-pub(super) const KIND: Kind =
-    Kind { name: "$minN", form: Form::InputAndCount, make: |count| Box::new(Several::new(count, Which::Least)) };
+pub(super) const KIND: Kind = Kind {
+    name: "$minN",
+    form: Form::InputAndCount,
+    make: |settings| Box::new(Several::new(settings.count, Which::Least)),
+};

@@ -2,6 +2,7 @@
 
 mod add_to_set;
 pub(crate) mod avg;
+mod concat_arrays;
 mod count;
 mod deviation;
 mod extreme;
@@ -14,26 +15,31 @@ mod max_n;
 pub(crate) mod merge_objects;
 pub(crate) mod min;
 mod min_n;
+mod percentile;
 mod push;
+mod set_union;
 mod several;
 pub(crate) mod std_dev_pop;
 pub(crate) mod std_dev_samp;
 pub(crate) mod sum;
+mod top_bottom;
 
 use crate::call::{Parameters, Refusal, refuse};
-use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope, made};
-use bunko_bson::{Element, Value, ValueRef};
+use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope, SortPattern, made, percentiles};
+use bunko_bson::{ArrayRef, Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+pub(crate) use several::Which;
+use std::sync::Arc;
 
 /// The accumulators of `$group` that MongoDB 8.2 has and the table below may lack: they are called missing, and not
 /// unknown.
 /// Source: MongoDB manual 8.2, "$group", "Accumulator Operator".
-const KNOWN: &[&str] =
-    &["$accumulator", "$bottom", "$bottomN", "$concatArrays", "$median", "$percentile", "$setUnion", "$top", "$topN"];
+const KNOWN: &[&str] = &["$accumulator"];
 
 static KINDS: &[Kind] = &[
     add_to_set::KIND,
     avg::KIND,
+    concat_arrays::KIND,
     count::KIND,
     first::KIND,
     first_n::KIND,
@@ -44,10 +50,17 @@ static KINDS: &[Kind] = &[
     merge_objects::KIND,
     min::KIND,
     min_n::KIND,
+    percentile::MEDIAN,
+    percentile::PERCENTILE,
     push::KIND,
+    set_union::KIND,
     std_dev_pop::KIND,
     std_dev_samp::KIND,
     sum::KIND,
+    top_bottom::BOTTOM,
+    top_bottom::BOTTOM_N,
+    top_bottom::TOP,
+    top_bottom::TOP_N,
 ];
 
 /// What a group keeps of its documents.
@@ -57,11 +70,45 @@ pub trait Accumulator: Send {
     /// Where the value's type is refused.
     fn add(&mut self, value: Evaluated<'_>) -> Result<()>;
 
-    /// The group's value.
-    fn finish(self: Box<Self>) -> Value;
+    /// Takes one document's value together with its key in the order that the accumulator asked for.
+    /// # Errors
+    /// As [`Self::add`].
+    fn add_sorted(&mut self, _key: Vec<u8>, value: Evaluated<'_>) -> Result<()> {
+        self.add(value)
+    }
+
+    /// Takes back the value that was added before all others that it still has.
+    fn remove(&mut self, _value: ValueRef<'_>) -> Removal {
+        Removal::Impossible
+    }
+
+    /// The value of what was added up to now.
+    fn value(&self) -> Value;
+
+    /// The group's value, of which nothing else is needed.
+    fn finish(self: Box<Self>) -> Value {
+        self.value()
+    }
 
     /// Memory that it holds now, in bytes.
     fn memory_bytes(&self) -> usize;
+}
+
+/// Whether a value was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// It was.
+    Done,
+    /// It was not: the accumulator must be made anew from the values that are left.
+    Impossible,
+}
+
+/// What an accumulator is told beside its input.
+pub(crate) struct Settings {
+    /// `n` where the form has it, else 0.
+    pub(crate) count: usize,
+    /// `p` of `$percentile`, else empty.
+    pub(crate) percentiles: Arc<[f64]>,
 }
 
 /// One entry of the table.
@@ -69,8 +116,8 @@ struct Kind {
     /// With its `$`.
     name: &'static str,
     form: Form,
-    /// Makes one for a new group; `n` where the form has it, else 0.
-    make: fn(usize) -> Box<dyn Accumulator>,
+    /// Makes one for a new group.
+    make: fn(&Settings) -> Box<dyn Accumulator>,
 }
 
 /// How an accumulator's argument is written.
@@ -82,9 +129,18 @@ enum Form {
     Empty,
     /// `{$firstN: {input: expression, n: expression}}`.
     InputAndCount,
+    /// `{$top: {sortBy: pattern, output: expression}}`.
+    Ordered,
+    /// `{$topN: {sortBy: pattern, output: expression, n: expression}}`.
+    OrderedAndCount,
+    /// `{$percentile: {input: expression, p: array, method: "approximate"}}`.
+    Percentiles,
+    /// `{$median: {input: expression, method: "approximate"}}`.
+    Median,
 }
 
-const INPUT_AND_COUNT: Parameters = Parameters {
+/// Those of `$firstN` and its like, as accumulators and as expressions.
+pub(crate) const INPUT_AND_COUNT: Parameters = Parameters {
     not_an_object: (5_787_801, "specification must be an object; found {}"),
     unknown: (5_787_901, "Unknown argument for 'n' operator: {}"),
     names: &[
@@ -92,6 +148,24 @@ const INPUT_AND_COUNT: Parameters = Parameters {
         ("n", Some((5_787_906, "Missing value for 'n'"))),
     ],
 };
+const ORDERED: Parameters = Parameters {
+    not_an_object: (5_788_001, "specification must be an object; found {}"),
+    unknown: (5_788_002, "Unknown argument to accumulator: {}"),
+    names: &[
+        ("output", Some((5_788_004, "Missing value for 'output'"))),
+        ("sortBy", Some((5_788_005, "Missing value for 'sortBy'"))),
+    ],
+};
+const ORDERED_AND_COUNT: Parameters = Parameters {
+    names: &[
+        ("output", Some((5_788_004, "Missing value for 'output'"))),
+        ("sortBy", Some((5_788_005, "Missing value for 'sortBy'"))),
+        ("n", Some((5_788_003, "Missing value for 'n'"))),
+    ],
+    ..ORDERED
+};
+/// That of a group; expressions and windows name what is wrong with `n`.
+const NO_COUNT: Refusal = (7_548_606, "parameter 'n' must be coercible to a positive 64-bit integer, found {}");
 const NO_NUMBER: Refusal = (5_787_902, "Value for 'n' must be of integral type, but found {}");
 const NO_INTEGER: Refusal = (5_787_903, "Value for 'n' must be of integral type, but found {}");
 const NOT_POSITIVE: Refusal = (5_787_908, "'n' must be greater than 0, found {}");
@@ -102,6 +176,10 @@ pub struct AccumulatorExpression {
     input: Expression,
     /// `n`, or absent where the form has none.
     count: Expression,
+    /// Of an accumulator with an order of its own.
+    order: Option<SortPattern>,
+    /// `p` of `$percentile`, else empty.
+    percentiles: Arc<[f64]>,
 }
 
 impl AccumulatorExpression {
@@ -137,10 +215,19 @@ impl AccumulatorExpression {
 
     /// An accumulator for a new group. The document of `group` is the group's `_id`: all that `n` may read.
     /// # Errors
-    /// 5787902, 5787903 and 5787908 for an `n` that is no count.
+    /// 7548606 for an `n` that is no count.
     pub fn make(&self, group: &EvaluationContext<'_>) -> Result<Box<dyn Accumulator>> {
-        let count = if self.count.is_absent() { 0 } else { read_count(&self.count.evaluate(group)?)? };
-        Ok((self.kind.make)(count))
+        let mut count = 0;
+        if !self.count.is_absent() {
+            let value = self.count.evaluate(group)?;
+            count = read_count(&value).map_err(|_| refuse(NO_COUNT, &crate::printed::printed(&value)))?;
+        }
+        Ok((self.kind.make)(&Settings { count, percentiles: Arc::clone(&self.percentiles) }))
+    }
+
+    /// With its `$`.
+    pub fn name(&self) -> &'static str {
+        self.kind.name
     }
 
     /// Feeds an accumulator with what one document adds.
@@ -150,37 +237,97 @@ impl AccumulatorExpression {
     pub fn feed<'a>(&'a self, accumulator: &mut dyn Accumulator, context: &EvaluationContext<'a>) -> Result<()> {
         let value = self.input.evaluate(context)?;
         context.operation().work(made::steps(value.or_null()))?;
-        accumulator.add(value)
+        let Some(order) = &self.order else { return accumulator.add(value) };
+        let mut key = Vec::new();
+        order.append_key(&mut key, context.root(), context.operation())?;
+        accumulator.add_sorted(key, value)
     }
 
     /// Adds the fields that it reads.
     pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
         self.input.add_dependencies(dependencies);
+        if let Some(order) = &self.order {
+            order.add_dependencies(dependencies);
+        }
     }
 }
 
 impl Kind {
     fn parse(&'static self, argument: ValueRef<'_>, scope: &ParseScope) -> Result<AccumulatorExpression> {
-        let input = match self.form {
-            Form::Expression => Expression::parse(argument, scope)?,
+        let mut parsed = AccumulatorExpression {
+            kind: self,
+            input: Expression::ABSENT,
+            count: Expression::ABSENT,
+            order: None,
+            percentiles: Arc::default(),
+        };
+        match self.form {
+            Form::Expression => parsed.input = Expression::parse(argument, scope)?,
             Form::Empty => {
                 if argument.as_document().is_none_or(|document| !document.is_empty()) {
                     let message = format!("{} takes no arguments, i.e. {}:{{}}", self.name, self.name);
                     return Err(Failure::type_mismatch(message));
                 }
-                Expression::literal(Value::Null)
+                parsed.input = Expression::literal(Value::Null);
             }
             Form::InputAndCount => {
                 let mut arguments = INPUT_AND_COUNT.parse(argument, scope)?;
-                let count = arguments.remove(1);
-                return Ok(AccumulatorExpression { kind: self, input: arguments.remove(0), count });
+                parsed.count = arguments.remove(1);
+                parsed.input = arguments.remove(0);
             }
-        };
-        Ok(AccumulatorExpression { kind: self, input, count: Expression::ABSENT })
+            Form::Ordered => parsed.read_ordered(&ORDERED.read(argument)?, scope)?,
+            Form::OrderedAndCount => parsed.read_ordered(&ORDERED_AND_COUNT.read(argument)?, scope)?,
+            Form::Percentiles => (parsed.input, parsed.percentiles) = percentiles::parse_percentile(argument, scope)?,
+            Form::Median => parsed.input = percentiles::parse_median(argument, scope)?,
+        }
+        Ok(parsed)
     }
 }
 
-fn read_count(value: &Evaluated<'_>) -> Result<usize> {
+impl AccumulatorExpression {
+    /// Takes `output`, `sortBy` and `n`, in the order of their table.
+    fn read_ordered(&mut self, given: &[Option<ValueRef<'_>>], scope: &ParseScope) -> Result<()> {
+        if let Some(count) = given.get(2).copied().flatten() {
+            self.count = Expression::parse(count, scope)?;
+        }
+        if let Some(output) = given[0] {
+            self.input = Expression::parse(output, scope)?;
+        }
+        match given[1] {
+            Some(ValueRef::Document(pattern)) => self.order = Some(SortPattern::parse(pattern)?),
+            other => {
+                let found = other.map_or("missing", |value| value.kind().alias());
+                let message = format!("invalid parameter: expected an object (sortBy), found: {found}");
+                return Err(Failure::new(ErrorCode(10065), message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The array that `$concatArrays` or `$setUnion` is given; nothing for a missing value.
+/// # Errors
+/// `TypeMismatch` for anything else, null too.
+fn array_input<'v>(accumulator: &str, value: &'v Evaluated<'_>) -> Result<Option<ArrayRef<'v>>> {
+    match value.get() {
+        None => Ok(None),
+        Some(ValueRef::Array(array)) => Ok(Some(array)),
+        Some(other) => {
+            let kind = other.kind().alias();
+            Err(Failure::type_mismatch(format!("{accumulator} requires array inputs, but input is of type {kind}")))
+        }
+    }
+}
+
+/// Keeps at most `count` values.
+pub(crate) fn several(count: usize, which: Which) -> Box<dyn Accumulator> {
+    Box::new(several::Several::new(count, which))
+}
+
+/// Reads `n`.
+/// # Errors
+/// 5787902, 5787903 and 5787908 for what is no count.
+pub(crate) fn read_count(value: &Evaluated<'_>) -> Result<usize> {
     let number = value.get().and_then(bunko_bson::number::as_i64_exact);
     let number = number.ok_or_else(|| {
         let refusal = if value.get().is_some_and(ValueRef::is_number) { NO_INTEGER } else { NO_NUMBER };

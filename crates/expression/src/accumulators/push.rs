@@ -24,6 +24,10 @@ impl Accumulator for Push {
         Ok(())
     }
 
+    fn value(&self) -> Value {
+        Value::Array(self.0.clone())
+    }
+
     fn finish(self: Box<Self>) -> Value {
         Value::Array(self.0)
     }

@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// Which values are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(crate) enum Which {
     First,
     Last,
     Least,
@@ -18,7 +18,7 @@ pub(super) enum Which {
 }
 
 /// The values kept, and in what order they come out.
-pub(super) struct Several {
+pub(crate) struct Several {
     count: usize,
     which: Which,
     /// The first or last, in their order.
@@ -68,7 +68,7 @@ impl Ranked {
 }
 
 impl Several {
-    pub(super) fn new(count: usize, which: Which) -> Self {
+    pub(crate) fn new(count: usize, which: Which) -> Self {
         Self { count, which, in_turn: VecDeque::new(), ranked: BinaryHeap::new(), bytes: 0, next_turn: 0 }
     }
 
@@ -112,9 +112,10 @@ impl Accumulator for Several {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Value {
-        let ranked = self.ranked.into_sorted_vec();
-        let values = self.in_turn.iter().chain(ranked.iter().map(|ranked| &ranked.value));
+    fn value(&self) -> Value {
+        let mut ranked: Vec<_> = self.ranked.iter().collect();
+        ranked.sort_unstable();
+        let values = self.in_turn.iter().chain(ranked.into_iter().map(|ranked| &ranked.value));
         Value::Array(values.collect::<ArrayBuf>())
     }
 

@@ -22,8 +22,8 @@ impl Accumulator for Sum {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Value {
-        self.value()
+    fn value(&self) -> Value {
+        Sum::value(*self)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -1,6 +1,7 @@
 //! `$convert`: converts to a type, with values for failure and for null.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Refusal, Result, refuse};
+use crate::binary_number::{self, ByteOrder};
 use crate::binary_text::{self, Format};
 use crate::conversion;
 use crate::made;
@@ -18,6 +19,7 @@ const PARAMETERS: Parameters = Parameters {
         ("onError", None),
         ("onNull", None),
         ("format", None),
+        ("byteOrder", None),
     ],
 };
 
@@ -39,6 +41,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
     }
     let Some(kind) = kind else { return Ok(Evaluated::null()) };
+    let subtype = if kind == Type::Binary { read_subtype(&target)? } else { BinarySubtype::GENERIC };
+    let byte_order = call.optional(5, context)?.map_or(Ok(ByteOrder::Little), |order| read_byte_order(&order))?;
     let format = call.optional(4, context)?.map_or(Ok(None), |format| read_format(&format))?;
     let converted = match (value.or_null(), kind) {
         (ValueRef::Binary { subtype, bytes }, Type::String) => {
@@ -47,10 +51,17 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         }
         (ValueRef::String(text), Type::Binary) => {
             let format = format.ok_or_else(|| refuse(NO_FORMAT, "from 'string' to 'binData'"))?;
-            binary_text::read(text, read_subtype(&target)?, format)
+            binary_text::read(text, subtype, format)
         }
-        (binary @ ValueRef::Binary { subtype, .. }, Type::Binary) => {
-            if read_subtype(&target)? == subtype {
+        (ValueRef::Binary { bytes, .. }, Type::Int32 | Type::Int64 | Type::Double) => {
+            conversion::from_bytes(bytes, kind, byte_order)
+        }
+        (number @ (ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_)), Type::Binary) => {
+            let bytes = binary_number::write(number, byte_order).unwrap_or_default();
+            Ok(Value::Binary { subtype, bytes })
+        }
+        (binary @ ValueRef::Binary { subtype: found, .. }, Type::Binary) => {
+            if found == subtype {
                 Ok(binary.to_value())
             } else {
                 Err(conversion::failure("Conversions between different BinData subtypes are not supported"))
@@ -58,9 +69,32 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         }
         (value, kind) => conversion::convert(value, kind),
     };
-    match converted {
+    match converted.and_then(|value| check_length(&value).map(|()| value)) {
         Err(failure) if call.has(2) && failure.code() == ErrorCode::CONVERSION_FAILURE => call.argument(2, context),
         converted => made::checked(converted?, context),
+    }
+}
+
+/// # Errors
+/// `ConversionFailure` for a string that is too long.
+fn check_length(value: &Value) -> Result<()> {
+    match value {
+        Value::String(text) => {
+            made::check_string_length(text.len()).map_err(|failure| conversion::failure(failure.message()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read_byte_order(order: &Evaluated<'_>) -> Result<ByteOrder> {
+    match order.get() {
+        None | Some(ValueRef::Null | ValueRef::Undefined | ValueRef::String("little")) => Ok(ByteOrder::Little),
+        Some(ValueRef::String("big")) => Ok(ByteOrder::Big),
+        Some(ValueRef::String(name)) => Err(refuse((9_130_002, "Invalid 'byteOrder' argument for $convert: {}"), name)),
+        Some(other) => {
+            let refusal = (9_130_001, "$convert requires that 'byteOrder' be a string, found: {}");
+            Err(refuse(refusal, other.kind().alias()))
+        }
     }
 }
 

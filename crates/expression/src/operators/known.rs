@@ -8,19 +8,10 @@ const NAMES: &[&str] = &[
     "$encStrEndsWith",
     "$encStrNormalizedEq",
     "$encStrStartsWith",
-    "$firstN",
     "$function",
-    "$lastN",
-    "$maxN",
-    "$median",
     "$meta",
-    "$minN",
-    "$percentile",
-    "$rand",
     "$sampleRate",
-    "$sigmoid",
     "$toHashedIndexKey",
-    "$toUUID",
 ];
 
 /// Whether MongoDB has an operator of that name.

@@ -69,7 +69,9 @@ mod ne;
 mod not;
 mod object_to_array;
 mod or;
+mod percentile;
 mod pow;
+mod rand;
 mod range;
 mod reduce;
 mod regex_find;
@@ -87,6 +89,8 @@ mod set_field;
 mod set_intersection;
 mod set_is_subset;
 mod set_union;
+mod several;
+mod sigmoid;
 mod size;
 mod sizes;
 mod slice;
@@ -115,6 +119,7 @@ mod to_lower;
 mod to_object_id;
 mod to_string;
 mod to_upper;
+mod to_uuid;
 mod trigonometry;
 mod trim;
 mod trunc;
@@ -206,7 +211,10 @@ static OPERATORS: &[Operator] = &[
     not::OPERATOR,
     object_to_array::OPERATOR,
     or::OPERATOR,
+    percentile::MEDIAN,
+    percentile::PERCENTILE,
     pow::OPERATOR,
+    rand::OPERATOR,
     range::OPERATOR,
     reduce::OPERATOR,
     regex_find::OPERATOR,
@@ -224,6 +232,11 @@ static OPERATORS: &[Operator] = &[
     set_intersection::OPERATOR,
     set_is_subset::OPERATOR,
     set_union::OPERATOR,
+    several::FIRST_N,
+    several::LAST_N,
+    several::MAX_N,
+    several::MIN_N,
+    sigmoid::OPERATOR,
     size::OPERATOR,
     sizes::BINARY_SIZE,
     sizes::BSON_SIZE,
@@ -254,6 +267,7 @@ static OPERATORS: &[Operator] = &[
     to_object_id::OPERATOR,
     to_string::OPERATOR,
     to_upper::OPERATOR,
+    to_uuid::OPERATOR,
     trigonometry::ACOS,
     trigonometry::ACOSH,
     trigonometry::ASIN,

@@ -1,0 +1,31 @@
+//! `$setUnion`: the distinct elements of all arrays, in the order of their arrival; missing values are passed over.
+
+use super::add_to_set::Set;
+use super::{Accumulator, Form, Kind, array_input};
+use crate::Evaluated;
+use bunko_bson::Value;
+use bunko_errors::Result;
+
+pub(super) const KIND: Kind = Kind { name: "$setUnion", form: Form::Expression, make: |_| Box::<Union>::default() };
+
+#[derive(Default)]
+struct Union(Box<Set>);
+
+impl Accumulator for Union {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
+        let Some(array) = array_input(KIND.name, &value)? else { return Ok(()) };
+        array.iter().try_for_each(|element| self.0.add(Evaluated::Ref(element)))
+    }
+
+    fn value(&self) -> Value {
+        self.0.value()
+    }
+
+    fn finish(self: Box<Self>) -> Value {
+        self.0.finish()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}

@@ -1,0 +1,119 @@
+//! `$percentile` and `$median`, as expressions and as accumulators: what they are given, and numbers in order.
+//! Source: MongoDB manual, "$percentile".
+
+use crate::number::Number;
+use crate::{Expression, ParseScope};
+use bunko_bson::{ArrayBuf, DocumentRef, Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
+
+/// Numbers of which percentiles are taken. All are kept, so that what is called approximate is exact.
+#[derive(Clone, Default)]
+pub(crate) struct Digest {
+    numbers: Vec<f64>,
+}
+
+impl Digest {
+    /// Takes a number; all else is passed over, NaN too.
+    pub(crate) fn add(&mut self, value: ValueRef<'_>) {
+        let number = Number::of(value).map(Number::to_f64).filter(|number| !number.is_nan());
+        self.numbers.extend(number);
+    }
+
+    /// The least number that at least this part of all does not exceed; nothing of none.
+    pub(crate) fn percentile(&mut self, wanted: f64) -> Option<f64> {
+        let rank = (wanted * self.numbers.len() as f64).ceil() as usize;
+        let position = rank.saturating_sub(1);
+        if position >= self.numbers.len() {
+            return None;
+        }
+        Some(*self.numbers.select_nth_unstable_by(position, f64::total_cmp).1)
+    }
+
+    /// One for each of these; nulls of no numbers.
+    pub(crate) fn percentiles(&mut self, wanted: &[f64]) -> Value {
+        let found = wanted.iter().map(|&wanted| self.percentile(wanted).map_or(Value::Null, Value::Double));
+        Value::Array(found.collect::<Vec<_>>().iter().map(Value::as_ref).collect::<ArrayBuf>())
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.numbers.capacity() * size_of::<f64>()
+    }
+}
+
+/// Reads the arguments of `$median`.
+/// # Errors
+/// 7436100 for no document, `IDLFailedToParse` and `IDLUnknownField` for its fields, `BadValue` for another method.
+pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope) -> Result<Expression> {
+    let Some(arguments) = value.as_document() else {
+        let found = value.kind().alias();
+        let message = format!("specification must be an object; found $median: {found}");
+        return Err(Failure::new(ErrorCode(7_436_100), message));
+    };
+    check_fields("$median", arguments, &["input", "method"])?;
+    Expression::parse(arguments.get("input").unwrap_or(ValueRef::Null), scope)
+}
+
+/// Reads the arguments of `$percentile`.
+/// # Errors
+/// As [`parse_median`], 7429703 for no document; 7750300 to 7750303 for a `p` that is no list of numbers from 0 to 1.
+pub(crate) fn parse_percentile(value: ValueRef<'_>, scope: &ParseScope) -> Result<(Expression, Arc<[f64]>)> {
+    let Some(arguments) = value.as_document() else {
+        let found = value.kind().alias();
+        let message = format!("specification must be an object; found $percentile: {found}");
+        return Err(Failure::new(ErrorCode(7_429_703), message));
+    };
+    check_fields("$percentile", arguments, &["input", "p", "method"])?;
+    let wanted = Expression::parse(arguments.get("p").unwrap_or(ValueRef::Null), scope)?;
+    let input = Expression::parse(arguments.get("input").unwrap_or(ValueRef::Null), scope)?;
+    Ok((input, read_wanted(&wanted)?))
+}
+
+fn read_wanted(wanted: &Expression) -> Result<Arc<[f64]>> {
+    let refusal = |code, message: &str| Failure::new(ErrorCode(code), message.to_owned());
+    let Some(value) = wanted.as_literal() else {
+        return Err(refusal(7_750_300, "The $percentile 'p' field must be an array of constant values"));
+    };
+    let array = value.as_array().filter(|array| !array.is_empty()).ok_or_else(|| {
+        refusal(7_750_301, "The $percentile 'p' field must be a non-empty array of numbers from [0.0, 1.0]")
+    })?;
+    array
+        .iter()
+        .map(|value| {
+            let number = Number::of(value).map(Number::to_f64).ok_or_else(|| {
+                let found = crate::printed::printed_value(value);
+                let message =
+                    format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], found: {found}");
+                refusal(7_750_302, &message)
+            })?;
+            if (0.0..=1.0).contains(&number) {
+                return Ok(number);
+            }
+            let message =
+                format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], found: {number}");
+            Err(refusal(7_750_303, &message))
+        })
+        .collect()
+}
+
+fn check_fields(operator: &str, arguments: DocumentRef<'_>, known: &[&str]) -> Result<()> {
+    if let Some(unknown) = arguments.iter().find(|field| !known.contains(&field.name)) {
+        let message = format!("BSON field '{operator}.{}' is an unknown field.", unknown.name);
+        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+    }
+    if let Some(missing) = known.iter().find(|name| arguments.get(name).is_none()) {
+        let message = format!("BSON field '{operator}.{missing}' is missing but a required field");
+        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+    }
+    match arguments.get("method") {
+        Some(ValueRef::String("approximate")) => Ok(()),
+        Some(ValueRef::String(_)) => {
+            Err(Failure::bad_value("Currently only 'approximate' can be used as a percentile 'method'."))
+        }
+        other => {
+            let found = other.map_or("missing", |value| value.kind().alias());
+            let message = format!("BSON field '{operator}.method' is the wrong type '{found}', expected type 'string'");
+            Err(Failure::type_mismatch(message))
+        }
+    }
+}
