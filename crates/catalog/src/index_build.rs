@@ -14,6 +14,7 @@ use crate::{Catalog, Collection, Index, IndexState, Multikey, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource};
+use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, View};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -113,6 +114,7 @@ impl Catalog {
         operation: &dyn OperationSource,
     ) -> Result<Lsn> {
         let outcome = self.fill(collection, built, build, operation).and_then(|()| {
+            failpoint::pass(Failpoint::IndexFilled);
             let _changes = self.changes.lock();
             build.check()?;
             let indexes = collection.indexes().as_ref().clone();

@@ -18,7 +18,7 @@ pub enum Difference {
 ///
 /// # Errors
 /// The first difference.
-pub fn all(server: &mut Server, model: &Model) -> Result<(), Difference> {
+pub fn all(server: &Server, model: &Model) -> Result<(), Difference> {
     let found = names(server, &DocumentBuf::new().with("listCollections", 1), "name")?;
     let expected: BTreeSet<String> = model.collections.keys().map(|&name| name.to_owned()).collect();
     expect("the collections", &found, &expected)?;
@@ -28,7 +28,7 @@ pub fn all(server: &mut Server, model: &Model) -> Result<(), Difference> {
     Ok(())
 }
 
-fn one(server: &mut Server, name: &str, collection: &Collection) -> Result<(), Difference> {
+fn one(server: &Server, name: &str, collection: &Collection) -> Result<(), Difference> {
     let indexes = names(server, &DocumentBuf::new().with("listIndexes", name), "name")?;
     let mut expected: BTreeSet<String> = collection.indexes.iter().map(|&field| field.to_owned()).collect();
     expected.insert("_id_".to_owned());
@@ -86,7 +86,7 @@ fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, expected: &T) -
     Err(Difference::Wrong(format!("{what}: {found:?} instead of {expected:?}")))
 }
 
-fn ask(server: &mut Server, command: &DocumentBuf) -> Result<DocumentBuf, Difference> {
+fn ask(server: &Server, command: &DocumentBuf) -> Result<DocumentBuf, Difference> {
     match server.run("test", command.as_ref()) {
         Outcome::Acknowledged(reply) => Ok(reply),
         Outcome::Refused(message) => Err(Difference::Failed(message)),
@@ -106,7 +106,7 @@ fn batch(reply: DocumentRef<'_>) -> Option<ArrayRef<'_>> {
     reply.get("cursor")?.as_document()?.get("firstBatch")?.as_array()
 }
 
-fn names(server: &mut Server, command: &DocumentBuf, field: &str) -> Result<BTreeSet<String>, Difference> {
+fn names(server: &Server, command: &DocumentBuf, field: &str) -> Result<BTreeSet<String>, Difference> {
     let reply = ask(server, command)?;
     let names = batch(reply.as_ref()).into_iter().flat_map(ArrayRef::iter);
     Ok(names.filter_map(|item| Some(item.as_document()?.get(field)?.as_str()?.to_owned())).collect())

@@ -24,7 +24,6 @@ const OPTIONS: EngineOptions =
 pub struct Server {
     service: Service,
     store: Arc<Store>,
-    connection: ClientConnection,
     told: Arc<Told>,
 }
 
@@ -90,17 +89,18 @@ impl Server {
         let process = Process { shut_down: Box::new(|| ()), rotate_log: Box::new(|| Ok(())) };
         let world = World::new(Arc::new(|| NOW_MS), random);
         let service = Service::new(catalog, world, facts, Arc::new(LogLines::default()), process);
-        Ok(Self { service, store, connection: ClientConnection::new(1, Peer::Unix), told })
+        Ok(Self { service, store, told })
     }
 
-    /// Runs a command and waits until its reply holds.
+    /// Runs a command on a connection of its own, and waits until its reply holds.
     ///
     /// # Panics
     /// Where a reply is malformed.
-    pub fn run(&mut self, database: &str, body: DocumentRef<'_>) -> Outcome {
+    pub fn run(&self, database: &str, body: DocumentRef<'_>) -> Outcome {
         let request = Request { database, body, message: None };
         let mut reply = Vec::new();
-        let answer = self.service.run(&mut self.connection, request, RunOn::OwnThread, &mut reply);
+        let mut connection = ClientConnection::new(1, Peer::Unix);
+        let answer = self.service.run(&mut connection, request, RunOn::OwnThread, &mut reply);
         let answer = answer.expect("a command may take long here");
         let holds = self.wait(answer.acknowledgement);
         if holds.is_err() || self.log_has_failed() {
@@ -125,6 +125,11 @@ impl Server {
         let (sender, receiver) = mpsc::channel();
         self.store.on_durable(lsn, Box::new(move |outcome| drop(sender.send(outcome))));
         receiver.recv().unwrap_or(Err(StorageError::LogFailed))
+    }
+
+    /// What the commands run on.
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Whether the log has failed: a server ends then.

@@ -63,7 +63,7 @@ impl Run<'_> {
                     step.apply(&mut self.model);
                     server = self.open_again()?;
                 }
-                Step::Look => self.look(&mut server).map_err(|found| format!("while it runs: {found}"))?,
+                Step::Look => self.look(&server).map_err(|found| format!("while it runs: {found}"))?,
                 _ => {
                     let command = step.command().expect("a step that is a command");
                     match server.run(step.database(), command.as_ref()) {
@@ -92,7 +92,7 @@ impl Run<'_> {
     }
 
     /// What is read is right, or it is said why it could not be read.
-    fn look(&mut self, server: &mut Server) -> Result<(), String> {
+    fn look(&mut self, server: &Server) -> Result<(), String> {
         match check::all(server, &self.model) {
             Ok(()) => Ok(()),
             Err(Difference::Failed(message)) => {
@@ -112,8 +112,8 @@ fn case(engine: &'static Entry, fault: Option<Fault>) -> Result<Option<(String, 
     let mut run = Run { watch: &watch, engine, model: Model::default(), alternative: None, messages: Vec::new() };
     let server = run.take(&workload::everything())?;
     let is_killed = fault.is_some_and(|fault| fault.at % 2 == 0);
-    if let Some(mut server) = server {
-        run.look(&mut server)?;
+    if let Some(server) = server {
+        run.look(&server)?;
         if is_killed {
             watch.kill();
             drop(server.close());
@@ -159,12 +159,12 @@ fn explained(hit: &str, fault: Fault, messages: &[String]) -> Result<(), String>
 /// Opens what is left without faults, and compares and uses it.
 fn recovered(mut run: Run<'_>) -> Result<(), String> {
     let open = || Server::open(run.watch.path(), run.engine);
-    let mut server = open().map_err(|message| format!("the next start: {message}"))?;
+    let server = open().map_err(|message| format!("the next start: {message}"))?;
     let expected = run.model.clone().restarted();
     let alternative = run.alternative.take().map(Model::restarted);
-    run.model = match (check::all(&mut server, &expected), alternative) {
+    run.model = match (check::all(&server, &expected), alternative) {
         (Ok(()), _) => expected,
-        (Err(_), Some(alternative)) if check::all(&mut server, &alternative).is_ok() => alternative,
+        (Err(_), Some(alternative)) if check::all(&server, &alternative).is_ok() => alternative,
         (Err(found), _) => return Err(format!("a promise is broken: after the next start {found:?}")),
     };
     let first = run.model.collections.keys().next().copied();
@@ -181,7 +181,7 @@ fn recovered(mut run: Run<'_>) -> Result<(), String> {
             other => return Err(format!("{step:?} without a fault: {other:?}")),
         }
     }
-    check::all(&mut server, &run.model).map_err(|found| format!("a promise is broken: in the end {found:?}"))?;
+    check::all(&server, &run.model).map_err(|found| format!("a promise is broken: in the end {found:?}"))?;
     let messages = server.messages();
     if !messages.is_empty() {
         return Err(format!("without a fault: {messages:?}"));

@@ -107,12 +107,12 @@ fn case(recording: &Recording, engine: &'static Entry, random: &mut Random) -> R
     let doubtful = &recording.steps[durable.saturating_sub(1)..begun];
     let at = || format!("after {end} of {} calls, steps {durable}..={begun}: {doubtful:?}", recording.events.len());
     let broken = |found: String| format!("a promise is broken: {found}; {}", at());
-    let mut server = Server::open(scratch.path(), engine).map_err(|message| broken(format!("no start: {message}")))?;
+    let server = Server::open(scratch.path(), engine).map_err(|message| broken(format!("no start: {message}")))?;
     let mut differences = Vec::new();
     // The newest first: more than was promised is the usual case.
     let found = (durable..=begun).rev().find(|&state| {
         let expected = recording.states[state].clone().restarted();
-        check::all(&mut server, &expected).inspect_err(|found| differences.push(format!("{state}: {found:?}"))).is_ok()
+        check::all(&server, &expected).inspect_err(|found| differences.push(format!("{state}: {found:?}"))).is_ok()
     });
     let state = found.ok_or_else(|| broken(format!("no state that was promised: {differences:#?}")))?;
     // It must also be a state that one can go on from.
@@ -127,8 +127,8 @@ fn case(recording: &Recording, engine: &'static Entry, random: &mut Random) -> R
         }
     }
     server.close().map_err(|message| broken(format!("the end: {message}")))?;
-    let mut server = Server::open(scratch.path(), engine).map_err(|message| broken(format!("start: {message}")))?;
-    match check::all(&mut server, &model) {
+    let server = Server::open(scratch.path(), engine).map_err(|message| broken(format!("start: {message}")))?;
+    match check::all(&server, &model) {
         Ok(()) => server.close().map_err(|message| broken(format!("the end: {message}"))),
         Err(Difference::Wrong(found) | Difference::Failed(found)) => {
             Err(broken(format!("after a compaction: {found}")))

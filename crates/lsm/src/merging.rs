@@ -7,6 +7,7 @@ use crate::key;
 use crate::state::State;
 use crate::tree_files::TreeFiles;
 use arc_swap::ArcSwap;
+use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::{Lsn, Result};
 use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, SeqNo};
@@ -178,7 +179,9 @@ impl Merger {
 
     fn change(&self, oldest_view: Lsn, change: impl FnOnce(SeqNo) -> lsm_tree::Result<()>) -> Result<()> {
         let choice = self.choice.begin();
-        let outcome = change(self.forgettable(oldest_view));
+        let threshold = self.forgettable(oldest_view);
+        failpoint::pass(Failpoint::ThresholdDecided);
+        let outcome = change(threshold);
         drop(choice);
         outcome.map_err(|error| self.files.error(error))?;
         self.count.fetch_add(1, Ordering::Relaxed);

@@ -11,6 +11,7 @@ use crate::documents::Documents;
 use crate::extents::{Extent, ExtentWalk, ExtentWriter, Registry};
 use crate::staging::{self, Hold, Staging, extent_of_segment, segment_of_extent};
 use crate::view::LsmView;
+use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::{
     Effect, Effort, Haste, KeyspaceId, Log, Lsn, Pace, Reclaimed, RecordId, RecoveredLog, Result, SEGMENT_BYTES,
     Staged, StorageError, segment_of,
@@ -348,6 +349,8 @@ impl Mover {
         }
         // What is there only for older views stays until they are closed; asking again before gains nothing.
         moves.held_back.extend(extent.map(|extent| (extent.number, begun)));
+        drop(moves);
+        failpoint::pass(Failpoint::ExtentRegistered);
         Ok(Reclaimed::Some)
     }
 

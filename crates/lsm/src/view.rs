@@ -7,6 +7,7 @@ use crate::key_value::KeyValue;
 use crate::row_cache::{Row, RowCache};
 use crate::state::State;
 use arc_swap::ArcSwap;
+use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::{
     Direction, KeyCursor, KeyRange, KeyspaceId, Location, Lsn, RecordCursor, RecordId, RecordRange, Result,
     StorageError, View,
@@ -71,6 +72,7 @@ impl LsmView {
         let Some(value) = self.index_key(keyspace, key)? else { return Ok(None) };
         let location = value.location.ok_or_else(|| malformed("value of a primary key"))?;
         if let Some((rows, Err(Some(ticket)))) = remembered {
+            failpoint::pass(Failpoint::RowFound);
             rows.fill(&ticket, (value.record, location));
         }
         Ok(Some((value.record, location)))

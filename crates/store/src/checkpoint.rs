@@ -1,6 +1,7 @@
 //! Checkpoints: the log synced, the views flushed, the watermark noted - in that order.
 
 use crate::background::{self, Bell};
+use crate::failpoint::{self, Failpoint};
 use crate::history::Kept;
 use crate::journal::Journal;
 use crate::log::segment_of;
@@ -91,6 +92,7 @@ impl Store {
             };
             (engines, manifest)
         };
+        failpoint::pass(Failpoint::Marked);
         // A view must never point past the durable log.
         self.journal.sync_blocking(manifest.watermark)?;
         self.finish_checkpoint(&engines, manifest)?;
@@ -115,7 +117,9 @@ impl Store {
         if planted::active(Bug::SegmentBeforeExtent) {
             self.retire_segments(log, engines, manifest.watermark)?;
         }
+        failpoint::pass(Failpoint::Flushed);
         manifest.write(&directory.path)?;
+        failpoint::pass(Failpoint::ManifestWritten);
         for engine in engines {
             engine.checkpoint_is_durable(oldest)?;
         }

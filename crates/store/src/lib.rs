@@ -16,6 +16,7 @@ mod effects;
 mod engine;
 mod engines;
 mod error;
+pub mod failpoint;
 mod history;
 mod journal;
 mod latencies;

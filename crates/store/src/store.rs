@@ -4,6 +4,7 @@ use crate::checkpoint::Checkpointer;
 use crate::data_directory::DataDirectory;
 use crate::delegate::Delegate;
 use crate::engines::{EngineTable, Engines, Survival};
+use crate::failpoint::{self, Failpoint};
 use crate::history::{Kept, noted_from};
 use crate::journal::Journal;
 use crate::log::{Log, LogOptions, recover};
@@ -170,8 +171,10 @@ impl Store {
         for engine in engines.all() {
             engine.check_log(&recovered)?;
         }
+        failpoint::pass(Failpoint::Replayed);
         // Only now is anything changed: what a refused start leaves may still be repaired.
         let log = Log::start(recovered, options.log.clone(), time_ms)?;
+        failpoint::pass(Failpoint::LogStarted);
         let _ = handle.set(Arc::clone(&log));
         let end = log.next_lsn();
         let history_bytes_max = options.log.history_bytes_max;
@@ -304,6 +307,7 @@ impl Store {
         };
         // Even a failed application must not hold up the watermark: the log has failed, readers go on.
         let applying = Applying { store: self, lsn: appended.lsn };
+        failpoint::pass(Failpoint::Appended);
         if batch.changes_keyspaces() {
             self.engines.route(batch.effects(0));
             self.engines.note_drops(batch.effects(0));

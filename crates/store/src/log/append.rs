@@ -5,6 +5,7 @@ use super::preallocate::Preallocator;
 use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::{self, RecoveredLog, Recovery};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use crate::failpoint::{self, Failpoint};
 use crate::journal::Appended;
 use crate::latencies::{Latencies, LatencyCounts};
 use crate::planted::{self, Bug};
@@ -260,6 +261,7 @@ impl Log {
             tail.current.position = tail.next.0;
             (std::mem::take(&mut tail.sealed), Arc::clone(&tail.current.segment), position)
         };
+        failpoint::pass(Failpoint::GroupTaken);
         for mut group in sealed {
             self.write_group(&group.segment, group.position, &mut group.bytes)?;
         }

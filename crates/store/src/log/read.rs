@@ -2,6 +2,7 @@
 
 use super::append::Log;
 use super::segment::{Segment, offset_in_segment, segment_of};
+use crate::failpoint::{self, Failpoint};
 use crate::{Location, Lsn, Result, StorageError};
 use rustc_hash::FxHashMap;
 use std::os::unix::fs::FileExt;
@@ -28,6 +29,7 @@ impl Log {
         }
         let segments = self.segments.load();
         let segment = self.segment_in(&segments, position)?;
+        failpoint::pass(Failpoint::SegmentFound);
         segment
             .file
             .read_exact_at(into, offset_in_segment(position))

@@ -1,0 +1,388 @@
+//! Two threads meet in the bad order, and nothing is lost: one is held between two steps while others do what they can
+//! do there. The places are those of `bunko_store::failpoint::Failpoint`; ARCHITECTURE.md has their table.
+//!
+//! "After a kill" is the data directory as it stands, copied and opened by another server.
+
+use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
+use bunko_engines::Entry;
+use bunko_faults::check;
+use bunko_faults::model::{Content, Model};
+use bunko_faults::server::{Outcome, Server};
+use bunko_faults::workload::{Journal, Step};
+use bunko_store::failpoint::{Failpoint, hold};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, sleep};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The collection that the tests are about; another is what `compact` is asked of.
+const NAME: &str = "met";
+/// How long somebody is watched who must not get on.
+const WATCHED: Duration = Duration::from_millis(50);
+/// Documents that fill a segment.
+const LARGE: Range<i32> = 100..105;
+
+/// Places are held for all threads of a process.
+fn take_turns() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn durable() -> impl Iterator<Item = &'static Entry> {
+    bunko_engines::ENGINES.iter().filter(|engine| engine.name != "memory")
+}
+
+fn lsm() -> &'static Entry {
+    bunko_engines::ENGINES.iter().find(|engine| engine.name == "lsm").expect("the default engine")
+}
+
+fn insert(ids: Range<i32>, pad_bytes: usize) -> Step {
+    Step::Insert { collection: NAME, ids, pad_bytes, journal: Journal::Synced }
+}
+
+fn update(id: i32, value: i32) -> Step {
+    let content = Content { value, pad_bytes: 30 };
+    Step::Update { collection: NAME, id, content, journal: Journal::Synced }
+}
+
+fn delete(id: i32) -> Step {
+    Step::Delete { collection: NAME, id, journal: Journal::Synced }
+}
+
+/// A server that holds what its model says.
+struct Meeting {
+    scratch: TempDir,
+    engine: &'static Entry,
+    server: Arc<Server>,
+    model: Model,
+    /// Steps that were begun beside one that is held.
+    beside: Vec<JoinHandle<()>>,
+}
+
+impl Meeting {
+    /// A server with a collection of six documents that are flushed, and an index.
+    fn begin(engine: &'static Entry) -> Self {
+        let scratch = directory();
+        let server = Arc::new(Server::open(scratch.path(), engine).expect("a new directory"));
+        let mut meeting = Self { scratch, engine, server, model: Model::default(), beside: Vec::new() };
+        meeting.take(&Step::Create { collection: "fleeting", engine: "memory" });
+        meeting.take(&Step::Create { collection: NAME, engine: engine.name });
+        meeting.take(&Step::CreateIndex { collection: NAME, field: "v" });
+        meeting.take(&insert(0..6, 100));
+        meeting.take(&Step::Checkpoint);
+        meeting
+    }
+
+    fn take(&mut self, step: &Step) {
+        run(&self.server, step);
+        step.apply(&mut self.model);
+    }
+
+    /// Takes a step on a thread of its own; the model does not know of it yet.
+    fn begin_step(&self, step: &Step) -> JoinHandle<()> {
+        let (server, step) = (Arc::clone(&self.server), step.clone());
+        std::thread::spawn(move || run(&server, &step))
+    }
+
+    /// Begins a step that must not get on while somebody is held.
+    fn is_held_up(&mut self, step: &Step) {
+        let thread = self.begin_step(step);
+        sleep(WATCHED);
+        assert!(!thread.is_finished(), "{step:?} went past who is held");
+        self.beside.push(thread);
+    }
+
+    /// Holds whoever comes to a place because of the step, until `meanwhile` is over; then all must be there, now and
+    /// after a kill.
+    fn meet(&mut self, point: Failpoint, step: &Step, meanwhile: impl FnOnce(&mut Self)) {
+        let held = hold(point);
+        let thread = self.begin_step(step);
+        held.wait();
+        meanwhile(self);
+        drop(held);
+        thread.join().expect("the step that was held");
+        self.beside.drain(..).for_each(|thread| thread.join().expect("a step beside it"));
+        step.apply(&mut self.model);
+        self.look();
+        self.survives_a_kill();
+    }
+
+    fn write(&mut self) {
+        self.take(&update(1, 111));
+        self.take(&delete(2));
+        self.take(&insert(10..13, 50));
+    }
+
+    /// Fills a segment behind what is there with documents that are deleted.
+    fn fill_segment(&mut self) {
+        self.take(&insert(LARGE, 15 << 20));
+        LARGE.for_each(|id| self.take(&delete(id)));
+    }
+
+    /// What others do while somebody is held.
+    fn write_everything(&mut self) {
+        self.write();
+        self.look();
+        self.survives_a_kill();
+    }
+
+    fn look(&self) {
+        check::all(&self.server, &self.model).expect("what was acknowledged is there");
+    }
+
+    fn survives_a_kill(&self) {
+        let (_left, server) = self.killed();
+        check::all(&server, &self.model.clone().restarted()).expect("what was acknowledged is there after a kill");
+        server.close().expect("closes");
+    }
+
+    /// A server on what a kill at this moment leaves.
+    fn killed(&self) -> (TempDir, Server) {
+        let left = directory();
+        copy(self.scratch.path(), left.path());
+        let server = Server::open(left.path(), self.engine).expect("a start after a kill");
+        (left, server)
+    }
+}
+
+fn directory() -> TempDir {
+    tempfile::Builder::new().prefix("meetings-").tempdir().expect("temporary directory")
+}
+
+/// Copies a data directory that nobody is changing: all who would are held.
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("readable") {
+        let path = entry.expect("readable").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            std::fs::create_dir(&target).expect("writable");
+            copy(&path, &target);
+        } else if path.extension().is_none_or(|extension| extension != "tmp") {
+            std::fs::copy(&path, &target).expect("writable");
+        }
+    }
+}
+
+fn run(server: &Server, step: &Step) {
+    match server.run(step.database(), step.command().expect("a command").as_ref()) {
+        Outcome::Acknowledged(_) => {}
+        other => panic!("{step:?}: {other:?}"),
+    }
+}
+
+fn find_by_id(id: i32) -> DocumentBuf {
+    DocumentBuf::new().with("find", NAME).with("filter", &DocumentBuf::new().with("_id", id))
+}
+
+/// The field `v` of the document that a find by `_id` answers with.
+fn value_of(outcome: Outcome) -> Option<i32> {
+    let Outcome::Acknowledged(reply) = outcome else { panic!("{outcome:?}") };
+    let batch = reply.as_ref().get("cursor")?.as_document()?.get("firstBatch")?.as_array()?;
+    match batch.iter().next()?.as_document()?.get("v")? {
+        ValueRef::Int32(value) => Some(value),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_has_its_place_and_is_not_applied_is_seen_by_nobody_and_passed_by_no_checkpoint() {
+    let _turn = take_turns();
+    for engine in durable() {
+        let mut meeting = Meeting::begin(engine);
+        meeting.meet(Failpoint::Appended, &insert(20..22, 50), |meeting| {
+            meeting.look();
+            meeting.survives_a_kill();
+            meeting.is_held_up(&Step::Checkpoint);
+        });
+    }
+}
+
+#[test]
+fn a_later_record_is_not_acknowledged_before_an_earlier_one_is_applied() {
+    let _turn = take_turns();
+    for engine in durable() {
+        let mut meeting = Meeting::begin(engine);
+        let later = insert(30..32, 50);
+        meeting.meet(Failpoint::Appended, &insert(20..22, 50), |meeting| {
+            // A snapshot would not see what its client was told of.
+            meeting.is_held_up(&later);
+            later.apply(&mut meeting.model);
+        });
+    }
+}
+
+#[test]
+fn writes_between_the_steps_of_a_checkpoint_are_kept() {
+    let _turn = take_turns();
+    for engine in durable() {
+        for point in [Failpoint::Marked, Failpoint::Flushed, Failpoint::ManifestWritten] {
+            let mut meeting = Meeting::begin(engine);
+            meeting.take(&update(0, 100));
+            meeting.take(&update(1, 101));
+            meeting.meet(point, &Step::Checkpoint, Meeting::write_everything);
+            meeting.take(&Step::Checkpoint);
+            meeting.survives_a_kill();
+        }
+    }
+}
+
+#[test]
+fn a_stop_waits_for_a_group_that_is_on_its_way_to_the_kernel() {
+    let _turn = take_turns();
+    for engine in durable() {
+        let mut meeting = Meeting::begin(engine);
+        let step = insert(20..22, 50);
+        let held = hold(Failpoint::GroupTaken);
+        let writer = meeting.begin_step(&step);
+        held.wait();
+        let stop = {
+            let server = Arc::clone(&meeting.server);
+            std::thread::spawn(move || server.store().close().expect("closes"))
+        };
+        sleep(WATCHED);
+        assert!(!stop.is_finished(), "closed with records that are in memory only");
+        drop(held);
+        stop.join().expect("the stop");
+        writer.join().expect("it was acknowledged before the stop, or waited for it");
+        step.apply(&mut meeting.model);
+        meeting.survives_a_kill();
+    }
+}
+
+#[test]
+fn a_kill_between_the_steps_of_a_start_costs_nothing() {
+    let _turn = take_turns();
+    for engine in durable() {
+        for point in [Failpoint::Replayed, Failpoint::LogStarted] {
+            let mut meeting = Meeting::begin(engine);
+            meeting.write_everything();
+            let left = directory();
+            copy(meeting.scratch.path(), left.path());
+            let held = hold(point);
+            let (path, engine) = (left.path().to_owned(), meeting.engine);
+            let start = std::thread::spawn(move || Server::open(&path, engine).expect("starts"));
+            held.wait();
+            meeting.scratch = left;
+            meeting.survives_a_kill();
+            drop(held);
+            meeting.server = Arc::new(start.join().expect("the start"));
+            meeting.look();
+            meeting.take(&insert(40..42, 10));
+            meeting.survives_a_kill();
+        }
+    }
+}
+
+#[test]
+fn a_slow_reader_does_not_bring_an_old_document_back() {
+    let _turn = take_turns();
+    let mut meeting = Meeting::begin(lsm());
+    let held = hold(Failpoint::RowFound);
+    let reader = {
+        let server = Arc::clone(&meeting.server);
+        std::thread::spawn(move || value_of(server.run("test", find_by_id(3).as_ref())))
+    };
+    held.wait();
+    meeting.take(&update(3, 333));
+    drop(held);
+    // It began before the update, so that either version is right.
+    assert!([Some(6), Some(333)].contains(&reader.join().expect("the reader")));
+    assert_eq!(value_of(meeting.server.run("test", find_by_id(3).as_ref())), Some(333));
+    meeting.look();
+}
+
+#[test]
+fn a_segment_is_not_used_again_while_a_document_in_it_is_being_read() {
+    let _turn = take_turns();
+    let mut meeting = Meeting::begin(lsm());
+    let first = meeting.scratch.path().join("log/000000000000.segment");
+    meeting.fill_segment();
+    assert!(first.exists());
+    let held = hold(Failpoint::SegmentFound);
+    let reader = {
+        let server = Arc::clone(&meeting.server);
+        std::thread::spawn(move || value_of(server.run("test", find_by_id(4).as_ref())))
+    };
+    held.wait();
+    meeting.take(&Step::Compact);
+    assert!(first.exists(), "a segment that is being read is used again");
+    drop(held);
+    assert_eq!(reader.join().expect("the reader"), Some(8));
+    meeting.take(&Step::Checkpoint);
+    assert!(!first.exists(), "a segment without readers is kept");
+    meeting.look();
+}
+
+#[test]
+fn writes_between_the_registry_of_extents_and_the_manifest_are_kept() {
+    let _turn = take_turns();
+    let mut meeting = Meeting::begin(lsm());
+    meeting.fill_segment();
+    meeting.meet(Failpoint::ExtentRegistered, &Step::Compact, Meeting::write_everything);
+}
+
+#[test]
+fn no_table_is_added_between_what_a_merge_may_forget_and_its_choice() {
+    let _turn = take_turns();
+    let mut meeting = Meeting::begin(lsm());
+    meeting.take(&update(3, 31));
+    let open = DocumentBuf::new().with("find", NAME).with("batchSize", 0);
+    let Outcome::Acknowledged(opened) = meeting.server.run("test", open.as_ref()) else { panic!("no cursor") };
+    meeting.meet(Failpoint::ThresholdDecided, &Step::Compact, |meeting| {
+        meeting.take(&update(3, 32));
+        meeting.is_held_up(&Step::Checkpoint);
+    });
+    let cursor = opened.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("id"));
+    let Some(ValueRef::Int64(id)) = cursor else { panic!("{opened:?}") };
+    let more = DocumentBuf::new().with("getMore", id).with("collection", NAME);
+    let Outcome::Acknowledged(reply) = meeting.server.run("test", more.as_ref()) else { panic!("the cursor is gone") };
+    let batch = reply.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("nextBatch"));
+    let values: Vec<_> = batch.and_then(ValueRef::as_array).expect("a batch").iter().collect();
+    let third = values[3].as_document().and_then(|document| document.get("v"));
+    assert!(matches!(third, Some(ValueRef::Int32(31))), "the cursor sees {third:?}, which was 31 when it was opened");
+}
+
+#[test]
+fn writes_between_a_builds_last_step_and_its_commit_have_their_keys() {
+    let _turn = take_turns();
+    for engine in durable() {
+        let mut meeting = Meeting::begin(engine);
+        let create = Step::CreateIndex { collection: NAME, field: "w" };
+        meeting.meet(Failpoint::IndexFilled, &create, |meeting| {
+            meeting.write();
+            // The next start builds it.
+            create.apply(&mut meeting.model);
+            meeting.survives_a_kill();
+        });
+    }
+}
+
+#[test]
+fn a_duplicate_between_a_builds_last_step_and_its_commit_is_in_one_index_at_most() {
+    let _turn = take_turns();
+    for engine in durable() {
+        let mut meeting = Meeting::begin(engine);
+        let keys = DocumentBuf::new().with("pad", 1);
+        let index = DocumentBuf::new().with("key", &keys).with("name", "pad").with("unique", true);
+        let mut indexes = ArrayBuf::new();
+        indexes.push(&index);
+        let create = DocumentBuf::new().with("createIndexes", NAME).with("indexes", &indexes);
+        let held = hold(Failpoint::IndexFilled);
+        let builder = {
+            let server = Arc::clone(&meeting.server);
+            std::thread::spawn(move || server.run("test", create.as_ref()))
+        };
+        held.wait();
+        // Both have an empty text there.
+        meeting.take(&insert(50..52, 0));
+        drop(held);
+        match builder.join().expect("the builder") {
+            Outcome::Refused(message) => assert!(message.contains("E11000"), "{message}"),
+            other => panic!("two documents have one key: {other:?}"),
+        }
+        meeting.look();
+        meeting.survives_a_kill();
+    }
+}

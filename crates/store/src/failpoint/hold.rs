@@ -1,0 +1,74 @@
+//! Holding threads.
+
+use super::Failpoint;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a test waits for a thread to come by before it fails.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Places that are held; the threads of a process share it, and so its tests take turns.
+static HELD: Mutex<Vec<Place>> = Mutex::new(Vec::new());
+static CHANGED: Condvar = Condvar::new();
+/// Their number, for those who come by where nothing is held.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+struct Place {
+    point: Failpoint,
+    is_reached: bool,
+}
+
+/// One place is held until this is dropped.
+#[derive(Debug)]
+pub struct Hold(Failpoint);
+
+/// Holds the next thread that comes by, and lets those behind it pass.
+///
+/// # Panics
+/// Where the place is held already.
+#[must_use]
+pub fn hold(point: Failpoint) -> Hold {
+    let mut held = HELD.lock();
+    assert!(held.iter().all(|place| place.point != point), "{point:?} is held already");
+    held.push(Place { point, is_reached: false });
+    COUNT.fetch_add(1, Ordering::SeqCst);
+    Hold(point)
+}
+
+impl Hold {
+    /// Returns once a thread has come by, which stays there.
+    ///
+    /// # Panics
+    /// Where none comes within a minute.
+    pub fn wait(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut held = HELD.lock();
+        while !held.iter().any(|place| place.point == self.0 && place.is_reached) {
+            let is_over = CHANGED.wait_until(&mut held, deadline).timed_out();
+            assert!(!is_over, "nobody comes to {:?}", self.0);
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HELD.lock().retain(|place| place.point != self.0);
+        COUNT.fetch_sub(1, Ordering::SeqCst);
+        CHANGED.notify_all();
+    }
+}
+
+pub(super) fn pass(point: Failpoint) {
+    if COUNT.load(Ordering::SeqCst) == 0 {
+        return;
+    }
+    let mut held = HELD.lock();
+    let Some(place) = held.iter_mut().find(|place| place.point == point && !place.is_reached) else { return };
+    place.is_reached = true;
+    CHANGED.notify_all();
+    // A place that is held anew is not reached: whoever was held before it goes on.
+    while held.iter().any(|place| place.point == point && place.is_reached) {
+        CHANGED.wait(&mut held);
+    }
+}
