@@ -1,12 +1,13 @@
 //! Views: each is a document of its database's `system.views`, an ordinary collection that only the server writes.
 
 use crate::waiting::lock;
-use crate::{Catalog, Namespace, Order, Target, Verdict};
+use crate::{Catalog, Collection, Namespace, Order, Target, Verdict, from_storage};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::Lsn;
+use bunko_store::{Direction, Lsn, RecordRange, View};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The collection that has a database's views.
 /// Source: MongoDB manual, "Views".
@@ -15,8 +16,8 @@ const SYSTEM_VIEWS: &str = "system.views";
 /// What a view shows.
 #[derive(Clone, Debug)]
 pub struct ViewDefinition {
-    /// The collection or view below it.
-    pub view_on: Namespace,
+    /// The name of the collection or view below it, which may be one that no collection can have.
+    pub view_on: String,
     /// What its documents go through.
     pub pipeline: ArrayBuf,
     /// The document that defines it: `_id`, `viewOn`, `pipeline`, perhaps `collation`.
@@ -27,18 +28,16 @@ impl ViewDefinition {
     /// A view with that name.
     pub fn new(
         namespace: &Namespace,
-        view_on: Namespace,
+        view_on: &str,
         pipeline: ArrayRef<'_>,
         collation: Option<DocumentRef<'_>>,
     ) -> Self {
-        let mut document = DocumentBuf::new()
-            .with("_id", namespace.as_str())
-            .with("viewOn", view_on.collection())
-            .with("pipeline", pipeline);
+        let mut document =
+            DocumentBuf::new().with("_id", namespace.as_str()).with("viewOn", view_on).with("pipeline", pipeline);
         if let Some(collation) = collation {
             document.append("collation", collation);
         }
-        Self { view_on, pipeline: pipeline.to_owned(), document }
+        Self { view_on: view_on.to_owned(), pipeline: pipeline.to_owned(), document }
     }
 
     fn read(namespace: &Namespace, document: DocumentRef<'_>) -> Result<Self> {
@@ -48,8 +47,7 @@ impl ViewDefinition {
             let message = format!("the definition of the view {namespace} lacks 'viewOn' or 'pipeline'");
             return Err(Failure::new(ErrorCode(182), message));
         };
-        let view_on = Namespace::new(namespace.database(), view_on)?;
-        Ok(Self { view_on, pipeline: pipeline.to_owned(), document: document.to_owned() })
+        Ok(Self { view_on: view_on.to_owned(), pipeline: pipeline.to_owned(), document: document.to_owned() })
     }
 
     /// Its options as `listCollections` shows them.
@@ -80,7 +78,26 @@ impl Catalog {
         ViewDefinition::read(namespace, DocumentRef::trusted(&document)).map(Some)
     }
 
-    fn system_views(&self, database: &str) -> Result<Option<std::sync::Arc<crate::Collection>>> {
+    /// All views of a database, by name.
+    /// # Errors
+    /// As [`Self::view`].
+    pub fn views(&self, database: &str) -> Result<Vec<(Namespace, ViewDefinition)>> {
+        let Some(views) = self.system_views(database)? else { return Ok(Vec::new()) };
+        let snapshot = views.snapshot();
+        let mut cursor = snapshot.records(views.records(), RecordRange::ALL, Direction::Forward);
+        let mut found = Vec::new();
+        while let Some((_, _, bytes)) = cursor.next().map_err(from_storage)? {
+            let document = DocumentRef::trusted(bytes);
+            let name = document.get("_id").and_then(ValueRef::as_str).unwrap_or_default();
+            let namespace = Namespace::parse(name)?;
+            let view = ViewDefinition::read(&namespace, document)?;
+            found.push((namespace, view));
+        }
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(found)
+    }
+
+    fn system_views(&self, database: &str) -> Result<Option<Arc<Collection>>> {
         Ok(self.collection(&Namespace::new(database, SYSTEM_VIEWS)?))
     }
 

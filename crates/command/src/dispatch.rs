@@ -9,7 +9,7 @@ use crate::operations::{Beginning, at_shutdown};
 use crate::service::Service;
 use crate::slow_operation;
 use crate::write_concern::Acknowledgement;
-use bunko_bson::{DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, Writer};
+use bunko_bson::{DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::check_database;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
@@ -158,6 +158,7 @@ impl Service {
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
         let written = invocation.written();
+        let has_integer_ok = invocation.has_integer_ok;
         answer.delay = invocation.delay;
         answer.repeat_after = invocation.repeat_after;
         // A write that came before a failure is acknowledged with the failure, so it must hold too.
@@ -175,7 +176,8 @@ impl Service {
             slow_operation::log(&invocation, elapsed, failure);
         }
         outcome?;
-        reply.append("ok", 1.0).end();
+        let ok = if has_integer_ok { ValueRef::Int32(1) } else { ValueRef::Double(1.0) };
+        reply.append("ok", ok).end();
         Ok(check_reply_bytes(out.len() - start)?)
     }
 }

@@ -33,6 +33,8 @@ pub struct Invocation<'a> {
     pub options: GenericOptions,
     /// Hold the reply back that long; only `hello` does.
     pub delay: Option<Duration>,
+    /// Say `ok` as an integer: MongoDB does where it answers from a pipeline.
+    pub has_integer_ok: bool,
     /// Answer again after that long, where the client listens for it; only `hello` does.
     pub repeat_after: Option<Duration>,
     run_on: RunOn,
@@ -84,6 +86,7 @@ impl<'a> Invocation<'a> {
             command,
             options,
             delay: None,
+            has_integer_ok: false,
             repeat_after: None,
             run_on,
             operation,
@@ -158,6 +161,17 @@ impl<'a> Invocation<'a> {
     /// The collection with that name, if it exists.
     pub fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
         self.service.catalog.collection(namespace)
+    }
+
+    /// The same for a command that works on collections alone.
+    /// # Errors
+    /// `CommandNotSupportedOnView` where a view has the name.
+    pub fn collection_not_view(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
+        let collection = self.collection(namespace);
+        if collection.is_none() {
+            self.service.catalog.refuse_view(namespace)?;
+        }
+        Ok(collection)
     }
 
     /// The documents of an array field, whether it came in the body or as a sequence.

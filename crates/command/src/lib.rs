@@ -37,6 +37,8 @@ mod stable_api;
 mod statistics_scale;
 mod storage_engine_option;
 mod system_namespace;
+mod view_definition;
+mod view_reads;
 mod write_concern;
 mod write_statement;
 

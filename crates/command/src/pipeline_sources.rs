@@ -65,7 +65,10 @@ pub(crate) fn resolve(catalog: &Catalog, namespace: &Namespace) -> Result<Resolv
         }
         let Some(view) = catalog.view(&below)? else { return Ok(resolved(&pipelines, below, None)) };
         pipelines.push(view.pipeline);
-        below = view.view_on;
+        let Ok(next) = Namespace::new(namespace.database(), &view.view_on) else {
+            return Ok(resolved(&pipelines, below, None));
+        };
+        below = next;
         if pipelines.len() > VIEW_DEPTH_MAX {
             let message = format!("View depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}");
             return Err(Failure::new(ErrorCode::VIEW_DEPTH_LIMIT_EXCEEDED, message));

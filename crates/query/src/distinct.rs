@@ -22,10 +22,11 @@ pub fn distinct(collection: &Arc<Collection>, path: &str, query: FindQuery) -> R
     while let Some(document) = execution.next()? {
         values.add(document, path)?;
     }
-    Ok(values.found)
+    Ok(values.into_found())
 }
 
-struct DistinctValues {
+/// The distinct values at one path, while they are gathered.
+pub struct DistinctValues {
     operation: Arc<OperationContext>,
     found: ArrayBuf,
     /// Key strings of what was found.
@@ -34,11 +35,20 @@ struct DistinctValues {
 }
 
 impl DistinctValues {
-    fn new(operation: Arc<OperationContext>) -> Self {
+    /// None yet; the work is counted for `operation`.
+    pub fn new(operation: Arc<OperationContext>) -> Self {
         Self { operation, found: ArrayBuf::new(), seen: HashSet::new(), key: Vec::new() }
     }
 
-    fn add(&mut self, document: DocumentRef<'_>, path: &str) -> Result<()> {
+    /// What was found, in order of appearance.
+    pub fn into_found(self) -> ArrayBuf {
+        self.found
+    }
+
+    /// Adds those at `path` in a document.
+    /// # Errors
+    /// 17217 for more than 16 MiB of values.
+    pub fn add(&mut self, document: DocumentRef<'_>, path: &str) -> Result<()> {
         let (name, rest) = split(path);
         match (document.get(name), rest) {
             (None, _) => Ok(()),

@@ -23,7 +23,7 @@ mod stages;
 pub mod write;
 
 pub use count::{CountPlan, count};
-pub use distinct::distinct;
+pub use distinct::{DistinctValues, distinct};
 pub use execution::{Execution, ExecutionStatistics};
 pub use explain::{Explained, Verbosity, explain_count, explain_plan};
 pub use expr_filter::{ExprInFilter, QueryScope, parse_filter};

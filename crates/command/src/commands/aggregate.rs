@@ -154,7 +154,8 @@ pub(crate) fn prepare(
     Ok(Aggregation { query: planner_query(part, scope)?, pipeline, resolved, sources })
 }
 
-fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
+/// The name of a pipeline's first stage.
+pub(crate) fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
     Some(stages.iter().next()?.as_document()?.first()?.name)
 }
 

@@ -3,6 +3,7 @@
 use crate::collection_options::refuse_unsupported;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::view_definition;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -28,7 +29,11 @@ pub(super) const COMMAND: Command =
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     if invocation.collection(&namespace).is_none() {
-        return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")).into());
+        return Ok(view_definition::modify(invocation, &namespace)?);
+    }
+    if invocation.field("viewOn").is_some() || invocation.field("pipeline").is_some() {
+        let message = "cannot modify view options on a non-view collection";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message).into());
     }
     Ok(refuse_unsupported(invocation, OPTIONS)?)
 }

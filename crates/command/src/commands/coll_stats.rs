@@ -13,7 +13,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let scale = scale(invocation)?;
     reply.append("ns", namespace.as_str());
-    match invocation.collection(&namespace) {
+    match invocation.collection_not_view(&namespace)? {
         Some(collection) => CollectionStatistics::of(&collection).write(reply, scale),
         None => write_missing(reply, scale),
     }

@@ -24,7 +24,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.boolean("force", false)?;
     let target_bytes = free_space_target(invocation)?;
     let collection = invocation
-        .collection(&namespace)
+        .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, "collection does not exist"))?;
     let before = CollectionStatistics::of(&collection);
     if is_dry_run {

@@ -4,6 +4,7 @@ use super::find::refuse_collation;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::view_reads;
 use bunko_bson::{DocumentRef, Writer};
 use bunko_errors::Result;
 use bunko_query::{CountPlan, FindQuery, Hint, QueryScope};
@@ -22,17 +23,27 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let query = parse(invocation, invocation.scope())?;
     let Some(collection) = invocation.collection(&namespace) else {
-        reply.append("n", 0);
+        let count = if view_reads::is_view(invocation, &namespace)? {
+            invocation.has_integer_ok = true;
+            view_reads::count(invocation, &namespace)?
+        } else {
+            0
+        };
+        write_count(reply, count);
         return Ok(());
     };
     let plan = CountPlan::new(&collection, query)?;
     invocation.refuse_if_long(plan.plan().is_some_and(|plan| plan.is_long(&collection)))?;
     let (count, _) = plan.run()?;
+    write_count(reply, count);
+    Ok(())
+}
+
+fn write_count(reply: &mut Writer<'_>, count: u64) {
     match i32::try_from(count) {
         Ok(count) => reply.append("n", count),
         Err(_) => reply.append("n", count as i64),
     };
-    Ok(())
 }
 
 /// Reads what a count asks for; `explain` does too.

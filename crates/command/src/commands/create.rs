@@ -5,9 +5,10 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
+use crate::view_definition;
 use bunko_bson::text::ValueText;
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, number, order};
-use bunko_catalog::{Collection, CreateOptions, ID_INDEX, IndexSpec};
+use bunko_bson::{ArrayRef, BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, number, order};
+use bunko_catalog::{Collection, CreateOptions, ID_INDEX, IndexSpec, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
@@ -44,7 +45,6 @@ const UNSUPPORTED: &[&str] = &[
     "validationLevel",
     "validationAction",
     "indexOptionDefaults",
-    "viewOn",
     "collation",
     "timeseries",
     "clusteredIndex",
@@ -60,7 +60,12 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
 /// options will do.
 pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) -> Result<(), Failure> {
     let namespace = invocation.namespace()?;
-    check_creatable(&namespace)?;
+    if namespace.collection() != "system.views" {
+        check_creatable(&namespace)?;
+    }
+    if invocation.string("viewOn")?.is_some() {
+        return create_view(invocation, &namespace);
+    }
     check_dependent_options(invocation)?;
     check_id_index(invocation)?;
     refuse_unsupported(invocation, UNSUPPORTED)?;
@@ -78,6 +83,41 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
             // The oplog has its name without being a collection.
             let existing = invocation.collection(&namespace).ok_or(failure)?;
             check_same_options(&existing, asked.as_ref())?;
+        }
+        Err(failure) => return Err(failure),
+    }
+    Ok(())
+}
+
+/// Options that a view cannot have; of the others that collections have nothing comes.
+const NOT_WITH_VIEW: &[&str] = &[
+    "timeseries",
+    "clusteredIndex",
+    "expireAfterSeconds",
+    "changeStreamPreAndPostImages",
+    "encryptedFields",
+    "idIndex",
+];
+
+fn create_view(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<(), Failure> {
+    if let Some(option) = NOT_WITH_VIEW.iter().find(|option| invocation.field(option).is_some()) {
+        return Err(invalid_options(&format!("'{option}' is not allowed with 'viewOn'")));
+    }
+    refuse_unsupported(invocation, &["collation"])?;
+    let view_on = invocation.string("viewOn")?.unwrap_or_default();
+    let pipeline = invocation.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+    let collation = invocation.document("collation")?;
+    let view = view_definition::parse(invocation, namespace, view_on, pipeline, collation)?;
+    match invocation.service.catalog.create_view(namespace, &view, invocation) {
+        Ok(lsn) => invocation.note_written(lsn),
+        Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => {
+            let existing = invocation.service.catalog.view(namespace)?.ok_or(failure)?;
+            if !order::compare_documents(existing.document.as_ref(), view.document.as_ref()).is_eq() {
+                let options = existing.options();
+                let text = ValueText(ValueRef::from(&options));
+                let message = format!("namespace {namespace} already exists, but with different options: {text}");
+                return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
+            }
         }
         Err(failure) => return Err(failure),
     }

@@ -28,7 +28,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Err(Failure::bad_value("Standalones can't specify commitQuorum").into());
     }
     let specs = parse_specs(invocation)?;
-    let existing = invocation.collection(&namespace);
+    let existing = invocation.collection_not_view(&namespace)?;
     invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| is_long(collection)))?;
     let was_created = existing.is_none();
     let collection = match existing {

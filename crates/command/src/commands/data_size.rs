@@ -26,8 +26,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             return Err(invocation.unsupported(bound).into());
         }
     }
-    let (bytes, count) =
-        invocation.collection(&namespace).map_or((0, 0), |collection| (collection.data_bytes(), collection.count()));
+    let (bytes, count) = invocation
+        .collection_not_view(&namespace)?
+        .map_or((0, 0), |collection| (collection.data_bytes(), collection.count()));
     reply
         .append("estimate", is_estimate)
         .append("size", bytes as i64)

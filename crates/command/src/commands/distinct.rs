@@ -4,6 +4,7 @@ use super::find::refuse_collation;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::view_reads;
 use crate::write_statement::required;
 use bunko_bson::{ArrayBuf, DocumentRef, Writer};
 use bunko_errors::{Failure, Result};
@@ -24,6 +25,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let scope = invocation.scope();
     let query = parse(invocation, Arc::clone(&scope))?;
     let values = match invocation.collection(&namespace) {
+        None if view_reads::is_view(invocation, &namespace)? => {
+            invocation.has_integer_ok = true;
+            view_reads::distinct(invocation, &namespace, key)?
+        }
         None => ArrayBuf::new(),
         Some(collection) => {
             invocation.refuse_if_long(plan(&collection, parse(invocation, scope)?)?.is_long(&collection))?;

@@ -13,7 +13,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     check_droppable(&namespace)?;
     // Dropping what does not exist is a success since MongoDB 7.0.
     let dropped = invocation.service.catalog.drop_collection(&namespace, invocation)?;
-    let Some(outcome) = dropped else { return Ok(()) };
+    let Some(outcome) = dropped else {
+        if let Some(lsn) = invocation.service.catalog.drop_view(&namespace, invocation)? {
+            invocation.note_written(Some(lsn));
+            reply.append("ns", namespace.as_str());
+        }
+        return Ok(());
+    };
     invocation.note_written(Some(outcome.lsn));
     reply.append("nIndexesWas", outcome.indexes as i32).append("ns", namespace.as_str());
     Ok(())

@@ -16,7 +16,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'dropIndexes.index' is missing but a required field")
     })?;
     let collection = invocation
-        .collection(&namespace)
+        .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")))?;
     let catalog = &invocation.service.catalog;
     let is_all = wanted.as_str() == Some("*");

@@ -7,6 +7,7 @@ use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::let_variables::scope_with_let;
 use crate::oplog_view::{self, is_oplog};
+use crate::view_reads;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::Failure;
@@ -80,6 +81,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Ok(write_batch(invocation, reply, namespace, source, &batch)?);
     }
     let Some(collection) = collection else {
+        if view_reads::is_view(invocation, &namespace)? {
+            let (source, is_long) = view_reads::find(invocation, &namespace)?;
+            let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
+            let batch = FirstBatch { documents, is_only: is_single_batch, is_long, has_no_timeout };
+            return Ok(write_batch(invocation, reply, namespace, source, &batch)?);
+        }
         let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
         return Ok(write_first_batch(invocation, reply, namespace, Box::new(NoDocuments), &batch)?);
     };

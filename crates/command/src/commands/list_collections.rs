@@ -4,6 +4,7 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view;
+use crate::view_reads;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_matcher::Filter;
@@ -33,7 +34,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let mut listed = Vec::new();
     let catalog = &invocation.service.catalog;
     let described = catalog.collections(database).into_iter().map(|collection| describe(&collection, detail));
-    for document in described.chain(oplog_view::description(catalog, database)) {
+    let views = catalog.views(database)?;
+    let described_views = views.iter().map(|(namespace, view)| match detail {
+        Detail::NameAndType => DocumentBuf::new().with("name", namespace.collection()).with("type", "view"),
+        Detail::All => view_reads::describe(namespace, &view.options()),
+    });
+    for document in described.chain(described_views).chain(oplog_view::description(catalog, database)) {
         let is_listed = match &filter {
             Some(filter) => filter.try_matches(document.as_ref())?,
             None => true,

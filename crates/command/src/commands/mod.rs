@@ -6,7 +6,7 @@ use crate::dispatch::Command;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
-mod aggregate;
+pub(crate) mod aggregate;
 mod apply_ops;
 mod build_info;
 mod bulk_insert;

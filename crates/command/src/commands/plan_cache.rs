@@ -87,7 +87,7 @@ fn object<'a>(name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {
 fn set_filter(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let collection = invocation
-        .collection(&namespace)
+        .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::bad_value(format!("no such collection: {namespace}")))?;
     let indexes = indexes(invocation.request.body)?;
     let described = Described::parse(invocation)?;

@@ -18,7 +18,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     check_options(invocation)?;
-    let collection = invocation.collection(&namespace).ok_or_else(|| {
+    let collection = invocation.collection_not_view(&namespace)?.ok_or_else(|| {
         Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' does not exist to validate."))
     })?;
     invocation.refuse_if_long(true)?;

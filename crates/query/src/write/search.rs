@@ -198,7 +198,10 @@ impl Writes<'_> {
     ) -> Result<Changes> {
         let mut changes = Changes::default();
         for _ in 0..SEARCHES_MAX {
-            let Some(collection) = self.catalog.collection(self.namespace) else { return Ok(changes) };
+            let Some(collection) = self.catalog.collection(self.namespace) else {
+                self.catalog.refuse_view(self.namespace)?;
+                return Ok(changes);
+            };
             let mut search = Self::search(wanted, &collection)?;
             let mut was_overtaken = false;
             while let Some(record) = search.next()? {

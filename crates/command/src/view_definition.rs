@@ -1,0 +1,141 @@
+//! What `create` and `collMod` are told of a view, checked.
+
+use crate::commands::aggregate::first_name;
+use crate::invocation::Invocation;
+use crate::pipeline_sources::{PipelineSources, VIEW_DEPTH_MAX};
+use crate::source_stages::{SourcedPipeline, Subject};
+use bunko_aggregate::{Environment, Pipeline, involved_collections};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, ValueRef};
+use bunko_catalog::{Catalog, Namespace, ViewDefinition};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Most bytes of a view's pipeline.
+/// Source: MongoDB 8.2, "View pipeline exceeds size limit".
+const PIPELINE_BYTES_MAX: usize = 16_000_000;
+
+/// Reads a definition. Nulls in the pipeline count for nothing.
+/// # Errors
+/// `BadValue` for the name of what is below, `OptionNotSupportedOnView` for stages that write, 195 for a pipeline that is
+/// too large, `GraphContainsCycle`, `ViewDepthLimitExceeded`; those of the stages.
+pub(crate) fn parse(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    view_on: &str,
+    pipeline: ArrayRef<'_>,
+    collation: Option<DocumentRef<'_>>,
+) -> Result<ViewDefinition> {
+    if view_on.is_empty() {
+        return Err(Failure::bad_value("'viewOn' cannot be empty"));
+    }
+    if view_on.starts_with(['.', '$']) || view_on.contains('\0') {
+        let message = format!("Invalid namespace specified '{}.{view_on}'", namespace.database());
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+    }
+    let pipeline: ArrayBuf = pipeline.iter().filter(|stage| !stage.is_nullish()).collect();
+    let stages = pipeline.as_ref();
+    let pipeline_bytes = stages.iter().filter_map(ValueRef::as_document).map(DocumentRef::len_bytes).sum::<usize>();
+    if pipeline_bytes > PIPELINE_BYTES_MAX {
+        let message = format!("View pipeline exceeds size limit; maximum size is {PIPELINE_BYTES_MAX}");
+        return Err(Failure::new(ErrorCode::VIEW_PIPELINE_MAX_SIZE_EXCEEDED, message));
+    }
+    let view = ViewDefinition::new(namespace, view_on, stages, collation);
+    refuse_writes(namespace, stages)?;
+    check_stages(invocation, namespace, stages)?;
+    let catalog = &invocation.service.catalog;
+    Graph { catalog, new: (namespace, &view) }.height(namespace, 1)?;
+    Ok(view)
+}
+
+fn refuse_writes(namespace: &Namespace, pipeline: ArrayRef<'_>) -> Result<()> {
+    let mut names = pipeline.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name));
+    match names.find(|name| matches!(*name, "$out" | "$merge")) {
+        Some(name) => Err(Failure::new(
+            ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW,
+            format!(
+                "The aggregation stage {name} in location 0 of the pipeline cannot be used in the view definition of {namespace}"
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_stages(invocation: &Invocation<'_>, namespace: &Namespace, pipeline: ArrayRef<'_>) -> Result<()> {
+    let sources = PipelineSources::new(&invocation.service.catalog, namespace.database());
+    let environment = Environment::new(invocation.scope()).with_sources(sources);
+    let needs_none = |name: &str| {
+        Failure::new(
+            ErrorCode::INVALID_NAMESPACE,
+            format!("{name} is not allowed in the definition of a view: it needs no collection"),
+        )
+    };
+    if first_name(pipeline) == Some("$documents") {
+        return Err(needs_none("$documents"));
+    }
+    match SourcedPipeline::take_off(pipeline)? {
+        Some(sourced) if sourced.stage.subject != Subject::Collection => Err(needs_none(sourced.stage.name)),
+        Some(sourced) => Pipeline::parse(sourced.rest.as_ref(), environment).map(drop),
+        None => Pipeline::parse(pipeline, environment).map(drop),
+    }
+}
+
+/// Which views stand on which, the new one included.
+struct Graph<'g> {
+    catalog: &'g Catalog,
+    new: (&'g Namespace, &'g ViewDefinition),
+}
+
+impl Graph<'_> {
+    /// How many views stand on each other from `namespace` down, where `depth` of them are above it, itself included.
+    fn height(&self, namespace: &Namespace, depth: usize) -> Result<()> {
+        let (new, definition) = self.new;
+        let view = if namespace == new {
+            if depth > 1 {
+                let message = format!("View cycle detected: {new} => ... => {new}");
+                return Err(Failure::new(ErrorCode::GRAPH_CONTAINS_CYCLE, message));
+            }
+            Some(definition.clone())
+        } else if self.catalog.collection(namespace).is_some() {
+            None
+        } else {
+            self.catalog.view(namespace)?
+        };
+        let Some(view) = view else { return Ok(()) };
+        if depth > VIEW_DEPTH_MAX {
+            let message = format!("View depth limit exceeded; maximum depth is {VIEW_DEPTH_MAX}");
+            return Err(Failure::new(ErrorCode::VIEW_DEPTH_LIMIT_EXCEEDED, message));
+        }
+        let mut below = involved_collections(view.pipeline.as_ref());
+        below.push(&view.view_on);
+        let below: Vec<_> =
+            below.into_iter().filter_map(|name| Namespace::new(namespace.database(), name).ok()).collect();
+        below.iter().try_for_each(|next| self.height(next, depth + 1))
+    }
+}
+
+/// What a `collMod` of a view asks for: it changes what is below the view, its pipeline, or both.
+/// # Errors
+/// As [`parse`]; `InvalidOptions` for what only collections have; `NamespaceNotFound` where there is no view.
+pub(crate) fn modify(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<()> {
+    let Some(view) = invocation.service.catalog.view(namespace)? else {
+        return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")));
+    };
+    let options = invocation.request.body.iter().skip(1);
+    let other = options.clone().find(|option| {
+        let is_generic = option.name.starts_with('$') || matches!(option.name, "lsid" | "writeConcern" | "comment");
+        !is_generic
+            && !matches!(option.name, "viewOn" | "pipeline" | "maxTimeMS" | "apiVersion" | "apiStrict")
+            && !option.value.is_nullish()
+    });
+    if let Some(other) = other {
+        let message = format!("option not supported on a view: {}", other.name);
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
+    let view_on = invocation.string("viewOn")?;
+    let pipeline = invocation.array("pipeline")?;
+    let collation = view.document.as_ref().get("collation").and_then(ValueRef::as_document);
+    let (view_on, pipeline) = (view_on.unwrap_or(&view.view_on), pipeline.unwrap_or_else(|| view.pipeline.as_ref()));
+    let changed = parse(invocation, namespace, view_on, pipeline, collation)?;
+    let lsn = invocation.service.catalog.change_view(namespace, &changed, invocation)?;
+    invocation.note_written(Some(lsn));
+    Ok(())
+}
