@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Checkpointer {
     bell: Arc<Bell>,
     /// One checkpoint at a time.
-    running: Mutex<()>,
+    pub(crate) running: Mutex<()>,
     count: AtomicU64,
     last_ms: AtomicU64,
     longest_ms: AtomicU64,

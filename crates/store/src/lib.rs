@@ -32,6 +32,7 @@ mod reclaim;
 mod snapshots;
 mod staged;
 mod statistics;
+mod still_files;
 mod store;
 pub mod varint;
 mod watermark;
@@ -52,6 +53,7 @@ pub use pace::{Haste, Pace};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;
+pub use still_files::StillFiles;
 pub use store::{BackgroundErrorHook, LogHandle, Snapshot, Store, StoreOptions, StoreStatistics};
 
 /// What storage operations return.

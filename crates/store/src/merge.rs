@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 pub(crate) struct Merger {
     bell: Arc<Bell>,
     /// One merge at a time.
-    running: Mutex<()>,
+    pub(crate) running: Mutex<()>,
 }
 
 impl Merger {

@@ -20,7 +20,7 @@ pub(crate) struct Reclaimer {
     /// The next time nothing waits.
     is_urgent: AtomicBool,
     /// One step at a time: each pins the oldest view, and would hold back the other.
-    running: Mutex<()>,
+    pub(crate) running: Mutex<()>,
 }
 
 impl Reclaimer {
@@ -83,11 +83,25 @@ impl Store {
     }
 
     /// Gives back all the space that there is to give, and returns once it is given back.
+    /// # Errors
+    /// As [`Store::checkpoint`].
     pub fn compact(&self) -> Result<()> {
         self.checkpoint()?;
         self.compact_engines()?;
+        self.reclaim_while_some(|| true)
+    }
+
+    /// Gives back what documents have left behind, for as long as `goes_on` says so; what is kept sorted stays as it is.
+    /// # Errors
+    /// As [`Store::checkpoint`].
+    pub fn reclaim_all(&self, goes_on: impl Fn() -> bool) -> Result<()> {
+        self.checkpoint()?;
+        self.reclaim_while_some(goes_on)
+    }
+
+    fn reclaim_while_some(&self, goes_on: impl Fn() -> bool) -> Result<()> {
         for _ in 0..STEPS_MAX {
-            if self.reclaim_step(Effort::All)? == Reclaimed::Nothing {
+            if !goes_on() || self.reclaim_step(Effort::All)? == Reclaimed::Nothing {
                 break;
             }
         }

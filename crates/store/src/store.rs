@@ -457,6 +457,11 @@ impl Store {
         outcome.and(self.journal.close())
     }
 
+    /// Waits for checkpoint, merge and reclaim to end; none begins while the answer lives.
+    pub(crate) fn hold_background_work(&self) -> impl Sized {
+        (self.checkpointer.running.lock(), self.merger.running.lock(), self.reclaimer.running.lock())
+    }
+
     /// No work in the background begins any more.
     fn close_bells(&self) {
         self.checkpointer.close();
