@@ -56,13 +56,12 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<Option<u64>> {
 }
 
 fn read_size(command: &str, value: ValueRef<'_>) -> Result<u64> {
-    let size = number::truncate_to_i64(value).ok_or_else(|| {
+    let size = number::clamp_to_i64(value).ok_or_else(|| {
         Failure::type_mismatch(format!(
             "BSON field '{command}.cursor.batchSize' is the wrong type '{}', expected types '[long, int, decimal, double']",
             value.kind().alias()
         ))
     })?;
-    u64::try_from(size).map_err(|_| {
-        Failure::new(ErrorCode(51024), format!("BSON field 'batchSize' value must be >= 0, actual value '{size}'"))
-    })
+    u64::try_from(size)
+        .map_err(|_| Failure::bad_value(format!("BSON field 'batchSize' value must be >= 0, actual value '{size}'")))
 }

@@ -1,6 +1,5 @@
 //! Reading a command's fields, with MongoDB's words for those of the wrong type.
 
-use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -129,20 +128,17 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that is a whole number of any numeric type.
+    /// Whether a field of any type stands for yes: what is missing, null, false or zero does not.
+    pub fn truth(&self, name: &str) -> bool {
+        self.field(name).is_some_and(truth)
+    }
+
+    /// A field that is a number, as [`number::clamp_to_i64`] reads it.
     pub fn integer(&self, name: &str) -> Result<Option<i64>> {
         self.field(name)
             .map(|value| {
-                if !value.is_number() {
-                    return Err(self.mismatch(name, value, "types '[long, int, decimal, double']"));
-                }
-                number::truncate_to_i64(value).ok_or_else(|| {
-                    Failure::bad_value(format!(
-                        "BSON field '{}.{name}' is out of range: {}",
-                        self.command,
-                        ValueText(value)
-                    ))
-                })
+                number::clamp_to_i64(value)
+                    .ok_or_else(|| self.mismatch(name, value, "types '[long, int, decimal, double']"))
             })
             .transpose()
     }
@@ -152,13 +148,19 @@ impl<'a> Fields<'a> {
         self.integer(name)?
             .map(|number| {
                 u64::try_from(number).map_err(|_| {
-                    Failure::new(
-                        ErrorCode(51024),
-                        format!("BSON field '{name}' value must be >= 0, actual value '{number}'"),
-                    )
+                    Failure::bad_value(format!("BSON field '{name}' value must be >= 0, actual value '{number}'"))
                 })
             })
             .transpose()
+    }
+}
+
+/// Whether a value of any type stands for yes.
+pub(crate) fn truth(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Boolean(boolean) => boolean,
+        ValueRef::Null | ValueRef::Undefined => false,
+        _ => number::as_f64(value).is_none_or(|number| number != 0.0),
     }
 }
 

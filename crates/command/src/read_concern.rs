@@ -3,7 +3,7 @@
 use crate::dispatch::Command;
 use crate::fields::wrong_type;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Commands for which there is another level than `local`.
@@ -17,14 +17,14 @@ const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "explain"]
 pub(crate) fn check(command: &Command, concern: DocumentRef<'_>) -> Result<()> {
     for element in concern {
         match (element.name, element.value) {
-            ("provenance", _) => {}
+            ("provenance", _) | ("level", ValueRef::Null | ValueRef::Undefined) => {}
             ("level", ValueRef::String(level)) => check_level(command, concern, level)?,
             ("level", value) => return Err(wrong_type("readConcern.level", value, "string")),
-            ("afterClusterTime" | "atClusterTime", _) => {
-                return Err(Failure::new(
-                    ErrorCode::ILLEGAL_OPERATION,
-                    format!("Cannot specify '{}' readConcern without replication enabled", element.name),
-                ));
+            ("afterClusterTime" | "atClusterTime", ValueRef::Timestamp(time)) => {
+                return Err(refuse_cluster_time(command, concern, element.name, time));
+            }
+            ("afterClusterTime" | "atClusterTime", value) => {
+                return Err(wrong_type(&format!("readConcern.{}", element.name), value, "timestamp"));
             }
             (name, _) => {
                 return Err(Failure::new(
@@ -41,14 +41,7 @@ fn check_level(command: &Command, concern: DocumentRef<'_>, level: &str) -> Resu
     match level {
         "local" => Ok(()),
         "available" | "majority" | "linearizable" | "snapshot" if !READERS.contains(&command.name) => {
-            Err(Failure::new(
-                ErrorCode::INVALID_OPTIONS,
-                format!(
-                    "Command {} does not support {{ readConcern: {} }} :: caused by :: read concern not supported",
-                    command.name,
-                    ValueText(concern.into())
-                ),
-            ))
+            Err(level_not_supported(command, concern))
         }
         "available" | "majority" => Ok(()),
         "linearizable" | "snapshot" => Err(Failure::new(
@@ -59,4 +52,34 @@ fn check_level(command: &Command, concern: DocumentRef<'_>, level: &str) -> Resu
             "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
         ))),
     }
+}
+
+/// A time of a cluster, where there is none.
+fn refuse_cluster_time(command: &Command, concern: DocumentRef<'_>, name: &str, time: Timestamp) -> Failure {
+    let is_null = time == Timestamp { seconds: 0, increment: 0 };
+    if name == "afterClusterTime" && is_null {
+        return Failure::new(ErrorCode::INVALID_OPTIONS, "afterClusterTime cannot be a null timestamp");
+    }
+    if name == "atClusterTime" && concern.get("level").and_then(ValueRef::as_str) != Some("snapshot") {
+        let message = "readConcern level 'snapshot' is required when specifying atClusterTime";
+        return Failure::new(ErrorCode::INVALID_OPTIONS, message);
+    }
+    if name == "atClusterTime" && !READERS.contains(&command.name) {
+        return level_not_supported(command, concern);
+    }
+    Failure::new(
+        ErrorCode::ILLEGAL_OPERATION,
+        format!("Cannot specify '{name}' readConcern without replication enabled"),
+    )
+}
+
+fn level_not_supported(command: &Command, concern: DocumentRef<'_>) -> Failure {
+    Failure::new(
+        ErrorCode::INVALID_OPTIONS,
+        format!(
+            "Command {} does not support {{ readConcern: {} }} :: caused by :: read concern not supported",
+            command.name,
+            ValueText(concern.into())
+        ),
+    )
 }

@@ -5,13 +5,13 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The `scale`, 1 where it is missing; fractions are cut off.
 /// # Errors
-/// Location51024 below 1.
+/// `BadValue` below 1.
 pub(crate) fn scale(fields: &Fields<'_>) -> Result<u64> {
     let scale = fields.integer("scale")?.unwrap_or(1);
     match u64::try_from(scale) {
         Ok(scale) if scale >= 1 => Ok(scale),
         _ => Err(Failure::new(
-            ErrorCode(51024),
+            ErrorCode::BAD_VALUE,
             format!("BSON field 'scale' value must be >= 1, actual value '{scale}'"),
         )),
     }

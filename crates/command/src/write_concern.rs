@@ -44,9 +44,10 @@ impl WriteConcern {
     pub fn parse(document: DocumentRef<'_>) -> Result<Self> {
         let mut concern = Self::default();
         let fields = Fields::new("WriteConcernOptions", document);
-        for element in document.iter().filter(|element| !element.value.is_nullish()) {
+        for element in document {
             match element.name {
                 "w" => concern.read_w(element.value)?,
+                _ if element.value.is_nullish() => {}
                 "j" | "fsync" => concern.is_journaled |= fields.boolean(element.name, false)?,
                 "wtimeout" => check_timeout(element.value)?,
                 "provenance" => check_provenance(&fields)?,
@@ -70,7 +71,9 @@ impl WriteConcern {
     }
 
     fn read_w(&mut self, value: ValueRef<'_>) -> Result<()> {
-        if let ValueRef::String(mode) = value {
+        // A null stands for a mode without a name.
+        let mode = if value.is_nullish() { Some("") } else { value.as_str() };
+        if let Some(mode) = mode {
             if mode == "majority" {
                 // On a single node the majority is itself, with the journal on.
                 self.is_journaled = true;
@@ -80,7 +83,7 @@ impl WriteConcern {
                 "cannot use non-majority 'w' mode {mode} when a host is not a member of a replica set"
             )));
         }
-        match number::truncate_to_i64(value) {
+        match number::clamp_to_i64(value) {
             Some(0) => self.is_unacknowledged = true,
             Some(1) => {}
             Some(w) if (2..=50).contains(&w) => {
@@ -90,25 +93,41 @@ impl WriteConcern {
                 let message = format!("w has to be a non-negative number and not greater than 50; found: {w}");
                 return Err(Failure::failed_to_parse(message));
             }
-            None => {
-                return Err(Failure::failed_to_parse(format!(
-                    "w has to be a number, string, or object; found: {}",
-                    value.kind().alias()
-                )));
-            }
+            None => return read_tags_or_refuse(value),
         }
         Ok(())
     }
 }
 
+/// `w: {tag: number, ...}`, which a server without replicas takes for `w: 1`.
+fn read_tags_or_refuse(value: ValueRef<'_>) -> Result<()> {
+    let Some(tags) = value.as_document() else {
+        return Err(Failure::failed_to_parse(format!(
+            "w has to be a number, string, or object; found: {}",
+            value.kind().alias()
+        )));
+    };
+    if tags.is_empty() {
+        return Err(Failure::failed_to_parse("tagged write concern requires tags"));
+    }
+    match tags.iter().find(|tag| !tag.value.is_number()) {
+        None => Ok(()),
+        Some(tag) => Err(Failure::failed_to_parse(format!(
+            "tags must be a single level document with only number values; found: {} for tag '{}'",
+            tag.value.kind().alias(),
+            tag.name
+        ))),
+    }
+}
+
 /// On a single node nobody waits for another.
 fn check_timeout(value: ValueRef<'_>) -> Result<()> {
-    match number::as_f64(value) {
-        None => Err(Failure::failed_to_parse(format!("wtimeout must be a number, found {}", value.kind().alias()))),
-        Some(milliseconds) if milliseconds.abs() > f64::from(i32::MAX) => {
+    match number::clamp_to_i64(value) {
+        Some(milliseconds) if milliseconds > i64::from(i32::MAX) => {
             Err(Failure::failed_to_parse("wtimeout must be a 32-bit integer"))
         }
-        Some(_) => Ok(()),
+        // MongoDB takes what is no number, or a negative one, for none.
+        _ => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::expr_filter::{QueryScope, parse_filter};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Index;
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
 use bunko_expression::{Projection, SortPattern, check_document_bytes};
 use bunko_matcher::{ElemMatch, Filter};
@@ -200,18 +200,16 @@ impl ElementPredicate for Element {
 
 /// Reads a field such as `skip` or `limit`; fractions are cut off.
 /// # Errors
-/// `TypeMismatch` where it is no number, 51024 where it is negative.
+/// `TypeMismatch` where it is no number, `BadValue` where it is negative.
 pub fn parse_count(field: &str, value: ValueRef<'_>) -> Result<u64> {
-    let Some(count) = number::truncate_to_i64(value).filter(|_| value.is_number()) else {
+    let Some(count) = number::clamp_to_i64(value) else {
         return Err(Failure::type_mismatch(format!(
             "BSON field '{field}' is the wrong type '{}', expected types '[long, int, decimal, double]'",
             value.kind().alias()
         )));
     };
-    u64::try_from(count).map_err(|_| {
-        let message = format!("BSON field '{field}' value must be >= 0, actual value '{count}'");
-        Failure::new(ErrorCode(51024), message)
-    })
+    u64::try_from(count)
+        .map_err(|_| Failure::bad_value(format!("BSON field '{field}' value must be >= 0, actual value '{count}'")))
 }
 
 /// Reads `limit`, in which 0 means none.
@@ -224,6 +222,7 @@ pub fn parse_limit(value: ValueRef<'_>) -> Result<Option<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_errors::ErrorCode;
 
     fn query() -> FindQuery {
         let scope = QueryScope::new(0, bunko_operation::OperationContext::unlimited());
@@ -246,7 +245,7 @@ mod tests {
     #[test]
     fn counts_are_numbers_from_zero() {
         assert_eq!(parse_count("skip", ValueRef::Double(2.9)).expect("a number"), 2);
-        assert_eq!(parse_count("skip", ValueRef::Int64(-1)).expect_err("negative").code(), ErrorCode(51024));
+        assert_eq!(parse_count("skip", ValueRef::Int64(-1)).expect_err("negative").code(), ErrorCode::BAD_VALUE);
         assert_eq!(parse_count("skip", ValueRef::Null).expect_err("null").code(), ErrorCode::TYPE_MISMATCH);
         assert_eq!(parse_limit(ValueRef::Int32(0)).expect("a number"), None);
     }
