@@ -1,6 +1,7 @@
 //! What the server remembers about one client.
 
 use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
+use crate::session_id::random_uuid;
 use bunko_bson::DocumentBuf;
 use bunko_wire::Compressor;
 use std::fmt;
@@ -38,12 +39,25 @@ pub struct ClientConnection {
     pub compressors: Vec<Compressor>,
     /// Its entry for `currentOp`, from the first command on.
     registration: Option<Registration>,
+    /// Made when it is first asked for.
+    uuid: Option<[u8; 16]>,
 }
 
 impl ClientConnection {
     /// A connection that has not said hello.
     pub fn new(id: i32, peer: Peer) -> Self {
-        Self { id, peer, metadata: None, compressors: Vec::new(), registration: None }
+        Self { id, peer, metadata: None, compressors: Vec::new(), registration: None, uuid: None }
+    }
+
+    /// What `connectionStatus` calls the connection.
+    pub(crate) fn uuid(&mut self, random: &dyn Fn() -> u64) -> [u8; 16] {
+        *self.uuid.get_or_insert_with(|| random_uuid(random))
+    }
+
+    /// What the client calls itself in its handshake.
+    pub(crate) fn application(&self) -> Option<&str> {
+        let application = self.metadata.as_ref()?.as_ref().get("application")?.as_document()?;
+        application.get("name")?.as_str()
     }
 
     /// Where to note that the client has gone away; `None` before its first command.

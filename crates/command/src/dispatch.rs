@@ -2,12 +2,12 @@
 
 use crate::commands;
 use crate::connection::ClientConnection;
-use crate::generic_options::GenericOptions;
+use crate::generic_options::{GenericOptions, writes};
 use crate::invocation::Invocation;
 use crate::known_commands;
 use crate::operations::{Beginning, at_shutdown};
+use crate::profiler::Outcome;
 use crate::service::Service;
-use crate::slow_operation;
 use crate::write_concern::Acknowledgement;
 use bunko_bson::{DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::check_database;
@@ -152,7 +152,11 @@ impl Service {
         let start = out.len();
         let room_before = out.capacity();
         let mut reply = Writer::new(out);
-        let outcome = (command.run)(&mut invocation, &mut reply);
+        let outcome = if self.write_lock.is_closed() && writes(command.name) {
+            invocation.wait_for_write_lock().and_then(|()| (command.run)(&mut invocation, &mut reply))
+        } else {
+            (command.run)(&mut invocation, &mut reply)
+        };
         // Also where the failure ended as a write error, or where nobody heard of it.
         // The reply leaves with the connection, and is no longer the operation's.
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
@@ -165,15 +169,16 @@ impl Service {
         answer.acknowledgement = Acknowledgement::of(invocation.options.write_concern, written);
         let failure = match &outcome {
             Ok(()) => None,
-            Err(Halt::Failed(failure)) => Some(failure.code()),
+            Err(Halt::Failed(failure)) => Some(failure),
             // It runs again, and is counted then.
             Err(Halt::TooLong) => return outcome,
         };
         let elapsed = invocation.started().elapsed();
         let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
-        self.counters.note_command(command.name, namespace, elapsed, examined, failure);
-        if elapsed >= self.parameters.slow_operation() {
-            slow_operation::log(&invocation, elapsed, failure);
+        self.counters.note_command(command.name, namespace, elapsed, examined, failure.map(Failure::code));
+        if self.profiler.may_note(elapsed) || self.parameters.verbosity.logs_all_commands() {
+            let reply_bytes = reply.len_bytes();
+            self.profiler.note(&invocation, &Outcome { elapsed, failure, reply_bytes });
         }
         outcome?;
         let ok = if has_integer_ok { ValueRef::Int32(1) } else { ValueRef::Double(1.0) };

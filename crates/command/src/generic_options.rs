@@ -28,7 +28,7 @@ pub struct GenericOptions {
     has_transaction: bool,
 }
 
-/// Commands that take a write concern.
+/// Commands that change something, and so take a write concern.
 const WRITERS: &[&str] = &[
     "applyOps",
     "bulkWrite",
@@ -43,6 +43,8 @@ const WRITERS: &[&str] = &[
     "findAndModify",
     "insert",
     "renameCollection",
+    "setFeatureCompatibilityVersion",
+    "setIndexCommitQuorum",
     "update",
 ];
 
@@ -112,9 +114,10 @@ impl GenericOptions {
             "$readPreference" => check_read_preference(object(name, value)?)?,
             "$clusterTime" => drop(object(name, value)?),
             "lsid" => self.session = Some(session_id::parse("OperationSessionInfo.lsid", value)?),
+            "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {
                 let concern = WriteConcern::parse(document(command, name, value)?)?;
-                if !WRITERS.contains(&command.name) {
+                if !writes(command.name) {
                     return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
                 }
                 self.write_concern = concern;
@@ -129,6 +132,11 @@ impl GenericOptions {
         }
         Ok(())
     }
+}
+
+/// Whether the command of that name changes something.
+pub(crate) fn writes(command: &str) -> bool {
+    WRITERS.contains(&command)
 }
 
 /// Whether a field is a generic one, so not a name of the command's own making.
@@ -190,12 +198,18 @@ fn document<'a>(command: &Command, name: &str, value: ValueRef<'a>) -> Result<Do
 }
 
 fn max_time(value: ValueRef<'_>) -> Result<Option<Duration>> {
+    if value.is_nullish() {
+        return Ok(None);
+    }
     let milliseconds = number::as_i64_exact(value).ok_or_else(|| {
-        Failure::bad_value(if value.is_number() {
-            "maxTimeMS has non-integral value"
-        } else {
-            "maxTimeMS must be a number"
-        })
+        if value.is_number() {
+            let message = format!(
+                "Expected field \"maxTimeMS\" to have a value exactly representable as a 64-bit integer, but found {}",
+                ValueText(value)
+            );
+            return Failure::failed_to_parse(message);
+        }
+        wrong_type("maxTimeMS", value, "long")
     })?;
     match u64::try_from(milliseconds) {
         Ok(0) => Ok(None),

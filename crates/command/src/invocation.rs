@@ -211,9 +211,31 @@ impl<'a> Invocation<'a> {
         if is_long && self.run_on == RunOn::SharedThread { Err(Halt::TooLong) } else { Ok(()) }
     }
 
+    /// Waits where writes are held back, before anything is done.
+    pub(crate) fn wait_for_write_lock(&self) -> Result<(), Halt> {
+        let lock = &self.service.write_lock;
+        // Whoever closes it afterwards finds this operation at work, and waits for its end.
+        while lock.is_closed() {
+            self.refuse_if_long(true)?;
+            self.operation.note_held_back(true);
+            let outcome = lock.wait(self);
+            self.operation.note_held_back(false);
+            outcome?;
+        }
+        Ok(())
+    }
+
     /// When `maxTimeMS` runs out.
     pub fn deadline(&self) -> Option<Instant> {
-        self.options.max_time.map(|limit| self.started() + limit)
+        let limit = self.options.max_time.or_else(|| self.default_time())?;
+        Some(self.started() + limit)
+    }
+
+    /// The limit of reads that have none of their own. `maxTimeMS: 0` is one: it says that there is no limit.
+    fn default_time(&self) -> Option<Duration> {
+        let limit = self.service.parameters.default_read_time()?;
+        let is_read = matches!(self.command.name, "find" | "aggregate" | "count" | "distinct" | "dbHash");
+        (is_read && self.request.body.get("maxTimeMS").is_none()).then_some(limit)
     }
 
     /// When the command began.

@@ -5,7 +5,9 @@
 //! **Invariant:** a reply is only sent once the write concern holds; [`Answer::acknowledgement`] says what to wait for.
 #![forbid(unsafe_code)]
 
+mod auto_compaction;
 mod client_metadata;
+mod cluster_parameters;
 mod collection_options;
 mod collection_statistics;
 mod commands;
@@ -15,11 +17,13 @@ mod cursor_reply;
 mod cursor_store;
 mod dispatch;
 mod document_list;
+mod feature_compatibility;
 mod fields;
 mod generic_options;
 mod invocation;
 mod known_commands;
 mod let_variables;
+mod log_verbosity;
 mod machine;
 mod namespace_usage;
 mod operation_class;
@@ -28,6 +32,7 @@ mod operations;
 mod oplog_view;
 mod parameters;
 mod pipeline_sources;
+mod profiler;
 mod read_concern;
 mod service;
 mod session_id;
@@ -36,10 +41,12 @@ mod source_stages;
 mod stable_api;
 mod statistics_scale;
 mod storage_engine_option;
+mod stored_settings;
 mod system_namespace;
 mod view_definition;
 mod view_reads;
 mod write_concern;
+mod write_lock;
 mod write_statement;
 
 pub use commands::COMMANDS;

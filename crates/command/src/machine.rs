@@ -1,6 +1,7 @@
 //! What the kernel says about this process and its machine. Where `/proc` is missing, facts are missing or zero,
 //! never an error.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -25,6 +26,10 @@ pub(crate) struct Machine {
     pub os_name: String,
     pub kernel: String,
     pub kernel_build: String,
+    /// Cores without their threads.
+    pub physical_cores: usize,
+    pub cpu_sockets: usize,
+    pub numa_nodes: usize,
 }
 
 fn text(path: &str) -> String {
@@ -132,8 +137,29 @@ impl Machine {
             os_name: os_name(),
             kernel: text("/proc/sys/kernel/osrelease").trim().to_owned(),
             kernel_build: text("/proc/version").trim().to_owned(),
+            physical_cores: physical_cores(&cpu),
+            cpu_sockets: values(&cpu, "physical id").collect::<BTreeSet<_>>().len().max(1),
+            numa_nodes: numa_nodes().max(1),
         }
     }
+}
+
+/// What all lines say that begin with `name` and a colon.
+fn values<'t>(text: &'t str, name: &str) -> impl Iterator<Item = &'t str> {
+    let of_line = move |line: &'t str| line.split_once(':').filter(|(key, _)| key.trim() == name);
+    text.lines().filter_map(of_line).map(|(_, value)| value.trim())
+}
+
+/// Cores by socket and number; where the kernel numbers none, every processor is one.
+fn physical_cores(cpu: &str) -> usize {
+    let cores: BTreeSet<_> = values(cpu, "physical id").zip(values(cpu, "core id")).collect();
+    if cores.is_empty() { values(cpu, "processor").count().max(1) } else { cores.len() }
+}
+
+fn numa_nodes() -> usize {
+    let Ok(entries) = fs::read_dir("/sys/devices/system/node") else { return 0 };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok())).count()
 }
 
 /// Where a control group limits memory, that is what counts.
@@ -162,6 +188,13 @@ mod tests {
         assert_eq!(size_bytes(status, "VmRSS"), 12 * 1024);
         assert_eq!(size_bytes(status, "VmSize"), 8000 * 1024);
         assert_eq!(size_bytes(status, "VmSwap"), 0);
+    }
+
+    #[test]
+    fn threads_of_a_core_are_one_core() {
+        let cpu = |socket, core| format!("processor : 1\nphysical id : {socket}\ncore id : {core}\n\n");
+        assert_eq!(physical_cores(&[cpu(0, 0), cpu(0, 1), cpu(0, 0), cpu(1, 0)].concat()), 3);
+        assert_eq!(physical_cores("processor : 0\nprocessor : 1\n"), 2);
     }
 
     #[cfg(target_os = "linux")]

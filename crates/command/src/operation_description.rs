@@ -2,7 +2,7 @@
 
 use crate::operations::Observed;
 use crate::service::Service;
-use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, datetime};
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, datetime};
 use bunko_catalog::Namespace;
 
 /// The operation of a connection, or the connection where it is idle.
@@ -38,6 +38,9 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
     if observed.is_killed {
         described.append("killPending", true);
     }
+    if observed.is_held_back {
+        described.append("waitingForLock", true);
+    }
     let mut command = observed.command.clone();
     if command.as_ref().get("$db").is_none() {
         command.append("$db", &observed.database);
@@ -46,7 +49,7 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
         .append("secs_running", observed.running_for.as_secs() as i64)
         .append("microsecs_running", observed.running_for.as_micros() as i64)
         .append("op", operation_name(observed.command_name))
-        .append("ns", &namespace(observed))
+        .append("ns", &namespace(observed.command_name, &observed.database, observed.command.as_ref()))
         .append("redacted", false)
         .append("command", &command);
     if let Some((done, total)) = index_build(service, observed) {
@@ -72,7 +75,7 @@ fn index_build(service: &Service, observed: &Observed) -> Option<(u64, u64)> {
 }
 
 /// The names that operations had as opcodes of the old protocol.
-fn operation_name(command: &str) -> &'static str {
+pub(crate) fn operation_name(command: &str) -> &'static str {
     match command {
         "find" => "query",
         "getMore" => "getmore",
@@ -83,12 +86,12 @@ fn operation_name(command: &str) -> &'static str {
     }
 }
 
-fn namespace(observed: &Observed) -> String {
-    let command = observed.command.as_ref();
-    let collection = match observed.command_name {
+/// The namespace that a command is about.
+pub(crate) fn namespace(name: &str, database: &str, command: DocumentRef<'_>) -> String {
+    let collection = match name {
         "getMore" => command.get("collection"),
         _ => command.first().map(|element| element.value),
     };
     let collection = collection.and_then(ValueRef::as_str).unwrap_or("$cmd");
-    format!("{}.{collection}", observed.database)
+    format!("{database}.{collection}")
 }

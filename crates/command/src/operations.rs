@@ -5,6 +5,7 @@
 //! locked by all connections, twice for each operation.
 
 use crate::connection::Peer;
+use crate::generic_options::writes;
 use crate::session_id::SessionId;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure};
@@ -42,6 +43,8 @@ struct Details {
     started: Instant,
     session: Option<SessionId>,
     metadata: Option<DocumentBuf>,
+    /// Whether it waits for the end of the lock against writes.
+    is_held_back: bool,
 }
 
 /// What an operation is at its beginning.
@@ -65,6 +68,8 @@ pub(crate) struct Observed {
     pub running_for: Duration,
     pub session: Option<SessionId>,
     pub metadata: Option<DocumentBuf>,
+    /// Whether it waits for the end of the lock against writes.
+    pub is_held_back: bool,
 }
 
 #[derive(Default)]
@@ -141,6 +146,7 @@ impl Operations {
                 started: Instant::now(),
                 session: None,
                 metadata: None,
+                is_held_back: false,
             }),
         });
         let key = self.registry.registered.fetch_add(1, Ordering::Relaxed);
@@ -166,6 +172,16 @@ impl Operations {
     /// How many operations run.
     pub fn running(&self) -> usize {
         self.registry.slots.lock().values().filter(|slot| slot.running.load(Ordering::Acquire) != 0).count()
+    }
+
+    /// Whether an operation that may write runs and is not held back. One that begins later finds the lock that was
+    /// closed before this is asked: both see it under the lock of the slot.
+    pub(crate) fn is_one_writing(&self) -> bool {
+        let slots: Vec<_> = self.registry.slots.lock().values().cloned().collect();
+        slots.iter().any(|slot| {
+            let details = slot.details.lock();
+            slot.running.load(Ordering::Acquire) != 0 && !details.is_held_back && writes(details.command_name)
+        })
     }
 
     /// Asks an operation to stop. One that is over, or never was, is no error, as in MongoDB.
@@ -212,6 +228,7 @@ impl Registration {
         let started = Instant::now();
         details.started = started;
         details.session = beginning.session;
+        details.is_held_back = false;
         if details.metadata.is_none() {
             // Given once, in the first hello.
             details.metadata = metadata.cloned();
@@ -267,6 +284,7 @@ impl OperationSlot {
             running_for: details.started.elapsed(),
             session: details.session,
             metadata: details.metadata.clone(),
+            is_held_back: details.is_held_back,
         }
     }
 }
@@ -280,6 +298,11 @@ impl RunningOperation {
     /// The command, without the fields that are too large to be kept.
     pub(crate) fn command(&self) -> DocumentBuf {
         DocumentBuf::from_trusted(self.slot.details.lock().command.clone())
+    }
+
+    /// Notes that it waits for the end of the lock against writes, or no longer does.
+    pub(crate) fn note_held_back(&self, is_held_back: bool) {
+        self.slot.details.lock().is_held_back = is_held_back;
     }
 
     /// When it began.

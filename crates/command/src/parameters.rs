@@ -1,108 +1,206 @@
-//! What `getParameter` and `setParameter` see. Only parameters that are true here stand in the table.
+//! What `getParameter` and `setParameter` see. A parameter that is set has its effect; what cannot be set is as it is
+//! here, and where nothing here depends on it as in MongoDB.
 
 use crate::cursor_store::CURSOR_TIMEOUT;
+use crate::feature_compatibility;
+use crate::fields::truth;
+use crate::log_verbosity::LogVerbosity;
+use crate::service::Service;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, DocumentBuf, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
-use std::sync::atomic::{AtomicI64, Ordering};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 /// Minutes that a session lives without use.
 /// Source: MongoDB manual, parameter `localLogicalSessionTimeoutMinutes`.
 pub(crate) const SESSION_TIMEOUT_MINUTES: i32 = 30;
+/// Most bytes of `automationServiceDescriptor`.
+/// Source: MongoDB manual, "Server Parameters".
+const DESCRIPTOR_BYTES_MAX: usize = 64;
 
 /// The server's parameters.
 #[derive(Debug)]
-// Units stand last in all names.
-#[allow(clippy::struct_field_names)]
 pub struct Parameters {
     cursor_timeout_ms: AtomicI64,
-    slow_operation_ms: AtomicI64,
     journal_commit_interval_ms: i32,
+    is_quiet: AtomicBool,
+    /// The cluster parameter `defaultMaxTimeMS`; 0 where there is no limit.
+    default_read_time_ms: AtomicI64,
+    descriptor: Mutex<String>,
+    pub(crate) verbosity: LogVerbosity,
 }
 
 impl Parameters {
     /// The defaults, with what was decided when the server started.
-    pub fn new(journal_commit_interval: Duration, slow_operation: Duration) -> Self {
+    pub fn new(journal_commit_interval: Duration) -> Self {
         Self {
             cursor_timeout_ms: AtomicI64::new(CURSOR_TIMEOUT.as_millis() as i64),
-            slow_operation_ms: AtomicI64::new(slow_operation.as_millis() as i64),
             journal_commit_interval_ms: journal_commit_interval.as_millis() as i32,
+            is_quiet: AtomicBool::new(false),
+            default_read_time_ms: AtomicI64::new(0),
+            descriptor: Mutex::default(),
+            verbosity: LogVerbosity::default(),
         }
-    }
-
-    /// An operation that takes that long is logged.
-    pub fn slow_operation(&self) -> Duration {
-        Duration::from_millis(self.slow_operation_ms.load(Ordering::Relaxed).unsigned_abs())
-    }
-
-    /// From now on those that take that long are logged.
-    pub(crate) fn set_slow_operation_ms(&self, milliseconds: u32) {
-        self.slow_operation_ms.store(milliseconds.into(), Ordering::Relaxed);
     }
 
     /// How long a cursor may wait for its `getMore`.
     pub fn cursor_timeout(&self) -> Duration {
         Duration::from_millis(self.cursor_timeout_ms.load(Ordering::Relaxed).unsigned_abs())
     }
+
+    /// How long a read may take that does not say so itself.
+    pub(crate) fn default_read_time(&self) -> Option<Duration> {
+        let milliseconds = self.default_read_time_ms.load(Ordering::Relaxed);
+        u64::try_from(milliseconds).ok().filter(|limit| *limit > 0).map(Duration::from_millis)
+    }
+
+    /// Sets it to what the cluster parameter `defaultMaxTimeMS` says.
+    pub(crate) fn set_default_read_time(&self, parameter: DocumentRef<'_>) {
+        let milliseconds = parameter.get("readOperations").and_then(number::clamp_to_i64).unwrap_or(0);
+        self.default_read_time_ms.store(milliseconds, Ordering::Relaxed);
+    }
+
+    /// Whether connections that come and go are not logged.
+    pub fn is_quiet(&self) -> bool {
+        self.is_quiet.load(Ordering::Relaxed)
+    }
+
+    /// What `hello` says of whoever manages the server, where that has been set.
+    pub(crate) fn automation_service_descriptor(&self) -> Option<String> {
+        let descriptor = self.descriptor.lock();
+        (!descriptor.is_empty()).then(|| descriptor.clone())
+    }
 }
 
 /// One parameter.
 pub(crate) struct Parameter {
     pub name: &'static str,
-    pub read: fn(&Parameters) -> Value,
+    pub read: fn(&Service) -> Result<Value>,
     /// Says whether it can be set now, and does.
-    pub write: Option<fn(&Parameters, ValueRef<'_>) -> Result<()>>,
+    pub write: Option<fn(&Service, ValueRef<'_>) -> Result<()>>,
+    /// Whether `MongoDB` sets it when it starts.
+    pub at_startup: bool,
+}
+
+impl Parameter {
+    /// One that is the same whatever is set.
+    const fn fixed(name: &'static str, read: fn(&Service) -> Result<Value>) -> Self {
+        Self { name, read, write: None, at_startup: false }
+    }
+
+    /// One that is decided when the server starts.
+    const fn startup(name: &'static str, read: fn(&Service) -> Result<Value>) -> Self {
+        Self { name, read, write: None, at_startup: true }
+    }
+
+    /// One that can be set at any time.
+    const fn settable(
+        name: &'static str,
+        read: fn(&Service) -> Result<Value>,
+        write: fn(&Service, ValueRef<'_>) -> Result<()>,
+    ) -> Self {
+        Self { name, read, write: Some(write), at_startup: true }
+    }
 }
 
 /// All parameters, by name.
 pub(crate) const PARAMETERS: &[Parameter] = &[
-    Parameter { name: "authenticationMechanisms", read: |_| Value::Array(ArrayBuf::new()), write: None },
-    Parameter {
-        name: "cursorTimeoutMillis",
-        read: |parameters| Value::Int64(parameters.cursor_timeout_ms.load(Ordering::Relaxed)),
-        write: Some(write_cursor_timeout),
-    },
-    Parameter { name: "diagnosticDataCollectionEnabled", read: |_| Value::Boolean(false), write: None },
-    Parameter { name: "enableTestCommands", read: |_| Value::Boolean(false), write: None },
-    Parameter {
-        name: "featureCompatibilityVersion",
-        read: |_| Value::Document(DocumentBuf::new().with("version", "8.0")),
-        write: None,
-    },
-    Parameter {
-        name: "journalCommitInterval",
-        read: |parameters| Value::Int32(parameters.journal_commit_interval_ms),
-        write: None,
-    },
-    Parameter {
-        name: "localLogicalSessionTimeoutMinutes",
-        read: |_| Value::Int32(SESSION_TIMEOUT_MINUTES),
-        write: None,
-    },
-    Parameter { name: "logLevel", read: |_| Value::Int32(0), write: None },
-    Parameter { name: "maxBSONDepth", read: |_| Value::Int32(MAX_DEPTH_ACCEPTED as i32), write: None },
-    Parameter { name: "notablescan", read: |_| Value::Boolean(false), write: None },
-    Parameter { name: "quiet", read: |_| Value::Boolean(false), write: None },
-    Parameter { name: "requireApiVersion", read: |_| Value::Boolean(false), write: None },
-    Parameter { name: "tlsMode", read: |_| Value::from(ValueRef::String("disabled")), write: None },
-    Parameter { name: "traceExceptions", read: |_| Value::Boolean(false), write: None },
+    Parameter::startup("KeysRotationIntervalSec", |_| Ok(Value::Int32(7_776_000))),
+    Parameter::startup("ShardingTaskExecutorPoolReplicaSetMatching", |_| text("automatic")),
+    Parameter::startup("allowDiskUseByDefault", |_| Ok(Value::Boolean(false))),
+    Parameter::fixed("authSchemaVersion", |_| Ok(Value::Int32(5))),
+    Parameter::startup("authenticationMechanisms", |_| Ok(Value::Array(ArrayBuf::new()))),
+    Parameter::settable("automationServiceDescriptor", read_descriptor, write_descriptor),
+    Parameter::settable("cursorTimeoutMillis", read_cursor_timeout, write_cursor_timeout),
+    Parameter::startup("diagnosticDataCollectionEnabled", |_| Ok(Value::Boolean(false))),
+    Parameter::startup("enableTestCommands", |_| Ok(Value::Boolean(false))),
+    Parameter::fixed("featureCompatibilityVersion", |service| {
+        Ok(Value::Document(DocumentBuf::new().with("version", feature_compatibility::version(&service.catalog)?)))
+    }),
+    Parameter::startup("journalCommitInterval", |service| {
+        Ok(Value::Int32(service.parameters.journal_commit_interval_ms))
+    }),
+    Parameter::startup("localLogicalSessionTimeoutMinutes", |_| Ok(Value::Int32(SESSION_TIMEOUT_MINUTES))),
+    Parameter::settable(
+        "logComponentVerbosity",
+        |service| Ok(Value::Document(service.parameters.verbosity.read())),
+        |service, value| service.parameters.verbosity.write(value),
+    ),
+    Parameter::settable("logLevel", |service| Ok(Value::Int32(service.parameters.verbosity.level())), write_log_level),
+    Parameter::startup("maxBSONDepth", |_| Ok(Value::Int32(MAX_DEPTH_ACCEPTED as i32))),
+    Parameter::startup("notablescan", |_| Ok(Value::Boolean(false))),
+    Parameter::settable(
+        "quiet",
+        |service| Ok(Value::Boolean(service.parameters.is_quiet())),
+        |service, value| {
+            service.parameters.is_quiet.store(truth(value), Ordering::Relaxed);
+            Ok(())
+        },
+    ),
+    Parameter::startup("requireApiVersion", |_| Ok(Value::Boolean(false))),
+    Parameter::startup("tlsMode", |_| text("disabled")),
+    Parameter::startup("traceExceptions", |_| Ok(Value::Boolean(false))),
 ];
 
-fn whole_number(name: &str, value: ValueRef<'_>) -> Result<i64> {
-    number::as_i64_exact(value).ok_or_else(|| {
-        Failure::bad_value(format!("Invalid value for parameter {name}: {} is not a whole number", ValueText(value)))
-    })
+#[allow(clippy::unnecessary_wraps)]
+fn text(text: &str) -> Result<Value> {
+    Ok(Value::from(ValueRef::String(text)))
 }
 
-fn write_cursor_timeout(parameters: &Parameters, value: ValueRef<'_>) -> Result<()> {
+/// The refusal of a value.
+fn invalid(name: &str, value: ValueRef<'_>, why: &str) -> Failure {
+    Failure::bad_value(format!("Invalid value for parameter {name}: {} {why}", ValueText(value)))
+}
+
+fn whole_number(name: &str, value: ValueRef<'_>) -> Result<i64> {
+    number::as_i64_exact(value).ok_or_else(|| invalid(name, value, "is not a whole number"))
+}
+
+#[allow(clippy::unnecessary_wraps)]
+fn read_cursor_timeout(service: &Service) -> Result<Value> {
+    Ok(Value::Int64(service.parameters.cursor_timeout_ms.load(Ordering::Relaxed)))
+}
+
+fn write_cursor_timeout(service: &Service, value: ValueRef<'_>) -> Result<()> {
     let milliseconds = whole_number("cursorTimeoutMillis", value)?;
     if milliseconds <= 0 {
-        return Err(Failure::bad_value(format!(
-            "Invalid value for parameter cursorTimeoutMillis: {milliseconds} is not greater than 0"
-        )));
+        return Err(invalid("cursorTimeoutMillis", value, "is not greater than 0"));
     }
-    parameters.cursor_timeout_ms.store(milliseconds, Ordering::Relaxed);
+    service.parameters.cursor_timeout_ms.store(milliseconds, Ordering::Relaxed);
+    Ok(())
+}
+
+fn read_descriptor(service: &Service) -> Result<Value> {
+    text(&service.parameters.descriptor.lock())
+}
+
+fn write_descriptor(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    const NAME: &str = "automationServiceDescriptor";
+    let ValueRef::String(descriptor) = value else {
+        let kind = value.kind().alias();
+        return Err(Failure::type_mismatch(format!(
+            "Value for parameter {NAME} must be of type 'string', found {kind}"
+        )));
+    };
+    if descriptor.len() > DESCRIPTOR_BYTES_MAX {
+        let message = format!("Value for parameter {NAME} must be no more than {DESCRIPTOR_BYTES_MAX} bytes");
+        return Err(Failure::new(bunko_errors::ErrorCode::OVERFLOW, message));
+    }
+    descriptor.clone_into(&mut service.parameters.descriptor.lock());
+    Ok(())
+}
+
+fn write_log_level(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    let level = match value {
+        ValueRef::Boolean(boolean) => i64::from(boolean),
+        _ => number::clamp_to_i64(value).ok_or_else(|| invalid("logLevel", value, "is not a number"))?,
+    };
+    if level < 0 {
+        return Err(invalid("logLevel", value, "is less than 0"));
+    }
+    service.parameters.verbosity.set_level(level.min(5) as i32);
     Ok(())
 }
 

@@ -1,9 +1,14 @@
 //! What all connections share.
 
+use crate::auto_compaction::AutoCompaction;
+use crate::cluster_parameters::{self, DEFAULT_MAX_TIME};
 use crate::counters::Counters;
 use crate::cursor_store::CursorStore;
 use crate::operations::Operations;
 use crate::parameters::Parameters;
+use crate::profiler::Profiler;
+use crate::stored_settings;
+use crate::write_lock::WriteLock;
 use bunko_bson::{DocumentBuf, ObjectId, Timestamp};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
@@ -145,6 +150,12 @@ pub struct Service {
     pub cursors: CursorStore,
     /// What is running, for `currentOp` and `killOp`.
     pub operations: Operations,
+    /// Which operations are noted.
+    pub(crate) profiler: Profiler,
+    /// The thread of `autoCompact`.
+    pub(crate) auto_compaction: AutoCompaction,
+    /// What holds writes back while files are copied.
+    pub write_lock: WriteLock,
     /// What `getParameter` and `setParameter` see.
     pub parameters: Parameters,
     /// What `serverStatus` and `top` count.
@@ -166,10 +177,23 @@ pub struct Service {
 impl Service {
     /// A service over an open catalog.
     pub fn new(catalog: Arc<Catalog>, world: World, facts: Facts, log_lines: Arc<LogLines>, process: Process) -> Self {
+        let parameters = Parameters::new(facts.journal_commit_interval);
+        // Where it cannot be read there is no limit, and the first command that reads it says why.
+        if let Ok(Some(kept)) = stored_settings::find(
+            &catalog,
+            cluster_parameters::DATABASE,
+            cluster_parameters::COLLECTION,
+            DEFAULT_MAX_TIME,
+        ) {
+            parameters.set_default_read_time(kept.as_ref());
+        }
         Self {
             cursors: CursorStore::default(),
             operations: Operations::default(),
-            parameters: Parameters::new(facts.journal_commit_interval, facts.slow_operation),
+            profiler: Profiler::new(facts.slow_operation),
+            auto_compaction: AutoCompaction::default(),
+            write_lock: WriteLock::default(),
+            parameters,
             counters: Counters::default(),
             started: Instant::now(),
             started_at_ms: world.now_ms(),
@@ -184,6 +208,9 @@ impl Service {
     /// Interrupts all commands, those that come later too, and the server's own work: it ends.
     pub fn interrupt_all(&self) {
         self.operations.interrupt_all();
+        // The last checkpoint could not be made otherwise.
+        self.write_lock.release();
+        self.auto_compaction.stop_and_wait();
     }
 
     /// An operation of the server's own, which ends with it.

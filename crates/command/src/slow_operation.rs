@@ -13,10 +13,7 @@ pub(crate) fn log(invocation: &Invocation<'_>, elapsed: Duration, failure: Optio
     let kept = invocation.command_kept();
     let command = extended_json::to_relaxed(ValueRef::Document(kept.as_ref()));
     let bytes = invocation.request.body.len_bytes();
-    let application = connection.metadata.as_ref().and_then(|metadata| {
-        let application = metadata.as_ref().get("application").and_then(ValueRef::as_document)?;
-        application.get("name").and_then(ValueRef::as_str)
-    });
+    let application = connection.application();
     let examined = invocation.examined();
     tracing::info!(
         target: "COMMAND", id = 51803, ctx = format!("conn{}", connection.id), remote = %connection.peer,

@@ -36,6 +36,11 @@ const COMMANDS: &[&str] = &[
     "update",
 ];
 
+/// Whether the command of that name is in version 1.
+pub(crate) fn has(command: &str) -> bool {
+    COMMANDS.contains(&command)
+}
+
 /// What a request says of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StableApi {
@@ -74,7 +79,7 @@ impl StableApi {
                 "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion",
             ));
         }
-        if self.is_strict && !COMMANDS.contains(&command) {
+        if self.is_strict && !has(command) {
             return Err(Failure::new(
                 ErrorCode::API_STRICT_ERROR,
                 format!("Provided apiStrict:true, but the command {command} is not in API Version 1"),

@@ -40,6 +40,7 @@ codes! {
     AUTHENTICATION_FAILED = 18 "AuthenticationFailed";
     ILLEGAL_OPERATION = 20 "IllegalOperation";
     INVALID_BSON = 22 "InvalidBSON";
+    ALREADY_INITIALIZED = 23 "AlreadyInitialized";
     LOCK_TIMEOUT = 24 "LockTimeout";
     NAMESPACE_NOT_FOUND = 26 "NamespaceNotFound";
     INDEX_NOT_FOUND = 27 "IndexNotFound";
@@ -103,6 +104,7 @@ codes! {
     QUERY_FEATURE_NOT_ALLOWED = 224 "QueryFeatureNotAllowed";
     TRANSACTION_TOO_OLD = 225 "TransactionTooOld";
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction";
+    OBJECT_IS_BUSY = 314 "ObjectIsBusy";
     API_VERSION_ERROR = 322 "APIVersionError";
     API_STRICT_ERROR = 323 "APIStrictError";
     COLLECTION_UUID_MISMATCH = 361 "CollectionUUIDMismatch";

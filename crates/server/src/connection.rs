@@ -51,8 +51,11 @@ pub(crate) async fn serve(
         }
         Err(Ended::Foreign(Foreign::Http)) => "HTTP",
     };
+    let is_quiet = open.0.parameters.is_quiet();
     drop(open);
-    tracing::info!(target: "NETWORK", id = 22944, ctx = format!("conn{id}"), remote = %peer, connectionId = id, reason, "Connection ended");
+    if !is_quiet {
+        tracing::info!(target: "NETWORK", id = 22944, ctx = format!("conn{id}"), remote = %peer, connectionId = id, reason, "Connection ended");
+    }
 }
 
 /// Counts a connection down even when a command panics.

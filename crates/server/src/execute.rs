@@ -132,12 +132,13 @@ fn compressed(
 /// Commands that run on threads of their own at once, besides those of [`NEVER_QUEUED`]. More wait for their turn.
 pub(crate) const APART_MAX: usize = 256;
 /// Commands by which somebody finds out what goes on, and ends it.
-const NEVER_QUEUED: [&str; 20] = [
+const NEVER_QUEUED: [&str; 21] = [
     "ping",
     "hello",
     "isMaster",
     "ismaster",
     "currentOp",
+    "fsyncUnlock",
     "killOp",
     "killCursors",
     "killSessions",

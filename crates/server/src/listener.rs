@@ -249,7 +249,9 @@ impl Acceptor {
             return;
         }
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        tracing::info!(target: "NETWORK", id = 22943, ctx = "listener", remote = %peer, connectionId = id, connectionCount = connections + 1, "Connection accepted");
+        if !self.service.parameters.is_quiet() {
+            tracing::info!(target: "NETWORK", id = 22943, ctx = "listener", remote = %peer, connectionId = id, connectionCount = connections + 1, "Connection accepted");
+        }
         let (service, executor, socket) = (Arc::clone(&self.service), Arc::clone(&self.executor), Arc::new(socket));
         let served = connection::serve(service, executor, Arc::clone(&socket), ClientConnection::new(id, peer));
         if let Err(error) = self.executor.spawn(id as u64, &socket, served) {

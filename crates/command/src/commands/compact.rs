@@ -49,7 +49,7 @@ fn free_space_target(invocation: &Invocation<'_>) -> Result<u64, Failure> {
     match u64::try_from(target) {
         Ok(target) if target >= 1 => Ok(target.saturating_mul(BYTES_PER_MB)),
         _ => Err(Failure::new(
-            ErrorCode(51024),
+            ErrorCode::BAD_VALUE,
             format!("BSON field 'freeSpaceTargetMB' value must be >= 1, actual value '{target}'"),
         )),
     }

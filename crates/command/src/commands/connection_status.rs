@@ -2,7 +2,7 @@
 
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
-use bunko_bson::Writer;
+use bunko_bson::{BinarySubtype, ValueRef, Writer};
 
 pub(super) const COMMAND: Command =
     Command { name: "connectionStatus", aliases: &[], fields: &["showPrivileges"], databases: Databases::Any, run };
@@ -15,6 +15,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if with_privileges {
         reply.begin_array("authenticatedUserPrivileges").end();
     }
-    reply.end();
+    let uuid = invocation.connection.uuid(&*invocation.service.world.random);
+    reply.end().append("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &uuid });
     Ok(())
 }

@@ -29,6 +29,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
     }
     reply.end();
+    if invocation.service.write_lock.is_closed() {
+        reply
+            .append("fsyncLock", true)
+            .append("info", "use db.fsyncUnlock() to terminate the fsync write/snapshot lock");
+    }
     Ok(())
 }
 

@@ -39,7 +39,7 @@ struct FileSystem {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let scale = scale(invocation)?;
-    let shows_free = invocation.integer("freeStorage")?.unwrap_or(0) != 0;
+    let shows_free = invocation.boolean("freeStorage", false)?;
     let statistics = sum(invocation);
     let store = invocation.service.catalog.store();
     let scaled = |bytes: u64| bytes as f64 / scale as f64;

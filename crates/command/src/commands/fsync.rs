@@ -1,38 +1,52 @@
-//! `fsync`: makes everything written so far durable, and recovery short.
+//! `fsync`: makes everything written so far durable, and recovery short; with `lock: true` holds writes back, so that
+//! the files may be copied, until `fsyncUnlock`.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
-use bunko_errors::{ErrorCode, Failure};
+use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {
     name: "fsync",
     aliases: &[],
-    fields: &["lock", "async", "fsyncLockAcquisitionTimeoutMillis"],
+    fields: &["lock", "fsyncLockAcquisitionTimeoutMillis"],
     databases: Databases::Admin,
     run,
 };
 
+pub(super) const UNLOCK: Command =
+    Command { name: "fsyncUnlock", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run: unlock };
+
+/// How long the lock waits for writes to end where the command does not say, in milliseconds.
+/// Source: MongoDB manual, "fsync".
+const PATIENCE_MS: i64 = 90_000;
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    if invocation.boolean("lock", false)? {
-        return Err(Failure::new(
-            ErrorCode::COMMAND_NOT_SUPPORTED,
-            "fsync with lock: true is not supported: writes cannot be held back",
-        )
-        .into());
-    }
-    if invocation.boolean("async", false)? {
-        return Err(Failure::new(
-            ErrorCode::COMMAND_NOT_SUPPORTED,
-            "fsync with async: true is not supported: the reply always waits for the disk",
-        )
-        .into());
-    }
-    // It bounds the wait for the lock, and there is none.
-    invocation.size("fsyncLockAcquisitionTimeoutMillis")?;
+    let locks = invocation.boolean("lock", false)?;
+    let patience_ms = invocation.integer("fsyncLockAcquisitionTimeoutMillis")?.unwrap_or(PATIENCE_MS);
     invocation.refuse_if_long(true)?;
-    invocation.service.catalog.store().flush().map_err(from_storage)?;
+    let write_lock = &invocation.service.write_lock;
+    if locks {
+        let patience_ms = u64::try_from(patience_ms).unwrap_or_default().min(i32::MAX as u64);
+        let count = write_lock.lock(invocation, Duration::from_millis(patience_ms))?;
+        reply
+            .append("info", "now locked against writes, use db.fsyncUnlock() to unlock")
+            .append("lockCount", count as i64)
+            .append("seeAlso", "http://dochub.mongodb.org/core/fsynccommand");
+        return Ok(());
+    }
+    // While the lock is held all is durable, and files stay as they are.
+    if !write_lock.is_closed() {
+        invocation.service.catalog.store().flush().map_err(from_storage)?;
+    }
     reply.append("numFiles", 1);
+    Ok(())
+}
+
+fn unlock(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    // It waits for the thread that holds the files to end, which it does at once.
+    let count = invocation.service.write_lock.unlock()?;
+    reply.append("info", "fsyncUnlock completed").append("lockCount", count as i64);
     Ok(())
 }

@@ -29,7 +29,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let collection = invocation.string("collection")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field")
     })?;
-    if invocation.options.max_time.is_some() {
+    // Even one that means none.
+    if invocation.request.body.get("maxTimeMS").is_some_and(|limit| !limit.is_nullish()) {
         return Err(Failure::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor").into());
     }
     invocation.note_collection(collection);

@@ -1,6 +1,7 @@
 //! `getParameter`: reads the server's parameters.
 
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::parameters::{PARAMETERS, Parameter};
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
@@ -15,15 +16,18 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let is_wanted =
         |parameter: &Parameter| request.is_all || body.iter().skip(1).any(|element| element.name == parameter.name);
     let mut count = 0;
-    for parameter in PARAMETERS.iter().filter(|parameter| is_wanted(parameter) && request.when.includes(parameter)) {
+    // When a parameter may be set makes no difference where it is asked for by name.
+    let is_shown =
+        |parameter: &Parameter| is_wanted(parameter) && (!request.is_all || request.when.includes(parameter));
+    for parameter in PARAMETERS.iter().filter(|parameter| is_shown(parameter)) {
         count += 1;
-        let value = (parameter.read)(&invocation.service.parameters);
+        let value = (parameter.read)(invocation.service)?;
         if request.has_details {
             reply
                 .begin_document(parameter.name)
                 .append("value", &value)
                 .append("settableAtRuntime", parameter.write.is_some())
-                .append("settableAtStartup", false)
+                .append("settableAtStartup", parameter.at_startup)
                 .end();
         } else {
             reply.append(parameter.name, &value);
@@ -48,7 +52,7 @@ impl SetAt {
         match self {
             Self::Any => true,
             Self::Runtime => parameter.write.is_some(),
-            Self::Startup => false,
+            Self::Startup => parameter.at_startup,
         }
     }
 }
@@ -72,17 +76,19 @@ impl Wanted {
     fn read_options(&mut self, options: DocumentRef<'_>) -> Result<(), Failure> {
         for element in options {
             match element.name {
+                _ if element.value.is_nullish() => {}
                 "showDetails" => self.has_details = truth(element.name, element.value)?,
                 "allParameters" => self.is_all = truth(element.name, element.value)?,
                 "setAt" => {
-                    self.when = match element.value.as_str() {
-                        Some("runtime") => SetAt::Runtime,
-                        Some("startup") => SetAt::Startup,
-                        _ => {
-                            return Err(Failure::bad_value(
-                                "BSON field 'getParameter.setAt' must be 'runtime' or 'startup'",
-                            ));
+                    self.when = match element.value {
+                        ValueRef::String("runtime") => SetAt::Runtime,
+                        ValueRef::String("startup") => SetAt::Startup,
+                        ValueRef::String(other) => {
+                            return Err(Failure::bad_value(format!(
+                                "Enumeration value '{other}' for field 'getParameter.setAt' is not a valid value."
+                            )));
                         }
+                        other => return Err(wrong_type("getParameter.setAt", other, "string")),
                     }
                 }
                 other => {

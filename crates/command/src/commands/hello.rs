@@ -1,7 +1,7 @@
 //! `hello` and its older spellings: the handshake, and the heartbeat of monitors.
 
 use crate::client_metadata;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
 use bunko_errors::{ErrorCode, Failure};
@@ -17,25 +17,10 @@ const AWAIT_MAX: Duration = Duration::from_mins(1);
 /// Shortest time between the replies of a heartbeat that is answered again and again.
 const REPEAT_MIN: Duration = Duration::from_millis(10);
 
-const FIELDS: &[&str] = &[
-    "helloOk",
-    "client",
-    "compression",
-    "backpressure",
-    "speculativeAuthenticate",
-    "saslSupportedMechs",
-    "topologyVersion",
-    "maxAwaitTimeMS",
-    "internalClient",
-    "hostInfo",
-    "forShell",
-    "loadBalanced",
-];
-
 pub(super) const COMMAND: Command =
-    Command { name: "hello", aliases: &[], fields: FIELDS, databases: Databases::Any, run };
+    Command { name: "hello", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
 pub(super) const IS_MASTER: Command =
-    Command { name: "isMaster", aliases: &["ismaster"], fields: FIELDS, databases: Databases::Any, run };
+    Command { name: "isMaster", aliases: &["ismaster"], fields: ANY_FIELDS, databases: Databases::Any, run };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     if let Some(client) = invocation.document("client")? {
@@ -69,6 +54,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         .append("minWireVersion", 0)
         .append("maxWireVersion", MAX_WIRE_VERSION)
         .append("readOnly", false);
+    if let Some(descriptor) = invocation.service.parameters.automation_service_descriptor() {
+        reply.append("automationServiceDescriptor", &descriptor);
+    }
     agree_on_compression(invocation, reply)?;
     hold_back(invocation)
 }

@@ -16,7 +16,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let message = format!("collection name has invalid type {kind}");
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message).into());
     };
-    let namespace = Namespace::of_cursor(invocation.request.database, collection)?;
+    // Whose cursor it is matters, not what it reads.
+    Namespace::of_cursor(invocation.request.database, collection)?;
     let ids = invocation.array("cursors")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'killCursors.cursors' is missing but a required field")
     })?;
@@ -33,7 +34,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         .collect::<Result<_, _>>()?;
     let cursors = &invocation.service.cursors;
     let (killed, missing): (Vec<i64>, Vec<i64>) =
-        ids.into_iter().partition(|id| cursors.kill(*id, Some(&namespace)) == Killed::Closed);
+        ids.into_iter().partition(|id| cursors.kill(*id, None) == Killed::Closed);
     write_ids(reply, "cursorsKilled", &killed);
     write_ids(reply, "cursorsNotFound", &missing);
     write_ids(reply, "cursorsAlive", &[]);

@@ -1,16 +1,19 @@
 //! `killOp`: asks an operation to stop.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command =
-    Command { name: "killOp", aliases: &[], fields: &["op"], databases: Databases::Admin, run };
+    Command { name: "killOp", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let value =
-        invocation.field("op").ok_or_else(|| Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"op\""))?;
+    let value = invocation
+        .request
+        .body
+        .get("op")
+        .ok_or_else(|| Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"op\""))?;
     if !value.is_number() {
         return Err(Failure::type_mismatch(format!(
             "Expected field \"op\" to have numeric type, but found {}",
@@ -21,8 +24,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let opid = number::as_i64_exact(value).ok_or_else(|| {
         Failure::bad_value("Expected field \"op\" to have a value exactly representable as a 64-bit integer")
     })?;
-    // Clients may have read the id as a negative number.
-    if i32::try_from(opid).is_err() && u32::try_from(opid).is_err() {
+    if i32::try_from(opid).is_err() {
         return Err(Failure::new(
             ErrorCode(26823),
             format!("invalid op : {opid}. Op ID cannot be represented with 32 bits"),

@@ -1,6 +1,6 @@
 //! `killSessions`: stops the operations of sessions and closes their cursors.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::session_id::{self, SessionId};
@@ -8,7 +8,7 @@ use bunko_bson::Writer;
 use bunko_errors::Failure;
 
 pub(super) const COMMAND: Command =
-    Command { name: "killSessions", aliases: &[], fields: &[], databases: Databases::Any, run };
+    Command { name: "killSessions", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let killed = sessions(invocation)?;
@@ -30,5 +30,7 @@ pub(super) fn sessions(invocation: &Invocation<'_>) -> Result<Vec<SessionId>, Fa
     let name = invocation.command.name;
     let argument = invocation.argument();
     let array = argument.as_array().ok_or_else(|| wrong_type(&format!("{name}.{name}"), argument, "array"))?;
-    array.iter().enumerate().map(|(index, value)| session_id::parse(&format!("{name}.{name}.{index}"), value)).collect()
+    // A null names no session.
+    let named = array.iter().enumerate().filter(|(_, value)| !value.is_nullish());
+    named.map(|(index, value)| session_id::parse(&format!("{name}.{name}.{index}"), value)).collect()
 }

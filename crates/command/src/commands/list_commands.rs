@@ -1,12 +1,14 @@
 //! `listCommands`: the table of commands.
 
 use super::COMMANDS;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::generic_options::writes;
 use crate::invocation::Invocation;
+use crate::stable_api;
 use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command =
-    Command { name: "listCommands", aliases: &[], fields: &[], databases: Databases::Any, run };
+    Command { name: "listCommands", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
 
 fn run(_: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let mut commands: Vec<&Command> = COMMANDS.iter().collect();
@@ -17,8 +19,13 @@ fn run(_: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
             .begin_document(command.name)
             .append("help", "no help defined")
             .append("requiresAuth", false)
+            .append("secondaryOk", !writes(command.name))
             .append("adminOnly", command.databases == Databases::Admin)
-            .end();
+            .begin_array("apiVersions");
+        if stable_api::has(command.name) {
+            reply.push(0, "1");
+        }
+        reply.end().begin_array("deprecatedApiVersions").end().end();
     }
     reply.end();
     Ok(())

@@ -8,22 +8,29 @@ use std::sync::LazyLock;
 
 pub(crate) mod aggregate;
 mod apply_ops;
+mod auto_compact;
 mod build_info;
 mod bulk_insert;
 mod bulk_write;
+mod cluster_parameter;
 mod coll_mod;
 mod coll_stats;
 mod compact;
+mod compact_encryption_data;
+mod conn_pool_stats;
 mod connection_status;
 mod count;
 mod create;
 mod create_indexes;
 mod current_op;
 mod data_size;
+mod db_hash;
 mod db_stats;
+mod default_rw_concern;
 mod delete;
 mod distinct;
 mod drop;
+mod drop_connections;
 mod drop_database;
 mod drop_indexes;
 mod end_sessions;
@@ -49,6 +56,7 @@ mod list_collections;
 mod list_commands;
 mod list_databases;
 mod list_indexes;
+mod lock_info;
 mod log_rotate;
 mod logout;
 mod ping;
@@ -58,8 +66,11 @@ mod refresh_sessions;
 mod rename_collection;
 mod repl_set_get_status;
 mod roles_info;
+mod rotate_certificates;
 mod sasl_start;
 mod server_status;
+mod set_feature_compatibility_version;
+mod set_index_commit_quorum;
 mod set_parameter;
 mod shutdown;
 mod start_session;
@@ -67,28 +78,39 @@ mod top;
 mod update;
 mod users_info;
 mod validate;
+mod validate_db_metadata;
 mod whatsmyuri;
 
 /// Every command that the server knows.
 pub const COMMANDS: &[Command] = &[
     aggregate::COMMAND,
     apply_ops::COMMAND,
+    auto_compact::COMMAND,
     build_info::COMMAND,
     bulk_insert::COMMAND,
     bulk_write::COMMAND,
+    cluster_parameter::GET,
+    cluster_parameter::SET,
     coll_mod::COMMAND,
     coll_stats::COMMAND,
     compact::COMMAND,
+    compact_encryption_data::CLEANUP,
+    compact_encryption_data::COMPACT,
+    conn_pool_stats::COMMAND,
     connection_status::COMMAND,
     count::COMMAND,
     create::COMMAND,
     create_indexes::COMMAND,
     current_op::COMMAND,
     data_size::COMMAND,
+    db_hash::COMMAND,
     db_stats::COMMAND,
+    default_rw_concern::GET,
+    default_rw_concern::SET,
     delete::COMMAND,
     distinct::COMMAND,
     drop::COMMAND,
+    drop_connections::COMMAND,
     drop_database::COMMAND,
     drop_indexes::COMMAND,
     end_sessions::COMMAND,
@@ -97,6 +119,7 @@ pub const COMMANDS: &[Command] = &[
     find::COMMAND,
     find_and_modify::COMMAND,
     fsync::COMMAND,
+    fsync::UNLOCK,
     get_cmd_line_opts::COMMAND,
     get_diagnostic_data::COMMAND,
     get_log::COMMAND,
@@ -115,6 +138,7 @@ pub const COMMANDS: &[Command] = &[
     list_commands::COMMAND,
     list_databases::COMMAND,
     list_indexes::COMMAND,
+    lock_info::COMMAND,
     log_rotate::COMMAND,
     logout::COMMAND,
     ping::COMMAND,
@@ -128,10 +152,13 @@ pub const COMMANDS: &[Command] = &[
     repl_set_get_status::COMMAND,
     repl_set_get_status::GET_CONFIG,
     roles_info::COMMAND,
+    rotate_certificates::COMMAND,
     sasl_start::AUTHENTICATE,
     sasl_start::COMMAND,
     sasl_start::CONTINUE,
     server_status::COMMAND,
+    set_feature_compatibility_version::COMMAND,
+    set_index_commit_quorum::COMMAND,
     set_parameter::COMMAND,
     shutdown::COMMAND,
     start_session::COMMAND,
@@ -139,6 +166,7 @@ pub const COMMANDS: &[Command] = &[
     update::COMMAND,
     users_info::COMMAND,
     validate::COMMAND,
+    validate_db_metadata::COMMAND,
     whatsmyuri::COMMAND,
 ];
 

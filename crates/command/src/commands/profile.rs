@@ -1,9 +1,11 @@
-//! `profile`: from which duration on operations are logged. There is no profiler, so its level is always 0.
+//! `profile`: which operations of a database `system.profile` has, and from which duration on operations are slow.
 
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::profiler::Level;
 use bunko_bson::{ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_matcher::Filter;
 
 pub(super) const COMMAND: Command = Command {
     name: "profile",
@@ -14,27 +16,80 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    match number::as_i64_exact(invocation.argument()) {
-        Some(-1 | 0) => {}
-        Some(level @ (1 | 2)) => {
-            let message = format!("profile level {level} is not supported yet: there is no profiler");
-            return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message).into());
-        }
-        _ => return Err(Failure::bad_value("the profile level is -1, 0, 1 or 2").into()),
+    let database = invocation.request.database;
+    let level = level(invocation)?;
+    let slow_ms = invocation.integer("slowms")?;
+    let sample_rate = sample_rate(invocation)?;
+    let filter = filter(invocation)?;
+    let profiler = &invocation.service.profiler;
+    let was = profiler.database(database);
+    reply
+        .append("was", was.level as i32)
+        .append("slowms", profiler.slow_ms())
+        .append("sampleRate", profiler.sample_rate());
+    if let Some((filter, _)) = &was.filter {
+        let note = "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query \
+                    log lines.";
+        reply.append("filter", filter).append("note", note);
     }
-    if invocation.field("filter").is_some() {
-        return Err(invocation.unsupported("filter").into());
+    if let Some(milliseconds) = slow_ms {
+        profiler.set_slow_ms(milliseconds.clamp(i32::MIN.into(), i32::MAX.into()) as i32);
     }
-    if invocation.field("sampleRate").is_some_and(|rate| number::as_f64(rate) != Some(1.0)) {
-        return Err(invocation.unsupported("sampleRate").into());
+    if let Some(rate) = sample_rate {
+        profiler.set_sample_rate(rate);
     }
-    let parameters = &invocation.service.parameters;
-    let was_ms = parameters.slow_operation().as_millis() as i32;
-    if let Some(milliseconds) = invocation.integer("slowms")? {
-        let milliseconds = i32::try_from(milliseconds).ok().and_then(|milliseconds| u32::try_from(milliseconds).ok());
-        let milliseconds = milliseconds.ok_or_else(|| Failure::bad_value("slowms is a number from 0 to 2147483647"))?;
-        parameters.set_slow_operation_ms(milliseconds);
+    let mut next = (*was).clone();
+    if let Some(level) = level {
+        next.level = level;
     }
-    reply.append("was", 0).append("slowms", ValueRef::Int32(was_ms)).append("sampleRate", 1.0);
+    match filter {
+        Asked::Nothing => {}
+        Asked::None => next.filter = None,
+        Asked::Filter(parsed) => next.filter = Some((parsed.0.to_owned(), parsed.1)),
+    }
+    profiler.set_database(database, next);
     Ok(())
+}
+
+/// The level to set; a number that is none only asks what is set.
+fn level(invocation: &Invocation<'_>) -> Result<Option<Level>, Failure> {
+    let argument = invocation.argument();
+    if argument.is_nullish() {
+        let message = "BSON field 'profile.profile' is missing but a required field";
+        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+    }
+    match number::clamp_to_i64(argument) {
+        Some(0) => Ok(Some(Level::None)),
+        Some(1) => Ok(Some(Level::Slow)),
+        Some(2) => Ok(Some(Level::All)),
+        Some(_) => Ok(None),
+        None => Err(invocation.mismatch("profile", argument, "types '[long, int, decimal, double']")),
+    }
+}
+
+fn sample_rate(invocation: &Invocation<'_>) -> Result<Option<f64>, Failure> {
+    let Some(value) = invocation.field("sampleRate") else { return Ok(None) };
+    let rate = number::as_f64(value)
+        .ok_or_else(|| invocation.mismatch("sampleRate", value, "types '[long, int, decimal, double']"))?;
+    if !(0.0..=1.0).contains(&rate) {
+        return Err(Failure::bad_value(format!("'sampleRate' must be between 0.0 and 1.0 inclusive, found {rate}")));
+    }
+    Ok(Some(rate))
+}
+
+/// What `filter` asks for.
+enum Asked<'a> {
+    Nothing,
+    None,
+    Filter((bunko_bson::DocumentRef<'a>, Filter)),
+}
+
+fn filter<'a>(invocation: &Invocation<'a>) -> Result<Asked<'a>, Failure> {
+    match invocation.field("filter") {
+        None => Ok(Asked::Nothing),
+        Some(ValueRef::String("unset")) => Ok(Asked::None),
+        Some(ValueRef::Document(filter)) => Ok(Asked::Filter((filter, Filter::parse(filter)?))),
+        Some(ValueRef::String(_)) => Err(Failure::bad_value("Expected an object, or the string 'unset'.")),
+        Some(other) => Err(invocation.mismatch("filter", other, "types '[object, string]'")),
+    }
 }

@@ -3,6 +3,7 @@
 use super::build_info::COMPATIBLE_VERSION;
 use crate::counters::Tally;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::fields::truth;
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use crate::machine;
@@ -27,6 +28,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "asserts", write: write_asserts },
     Section { name: "backgroundFlushing", write: write_flushes },
     Section { name: "bunko", write: write_bunko },
+    Section { name: "catalogStats", write: write_catalog },
     Section { name: "connections", write: write_connections },
     Section { name: "extra_info", write: write_extra_info },
     Section { name: "globalLock", write: write_global_lock },
@@ -87,6 +89,25 @@ fn is_wanted(body: DocumentRef<'_>, section: &str) -> bool {
 fn write_asserts(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
     let user = i32::try_from(totals.user_asserts).unwrap_or(i32::MAX);
     out.append("regular", 0).append("warning", 0).append("msg", 0).append("user", user).append("rollovers", 0);
+}
+
+/// How many collections of each kind there are.
+fn write_catalog(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+    let databases = service.catalog.databases();
+    let collections: Vec<_> = databases.iter().flat_map(|name| service.catalog.collections(name)).collect();
+    let with = |option: &str| {
+        collections.iter().filter(|collection| collection.options().get(option).is_some_and(truth)).count() as i32
+    };
+    let are_internal = |name: &&String| matches!(name.as_str(), "admin" | "config" | "local");
+    let internal: usize =
+        databases.iter().filter(are_internal).map(|name| service.catalog.collections(name).len()).sum();
+    out.append("collections", (collections.len() - internal) as i32)
+        .append("capped", with("capped"))
+        .append("clustered", with("clusteredIndex"))
+        .append("timeseries", with("timeseries"))
+        .append("views", with("viewOn"))
+        .append("internalCollections", internal as i32)
+        .append("internalViews", 0);
 }
 
 /// Checkpoints, under the name where mongostat looks for them if there is no WiredTiger.

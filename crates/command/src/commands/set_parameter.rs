@@ -11,7 +11,7 @@ pub(super) const COMMAND: Command =
     Command { name: "setParameter", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let parameters = &invocation.service.parameters;
+    let service = invocation.service;
     let mut changes = Vec::new();
     // All names are judged before anything changes.
     for element in invocation.request.body.iter().skip(1).filter(|element| !is_generic(element.name)) {
@@ -25,9 +25,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             Failure::new(ErrorCode::INVALID_OPTIONS, "no option found to set, use help:true to see options ").into()
         );
     };
-    let was = (first.read)(parameters);
+    let was = (first.read)(service)?;
     for (_, write, value) in changes {
-        write(parameters, value)?;
+        write(service, value)?;
     }
     reply.append("was", &was);
     Ok(())

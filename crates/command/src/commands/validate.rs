@@ -1,44 +1,39 @@
 //! `validate`: compares every record of a collection with every index.
 
 use crate::collection_statistics::smallest_integer;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_catalog::Validation;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command = Command {
-    name: "validate",
-    aliases: &[],
-    fields: &["full", "scandata", "repair", "metadata", "background", "checkBSONConformance"],
-    databases: Databases::Any,
-    run,
-};
+pub(super) const COMMAND: Command =
+    Command { name: "validate", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    check_options(invocation)?;
+    let repair = check_options(invocation)?;
     let collection = invocation.collection_not_view(&namespace)?.ok_or_else(|| {
         Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' does not exist to validate."))
     })?;
     invocation.refuse_if_long(true)?;
     let validation = collection.validate()?;
+    check_repaired(repair, &validation)?;
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     reply.append("ns", namespace.as_str()).append("uuid", uuid);
     write(reply, &validation);
+    reply.append("repairMode", format!("{repair:?}").as_str());
     Ok(())
 }
 
 /// Every validation is full, of a snapshot and beside others, and checks the BSON of every document: `full`,
 /// `background`, `metadata` and `checkBSONConformance` ask for no more than that, but may not be combined at will.
-fn check_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
-    let is_full = invocation.boolean("full", false)?;
-    // What `full` was called once; drivers still send it.
-    invocation.boolean("scandata", false)?;
-    let is_background = invocation.boolean("background", false)?;
-    let is_repair = invocation.boolean("repair", false)?;
-    let is_metadata = invocation.boolean("metadata", false)?;
-    let checks_bson = invocation.boolean("checkBSONConformance", false)?;
+fn check_options(invocation: &Invocation<'_>) -> Result<Repair, Failure> {
+    let is_full = invocation.truth("full");
+    let is_background = invocation.truth("background");
+    let is_repair = invocation.truth("repair");
+    let is_metadata = invocation.truth("metadata");
+    let checks_bson = invocation.truth("checkBSONConformance");
     let refuse = |what: &str| {
         let message = format!("Running the validate command with {what} is not supported.");
         Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
@@ -52,10 +47,30 @@ fn check_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
     if is_metadata && (is_full || is_background || is_repair || checks_bson) {
         return refuse("{ metadata: true } and any other option");
     }
-    if is_repair {
-        return Err(invocation.unsupported("repair"));
+    Ok(if is_repair {
+        Repair::FixErrors
+    } else if invocation.truth("fixMultikey") {
+        Repair::AdjustMultikey
+    } else {
+        Repair::None
+    })
+}
+
+/// What is to be put right. Which paths have arrays is known exactly here, so there is nothing to adjust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repair {
+    None,
+    AdjustMultikey,
+    FixErrors,
+}
+
+/// What is wrong stays so: an index that does not agree with its collection has to be dropped and built again.
+fn check_repaired(repair: Repair, validation: &Validation) -> Result<(), Failure> {
+    if repair != Repair::FixErrors || validation.is_valid() {
+        return Ok(());
     }
-    Ok(())
+    let found = validation.errors.join("; ");
+    Err(Failure::not_supported_yet(&format!("'repair: true' where there is something to repair ({found})")))
 }
 
 fn write(reply: &mut Writer<'_>, validation: &Validation) {

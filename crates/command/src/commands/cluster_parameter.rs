@@ -1,0 +1,105 @@
+//! `getClusterParameter` and `setClusterParameter`.
+
+use crate::cluster_parameters::{self, COLLECTION, ClusterParameter, DATABASE, DEFAULT_MAX_TIME};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::fields::wrong_type;
+use crate::invocation::Invocation;
+use crate::stored_settings;
+use bunko_bson::{DocumentBuf, ValueRef, Writer};
+use bunko_catalog::stored_document::Stamps;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const GET: Command =
+    Command { name: "getClusterParameter", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run: get };
+
+pub(super) const SET: Command =
+    Command { name: "setClusterParameter", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run: set };
+
+fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let asked = asked(invocation.argument())?;
+    reply.begin_array("clusterParameters");
+    for (index, parameter) in asked.into_iter().enumerate() {
+        let kept = stored_settings::find(&invocation.service.catalog, DATABASE, COLLECTION, parameter.name)?;
+        reply.push(index, &kept.unwrap_or_else(|| document(parameter, &parameter.default_value(), None)));
+    }
+    reply.end();
+    Ok(())
+}
+
+fn asked(argument: ValueRef<'_>) -> Result<Vec<&'static ClusterParameter>, Failure> {
+    match argument {
+        ValueRef::String("*") => Ok(cluster_parameters::all().collect()),
+        ValueRef::String(name) => Ok(vec![named(name)?]),
+        ValueRef::Array(names) if names.is_empty() => {
+            Err(Failure::bad_value("Must supply at least one cluster parameter name to getClusterParameter"))
+        }
+        ValueRef::Array(names) => {
+            let name = |(index, name): (usize, ValueRef<'_>)| match name {
+                ValueRef::String(name) => named(name),
+                _ => Err(wrong_type(&format!("getClusterParameter.getClusterParameter.{index}"), name, "string")),
+            };
+            names.iter().enumerate().map(name).collect()
+        }
+        _ => Err(Failure::type_mismatch(format!(
+            "BSON field 'getClusterParameter.getClusterParameter' is the wrong type '{}', expected types '[array, string]'",
+            argument.kind().alias()
+        ))),
+    }
+}
+
+fn named(name: &str) -> Result<&'static ClusterParameter, Failure> {
+    cluster_parameters::find(name)
+        .ok_or_else(|| Failure::new(ErrorCode::NO_SUCH_KEY, format!("Unknown server parameter: {name}")))
+}
+
+/// The parameter as it is kept and shown.
+fn document(parameter: &ClusterParameter, value: &DocumentBuf, time: Option<ValueRef<'_>>) -> DocumentBuf {
+    let mut document = DocumentBuf::new().with("_id", parameter.name);
+    if let Some(time) = time {
+        document.append("clusterParameterTime", time);
+    }
+    for field in value.as_ref() {
+        document.append(field.name, field.value);
+    }
+    document
+}
+
+fn set(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let argument = invocation.argument();
+    if argument.is_nullish() {
+        let message = "BSON field 'setClusterParameter.setClusterParameter' is missing but a required field";
+        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
+    }
+    let asked = argument
+        .as_document()
+        .ok_or_else(|| wrong_type("setClusterParameter.setClusterParameter", argument, "object"))?;
+    let first = asked.first();
+    let parameter = named(first.map_or("", |first| first.name))?;
+    if asked.count() > 1 {
+        let message = "setClusterParameter only supports setting exactly one parameter";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message).into());
+    }
+    let value = first.map_or(ValueRef::Null, |first| first.value);
+    let Some(fields) = value.as_document() else {
+        let message =
+            format!("Cluster parameter {} must be set to a document, found {}", parameter.name, value.kind().alias());
+        return Err(Failure::bad_value(message).into());
+    };
+    if let Some(operator) = fields.iter().find(|field| field.name.starts_with('$')) {
+        let message =
+            format!("The dollar ($) prefixed field '{}' is not allowed in a cluster parameter", operator.name);
+        return Err(Failure::new(ErrorCode::DOLLAR_PREFIXED_FIELD_NAME, message).into());
+    }
+    if fields.is_empty() && !parameter.is_choice() {
+        // It asks for nothing.
+        return Ok(());
+    }
+    let parsed = parameter.parse(fields)?;
+    let time = invocation.service.world.timestamp();
+    let document = document(parameter, &parsed, Some(ValueRef::Timestamp(time)));
+    stored_settings::keep(invocation, DATABASE, COLLECTION, &document)?;
+    if parameter.name == DEFAULT_MAX_TIME {
+        invocation.service.parameters.set_default_read_time(document.as_ref());
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! `connPoolStats`: the connections that the server has made to others. This one makes none.
+
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+
+pub(super) const COMMAND: Command =
+    Command { name: "connPoolStats", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
+
+fn run(_: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let counts = [
+        "numClientConnections",
+        "numAScopedConnections",
+        "totalInUse",
+        "totalAvailable",
+        "totalLeased",
+        "totalCreated",
+        "totalRefreshing",
+        "totalRefreshed",
+    ];
+    for count in counts {
+        reply.append(count, 0);
+    }
+    for empty in ["pools", "hosts", "replicaSets"] {
+        reply.begin_document(empty).end();
+    }
+    Ok(())
+}

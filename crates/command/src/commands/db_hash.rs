@@ -1,0 +1,78 @@
+//! `dbHash`: a hash of each collection's documents in the order of their `_id`, and one of all.
+
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_catalog::Collection;
+use bunko_errors::Failure;
+use bunko_query::{FindQuery, Hint, plan};
+use md5::{Digest, Md5};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+pub(super) const COMMAND: Command =
+    Command { name: "dbHash", aliases: &["dbhash"], fields: ANY_FIELDS, databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let wanted = wanted(invocation)?;
+    invocation.refuse_if_long(true)?;
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.contains(&name);
+    let mut collections = invocation.service.catalog.collections(invocation.request.database);
+    collections.retain(|collection| is_wanted(collection.namespace().collection()) && is_hashed(collection));
+    let mut hashes = DocumentBuf::new();
+    let mut uuids = DocumentBuf::new();
+    let mut capped = Vec::new();
+    let mut all = Md5::new();
+    for collection in &collections {
+        let namespace = collection.namespace();
+        let name = namespace.collection();
+        let hash = hash(invocation, collection)?;
+        all.update(&hash);
+        hashes.append(name, &hash);
+        uuids.append(name, ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid });
+        if matches!(collection.options().get("capped"), Some(ValueRef::Boolean(true))) {
+            capped.push(name.to_owned());
+        }
+    }
+    reply.append("host", invocation.service.facts.host.as_str()).append("collections", &hashes).begin_array("capped");
+    for (index, name) in capped.iter().enumerate() {
+        reply.push(index, name.as_str());
+    }
+    let elapsed_ms = invocation.started().elapsed().as_millis() as i64;
+    reply.end().append("uuids", &uuids).append("md5", &hexadecimal(all)).append("timeMillis", elapsed_ms);
+    Ok(())
+}
+
+/// The collections that are named, if any are: what is no list names none.
+fn wanted<'a>(invocation: &Invocation<'a>) -> Result<Vec<&'a str>, Failure> {
+    let Some(names) = invocation.field("collections").and_then(ValueRef::as_array) else { return Ok(Vec::new()) };
+    let name = |name: ValueRef<'a>| {
+        name.as_str().ok_or_else(|| {
+            Failure::bad_value(format!("collections entries have to be strings, found {}", name.kind().alias()))
+        })
+    };
+    names.iter().map(name).collect()
+}
+
+/// What a server writes for itself differs from one to the next.
+fn is_hashed(collection: &Collection) -> bool {
+    collection.namespace().collection() != "system.profile"
+}
+
+fn hash(invocation: &Invocation<'_>, collection: &Arc<Collection>) -> Result<String, Failure> {
+    let mut query = FindQuery::new(DocumentRef::EMPTY, invocation.scope())?;
+    query.hint = Some(Hint::Name("_id_".into()));
+    let mut execution = plan(collection, Arc::new(query))?.open(collection.snapshot())?;
+    let mut hash = Md5::new();
+    while let Some(document) = execution.next()? {
+        hash.update(document.as_bytes());
+    }
+    Ok(hexadecimal(hash))
+}
+
+fn hexadecimal(hash: Md5) -> String {
+    hash.finalize().iter().fold(String::with_capacity(32), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

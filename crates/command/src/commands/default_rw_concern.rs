@@ -1,0 +1,23 @@
+//! `getDefaultRWConcern` and `setDefaultRWConcern`: defaults of a replica set or a cluster, which a single server has
+//! not.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const GET: Command =
+    Command { name: "getDefaultRWConcern", aliases: &[], fields: &["inMemory"], databases: Databases::Admin, run };
+
+pub(super) const SET: Command = Command {
+    name: "setDefaultRWConcern",
+    aliases: &[],
+    fields: &["defaultReadConcern", "defaultWriteConcern"],
+    databases: Databases::Admin,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let message = format!("'{}' is not supported on standalone nodes.", invocation.command.name);
+    Err(Failure::new(ErrorCode(51300), message).into())
+}

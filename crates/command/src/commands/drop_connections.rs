@@ -1,0 +1,22 @@
+//! `dropConnections`: ends the connections that the server has made to others. This one makes none.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command =
+    Command { name: "dropConnections", aliases: &[], fields: &["hostAndPort"], databases: Databases::Admin, run };
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let hosts = invocation.array("hostAndPort")?.ok_or_else(|| {
+        let message = "BSON field 'dropConnections.hostAndPort' is missing but a required field";
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    })?;
+    for (index, host) in hosts.iter().enumerate().filter(|(_, host)| !host.is_nullish()) {
+        if host.as_str().is_none() {
+            return Err(invocation.mismatch(&format!("hostAndPort.{index}"), host, "type 'string'").into());
+        }
+    }
+    Ok(())
+}

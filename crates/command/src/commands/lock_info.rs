@@ -1,0 +1,32 @@
+//! `lockInfo`: the locks that somebody holds or waits for. Here that is the lock of `fsync`; others are locks of single
+//! documents or keys, which last as long as one batch takes to be appended.
+
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
+
+pub(super) const COMMAND: Command =
+    Command { name: "lockInfo", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    reply.begin_array("lockInfo");
+    if invocation.service.write_lock.is_closed() {
+        let observed = invocation.service.operations.observe();
+        let waiting = observed.iter().filter(|observed| observed.is_held_back);
+        let pending: ArrayBuf = waiting
+            .map(|waiting| request("IX", &format!("conn{}", waiting.connection)))
+            .collect::<Vec<_>>()
+            .iter()
+            .collect();
+        let granted: ArrayBuf = [&request("S", "fsyncLockWorker")].into_iter().collect();
+        let global =
+            DocumentBuf::new().with("resourceId", "{1: Global, 1}").with("granted", &granted).with("pending", &pending);
+        reply.push(0, &global);
+    }
+    reply.end();
+    Ok(())
+}
+
+fn request(mode: &str, who: &str) -> DocumentBuf {
+    DocumentBuf::new().with("mode", mode).with("enqueueAtFront", false).with("compatibleFirst", false).with("desc", who)
+}

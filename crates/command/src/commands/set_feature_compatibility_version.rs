@@ -1,0 +1,42 @@
+//! `setFeatureCompatibilityVersion`: notes the release to which the server may be downgraded.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::feature_compatibility::{self, VERSIONS};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command = Command {
+    name: "setFeatureCompatibilityVersion",
+    aliases: &[],
+    fields: &["confirm", "downgradeOnDiskChanges", "fromConfigServer"],
+    databases: Databases::Admin,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let argument = invocation.argument();
+    let asked = argument
+        .as_str()
+        .ok_or_else(|| invocation.mismatch("setFeatureCompatibilityVersion", argument, "type 'string'"))?;
+    let is_confirmed = invocation.boolean("confirm", false)?;
+    for name in ["downgradeOnDiskChanges", "fromConfigServer"] {
+        if invocation.boolean(name, false)? {
+            return Err(invocation.unsupported(name).into());
+        }
+    }
+    let version = VERSIONS.into_iter().find(|version| *version == asked).ok_or_else(|| {
+        let message =
+            format!("Invalid feature compatibility version value '{asked}'; expected '{}'", VERSIONS.join("' or '"));
+        Failure::new(ErrorCode(4_926_900), message)
+    })?;
+    if !is_confirmed {
+        let message = "Once you have changed the feature compatibility version, a downgrade of the server may be \
+                       impossible. To go on, run this command again with 'confirm' set to true.";
+        return Err(Failure::new(ErrorCode(7_369_100), message).into());
+    }
+    if feature_compatibility::version(&invocation.service.catalog)? != version {
+        feature_compatibility::set(invocation, version)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! `setIndexCommitQuorum`: how many members have to be ready before an index is. A build on one server waits for nobody,
+//! so all that is left is whether there is such a build.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{ValueRef, Writer};
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command = Command {
+    name: "setIndexCommitQuorum",
+    aliases: &[],
+    fields: &["indexNames", "commitQuorum"],
+    databases: Databases::Any,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let missing = |name: &str| {
+        let message = format!("BSON field 'setIndexCommitQuorum.{name}' is missing but a required field");
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    };
+    let names = invocation.array("indexNames")?.ok_or_else(|| missing("indexNames"))?;
+    let quorum = invocation.field("commitQuorum").ok_or_else(|| missing("commitQuorum"))?;
+    if !matches!(quorum, ValueRef::String(_)) && !quorum.is_number() {
+        let kind = quorum.kind().alias();
+        return Err(Failure::type_mismatch(format!(
+            "commitQuorum had the wrong type. Expected {{ string || number }}, found {kind}"
+        ))
+        .into());
+    }
+    let collection = invocation.collection(&namespace).ok_or_else(|| {
+        Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' was not found."))
+    })?;
+    let is_built = |name: ValueRef<'_>| {
+        let index = name.as_str().and_then(|name| collection.index(name));
+        index.is_some_and(|index| index.build_progress().is_some())
+    };
+    if names.iter().any(is_built) {
+        return Ok(());
+    }
+    let message = format!("Cannot find an index build on collection '{namespace}' with the provided index names");
+    Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, message).into())
+}

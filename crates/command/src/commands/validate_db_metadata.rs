@@ -1,0 +1,127 @@
+//! `validateDBMetadata`: which indexes a strict client of the Stable API could not have made.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::fields::Fields;
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
+use bunko_catalog::Collection;
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command = Command {
+    name: "validateDBMetadata",
+    aliases: &[],
+    fields: &["apiParameters", "db", "collection"],
+    databases: Databases::Any,
+    run,
+};
+
+/// What is left of a reply for its other fields.
+const REPLY_BYTES_OTHER: usize = 1024;
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let is_strict = reads_strictly(invocation)?;
+    let database = invocation.string("db")?;
+    let collection = invocation.string("collection")?;
+    if let Some(name) = database {
+        check_database_name(name)?;
+    }
+    if let Some(name) = collection {
+        check_collection_name(name)?;
+    }
+    reply.begin_array("apiVersionErrors");
+    let mut has_more = false;
+    let mut count = 0;
+    let mut bytes = 0;
+    for collection in chosen(invocation, database, collection).iter().filter(|_| is_strict) {
+        for error in errors(collection) {
+            bytes += error.as_ref().len_bytes();
+            has_more |= bytes > MAX_USER_DOCUMENT_BYTES - REPLY_BYTES_OTHER;
+            if has_more {
+                break;
+            }
+            reply.push(count, &error);
+            count += 1;
+        }
+    }
+    reply.end();
+    if has_more {
+        reply.append("hasMoreErrors", true);
+    }
+    Ok(())
+}
+
+/// Whether the parameters ask for version 1 and nothing else. Of other versions there is nothing to check.
+fn reads_strictly(invocation: &Invocation<'_>) -> Result<bool, Failure> {
+    let missing = |place: &str| {
+        let message = format!("BSON field '{place}' is missing but a required field");
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    };
+    let parameters =
+        invocation.document("apiParameters")?.ok_or_else(|| missing("validateDBMetadata.apiParameters"))?;
+    if let Some(unknown) =
+        parameters.iter().find(|field| !matches!(field.name, "version" | "strict" | "deprecationErrors"))
+    {
+        let message = format!("BSON field 'validateDBMetadata.apiParameters.{}' is an unknown field.", unknown.name);
+        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+    }
+    let fields = Fields::new("validateDBMetadata.apiParameters", parameters);
+    let version = fields.string("version")?.ok_or_else(|| missing("validateDBMetadata.apiParameters.version"))?;
+    fields.boolean("deprecationErrors", false)?;
+    Ok(fields.boolean("strict", false)? && version == "1")
+}
+
+fn chosen(
+    invocation: &Invocation<'_>,
+    database: Option<&str>,
+    collection: Option<&str>,
+) -> Vec<std::sync::Arc<Collection>> {
+    let catalog = &invocation.service.catalog;
+    let databases = database.map_or_else(|| catalog.databases(), |name| vec![name.to_owned()]);
+    let all = databases.iter().flat_map(|database| catalog.collections(database));
+    all.filter(|found| collection.is_none_or(|name| found.namespace().collection() == name)).collect()
+}
+
+fn errors(collection: &Collection) -> Vec<DocumentBuf> {
+    let namespace = collection.namespace();
+    let indexes = collection.indexes();
+    let refused = indexes.iter().filter(|index| !is_in_version_one(index.spec.as_ref()));
+    refused
+        .map(|index| {
+            DocumentBuf::new()
+                .with("ns", namespace.as_str())
+                .with("code", ErrorCode::API_STRICT_ERROR.0)
+                .with("codeName", ErrorCode::API_STRICT_ERROR.name().as_str())
+                .with("errmsg", &format!("The index with name {} is not allowed in API version 1.", index.name))
+        })
+        .collect()
+}
+
+/// Text and sparse indexes are not.
+/// Source: MongoDB manual, "Stable API", "Index Parameters".
+fn is_in_version_one(spec: DocumentRef<'_>) -> bool {
+    let key = spec.get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    let is_text = key.iter().any(|field| matches!(field.value, ValueRef::String("text" | "geoHaystack")));
+    let is_sparse = matches!(spec.get("sparse"), Some(ValueRef::Boolean(true)));
+    !is_text && !is_sparse
+}
+
+fn check_database_name(name: &str) -> Result<(), Failure> {
+    if name.is_empty() {
+        return Err(Failure::new(ErrorCode(28539), "the database name is empty"));
+    }
+    if name.contains([' ', '/', '\\', '"']) {
+        return Err(Failure::new(ErrorCode(13280), format!("invalid db name: {name}")));
+    }
+    if name.contains(['.', '\0']) || name.len() > 63 {
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, format!("Invalid database name: '{name}'")));
+    }
+    Ok(())
+}
+
+/// Names that no collection has find none; only what cannot be told apart from a database's name is refused.
+fn check_collection_name(name: &str) -> Result<(), Failure> {
+    if name.is_empty() || name.starts_with('.') || name.contains('\0') {
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, format!("Invalid collection name: '{name}'")));
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! What the server keeps about itself, as documents of collections of its own.
+
+use crate::commands;
+use crate::dispatch::{Halt, Request};
+use crate::invocation::Invocation;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_catalog::{Catalog, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::fetch_by_id;
+
+/// The document of that name, where it has been kept.
+/// # Errors
+/// Where it cannot be read.
+pub(crate) fn find(catalog: &Catalog, database: &str, collection: &str, name: &str) -> Result<Option<DocumentBuf>> {
+    let Some(collection) = catalog.collection(&Namespace::new(database, collection)?) else { return Ok(None) };
+    let mut document = Vec::new();
+    let found = fetch_by_id(&collection, ValueRef::String(name), &mut document)?;
+    Ok(found.map(|_| DocumentRef::trusted(&document).to_owned()))
+}
+
+/// Keeps a document under its `_id`, in place of the one that is there.
+/// # Errors
+/// Those of an update.
+pub(crate) fn keep(
+    invocation: &mut Invocation<'_>,
+    database: &str,
+    collection: &str,
+    document: &DocumentBuf,
+) -> Result<(), Halt> {
+    let id = document.as_ref().get("_id").unwrap_or(ValueRef::Null);
+    let statement =
+        DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", id)).with("u", document).with("upsert", true);
+    let updates: ArrayBuf = [&statement].into_iter().collect();
+    let body = DocumentBuf::new().with("update", collection).with("updates", &updates);
+    let command = commands::find("update").expect("a command of the table");
+    let mut inner = invocation.inner(command, Request { database, body: body.as_ref(), message: None })?;
+    let mut reply = Vec::new();
+    let mut writer = Writer::new(&mut reply);
+    (command.run)(&mut inner, &mut writer)?;
+    writer.end();
+    let written = inner.written();
+    invocation.note_written(written);
+    let refused = DocumentRef::trusted(&reply).get("writeErrors");
+    match refused.and_then(ValueRef::as_array).and_then(|errors| errors.iter().next()).and_then(ValueRef::as_document) {
+        None => Ok(()),
+        Some(error) => {
+            let message = error.get("errmsg").and_then(ValueRef::as_str).unwrap_or_default();
+            let code = match error.get("code") {
+                Some(ValueRef::Int32(code)) => ErrorCode(code),
+                _ => ErrorCode::UNKNOWN_ERROR,
+            };
+            Err(Failure::new(code, message.to_owned()).into())
+        }
+    }
+}

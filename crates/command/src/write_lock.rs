@@ -1,0 +1,131 @@
+//! The lock of `fsync: {lock: true}`: while it is held no command changes anything, nothing in the background changes
+//! files, and `fsyncUnlock` has to be run as often as the lock was taken.
+//!
+//! ```text
+//!            first lock                 no write runs, checkpoint made
+//!   open ───────────────► closing ─────────────────────────────────────► held ─► held twice, ...
+//!    ▲                       │ out of time, killed, checkpoint failed      │
+//!    └───────────────────────┴─────────────────────────────────────────────┘ last unlock
+//! ```
+
+use crate::invocation::Invocation;
+use bunko_catalog::{Catalog, from_storage};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::StillFiles;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long somebody waits before asking whether to go on waiting.
+const SLICE: Duration = Duration::from_millis(20);
+/// How long a lock waits before it looks again whether a write still runs.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// The server's lock against writes.
+#[derive(Debug, Default)]
+pub struct WriteLock {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Whether writes have to wait: while the lock is taken, and while it is held.
+    is_closed: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_closing: bool,
+    /// How often it was taken.
+    count: u64,
+    files: Option<StillFiles>,
+}
+
+impl WriteLock {
+    /// Whether writes have to wait.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Takes it once more, the first time within `patience`: what writes at the moment comes to its end, then all is
+    /// made durable. Answers how often it is held.
+    /// # Errors
+    /// `LockTimeout` where a write does not end in time; what interrupts `invocation`; failures of a checkpoint.
+    pub(crate) fn lock(&self, invocation: &Invocation<'_>, patience: Duration) -> Result<u64> {
+        let deadline = Instant::now() + patience;
+        let mut state = self.state.lock();
+        while state.is_closing {
+            self.changed.wait_for(&mut state, SLICE);
+            invocation.operation().check()?;
+        }
+        if state.count == 0 {
+            state.is_closing = true;
+            self.is_closed.store(true, Ordering::Relaxed);
+            drop(state);
+            let closed = close(invocation, deadline);
+            state = self.state.lock();
+            state.is_closing = false;
+            self.changed.notify_all();
+            match closed {
+                Ok(files) => state.files = Some(files),
+                Err(failure) => {
+                    self.is_closed.store(false, Ordering::Relaxed);
+                    return Err(failure);
+                }
+            }
+        }
+        state.count += 1;
+        Ok(state.count)
+    }
+
+    /// Gives it back once, and answers how often it is still held.
+    /// # Errors
+    /// `IllegalOperation` where nobody holds it.
+    pub(crate) fn unlock(&self) -> Result<u64> {
+        let mut state = self.state.lock();
+        if state.count == 0 {
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "fsyncUnlock called when not locked"));
+        }
+        state.count -= 1;
+        if state.count == 0 {
+            self.open(&mut state);
+        }
+        Ok(state.count)
+    }
+
+    /// Gives it back altogether: the server ends.
+    pub(crate) fn release(&self) {
+        let mut state = self.state.lock();
+        state.count = 0;
+        self.open(&mut state);
+    }
+
+    fn open(&self, state: &mut State) {
+        state.files = None;
+        self.is_closed.store(false, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    /// Waits until writes may go on.
+    /// # Errors
+    /// What interrupts `invocation`.
+    pub(crate) fn wait(&self, invocation: &Invocation<'_>) -> Result<()> {
+        let mut state = self.state.lock();
+        while self.is_closed() {
+            self.changed.wait_for(&mut state, SLICE);
+            invocation.operation().check()?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits for the writes that began before, and makes what they wrote durable.
+fn close(invocation: &Invocation<'_>, deadline: Instant) -> Result<StillFiles> {
+    while invocation.service.operations.is_one_writing() {
+        invocation.operation().check()?;
+        if Instant::now() >= deadline {
+            return Err(Failure::new(ErrorCode::LOCK_TIMEOUT, "Fsync lock timed out"));
+        }
+        std::thread::sleep(LOOK);
+    }
+    let catalog: &Catalog = &invocation.service.catalog;
+    catalog.store().checkpoint().map_err(from_storage)?;
+    Ok(StillFiles::hold(catalog.store()))
+}
