@@ -1,0 +1,30 @@
+//! All points of the sphere within an angle of one.
+
+use crate::vector::{SAME_RADIANS, Vector};
+use std::f64::consts::PI;
+
+/// The operand of `$centerSphere`.
+#[derive(Clone, Copy, Debug)]
+pub struct Cap {
+    /// Its middle.
+    pub center: Vector,
+    /// The angle, in radians, from 0; from π on it is the whole sphere.
+    pub radius: f64,
+}
+
+impl Cap {
+    /// Whether a point is inside or on the border.
+    pub fn contains(self, point: Vector) -> bool {
+        self.is_full() || self.center.angle(point) <= self.radius + SAME_RADIANS
+    }
+
+    /// Whether it is the whole sphere.
+    pub fn is_full(self) -> bool {
+        self.radius >= PI
+    }
+
+    /// What is not inside.
+    pub(crate) fn complement(self) -> Self {
+        Self { center: -self.center, radius: (PI - self.radius).max(0.0) }
+    }
+}

@@ -1,0 +1,245 @@
+//! Cells of the sphere: the numbers under which an index keeps shapes.
+//!
+//! The sphere is projected onto the six faces of a cube; each face is quartered again and again, and a Hilbert curve
+//! numbers the quarters, so that near cells mostly have near numbers. A number holds three bits for the face, two for each
+//! level, then a one that tells the level. All that is inside of a cell has its number within [`Cell::range`].
+//! Source: Google, "S2 Geometry", cell hierarchy.
+
+use crate::cap::Cap;
+use crate::effort::Unlimited;
+use crate::shape::Shape;
+use crate::vector::{SAME_RADIANS, Vector};
+use std::f64::consts::FRAC_PI_2;
+
+/// The level of the smallest cells, about a centimetre wide.
+const LEAF_LEVEL: u32 = 30;
+const FACES: u64 = 6;
+/// What turns a position on the curve into a quarter, by orientation.
+const QUARTER_OF_POSITION: [[u64; 4]; 4] = [[0, 1, 3, 2], [0, 2, 3, 1], [3, 2, 0, 1], [3, 1, 0, 2]];
+/// How the curve turns in each of its four parts.
+const TURN_OF_POSITION: [usize; 4] = [1, 0, 0, 3];
+
+/// Most cells that a shape is covered with.
+const COVERING_CELLS_MAX: usize = 20;
+
+/// A square on one of six faces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cell(u64);
+
+impl Cell {
+    /// The smallest cell around a point.
+    pub fn of_point(point: Vector) -> Self {
+        let (face, u, v) = face_of(point);
+        let (i, j) = (steps(u), steps(v));
+        let mut number = face;
+        let mut orientation = (face & 1) as usize;
+        for level in (0..LEAF_LEVEL).rev() {
+            let quarter = (i >> level & 1) << 1 | (j >> level & 1);
+            let position = QUARTER_OF_POSITION[orientation].iter().position(|&one| one == quarter).unwrap_or(0);
+            number = number << 2 | position as u64;
+            orientation ^= TURN_OF_POSITION[position];
+        }
+        Self(number << 1 | 1)
+    }
+
+    /// Its number, as an index keeps it.
+    pub fn number(self) -> i64 {
+        self.0 as i64
+    }
+
+    fn lowest_bit(self) -> u64 {
+        self.0 & self.0.wrapping_neg()
+    }
+
+    fn level(self) -> u32 {
+        LEAF_LEVEL - self.0.trailing_zeros() / 2
+    }
+
+    /// The least and the greatest number of a cell that is inside of it.
+    pub fn range(self) -> (i64, i64) {
+        let inside = self.lowest_bit() - 1;
+        ((self.0 - inside) as i64, (self.0 + inside) as i64)
+    }
+
+    /// The cells that it is inside of, the smallest first.
+    pub fn ancestors(self) -> impl Iterator<Item = Self> {
+        (0..self.level()).rev().map(move |level| {
+            let bit = 1_u64 << (2 * (LEAF_LEVEL - level));
+            Self(self.0 & bit.wrapping_neg() | bit)
+        })
+    }
+
+    fn faces() -> impl Iterator<Item = Self> {
+        (0..FACES).map(|face| Self((face << 1 | 1) << (2 * LEAF_LEVEL)))
+    }
+
+    fn children(self) -> impl Iterator<Item = Self> {
+        let bit = self.lowest_bit() >> 2;
+        let first = self.0 - self.lowest_bit() + bit;
+        (0..4).map(move |child| Self(first + child * 2 * bit))
+    }
+
+    /// The cap around it.
+    fn surrounding(self) -> Cap {
+        let face = self.0 >> (2 * LEAF_LEVEL + 1);
+        let level = self.level();
+        let (mut i, mut j) = (0_u64, 0_u64);
+        let mut orientation = (face & 1) as usize;
+        for step in 0..level {
+            let position = (self.0 >> (2 * LEAF_LEVEL - 1 - 2 * step) & 3) as usize;
+            let quarter = QUARTER_OF_POSITION[orientation][position];
+            i = i << 1 | quarter >> 1;
+            j = j << 1 | quarter & 1;
+            orientation ^= TURN_OF_POSITION[position];
+        }
+        let width = 1.0 / (1_u64 << level) as f64;
+        let at = |i: f64, j: f64| point_on(face, plane(i * width), plane(j * width));
+        let (i, j) = (i as f64, j as f64);
+        let center = at(i + 0.5, j + 0.5);
+        let corners = [at(i, j), at(i + 1.0, j), at(i, j + 1.0), at(i + 1.0, j + 1.0)];
+        let radius = corners.into_iter().map(|corner| center.angle(corner)).fold(0.0, f64::max);
+        Cap { center, radius }
+    }
+}
+
+/// The face of the cube that a point is projected on, and where.
+fn face_of(point: Vector) -> (u64, f64, f64) {
+    let Vector { x, y, z } = point;
+    if x.abs() >= y.abs() && x.abs() >= z.abs() {
+        if x >= 0.0 { (0, y / x, z / x) } else { (3, z / x, y / x) }
+    } else if y.abs() >= z.abs() {
+        if y >= 0.0 { (1, -x / y, z / y) } else { (4, z / y, -x / y) }
+    } else if z >= 0.0 {
+        (2, -x / z, -y / z)
+    } else {
+        (5, -y / z, -x / z)
+    }
+}
+
+fn point_on(face: u64, u: f64, v: f64) -> Vector {
+    let at = |x, y, z| Vector { x, y, z };
+    let point = match face {
+        0 => at(1.0, u, v),
+        1 => at(-u, 1.0, v),
+        2 => at(-u, -v, 1.0),
+        3 => at(-1.0, -v, -u),
+        4 => at(v, -1.0, -u),
+        _ => at(v, u, -1.0),
+    };
+    point.unit()
+}
+
+/// A coordinate on a face, from -1 to 1, as a number of widths of the smallest cell. A square root makes cells of one level
+/// about equally large.
+fn steps(coordinate: f64) -> u64 {
+    const WIDTHS: f64 = (1_u64 << LEAF_LEVEL) as f64;
+    let place = if coordinate >= 0.0 {
+        0.5 * (1.0 + 3.0 * coordinate).sqrt()
+    } else {
+        1.0 - 0.5 * (1.0 - 3.0 * coordinate).sqrt()
+    };
+    (place * WIDTHS).clamp(0.0, WIDTHS - 1.0) as u64
+}
+
+/// The coordinate of a place from 0 to 1.
+fn plane(place: f64) -> f64 {
+    if place >= 0.5 { (4.0 * place * place - 1.0) / 3.0 } else { (1.0 - 4.0 * (1.0 - place) * (1.0 - place)) / 3.0 }
+}
+
+/// Cells that together hold all of a cap; the smaller ones as far as they are few.
+pub fn covering_of_cap(cap: Cap) -> Vec<Cell> {
+    refined(Cell::faces().collect(), &|around| {
+        cap.is_full() || cap.center.angle(around.center) <= cap.radius + around.radius + SAME_RADIANS
+    })
+}
+
+/// Cells that together hold all of a shape.
+pub fn covering_of_shape(shape: &Shape) -> Vec<Cell> {
+    if let Some(point) = shape.as_point() {
+        return vec![Cell::of_point(point)];
+    }
+    if shape.lines.is_empty() && shape.polygons.is_empty() && shape.points.len() <= COVERING_CELLS_MAX {
+        let mut cells: Vec<Cell> = shape.points.iter().map(|&point| Cell::of_point(point)).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        return cells;
+    }
+    let coarse = match bounding_cap(shape) {
+        Some(cap) => covering_of_cap(cap),
+        None => Cell::faces().collect(),
+    };
+    let meets = |around: Cap| shape.distance(around.center, &mut Unlimited) <= around.radius + 2.0 * SAME_RADIANS;
+    refined(coarse.into_iter().filter(|cell| meets(cell.surrounding())).collect(), &meets)
+}
+
+/// Quarters cells, the largest first, and drops quarters that do not meet what is covered, while they are few enough.
+fn refined(mut cells: Vec<Cell>, meets: &dyn Fn(Cap) -> bool) -> Vec<Cell> {
+    cells.retain(|cell| meets(cell.surrounding()));
+    while let Some((largest, cell)) = cells.iter().copied().enumerate().min_by_key(|(_, cell)| cell.level()) {
+        if cell.level() == LEAF_LEVEL {
+            break;
+        }
+        let quarters: Vec<Cell> = cell.children().filter(|child| meets(child.surrounding())).collect();
+        if cells.len() - 1 + quarters.len() > COVERING_CELLS_MAX {
+            break;
+        }
+        cells.swap_remove(largest);
+        cells.extend(quarters);
+    }
+    cells.sort_unstable();
+    cells
+}
+
+/// A cap less than half of the sphere with all of the shape inside.
+fn bounding_cap(shape: &Shape) -> Option<Cap> {
+    if shape.has_strict_winding() {
+        return None;
+    }
+    let vertices = || shape.points.iter().copied().chain(shape.edges().flat_map(|edge| [edge.from, edge.to]));
+    let center = vertices().fold(Vector { x: 0.0, y: 0.0, z: 0.0 }, |sum, vertex| sum + vertex).unit();
+    let radius = vertices().map(|vertex| center.angle(vertex)).fold(0.0, f64::max) + SAME_RADIANS;
+    // The arcs between points of less than half of the sphere stay inside of it, and so does the smaller side of a ring.
+    (center.length() > 0.5 && radius < 0.9 * FRAC_PI_2).then_some(Cap { center, radius })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_in_the_range_of_every_cell_around_it() {
+        for (longitude, latitude) in
+            [(0.0, 0.0), (-73.97, 40.77), (180.0, 0.0), (12.5, -89.9), (0.0, 90.0), (-120.0, 45.0)]
+        {
+            let point = Vector::at(longitude, latitude);
+            let leaf = Cell::of_point(point);
+            assert_eq!(leaf.level(), LEAF_LEVEL);
+            assert_eq!(leaf.ancestors().count(), 30);
+            for cell in leaf.ancestors() {
+                let (low, high) = cell.range();
+                assert!((low..=high).contains(&leaf.number()));
+                let around = cell.surrounding();
+                assert!(around.center.angle(point) <= around.radius + 1e-12, "{longitude} {latitude} {}", cell.level());
+                assert!(cell.children().any(|child| child == leaf || leaf.ancestors().any(|one| one == child)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_covering_has_all_of_a_cap() {
+        let cap = Cap { center: Vector::at(10.0, 20.0), radius: 0.01 };
+        let covering = covering_of_cap(cap);
+        assert!(covering.len() <= COVERING_CELLS_MAX && covering.iter().all(|cell| cell.level() > 3));
+        for step in 0..100 {
+            let angle = f64::from(step) * 0.0628;
+            let point = Vector::at(10.0 + 0.59 * angle.cos(), 20.0 + 0.55 * angle.sin());
+            assert_eq!(
+                cap.contains(point),
+                cap.contains(point)
+                    && covering
+                        .iter()
+                        .any(|cell| (cell.range().0..=cell.range().1).contains(&Cell::of_point(point).number()))
+            );
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Shapes in the plane and on the sphere: parsing, containment, intersection, distance, and cells for indexes.
+//!
+//! [`Region`] is the operand of `$geoWithin` and `$geoIntersects`, [`Near`] that of `$near`; [`Stored`] is what a document
+//! holds. Edges on the sphere are arcs of great circles; polygons in the plane are those of `$box` and `$polygon`.
+//!
+//! **Invariant:** pure, and no input makes it panic. What compares many edges asks an [`Effort`] whether to go on.
+//! **Invariant:** a shape that was parsed is valid: rings are closed and cross nothing, holes are inside.
+#![forbid(unsafe_code)]
+
+mod cap;
+mod cell;
+mod effort;
+mod elements;
+mod flat;
+mod geohash;
+mod geojson;
+mod near;
+mod polygon;
+mod region;
+mod ring;
+mod shape;
+mod stored;
+mod vector;
+
+pub use cap::Cap;
+pub use cell::{Cell, covering_of_cap, covering_of_shape};
+pub use effort::{Effort, Unlimited};
+pub use elements::{stored_at, values_at};
+pub use flat::{FlatPoint, FlatShape};
+pub use geohash::{Grid, GridCell};
+pub use near::{Centre, Near, NearFailure};
+pub use region::{Question, Region};
+pub use shape::Shape;
+pub use stored::Stored;
+pub use vector::Vector;
+
+/// The Earth's radius, in metres, by which distances on the sphere are told.
+/// Source: MongoDB manual, "Calculate Distances Using Spherical Geometry".
+pub const EARTH_RADIUS_METERS: f64 = 6_378_100.0;

@@ -1,0 +1,223 @@
+//! The operands of `$near` and `$nearSphere`.
+
+use crate::EARTH_RADIUS_METERS;
+use crate::flat::FlatPoint;
+use crate::geojson::{self, Further, Reason};
+use crate::vector::Vector;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentRef, ValueRef, number};
+
+/// The point that others are near to, which says how distances are told: in the plane in its units, on the sphere in
+/// radians.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Centre {
+    Flat(FlatPoint),
+    Sphere(Vector),
+}
+
+/// A point and how far from it is near.
+#[derive(Clone, Debug)]
+pub struct Near {
+    /// The point.
+    pub centre: Centre,
+    /// Its coordinates.
+    pub point: FlatPoint,
+    /// Least distance, in the units of [`Centre`].
+    pub min: f64,
+    /// Greatest distance, in the units of [`Centre`].
+    pub max: f64,
+    /// What the units of [`Centre`] are multiplied by where distances are shown: metres in a radian for GeoJSON.
+    pub unit: f64,
+    /// Whether only an index on the sphere serves it: `$near` with GeoJSON.
+    pub is_geojson: bool,
+}
+
+/// Why an operand is none: MongoDB's code and what it says.
+#[derive(Debug)]
+pub struct NearFailure {
+    /// The code.
+    pub code: i32,
+    /// The reason.
+    pub reason: String,
+}
+
+const BAD_VALUE: i32 = 2;
+
+impl NearFailure {
+    fn new(code: i32, reason: impl Into<String>) -> Self {
+        Self { code, reason: reason.into() }
+    }
+}
+
+impl From<String> for NearFailure {
+    fn from(reason: String) -> Self {
+        Self::new(BAD_VALUE, reason)
+    }
+}
+
+/// Whether a field is `$near` by one of its names.
+fn is_near(name: &str) -> bool {
+    matches!(name, "$near" | "$nearSphere" | "$geoNear")
+}
+
+/// What an operand gives, before its units are known.
+#[derive(Clone, Copy)]
+struct Given {
+    point: FlatPoint,
+    is_geojson: bool,
+    is_sphere: bool,
+    min: f64,
+    max: f64,
+}
+
+impl Near {
+    /// Reads all operators of one field: `{$near: [x, y], $maxDistance: d}` or `{$near: {$geometry: ..}}`.
+    /// # Errors
+    /// The code and reason.
+    pub fn parse(operators: DocumentRef<'_>) -> Result<Self, NearFailure> {
+        let given = match legacy(operators)? {
+            Some(given) => given,
+            None => geometry(operators)?,
+        };
+        Self::of(given)
+    }
+
+    /// Near to a point, as `$geoNear` and others say it: distances in the units that are shown.
+    pub fn around(
+        point: FlatPoint,
+        is_geojson: bool,
+        is_sphere: bool,
+        min: f64,
+        max: f64,
+    ) -> Result<Self, NearFailure> {
+        Self::of(Given { point, is_geojson, is_sphere, min, max })
+    }
+
+    fn of(given: Given) -> Result<Self, NearFailure> {
+        let Given { point, is_geojson, is_sphere, min, max } = given;
+        if is_sphere && !point.is_on_sphere() {
+            return Err(NearFailure::new(17444, "Legacy point is out of bounds for spherical query"));
+        }
+        let unit = if is_geojson { EARTH_RADIUS_METERS } else { 1.0 };
+        let centre =
+            if is_sphere || is_geojson { Centre::Sphere(Vector::at(point.x, point.y)) } else { Centre::Flat(point) };
+        Ok(Self { centre, point, min: min / unit, max: max / unit, unit, is_geojson })
+    }
+}
+
+/// `{$near: [x, y]}` and its siblings; `None` where the operand is something else.
+fn legacy(operators: DocumentRef<'_>) -> Result<Option<Given>, NearFailure> {
+    let mut found: Option<(FlatPoint, bool, bool)> = None;
+    let (mut min, mut max) = (0.0, f64::INFINITY);
+    for field in operators {
+        match field.name {
+            name if is_near(name) => {
+                if !matches!(field.value, ValueRef::Document(_) | ValueRef::Array(_)) {
+                    return Ok(None);
+                }
+                if let Ok((point, is_geojson)) = query_point(field.value) {
+                    found = Some((point, is_geojson, name == "$nearSphere"));
+                } else if let Some((point, distance)) = point_and_distance(field.value) {
+                    if distance.is_nan() || distance < 0.0 {
+                        return Err(NearFailure::new(18522, "max distance must be non-negative"));
+                    }
+                    max = distance;
+                    found = Some((point, false, name == "$nearSphere"));
+                }
+            }
+            "$minDistance" => min = legacy_distance(field.name, field.value, 16893, 16894)?,
+            "$maxDistance" => max = legacy_distance(field.name, field.value, 16895, 16896)?,
+            "$uniqueDocs" => {}
+            name => return Err(NearFailure::new(34413, format!("invalid argument in geo near query: {name}"))),
+        }
+    }
+    Ok(found.map(|(point, is_geojson, is_sphere)| Given { point, is_geojson, is_sphere, min, max }))
+}
+
+fn legacy_distance(name: &str, value: ValueRef<'_>, no_number: i32, negative: i32) -> Result<f64, NearFailure> {
+    match number::as_f64(value).filter(|_| value.is_number()) {
+        None => Err(NearFailure::new(no_number, format!("{name} must be a number"))),
+        Some(distance) if distance >= 0.0 => Ok(distance),
+        Some(_) => Err(NearFailure::new(negative, format!("{name} must be non-negative"))),
+    }
+}
+
+/// `[x, y, max]`.
+fn point_and_distance(value: ValueRef<'_>) -> Option<(FlatPoint, f64)> {
+    let ValueRef::Array(array) = value else { return None };
+    let point = geojson::pair(value, Further::Allowed).ok()?;
+    let mut further = array.iter().skip(2);
+    let distance = further.next().filter(|value| value.is_number()).and_then(number::as_f64)?;
+    further.next().is_none().then_some((point, distance))
+}
+
+/// A pair or a GeoJSON point, whose type may be missing; whether it is GeoJSON.
+pub(crate) fn query_point(value: ValueRef<'_>) -> Reason<(FlatPoint, bool)> {
+    if geojson::is_pair(value) {
+        return geojson::pair(value, Further::Refused).map(|point| (point, false));
+    }
+    let Some(geometry) = value.as_document() else {
+        return Err(format!("Point must be an array or object, instead got type {}", value.kind().alias()));
+    };
+    match geometry.get("type") {
+        None | Some(ValueRef::String("Point")) => geojson::point(geometry).map(|point| (point, true)),
+        Some(other) => Err(format!("invalid type of point: {}", ValueText(other))),
+    }
+}
+
+/// `{$near: {$geometry: point, $minDistance: a, $maxDistance: b}}`, distances in metres.
+fn geometry(operators: DocumentRef<'_>) -> Result<Given, NearFailure> {
+    let mut fields = operators.iter();
+    let Some(field) = fields.next() else { return Err("empty geo near query object".to_owned().into()) };
+    if let Some(extra) = fields.next() {
+        return Err(format!(
+            "geo near accepts just one argument when querying for a GeoJSON point. Extra field found: {}: {}",
+            extra.name,
+            ValueText(extra.value)
+        )
+        .into());
+    }
+    let operand = match field.value {
+        ValueRef::Document(operand) => operand,
+        ValueRef::Array(array) => array.as_document(),
+        other => return Err(format!("geo near query argument is not an object: {}", ValueText(other)).into()),
+    };
+    let mut found = None;
+    let (mut min, mut max) = (0.0, f64::INFINITY);
+    for part in operand {
+        match part.name {
+            "$geometry" => {
+                if !matches!(part.value, ValueRef::Document(_) | ValueRef::Array(_)) {
+                    continue;
+                }
+                let (point, is_geojson) = query_point(part.value).map_err(|reason| {
+                    format!("invalid point in geo near query $geometry argument: {} {reason}", ValueText(part.value))
+                })?;
+                if !is_geojson {
+                    let reason = format!("$near requires geojson point, given {}", ValueText(part.value));
+                    return Err(NearFailure::new(16681, reason));
+                }
+                found = Some(point);
+            }
+            "$minDistance" => {
+                min = distance(part.name, part.value)?;
+                if min.is_infinite() {
+                    return Err(format!("$minDistance must be finite, found {}", ValueText(part.value)).into());
+                }
+            }
+            "$maxDistance" => max = distance(part.name, part.value)?,
+            name => return Err(format!("invalid argument in geo near query: {name}").into()),
+        }
+    }
+    let Some(point) = found else { return Err("$geometry is required for geo near query".to_owned().into()) };
+    Ok(Given { point, is_geojson: true, is_sphere: field.name == "$nearSphere", min, max })
+}
+
+fn distance(name: &str, value: ValueRef<'_>) -> Reason<f64> {
+    match number::as_f64(value).filter(|_| value.is_number()) {
+        None => Err(format!("{name} must be a number")),
+        Some(distance) if distance >= 0.0 => Ok(distance),
+        Some(_) => Err(format!("{name} must be non-negative")),
+    }
+}

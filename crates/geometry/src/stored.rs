@@ -1,0 +1,53 @@
+//! The geometry that a document holds at a path.
+
+use crate::effort::Effort;
+use crate::flat::FlatPoint;
+use crate::geojson::{self, Further};
+use crate::near::Centre;
+use crate::shape::Shape;
+use crate::vector::Vector;
+use bunko_bson::ValueRef;
+use bunko_bson::text::ValueText;
+
+/// A coordinate pair or GeoJSON.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    flat: Option<FlatPoint>,
+    sphere: Option<Shape>,
+}
+
+impl Stored {
+    /// Reads a value.
+    /// # Errors
+    /// The reason why it is no geometry.
+    pub fn parse(value: ValueRef<'_>) -> Result<Self, String> {
+        if geojson::is_pair(value) {
+            let flat = geojson::pair(value, Further::Allowed)?;
+            let sphere = flat.is_on_sphere().then(|| Shape::point(Vector::at(flat.x, flat.y)));
+            return Ok(Self { flat: Some(flat), sphere });
+        }
+        let Some(geometry) = value.as_document() else {
+            return Err(format!("geo element must be an array or object: {}", ValueText(value)));
+        };
+        let (shape, flat) = geojson::shape(geometry)?;
+        Ok(Self { flat, sphere: Some(shape) })
+    }
+
+    /// The point in the plane, if it is one.
+    pub fn flat(&self) -> Option<FlatPoint> {
+        self.flat
+    }
+
+    /// What it is on the sphere; `None` for a pair that is no longitude and latitude.
+    pub fn sphere(&self) -> Option<&Shape> {
+        self.sphere.as_ref()
+    }
+
+    /// The distance from a point, in the units of [`Centre`]; `None` where this is not of its kind.
+    pub fn distance(&self, centre: Centre, effort: &mut dyn Effort) -> Option<f64> {
+        match centre {
+            Centre::Flat(point) => self.flat.map(|flat| flat.distance(point)),
+            Centre::Sphere(point) => self.sphere.as_ref().map(|shape| shape.distance(point, effort)),
+        }
+    }
+}
