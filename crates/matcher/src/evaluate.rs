@@ -2,7 +2,7 @@
 
 use crate::expression::{Expr, Expression};
 use crate::operators::regex::Regex;
-use crate::operators::{bits, compare, elem_match, in_list, modulo};
+use crate::operators::{bits, compare, elem_match, geo, in_list, modulo};
 use crate::path::{Leaves, Path, Subject, Visitor};
 use bunko_bson::ValueRef;
 use bunko_errors::{Failure, Result};
@@ -129,7 +129,10 @@ impl Expression {
             Self::ElemMatchValue { path, condition } => elem_match::matches_value(subject, path, condition, evaluation),
             Self::JsonSchema(schema) => schema.matches(subject, evaluation),
             Self::Expr(expr) => evaluation.expr(expr, &subject),
-            Self::AlwaysTrue => true,
+            Self::Geo { path, geo } => {
+                leaf(subject, path, evaluation, |value, evaluation| geo::matches(geo, value, evaluation))
+            }
+            Self::AlwaysTrue | Self::Near { .. } => true,
             Self::AlwaysFalse => false,
         }
     }

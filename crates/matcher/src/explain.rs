@@ -69,6 +69,8 @@ fn operator(expression: &Expression) -> Option<DocumentBuf> {
         Expression::Bits { test, mask, .. } => {
             empty.with(test.name(), &mask.positions().iter().map(|&position| position as i32).collect::<ArrayBuf>())
         }
+        Expression::Geo { geo, .. } => geo.to_document(),
+        Expression::Near { point, .. } => point.to_document(),
         Expression::And(_)
         | Expression::Or(_)
         | Expression::Nor(_)

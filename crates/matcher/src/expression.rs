@@ -3,6 +3,8 @@
 use crate::json_schema::Schema;
 use crate::operators::bits::{BitMask, BitTest};
 use crate::operators::bson_type::TypeSet;
+use crate::operators::geo::Geo;
+use crate::operators::near::NearPoint;
 use crate::operators::regex::Regex;
 use crate::path::Path;
 use bunko_bson::{DocumentRef, Value, ValueRef};
@@ -148,6 +150,20 @@ pub enum Expression {
     },
     /// The whole document satisfies a schema.
     JsonSchema(Arc<Schema>),
+    /// Some geometry at the path answers the question with yes.
+    Geo {
+        /// Where.
+        path: Path,
+        /// What is asked.
+        geo: Geo,
+    },
+    /// Documents by the distance of a geometry at the path, nearest first: for the planner. Everything matches.
+    Near {
+        /// Where.
+        path: Path,
+        /// Which point.
+        point: NearPoint,
+    },
     /// An aggregation expression over the whole document is true.
     Expr(Expr),
     /// Everything matches: `{$alwaysTrue: 1}`.
@@ -221,7 +237,9 @@ impl Expression {
             | Self::Size { path, .. }
             | Self::ElemMatchObject { path, .. }
             | Self::ElemMatchValue { path, .. }
-            | Self::Bits { path, .. } => Some(path),
+            | Self::Bits { path, .. }
+            | Self::Geo { path, .. }
+            | Self::Near { path, .. } => Some(path),
             Self::And(_)
             | Self::Or(_)
             | Self::Nor(_)
@@ -251,7 +269,9 @@ impl Expression {
             | Self::Size { path, .. }
             | Self::ElemMatchObject { path, .. }
             | Self::ElemMatchValue { path, .. }
-            | Self::Bits { path, .. } => visit(path),
+            | Self::Bits { path, .. }
+            | Self::Geo { path, .. }
+            | Self::Near { path, .. } => visit(path),
             Self::JsonSchema(_) | Self::Expr(_) | Self::AlwaysTrue | Self::AlwaysFalse => {}
         }
     }
@@ -279,9 +299,11 @@ impl Expression {
             Self::Nor(_) => 16,
             Self::Type { .. } => 17,
             Self::JsonSchema(_) => 18,
-            Self::Expr(_) => 19,
-            Self::AlwaysFalse => 20,
-            Self::AlwaysTrue => 21,
+            Self::Geo { .. } => 19,
+            Self::Expr(_) => 20,
+            Self::AlwaysFalse => 21,
+            Self::AlwaysTrue => 22,
+            Self::Near { .. } => 23,
         }
     }
 }

@@ -145,6 +145,10 @@ fn reason(leaf: &Expression, answer: Answer) -> &'static str {
             ("array did not satisfy the child predicate", "array did satisfy the child predicate")
         }
         Expression::Bits { .. } => ("bitwise operator failed to match", "bitwise operator matched successfully"),
+        Expression::Geo { .. } => (
+            "none of the considered geometries satisfied the expression's geometry",
+            "at least one of the considered geometries satisfied the expression's geometry",
+        ),
         Expression::Expr(_) => ("expression did not match", "expression did match"),
         Expression::AlwaysTrue => ("expression always evaluates to true", "expression always evaluates to true"),
         Expression::AlwaysFalse => ("expression always evaluates to false", "expression always evaluates to false"),

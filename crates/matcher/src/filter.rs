@@ -4,6 +4,7 @@ use crate::evaluate::Evaluation;
 use crate::explain;
 use crate::expression::{ExprCompiler, Expression};
 use crate::failure_details;
+use crate::operators::near;
 use crate::parse::{NoExpr, Parser};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
@@ -40,6 +41,15 @@ impl Filter {
     /// 51108 for a bad regular expression; what `compiler` reports.
     pub fn parse_with(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         Ok(Self { root: Parser::new(compiler).filter(filter)?, operation: None })
+    }
+
+    /// Parses the filter of a plan, which may hold `$near`.
+    /// # Errors
+    /// As [`Filter::parse_with`]; `BadValue` for more than one `$near` and one that is no condition on every document.
+    pub fn parse_for_plan(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
+        let root = Parser::new(compiler).for_plan().filter(filter)?;
+        near::check(&root)?;
+        Ok(Self { root, operation: None })
     }
 
     /// The filter of an operation, which is asked whether it has to stop where a document has many elements to look at.

@@ -27,5 +27,7 @@ pub use filter::{Filter, MatchedPosition};
 pub use json_schema::Schema;
 pub use operators::bits::{BitMask, BitTest};
 pub use operators::bson_type::TypeSet;
+pub use operators::geo::Geo;
+pub use operators::near::NearPoint;
 pub use operators::regex::{Regex, RegexPrefix};
 pub use path::{Component, Path};

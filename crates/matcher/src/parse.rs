@@ -1,7 +1,7 @@
 //! From a filter document to the tree. Operators parse their own operands; see [`crate::operators`].
 
 use crate::expression::{ExprCompiler, ExprPredicate, Expression};
-use crate::operators::{self, compare, regex};
+use crate::operators::{self, compare, near, regex};
 use crate::path::Path;
 use bunko_bson::{DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -12,6 +12,14 @@ use std::sync::Arc;
 pub(crate) struct Parser<'p> {
     pub compiler: &'p dyn ExprCompiler,
     pub level: Level,
+    pub near: NearPlace,
+}
+
+/// Whether the filter is that of a plan, which can find documents by their distance.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NearPlace {
+    Allowed,
+    Refused,
 }
 
 /// What the filter being parsed applies to.
@@ -34,12 +42,17 @@ pub(crate) struct Operand<'a> {
 
 impl<'p> Parser<'p> {
     pub fn new(compiler: &'p dyn ExprCompiler) -> Self {
-        Self { compiler, level: Level::Document }
+        Self { compiler, level: Level::Document, near: NearPlace::Refused }
     }
 
     /// The parser for what stands inside `$elemMatch`.
     pub fn inside_element(&self) -> Self {
         Self { level: Level::Element, ..*self }
+    }
+
+    /// The parser for the filter of a plan.
+    pub fn for_plan(self) -> Self {
+        Self { near: NearPlace::Allowed, ..self }
     }
 
     /// A filter: all of its fields and top-level operators.
@@ -65,6 +78,9 @@ impl<'p> Parser<'p> {
 
     /// All operators of `{$gt: 1, $lt: 5}`, applied to one path.
     pub fn operators(&self, path: &Path, condition: DocumentRef<'_>) -> Result<Expression> {
+        if near::is_near(condition) {
+            return near::parse(self, path, condition);
+        }
         let mut children = Vec::new();
         for element in condition {
             let Some(operator) = operators::on_field(element.name) else {

@@ -4,22 +4,25 @@
 //! - `details`: a filter, then documents; says why each does not match.
 //! - `position`: the same, with the index that the positional operator `$` stands for.
 //! - `parse`: filters; prints each in normal form, or its error.
+//! - `parse-plan`: the same for filters of a plan, which may hold `$near`.
 //! - `pull`: a condition of `$pull`, then array elements.
 //! - `array-filter`: an entry of `arrayFilters`, then array elements.
 //! - `prefix`: regular expressions; prints what the planner may assume of matching strings.
 
-use bunko_bson::{DocumentBuf, Value, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::Failure;
-use bunko_matcher::{ArrayFilter, ElementFilter, Filter, Regex};
+use bunko_matcher::{ArrayFilter, ElementFilter, ExprCompiler, ExprPredicate, Filter, Regex};
 use bunko_operation::OperationContext;
 use bunko_testkit::{script, shell};
+use std::sync::Arc;
 
 #[test]
 fn scripts() {
     script::run("tests/scripts", |case| {
         let mut lines = case.input.lines();
         let output: Vec<String> = match case.directive.as_str() {
-            "parse" => lines.map(parse).collect(),
+            "parse" => lines.map(|line| parse(line, Filter::parse)).collect(),
+            "parse-plan" => lines.map(|line| parse(line, plan_filter)).collect(),
             "prefix" => lines.map(prefix).collect(),
             directive => {
                 let first = lines.next().expect("a filter");
@@ -77,8 +80,8 @@ fn matcher(directive: &str, source: &str) -> Result<Matcher, Failure> {
 }
 
 /// A filter's normal form, which has to parse to itself.
-fn parse(line: &str) -> String {
-    let normal = |source: &DocumentBuf| Filter::parse(source.as_ref()).map(|filter| filter.to_document());
+fn parse(line: &str, parse: fn(DocumentRef<'_>) -> Result<Filter, Failure>) -> String {
+    let normal = |source: &DocumentBuf| parse(source.as_ref()).map(|filter| filter.to_document());
     match normal(&document(line)) {
         Ok(once) => {
             let twice = normal(&once).expect("a normal form is a filter");
@@ -87,6 +90,18 @@ fn parse(line: &str) -> String {
         }
         Err(failure) => show(&failure),
     }
+}
+
+fn plan_filter(filter: DocumentRef<'_>) -> Result<Filter, Failure> {
+    struct NoExpressions;
+
+    impl ExprCompiler for NoExpressions {
+        fn compile(&self, _expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>, Failure> {
+            Err(Failure::bad_value("no expressions here"))
+        }
+    }
+
+    Filter::parse_for_plan(filter, &NoExpressions)
 }
 
 fn prefix(line: &str) -> String {

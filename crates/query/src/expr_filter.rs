@@ -43,6 +43,14 @@ pub fn parse_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<
     Ok(filter.for_operation(Arc::clone(&scope.operation)))
 }
 
+/// Parses the filter of a plan, which may hold `$near` besides.
+/// # Errors
+/// As [`Filter::parse_for_plan`], and those of the expressions.
+pub fn parse_plan_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<Filter> {
+    let filter = Filter::parse_for_plan(filter, &ExprInFilter { scope: Arc::clone(scope) })?;
+    Ok(filter.for_operation(Arc::clone(&scope.operation)))
+}
+
 /// Compiles the operands of `$expr`.
 pub struct ExprInFilter {
     /// What the expressions see.

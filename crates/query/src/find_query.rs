@@ -1,7 +1,7 @@
 //! What a find asks for, parsed: the planner's input.
 
 use crate::QueryShape;
-use crate::expr_filter::{QueryScope, parse_filter};
+use crate::expr_filter::{QueryScope, parse_plan_filter};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Index;
@@ -87,10 +87,10 @@ pub struct FindQuery {
 impl FindQuery {
     /// A query for the documents that match `filter`, all of them and whole.
     /// # Errors
-    /// As [`parse_filter`].
+    /// As [`parse_plan_filter`].
     pub fn new(filter: DocumentRef<'_>, scope: Arc<QueryScope>) -> Result<Self> {
         Ok(Self {
-            filter: parse_filter(filter, &scope)?,
+            filter: parse_plan_filter(filter, &scope)?,
             filter_document: filter.to_owned(),
             sort: None,
             projection: None,

@@ -55,7 +55,7 @@ impl<'a> Described<'a> {
         let query = body.get("query").ok_or_else(|| Failure::bad_value("required field query missing"))?;
         let query = object("query", query)?;
         // Refused here as it would be in a find.
-        bunko_query::parse_filter(query, &invocation.scope())?;
+        bunko_query::parse_plan_filter(query, &invocation.scope())?;
         let collation = match body.get("collation") {
             None => DocumentRef::EMPTY,
             Some(ValueRef::Document(collation)) if !collation.is_empty() => collation,

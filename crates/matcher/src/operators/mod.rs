@@ -10,11 +10,13 @@ pub(crate) mod compare;
 pub(crate) mod elem_match;
 mod exists;
 mod expr;
+pub(crate) mod geo;
 pub(crate) mod in_list;
 pub(crate) mod integer;
 mod json_schema;
 mod logical;
 pub(crate) mod modulo;
+pub(crate) mod near;
 mod not;
 pub(crate) mod refused;
 pub(crate) mod regex;
@@ -59,6 +61,12 @@ const FIELD_OPERATORS: &[FieldOperator] = &[
     bits::ALL_CLEAR,
     bits::ANY_SET,
     bits::ANY_CLEAR,
+    geo::GEO_WITHIN,
+    geo::WITHIN,
+    geo::GEO_INTERSECTS,
+    near::NEAR,
+    near::NEAR_SPHERE,
+    near::GEO_NEAR,
     comment::ON_FIELD,
 ];
 
@@ -78,11 +86,10 @@ pub(crate) fn on_field(name: &str) -> Option<&'static FieldOperator> {
     FIELD_OPERATORS.iter().find(|operator| operator.name == name)
 }
 
-/// Whether an operator of that name may stand behind a field's name, ours or not; `$not` and `$comment` are no conditions
+/// Whether an operator of that name may stand behind a field's name; `$not` and `$comment` are no conditions
 /// of their own.
 pub(crate) fn is_condition(name: &str) -> bool {
-    let is_ours = on_field(name).is_some() && name != not::NOT.name && name != comment::ON_FIELD.name;
-    is_ours || refused::ON_FIELD.iter().any(|refused| refused.0 == name)
+    on_field(name).is_some() && name != not::NOT.name && name != comment::ON_FIELD.name
 }
 
 /// Whether an operator of that name stands in place of a field's name, ours or not.

@@ -15,20 +15,8 @@ pub(super) const TOP_LEVEL: &[Refusal] = &[
     ("$sampleRate", ErrorCode::BAD_VALUE, "$sampleRate is not supported"),
 ];
 
-/// Those that stand behind one.
-pub(super) const ON_FIELD: &[Refusal] = &[
-    ("$near", ErrorCode::NO_QUERY_EXECUTION_PLANS, "unable to find index for $geoNear query ($near)"),
-    ("$nearSphere", ErrorCode::NO_QUERY_EXECUTION_PLANS, "unable to find index for $geoNear query ($nearSphere)"),
-    ("$geoNear", ErrorCode::NO_QUERY_EXECUTION_PLANS, "unable to find index for $geoNear query"),
-    ("$maxDistance", ErrorCode::BAD_VALUE, "$maxDistance is not supported: there are no geospatial queries"),
-    ("$minDistance", ErrorCode::BAD_VALUE, "$minDistance is not supported: there are no geospatial queries"),
-    ("$geoWithin", ErrorCode::BAD_VALUE, "$geoWithin is not supported: there are no geospatial queries"),
-    ("$within", ErrorCode::BAD_VALUE, "$within is not supported: there are no geospatial queries"),
-    ("$geoIntersects", ErrorCode::BAD_VALUE, "$geoIntersects is not supported: there are no geospatial queries"),
-];
-
-fn named(refusals: &[Refusal], name: &str) -> Option<Failure> {
-    refusals.iter().find(|refused| refused.0 == name).map(|&(_, code, message)| Failure::new(code, message))
+fn named(name: &str) -> Option<Failure> {
+    TOP_LEVEL.iter().find(|refused| refused.0 == name).map(|&(_, code, message)| Failure::new(code, message))
 }
 
 /// The refusal of an operator of that name in place of a field's name, if it is one of these.
@@ -36,18 +24,15 @@ pub(crate) fn top_level(name: &str, level: Level) -> Option<Failure> {
     if name == "$text" && level == Level::Element {
         return Some(Failure::bad_value("$text can only be applied to the top-level document"));
     }
-    named(TOP_LEVEL, name)
+    named(name)
 }
 
-/// The refusal of an operator of that name behind a field's name, if it is one of these.
+/// The refusal of an operator of that name behind a field's name, if it stands elsewhere only.
 pub(crate) fn on_field(name: &str) -> Option<Failure> {
-    if name == "$where" {
-        return Some(Failure::bad_value("$where cannot be applied to a field"));
-    }
-    named(ON_FIELD, name)
+    (name == "$where").then(|| Failure::bad_value("$where cannot be applied to a field"))
 }
 
 #[cfg(test)]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    TOP_LEVEL.iter().chain(ON_FIELD).map(|refused| refused.0)
+    TOP_LEVEL.iter().map(|refused| refused.0)
 }

@@ -7,6 +7,7 @@ mod choose;
 mod index_bounds;
 mod intervals;
 mod key_window;
+mod near_plan;
 mod or_plan;
 mod predicates;
 mod sort_order;
@@ -25,7 +26,7 @@ use crate::stages::{
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Value, ValueRef, order};
 use bunko_catalog::{Collection, Index, IndexFilter, Multikey};
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{Comparison, Expression};
 use bunko_store::Direction;
 use choose::Candidate;
@@ -122,6 +123,11 @@ impl Builder<'_> {
             };
             let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds)?);
             return Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref())));
+        }
+        if near_plan::asked_for(root).is_some() {
+            return Err(
+                self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "unable to find index for $geoNear query")
+            );
         }
         if is_never(root) {
             return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
@@ -224,17 +230,21 @@ impl Builder<'_> {
     }
 
     fn bad_hint(&self) -> Failure {
+        self.planner_error(ErrorCode::BAD_VALUE, "hint provided does not correspond to an existing index")
+    }
+
+    fn planner_error(&self, code: ErrorCode, reason: &str) -> Failure {
         let text = |document: DocumentRef<'_>| ValueText(ValueRef::Document(document)).to_string();
         let query = self.query;
         let sort = query.sort.as_ref().map(crate::explain::sort_document).unwrap_or_default();
-        Failure::bad_value(format!(
-            "error processing query: ns={}Tree: {}\nSort: {}\nProj: {}\n planner returned error :: caused by :: hint \
-             provided does not correspond to an existing index",
+        let message = format!(
+            "error processing query: ns={}Tree: {}\nSort: {}\nProj: {}\n planner returned error :: caused by :: {reason}",
             self.collection.namespace(),
             text(query.filter.to_document().as_ref()),
             text(sort.as_ref()),
             text(query.projection_document.as_ref()),
-        ))
+        );
+        Failure::new(code, message)
     }
 }
 

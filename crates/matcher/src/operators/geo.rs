@@ -1,0 +1,72 @@
+//! `$geoWithin` (of old `$within`) and `$geoIntersects`: a geometry in a document and one in the query.
+
+use super::FieldOperator;
+use crate::evaluate::Evaluation;
+use crate::expression::Expression;
+use crate::parse::Operand;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_errors::{Failure, Result};
+use bunko_geometry::{Effort, Question, Region, Stored};
+use std::sync::Arc;
+
+pub(crate) const GEO_WITHIN: FieldOperator =
+    FieldOperator { name: "$geoWithin", parse: |_, operand| parse(operand, Question::Within) };
+pub(crate) const WITHIN: FieldOperator =
+    FieldOperator { name: "$within", parse: |_, operand| parse(operand, Question::Within) };
+pub(crate) const GEO_INTERSECTS: FieldOperator =
+    FieldOperator { name: "$geoIntersects", parse: |_, operand| parse(operand, Question::Intersects) };
+
+/// What a geometry is asked.
+#[derive(Clone, Debug)]
+pub struct Geo {
+    /// The question.
+    pub question: Question,
+    /// The geometry in the query.
+    pub region: Arc<Region>,
+    name: &'static str,
+    source: DocumentBuf,
+}
+
+impl Geo {
+    /// The operator and its operand, as they were written.
+    pub(crate) fn to_document(&self) -> DocumentBuf {
+        DocumentBuf::new().with(self.name, &self.source)
+    }
+}
+
+fn parse(operand: &Operand<'_>, question: Question) -> Result<Expression> {
+    // Unlike other operators these stand alone behind a field.
+    if operand.siblings.first().is_none_or(|first| first.name != operand.name) {
+        let text = ValueText(ValueRef::Document(operand.siblings));
+        return Err(Failure::bad_value(format!("invalid geo query: {text}")));
+    }
+    if let Some(extra) = operand.siblings.iter().nth(1) {
+        return Err(Failure::bad_value(format!("can't parse extra field: {}: {}", extra.name, ValueText(extra.value))));
+    }
+    let ValueRef::Document(source) = operand.value else {
+        return Err(Failure::bad_value(format!(
+            "{} must be an object, found {}",
+            operand.name,
+            ValueText(operand.value)
+        )));
+    };
+    let region = Region::parse(source, question).map_err(Failure::bad_value)?;
+    let geo = Geo { question, region: Arc::new(region), name: operand.name, source: source.to_owned() };
+    Ok(Expression::Geo { path: operand.path.clone(), geo })
+}
+
+/// Counts comparisons as work of the operation.
+struct Counted<'e, 'o>(&'e mut Evaluation<'o>);
+
+impl Effort for Counted<'_, '_> {
+    fn goes_on(&mut self, steps: usize) -> bool {
+        self.0.goes_on(steps)
+    }
+}
+
+/// Whether a value is a geometry that answers the question with yes.
+pub(crate) fn matches(geo: &Geo, value: Option<ValueRef<'_>>, evaluation: &mut Evaluation<'_>) -> bool {
+    let Some(value @ (ValueRef::Document(_) | ValueRef::Array(_))) = value else { return false };
+    Stored::parse(value).is_ok_and(|stored| geo.region.matches(geo.question, &stored, &mut Counted(evaluation)))
+}

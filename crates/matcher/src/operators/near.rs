@@ -1,0 +1,101 @@
+//! `$near` and `$nearSphere`: documents by their distance from a point, nearest first.
+//!
+//! The planner finds the documents and their order; as a condition these hold for all.
+
+use super::FieldOperator;
+use crate::expression::Expression;
+use crate::parse::{NearPlace, Operand, Parser};
+use crate::path::Path;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_geometry::Near;
+use std::sync::Arc;
+
+pub(crate) const NEAR: FieldOperator =
+    FieldOperator { name: "$near", parse: |parser, operand| misplaced(parser, operand) };
+pub(crate) const NEAR_SPHERE: FieldOperator =
+    FieldOperator { name: "$nearSphere", parse: |parser, operand| misplaced(parser, operand) };
+pub(crate) const GEO_NEAR: FieldOperator =
+    FieldOperator { name: "$geoNear", parse: |parser, operand| misplaced(parser, operand) };
+
+/// What documents are near to.
+#[derive(Clone, Debug)]
+pub struct NearPoint {
+    /// The point and the distances.
+    pub near: Arc<Near>,
+    source: DocumentBuf,
+}
+
+impl NearPoint {
+    /// Near to a point that no filter names.
+    pub fn new(near: Near) -> Self {
+        Self { near: Arc::new(near), source: DocumentBuf::new() }
+    }
+
+    /// The operators, as they were written.
+    pub(crate) fn to_document(&self) -> DocumentBuf {
+        self.source.clone()
+    }
+}
+
+/// Whether the operators behind a field are these: then all of them are parsed together, because `$maxDistance` may stand
+/// beside `$near`.
+pub(crate) fn is_near(condition: DocumentRef<'_>) -> bool {
+    condition.first().is_some_and(|first| {
+        matches!(first.name, "$near" | "$nearSphere" | "$geoNear")
+            && matches!(first.value, ValueRef::Document(_) | ValueRef::Array(_))
+    })
+}
+
+pub(crate) fn parse(parser: &Parser<'_>, path: &Path, condition: DocumentRef<'_>) -> Result<Expression> {
+    refuse_place(parser)?;
+    let near = Near::parse(condition).map_err(|failure| Failure::new(ErrorCode(failure.code), failure.reason))?;
+    let point = NearPoint { near: Arc::new(near), source: condition.to_owned() };
+    Ok(Expression::Near { path: path.clone(), point })
+}
+
+fn misplaced(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
+    refuse_place(parser)?;
+    let text = ValueText(ValueRef::Document(operand.siblings));
+    Err(Failure::bad_value(format!("near must be first in: {text}")))
+}
+
+fn refuse_place(parser: &Parser<'_>) -> Result<()> {
+    match parser.near {
+        NearPlace::Allowed => Ok(()),
+        NearPlace::Refused => {
+            let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
+            Err(Failure::new(ErrorCode(5_626_500), message))
+        }
+    }
+}
+
+/// Refuses what a plan cannot do: more than one of these, or one that is not a condition on every document.
+pub(crate) fn check(root: &Expression) -> Result<()> {
+    let top: &[Expression] = match root {
+        Expression::And(children) => children,
+        other => std::slice::from_ref(other),
+    };
+    let at_top = top.iter().filter(|child| matches!(child, Expression::Near { .. })).count();
+    if at_top > 1 {
+        return Err(Failure::bad_value("Too many geoNear expressions"));
+    }
+    if top.iter().any(|child| !matches!(child, Expression::Near { .. }) && holds_near(child)) {
+        return Err(Failure::bad_value("geo $near must be top-level expr"));
+    }
+    Ok(())
+}
+
+fn holds_near(expression: &Expression) -> bool {
+    match expression {
+        Expression::Near { .. } => true,
+        Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
+            children.iter().any(holds_near)
+        }
+        Expression::Not(child)
+        | Expression::ElemMatchObject { filter: child, .. }
+        | Expression::ElemMatchValue { condition: child, .. } => holds_near(child),
+        _ => false,
+    }
+}
