@@ -30,6 +30,10 @@ impl Catalog {
             return self.insert(namespace, documents, order, operation);
         }
         let collection = self.collection_or_create(namespace, operation)?;
+        if collection.validator().is_some() {
+            // What is refused must not stand in a file before.
+            return self.insert(namespace, documents, order, operation);
+        }
         let staged = self.insert_staged(&collection, documents, order, operation)?;
         let Some(Placed { mut inserted, tried, is_stopped }) = staged else {
             return self.insert(namespace, documents, order, operation);

@@ -7,7 +7,7 @@ use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::waiting::{exclude, lock};
 use crate::{EngineChoice, Index, IndexState, Multikey, Namespace, from_storage, notes, persistence};
-use bunko_bson::DocumentBuf;
+use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
@@ -155,7 +155,7 @@ impl Catalog {
         let record = persistence::encode(&collection, namespace, &collection.indexes());
         persistence::put(&self.store, &mut batch, catalog_record, record)?;
         let mut created = DocumentBuf::new().with("create", namespace.collection());
-        created.extend(collection.options());
+        created.extend((*collection.options()).as_ref());
         notes::put_command(&mut batch, &collection, &created.with("idIndex", &collection.id_index().spec));
         for keyspace in [records, keys] {
             collection.engine.create_keyspace(&mut batch, keyspace);
@@ -163,6 +163,32 @@ impl Catalog {
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         self.collections.write().insert(&collection);
         Ok((collection, lsn))
+    }
+
+    /// Gives a collection other options, which `change` makes of those it has, and tells the oplog of `command`. `None`
+    /// where there is no collection.
+    /// # Errors
+    /// Those of `change`; what the operation says while it waits for whoever writes to the collection.
+    pub fn change_options(
+        &self,
+        namespace: &Namespace,
+        command: &DocumentBuf,
+        operation: &dyn OperationSource,
+        change: &mut dyn FnMut(DocumentRef<'_>) -> Result<DocumentBuf>,
+    ) -> Result<Option<Lsn>> {
+        let _changes = lock(&self.changes, operation)?;
+        let Some(collection) = self.collection(namespace) else { return Ok(None) };
+        let _no_writer = exclude(&collection.structure, operation)?;
+        let before = collection.options();
+        let options = change((*before).as_ref())?;
+        let mut batch = Batch::new();
+        let record = persistence::encode(&collection, namespace, &collection.indexes());
+        let record = persistence::with_options(record.as_ref(), &options);
+        persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
+        notes::put_command(&mut batch, &collection, command);
+        let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        collection.set_options(options);
+        Ok(Some(lsn))
     }
 
     /// Whether the name is taken by the view of the log.

@@ -77,6 +77,11 @@ impl Catalog {
                 Verdict::Delete => None,
                 Verdict::Replace(document) => Some(document.into_bytes()),
             };
+            if let Some(replacement) = &replacement
+                && let Some(validator) = collection.validator()
+            {
+                validator.check(collection, replacement, Some(&current), operation)?;
+            }
             let (old, new) = self.changed_keys(collection, &indexes, record, &current, replacement.as_deref())?;
             // Who removes a key from an index that is being built must know whose it is.
             let given_up = old.iter().filter(|(index, _)| indexes[*index].is_unique && !is_guarded(&indexes[*index]));

@@ -1,9 +1,10 @@
 //! One collection as writers and readers see it.
 
 use crate::key_list::KEY_BYTES_USUAL;
+use crate::validator::Validator;
 use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, from_storage};
-use arc_swap::ArcSwap;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, key_string};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use bunko_bson::{DocumentBuf, ValueRef, key_string};
 use bunko_errors::Result;
 use bunko_store::{KeyspaceId, KeyspaceStatistics, RecordId, Snapshot, Store, View};
 use parking_lot::{Mutex, RwLock};
@@ -17,8 +18,10 @@ pub struct Collection {
     namespace: ArcSwap<Namespace>,
     /// 16 bytes, as `listCollections` shows them.
     pub uuid: [u8; 16],
-    /// What `create` was given.
-    pub options: DocumentBuf,
+    options: ArcSwap<DocumentBuf>,
+    /// Whether `validator` is anything, so that writers need not ask what it is.
+    has_validator: AtomicBool,
+    validator: ArcSwapOption<Validator>,
     /// The engine that holds it and its indexes.
     pub engine: EngineChoice,
     pub(crate) records: KeyspaceId,
@@ -48,11 +51,14 @@ pub(crate) struct Parts {
 
 impl Collection {
     pub(crate) fn new(store: Arc<Store>, parts: Parts) -> Self {
+        let validator = Validator::of(parts.options.as_ref(), store.clock()).map(Arc::new);
         Self {
             store,
             namespace: ArcSwap::from_pointee(parts.namespace),
             uuid: parts.uuid,
-            options: parts.options,
+            options: ArcSwap::from_pointee(parts.options),
+            has_validator: AtomicBool::new(validator.is_some()),
+            validator: ArcSwapOption::new(validator),
             engine: parts.engine,
             records: parts.records,
             catalog_record: parts.catalog_record,
@@ -191,9 +197,22 @@ impl Collection {
         Ok(found.map_err(from_storage)?.is_some())
     }
 
-    /// Options without those that only matter while creating.
-    pub fn options(&self) -> DocumentRef<'_> {
-        self.options.as_ref()
+    /// What `create` and `collMod` were given, without what only matters while creating.
+    pub fn options(&self) -> Arc<DocumentBuf> {
+        self.options.load_full()
+    }
+
+    /// Gives it other options. The caller keeps writers out.
+    pub(crate) fn set_options(&self, options: DocumentBuf) {
+        let validator = Validator::of(options.as_ref(), self.store.clock()).map(Arc::new);
+        self.has_validator.store(validator.is_some(), Ordering::Release);
+        self.validator.store(validator);
+        self.options.store(Arc::new(options));
+    }
+
+    /// What its documents have to be like.
+    pub(crate) fn validator(&self) -> Option<Arc<Validator>> {
+        if self.has_validator.load(Ordering::Acquire) { self.validator.load_full() } else { None }
     }
 }
 

@@ -157,7 +157,16 @@ impl Catalog {
         let mut keys = KeyList::with_capacity(documents.len() * indexes.len());
         let mut refused: Vec<(usize, Failure)> = Vec::new();
         let mut grown = Vec::new();
+        let validator = collection.validator();
         for (position, document) in documents.iter().enumerate() {
+            if let Some(validator) = &validator
+                && let Err(failure) = validator.check(collection, document, None, operation)
+            {
+                // It may be the operation that has to stop, and not this document's fault.
+                operation.operation().check()?;
+                refused.push((position, failure));
+                continue;
+            }
             if let Err(failure) = keys.add(&indexes, position, document, record(position), &mut grown) {
                 keys.entries.retain(|entry| entry.document != position);
                 refused.push((position, failure));

@@ -148,11 +148,23 @@ pub(crate) fn encode_with(
     DocumentBuf::new()
         .with("ns", namespace.as_str())
         .with("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid })
-        .with("options", &collection.options)
+        .with("options", &*collection.options())
         .with("engine", collection.engine.name.as_str())
         .with("engineSettings", &collection.engine.settings)
         .with("records", i64::from(collection.records.0))
         .with("indexes", &encoded_indexes)
+}
+
+/// A collection's record with other options.
+pub(crate) fn with_options(record: DocumentRef<'_>, options: &DocumentBuf) -> DocumentBuf {
+    let mut changed = DocumentBuf::new();
+    for element in record {
+        match element.name {
+            "options" => changed.append("options", options),
+            name => changed.append(name, element.value),
+        };
+    }
+    changed
 }
 
 /// Puts a catalog record into a batch, whether it is new or replaces one.

@@ -43,6 +43,7 @@ mod statistics_scale;
 mod storage_engine_option;
 mod stored_settings;
 mod system_namespace;
+mod validation_options;
 mod view_definition;
 mod view_reads;
 mod write_concern;

@@ -76,7 +76,7 @@ impl<'o> Evaluation<'o> {
 
     fn expr(&mut self, expr: &Expr, subject: &impl Subject) -> bool {
         let Some(document) = subject.document() else { return false };
-        match expr.predicate.matches(document) {
+        match expr.predicate.matches(document, self.operation) {
             Ok(matched) => matched,
             Err(failure) => {
                 self.failure.get_or_insert(failure);

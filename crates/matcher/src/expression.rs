@@ -9,6 +9,7 @@ use crate::operators::regex::Regex;
 use crate::path::Path;
 use bunko_bson::{DocumentRef, Value, ValueRef};
 use bunko_errors::Result;
+use bunko_operation::OperationContext;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -324,10 +325,11 @@ pub trait ExprCompiler {
 
 /// A compiled `$expr`.
 pub trait ExprPredicate: Send + Sync {
-    /// Whether the expression is true for the document.
+    /// Whether the expression is true for the document. It is work of `operation`, if one asks and the expression is not
+    /// another's already.
     /// # Errors
     /// What the expression's evaluation reports, such as a division by zero.
-    fn matches(&self, document: DocumentRef<'_>) -> Result<bool>;
+    fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool>;
 }
 
 /// `$expr` in the tree.

@@ -52,6 +52,13 @@ impl Filter {
         Ok(Self { root, operation: None })
     }
 
+    /// Parses a collection's validator, which takes no operators that need an index.
+    /// # Errors
+    /// As [`Filter::parse_with`].
+    pub fn parse_validator(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
+        Ok(Self { root: Parser::of_validator(compiler).filter(filter)?, operation: None })
+    }
+
     /// The filter of an operation, which is asked whether it has to stop where a document has many elements to look at.
     #[must_use]
     pub fn for_operation(self, operation: Arc<OperationContext>) -> Self {
@@ -124,7 +131,7 @@ mod tests {
     }
 
     impl ExprPredicate for NamedField {
-        fn matches(&self, document: DocumentRef<'_>) -> Result<bool> {
+        fn matches(&self, document: DocumentRef<'_>, _: Option<&OperationContext>) -> Result<bool> {
             match document.get(&self.0) {
                 Some(ValueRef::Boolean(boolean)) => Ok(boolean),
                 _ => Err(Failure::bad_value("not a boolean")),

@@ -27,6 +27,8 @@ pub(crate) enum NearPlace {
 pub(crate) enum Level {
     /// A whole document.
     Document,
+    /// A document that is written, where no index is asked.
+    Validator,
     /// An element under `$elemMatch`, where nothing may refer to the whole document.
     Element,
 }
@@ -43,6 +45,11 @@ pub(crate) struct Operand<'a> {
 impl<'p> Parser<'p> {
     pub fn new(compiler: &'p dyn ExprCompiler) -> Self {
         Self { compiler, level: Level::Document, near: NearPlace::Refused }
+    }
+
+    /// The parser of a collection's validator.
+    pub fn of_validator(compiler: &'p dyn ExprCompiler) -> Self {
+        Self { compiler, level: Level::Validator, near: NearPlace::Refused }
     }
 
     /// The parser for what stands inside `$elemMatch`.

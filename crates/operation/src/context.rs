@@ -5,7 +5,7 @@ use bunko_errors::{Failure, Result};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Steps between two questions. A step takes about as long as a look at an element of an array, so that a question
@@ -49,6 +49,7 @@ pub struct OperationContext {
     turn: Mutex<Turn>,
     /// What the next random number is made of.
     random: AtomicU64,
+    bypasses_validation: AtomicBool,
 }
 
 /// A thread's work for the operation, from when it enters until it leaves.
@@ -69,6 +70,7 @@ impl OperationContext {
             steps_left: AtomicU32::new(STEPS_PER_QUESTION),
             turn: Mutex::new(turn),
             random: AtomicU64::new(0),
+            bypasses_validation: AtomicBool::new(false),
         })
     }
 
@@ -116,6 +118,16 @@ impl OperationContext {
         let mut turn = self.turn.lock();
         turn.patience_ends = None;
         turn.was_too_long = false;
+    }
+
+    /// What it writes need not satisfy validators from now on: `bypassDocumentValidation`.
+    pub fn bypass_validation(&self) {
+        self.bypasses_validation.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what it writes need not satisfy validators.
+    pub fn bypasses_validation(&self) -> bool {
+        self.bypasses_validation.load(Ordering::Relaxed)
     }
 
     /// Whether it was sent to a thread of its own; then whatever came of it here is void.

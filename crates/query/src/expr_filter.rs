@@ -70,7 +70,7 @@ impl ExprCompiler for ExprInFilter {
 }
 
 impl ExprPredicate for Predicate {
-    fn matches(&self, document: DocumentRef<'_>) -> Result<bool> {
+    fn matches(&self, document: DocumentRef<'_>, _: Option<&OperationContext>) -> Result<bool> {
         Ok(self.expression.evaluate(&self.scope.context(document))?.is_true())
     }
 }

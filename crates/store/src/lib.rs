@@ -54,7 +54,7 @@ pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;
 pub use still_files::StillFiles;
-pub use store::{BackgroundErrorHook, LogHandle, Snapshot, Store, StoreOptions, StoreStatistics};
+pub use store::{BackgroundErrorHook, Clock, LogHandle, Snapshot, Store, StoreOptions, StoreStatistics};
 
 /// What storage operations return.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;

@@ -38,6 +38,9 @@ pub type LogHandle = Arc<std::sync::OnceLock<Arc<Log>>>;
 /// Told the work and its failure.
 pub type BackgroundErrorHook = Arc<dyn Fn(&str, &StorageError) + Send + Sync>;
 
+/// The wall clock, in milliseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
 /// How a store behaves.
 #[derive(Clone)]
 pub struct StoreOptions {
@@ -48,7 +51,7 @@ pub struct StoreOptions {
     /// A checkpoint begins early when the engine holds more than that unflushed.
     pub unflushed_bytes_max: u64,
     /// Milliseconds since 1970.
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    pub clock: Clock,
     /// Told what background work could not do and will try again.
     pub on_background_error: BackgroundErrorHook,
 }
@@ -290,6 +293,11 @@ impl Store {
             }
             other => other,
         }
+    }
+
+    /// The wall clock that records are stamped with.
+    pub fn clock(&self) -> &Clock {
+        &self.options.clock
     }
 
     fn append_and_apply(&self, batch: &Batch<'_>) -> Result<Lsn> {

@@ -1,10 +1,11 @@
 //! `create`: makes a collection; options of collections that are not built are refused by name.
 
-use crate::collection_options::refuse_unsupported;
+use crate::collection_options::{pre_and_post_images, refuse_unsupported};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
+use crate::validation_options::ValidationOptions;
 use crate::view_definition;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, number, order};
@@ -39,18 +40,8 @@ pub(super) const COMMAND: Command = Command {
 };
 
 /// Options that nothing stands behind yet.
-const UNSUPPORTED: &[&str] = &[
-    "capped",
-    "validator",
-    "validationLevel",
-    "validationAction",
-    "indexOptionDefaults",
-    "collation",
-    "timeseries",
-    "clusteredIndex",
-    "changeStreamPreAndPostImages",
-    "encryptedFields",
-];
+const UNSUPPORTED: &[&str] =
+    &["capped", "indexOptionDefaults", "collation", "timeseries", "clusteredIndex", "encryptedFields"];
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     Ok(create(invocation, None)?)
@@ -68,6 +59,9 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     }
     check_dependent_options(invocation)?;
     check_id_index(invocation)?;
+    let validation = ValidationOptions::parse(invocation)?;
+    validation.check(invocation, &namespace)?;
+    let images = pre_and_post_images(invocation)?;
     refuse_unsupported(invocation, UNSUPPORTED)?;
     let mut create =
         CreateOptions { engine: storage_engine_option::parse(invocation)?, uuid, ..CreateOptions::default() };
@@ -75,6 +69,12 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
         && let Some(given) = invocation.field("storageEngine")
     {
         create.options.append("storageEngine", given);
+    }
+    if images == Some(true) {
+        create.options.append("changeStreamPreAndPostImages", &DocumentBuf::new().with("enabled", true));
+    }
+    if validation.are_given() {
+        create.options = validation.put_into(create.options.as_ref());
     }
     let asked = create.options.clone();
     match invocation.service.catalog.create(&namespace, create, invocation) {
@@ -129,6 +129,7 @@ fn create_view(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result
 /// `NamespaceExists` tells those that it has.
 fn check_same_options(existing: &Collection, asked: DocumentRef<'_>) -> Result<(), Failure> {
     let actual = existing.options();
+    let actual = (*actual).as_ref();
     if order::compare_documents(actual, asked).is_eq() {
         return Ok(());
     }

@@ -2,7 +2,6 @@
 
 use super::hello::WRITE_BATCH_MAX;
 use crate::dispatch::{Command, Databases, Halt};
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
 use bunko_bson::{ValueRef, Writer};
@@ -78,10 +77,12 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     Ok(())
 }
 
-/// Reads what a write may bypass: validation, of which there is none, and the filling of zero timestamps.
-pub(super) fn bypasses(fields: &Fields<'_>) -> Result<EmptyTimestamps, Failure> {
-    fields.boolean("bypassDocumentValidation", false)?;
-    let keeps_empty = fields.boolean("bypassEmptyTsReplacement", false)?;
+/// Reads what a write may bypass: validation, which is told to the operation, and the filling of zero timestamps.
+pub(super) fn bypasses(invocation: &Invocation<'_>) -> Result<EmptyTimestamps, Failure> {
+    if invocation.boolean("bypassDocumentValidation", false)? {
+        invocation.operation().bypass_validation();
+    }
+    let keeps_empty = invocation.boolean("bypassEmptyTsReplacement", false)?;
     Ok(if keeps_empty { EmptyTimestamps::Kept } else { EmptyTimestamps::Filled })
 }
 

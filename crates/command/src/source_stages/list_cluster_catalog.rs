@@ -77,7 +77,7 @@ fn describe(collection: &Collection, shards: Shards) -> DocumentBuf {
         .with("db", namespace.database())
         .with("type", "collection")
         .with("idIndex", &collection.id_index().spec)
-        .with("options", collection.options())
+        .with("options", &*collection.options())
         .with("info", &info)
         .with("sharded", false);
     if shards == Shards::Told {

@@ -21,8 +21,11 @@ fn named(name: &str) -> Option<Failure> {
 
 /// The refusal of an operator of that name in place of a field's name, if it is one of these.
 pub(crate) fn top_level(name: &str, level: Level) -> Option<Failure> {
-    if name == "$text" && level == Level::Element {
-        return Some(Failure::bad_value("$text can only be applied to the top-level document"));
+    if name == "$text" && level != Level::Document {
+        return Some(Failure::bad_value(match level {
+            Level::Validator => "$text is not allowed in this context",
+            _ => "$text can only be applied to the top-level document",
+        }));
     }
     named(name)
 }

@@ -33,9 +33,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             return Err(invocation.unsupported(option).into());
         }
     }
-    // It permits, and there is nothing that could be validated.
+    // It permits only.
     invocation.boolean("allowAtomic", true)?;
-    invocation.boolean("bypassDocumentValidation", false)?;
+    if invocation.boolean("bypassDocumentValidation", false)? {
+        invocation.operation().bypass_validation();
+    }
     let argument = invocation.argument();
     let entries = argument.as_array().ok_or_else(|| invocation.mismatch("applyOps", argument, "type 'array'"))?;
     let entries = parse(entries)?;

@@ -1,0 +1,151 @@
+//! Validators: what documents of a collection have to be like when they are written.
+//!
+//! Source: MongoDB manual, "Schema Validation".
+
+use crate::{Collection, Namespace};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, extended_json};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
+use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
+use bunko_operation::{OperationContext, OperationSource};
+use bunko_store::Clock;
+use std::sync::Arc;
+
+/// Which writes are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    /// All.
+    Strict,
+    /// Inserts, and updates of documents that were valid.
+    Moderate,
+}
+
+/// What becomes of a document that is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    /// It is refused.
+    Error,
+    /// It is written, and a line of the log says so.
+    Warn,
+    /// It is refused, and a line of the log says so.
+    ErrorAndLog,
+}
+
+/// A collection's validator, parsed.
+pub(crate) struct Validator {
+    /// A failure where the catalog holds a validator that this version does not know: nothing is written then.
+    filter: Result<Filter>,
+    level: Level,
+    action: Action,
+}
+
+impl Validator {
+    /// The validator that a collection's options ask for, if they do.
+    pub fn of(options: DocumentRef<'_>, clock: &Clock) -> Option<Self> {
+        let validator = options.get("validator").and_then(ValueRef::as_document)?;
+        let text = |name: &str| options.get(name).and_then(ValueRef::as_str);
+        let level = match text("validationLevel") {
+            Some("off") => return None,
+            Some("moderate") => Level::Moderate,
+            _ => Level::Strict,
+        };
+        let action = match text("validationAction") {
+            Some("warn") => Action::Warn,
+            Some("errorAndLog") => Action::ErrorAndLog,
+            _ => Action::Error,
+        };
+        if validator.is_empty() {
+            return None;
+        }
+        Some(Self { filter: parse(validator, clock), level, action })
+    }
+
+    /// Checks a document that is about to be written, in the place of `replaced` if there was one.
+    /// # Errors
+    /// `DocumentValidationFailure` with `errInfo`; what an `$expr` or the operation says.
+    pub fn check(
+        &self,
+        collection: &Collection,
+        document: &[u8],
+        replaced: Option<&[u8]>,
+        operation: &dyn OperationSource,
+    ) -> Result<()> {
+        let operation = operation.operation();
+        if operation.bypasses_validation() {
+            return Ok(());
+        }
+        let filter = self.filter.as_ref().map_err(Failure::clone)?;
+        let document = DocumentRef::trusted(document);
+        if filter.matches_within(document, operation)? {
+            return Ok(());
+        }
+        if let Some(replaced) = replaced.filter(|_| self.level == Level::Moderate)
+            && !filter.matches_within(DocumentRef::trusted(replaced), operation)?
+        {
+            return Ok(());
+        }
+        let information = DocumentBuf::new()
+            .with("failingDocumentId", document.get("_id").unwrap_or(ValueRef::Null))
+            .with("details", &filter.failure_details(document, operation)?);
+        if self.action != Action::Error {
+            log(&collection.namespace(), information.as_ref());
+        }
+        if self.action == Action::Warn {
+            return Ok(());
+        }
+        let failure = Failure::new(ErrorCode::DOCUMENT_VALIDATION_FAILURE, "Document failed validation");
+        Err(failure.with_details(DocumentBuf::new().with("errInfo", &information).as_ref()))
+    }
+}
+
+/// Parses a validator for the first time.
+/// # Errors
+/// As [`Filter::parse_validator`].
+pub fn check_validator(validator: DocumentRef<'_>, clock: &Clock) -> Result<()> {
+    parse(validator, clock).map(drop)
+}
+
+fn parse(validator: DocumentRef<'_>, clock: &Clock) -> Result<Filter> {
+    Filter::parse_validator(validator, &ExprInValidator(Arc::clone(clock)))
+}
+
+fn log(namespace: &Namespace, information: DocumentRef<'_>) {
+    let information = extended_json::to_relaxed(ValueRef::Document(information));
+    tracing::warn!(
+        target: "STORAGE", id = 20294, namespace = namespace.as_str(), errInfo = information,
+        "Document would fail validation"
+    );
+}
+
+/// Compiles the operands of `$expr` in a validator, which outlives the operation that brought it.
+struct ExprInValidator(Clock);
+
+struct Predicate {
+    expression: Expression,
+    variables: Variables,
+    clock: Clock,
+}
+
+impl ExprCompiler for ExprInValidator {
+    fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
+        let variables = Variables::default();
+        let expression = Expression::parse(expression, &ParseScope::new(&variables))?;
+        Ok(Arc::new(Predicate { expression, variables, clock: Arc::clone(&self.0) }))
+    }
+}
+
+impl ExprPredicate for Predicate {
+    fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool> {
+        let now_ms = i64::try_from((self.clock)()).unwrap_or(i64::MAX);
+        let unlimited;
+        let operation = match operation {
+            Some(operation) => operation,
+            None => {
+                unlimited = OperationContext::unlimited();
+                &unlimited
+            }
+        };
+        let context = EvaluationContext::new(document, &self.variables, now_ms, operation);
+        Ok(self.expression.evaluate(&context)?.is_true())
+    }
+}

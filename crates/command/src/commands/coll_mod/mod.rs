@@ -1,0 +1,145 @@
+//! `collMod`: changes the options of a collection. Those of a kind of collection that is not built are refused.
+
+mod index;
+
+use crate::collection_options::pre_and_post_images;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::validation_options::ValidationOptions;
+use crate::view_definition;
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use index::IndexChange;
+
+/// Every option, in MongoDB's order.
+const OPTIONS: &[&str] = &[
+    "index",
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "viewOn",
+    "pipeline",
+    "changeStreamPreAndPostImages",
+    "expireAfterSeconds",
+    "timeseries",
+    "cappedSize",
+    "cappedMax",
+    "dryRun",
+];
+
+pub(super) const COMMAND: Command =
+    Command { name: "collMod", aliases: &[], fields: OPTIONS, databases: Databases::Any, run };
+
+/// Largest size of a capped collection, in bytes. Source: MongoDB manual, "create", `size`.
+const CAPPED_BYTES_MAX: i64 = 1 << 50;
+
+fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let index = invocation.document("index")?.map(IndexChange::parse).transpose()?;
+    let validation = ValidationOptions::parse(invocation)?;
+    let images = pre_and_post_images(invocation)?;
+    let is_dry_run = invocation.boolean("dryRun", false)?;
+    check_types(invocation)?;
+    if is_dry_run && !index.as_ref().is_some_and(IndexChange::converts_to_unique) {
+        return Err(invalid("'dryRun' is only supported with an index that is to become unique").into());
+    }
+    let Some(collection) = invocation.collection(&namespace) else {
+        return Ok(view_definition::modify(invocation, &namespace)?);
+    };
+    if invocation.field("viewOn").is_some() || invocation.field("pipeline").is_some() {
+        return Err(invalid("cannot modify view options on a non-view collection").into());
+    }
+    // All of these belong to a kind of collection that there is none of.
+    for (option, kind) in [
+        ("timeseries", "time-series collections"),
+        ("expireAfterSeconds", "time-series collections or with the 'clusteredIndex' option"),
+        ("cappedSize", "capped collections"),
+        ("cappedMax", "capped collections"),
+    ] {
+        if invocation.field(option).is_some() {
+            return Err(invalid(format!("'{option}' is only supported on {kind}: {namespace}")).into());
+        }
+    }
+    validation.check(invocation, &namespace)?;
+    if let Some(index) = &index {
+        index.run(invocation, &collection)?;
+    }
+    if !validation.are_given() && images.is_none() {
+        return Ok(());
+    }
+    let mut command = DocumentBuf::new().with("collMod", namespace.collection());
+    for option in ["validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages"] {
+        if let Some(value) = invocation.field(option) {
+            command.append(option, value);
+        }
+    }
+    let catalog = &invocation.service.catalog;
+    let lsn = catalog.change_options(&namespace, &command, &*invocation, &mut |options| {
+        let options = validation.put_into(options);
+        Ok(match images {
+            Some(images) => with_images(options.as_ref(), images),
+            None => options,
+        })
+    })?;
+    invocation.note_written(lsn);
+    Ok(())
+}
+
+fn with_images(options: DocumentRef<'_>, images: bool) -> DocumentBuf {
+    const NAME: &str = "changeStreamPreAndPostImages";
+    let mut changed = DocumentBuf::new();
+    if images {
+        changed.append(NAME, &DocumentBuf::new().with("enabled", true));
+    }
+    for element in options.iter().filter(|element| element.name != NAME) {
+        changed.append(element.name, element.value);
+    }
+    changed
+}
+
+/// Options that mean nothing yet have types none the less.
+fn check_types(invocation: &Invocation<'_>) -> Result<()> {
+    if invocation.string("viewOn")?.is_some_and(str::is_empty) {
+        return Err(Failure::bad_value("'viewOn' cannot be empty"));
+    }
+    for stage in invocation.array("pipeline")?.into_iter().flat_map(ArrayRef::iter) {
+        if !stage.is_nullish() && stage.as_document().is_none() {
+            return Err(invocation.mismatch("pipeline", stage, "type 'object'"));
+        }
+    }
+    invocation.document("timeseries")?;
+    if let Some(value) = invocation.field("expireAfterSeconds")
+        && !value.is_number()
+        && value.as_str().is_none()
+    {
+        return Err(invocation.mismatch("expireAfterSeconds", value, "types '[string, long]'"));
+    }
+    for name in ["cappedSize", "cappedMax"] {
+        let Some(value) = invocation.field(name) else { continue };
+        if !value.is_number() {
+            return Err(invocation.mismatch(name, value, "types '[long, int, decimal, double]'"));
+        }
+        if name == "cappedSize" && !(1..=CAPPED_BYTES_MAX).contains(&rounded(value)) {
+            return Err(Failure::bad_value(format!(
+                "BSON field 'cappedSize' value must be >= 1 and <= {CAPPED_BYTES_MAX}, actual value '{}'",
+                rounded(value)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A number as a whole one: doubles are cut off, decimals rounded to the nearest, to the even one of two.
+fn rounded(value: ValueRef<'_>) -> i64 {
+    let whole = match value {
+        ValueRef::Decimal128(decimal) => {
+            return number::clamp_to_i64(ValueRef::Decimal128(decimal.round_to_integral())).unwrap_or(0);
+        }
+        value => number::clamp_to_i64(value),
+    };
+    whole.unwrap_or(0)
+}
+
+fn invalid(message: impl Into<String>) -> Failure {
+    Failure::new(ErrorCode::INVALID_OPTIONS, message)
+}

@@ -1,0 +1,83 @@
+//! The options of `create` and `collMod` that say what documents have to be like.
+
+use crate::collection_options::choice;
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::{Namespace, check_validator};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// `validator`, `validationLevel` and `validationAction`, where they are given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValidationOptions<'a> {
+    validator: Option<DocumentRef<'a>>,
+    level: Option<&'a str>,
+    action: Option<&'a str>,
+}
+
+impl<'a> ValidationOptions<'a> {
+    /// Reads them.
+    /// # Errors
+    /// `TypeMismatch`; `BadValue` for a level or action that there is not.
+    pub fn parse(invocation: &Invocation<'a>) -> Result<Self> {
+        Ok(Self {
+            validator: invocation.document("validator")?,
+            level: choice(invocation, "validationLevel", &["off", "strict", "moderate"])?,
+            action: choice(invocation, "validationAction", &["error", "warn", "errorAndLog"])?,
+        })
+    }
+
+    /// Whether anything is said.
+    pub fn are_given(&self) -> bool {
+        self.validator.is_some() || self.level.is_some() || self.action.is_some()
+    }
+
+    /// Whether the validator is one, and may be one of that collection.
+    /// # Errors
+    /// `InvalidOptions` where the server's own collections are; those of filters.
+    pub fn check(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
+        let Some(validator) = self.validator.filter(|validator| !validator.is_empty()) else { return Ok(()) };
+        if namespace.collection().starts_with("system.") {
+            return Err(Failure::new(
+                ErrorCode::INVALID_OPTIONS,
+                format!("Document validators not allowed on system collection {namespace}"),
+            ));
+        }
+        if matches!(namespace.database(), "admin" | "config" | "local") {
+            return Err(Failure::new(
+                ErrorCode::INVALID_OPTIONS,
+                format!(
+                    "Document validators are not allowed on collection {namespace} in the {} database",
+                    namespace.database()
+                ),
+            ));
+        }
+        check_validator(validator, invocation.service.catalog.store().clock())
+    }
+
+    /// A collection's options with these in the place of those that it had.
+    pub fn put_into(&self, options: DocumentRef<'_>) -> DocumentBuf {
+        const NAMES: [&str; 3] = ["validator", "validationLevel", "validationAction"];
+        let mut changed = DocumentBuf::new();
+        for element in options.iter().filter(|element| !NAMES.contains(&element.name)) {
+            changed.append(element.name, element.value);
+        }
+        let before = |name: &str| options.get(name);
+        let validator = match self.validator {
+            Some(validator) => Some(validator).filter(|validator| !validator.is_empty()),
+            None => before("validator").and_then(ValueRef::as_document),
+        };
+        if let Some(validator) = validator {
+            changed.append("validator", validator);
+        }
+        // A validator brings both, and they stay when it goes.
+        for (name, given, default) in
+            [("validationLevel", self.level, "strict"), ("validationAction", self.action, "error")]
+        {
+            let kept = before(name).and_then(ValueRef::as_str);
+            if let Some(text) = given.or(kept).or(validator.map(|_| default)) {
+                changed.append(name, text);
+            }
+        }
+        changed
+    }
+}
