@@ -30,7 +30,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         all.update(&hash);
         hashes.append(name, &hash);
         uuids.append(name, ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid });
-        if matches!(collection.options().get("capped"), Some(ValueRef::Boolean(true))) {
+        if matches!((*collection.options()).as_ref().get("capped"), Some(ValueRef::Boolean(true))) {
             capped.push(name.to_owned());
         }
     }

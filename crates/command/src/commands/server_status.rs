@@ -96,7 +96,8 @@ fn write_catalog(service: &Service, _: &Tally, out: &mut Writer<'_>) {
     let databases = service.catalog.databases();
     let collections: Vec<_> = databases.iter().flat_map(|name| service.catalog.collections(name)).collect();
     let with = |option: &str| {
-        collections.iter().filter(|collection| collection.options().get(option).is_some_and(truth)).count() as i32
+        collections.iter().filter(|collection| (*collection.options()).as_ref().get(option).is_some_and(truth)).count()
+            as i32
     };
     let are_internal = |name: &&String| matches!(name.as_str(), "admin" | "config" | "local");
     let internal: usize =
