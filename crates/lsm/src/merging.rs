@@ -1,5 +1,8 @@
 //! Merging the tree's tables, beside checkpoints.
 
+#[cfg(all(test, feature = "models"))]
+mod model;
+
 use crate::accounts::Accounts;
 use crate::backlog::Backlog;
 use crate::dropped::Drops;
@@ -8,10 +11,10 @@ use crate::state::State;
 use crate::tree_files::TreeFiles;
 use arc_swap::ArcSwap;
 use bunko_store::failpoint::{self, Failpoint};
+use bunko_store::sync::{Condvar, Mutex, MutexGuard};
 use bunko_store::{Lsn, Result};
 use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, SeqNo};
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -34,6 +34,7 @@ mod staged;
 mod statistics;
 mod still_files;
 mod store;
+pub mod sync;
 pub mod varint;
 mod watermark;
 

@@ -15,6 +15,8 @@ pub enum Bug {
     SegmentBeforeExtent,
     /// Write the manifest of a checkpoint before the engines have flushed what it calls durable.
     ManifestBeforeFlush,
+    /// Take a write to the log that failed for one that succeeded.
+    FailedWriteIgnored,
 }
 
 /// Whether that bug is switched on; always false in a build without the feature.
@@ -30,6 +32,7 @@ pub fn active(bug: Bug) -> bool {
             Ok("no_directory_sync") => Some(Bug::NoDirectorySync),
             Ok("segment_before_extent") => Some(Bug::SegmentBeforeExtent),
             Ok("manifest_before_flush") => Some(Bug::ManifestBeforeFlush),
+            Ok("failed_write_ignored") => Some(Bug::FailedWriteIgnored),
             _ => None,
         });
         *chosen == Some(bug)

@@ -1,9 +1,12 @@
 //! Up to where readers may look: every record below the watermark is applied, without holes.
 
+#[cfg(all(test, feature = "models"))]
+mod model;
+
 use crate::Lsn;
-use parking_lot::{Condvar, Mutex};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, hint};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Follows records from their append (in order) over their application (in any order).
 pub(crate) struct Watermark {
@@ -64,7 +67,7 @@ impl Watermark {
             if self.visible() > lsn {
                 return;
             }
-            std::hint::spin_loop();
+            hint::spin_loop();
         }
         let mut pending = self.pending.lock();
         while self.visible() <= lsn {

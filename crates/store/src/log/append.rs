@@ -9,6 +9,7 @@ use crate::failpoint::{self, Failpoint};
 use crate::journal::Appended;
 use crate::latencies::{Latencies, LatencyCounts};
 use crate::planted::{self, Bug};
+use crate::sync::thread;
 use crate::{Batch, Lsn, Result, StorageError, make_directory};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -74,7 +75,7 @@ pub struct Log {
     /// By number. Replaced as a whole, once in 64 MB, so that readers share no lock.
     pub(super) segments: ArcSwap<FxHashMap<u64, Arc<Segment>>>,
     pub(super) preallocator: Arc<Preallocator>,
-    preallocating: Mutex<Option<std::thread::JoinHandle<()>>>,
+    preallocating: Mutex<Option<thread::JoinHandle<()>>>,
     pub(super) group_commit: GroupCommit,
     pub(super) has_failed: AtomicBool,
     on_failure: Arc<dyn Fn(&StorageError) + Send + Sync>,
@@ -278,7 +279,9 @@ impl Log {
         }
         let end = position + bytes.len() as u64;
         bytes.resize(bytes.len() + padding(position, end), 0);
-        if let Err(error) = segment.file.write_all_at(bytes, offset_in_segment(position)) {
+        if let Err(error) = segment.file.write_all_at(bytes, offset_in_segment(position))
+            && !planted::active(Bug::FailedWriteIgnored)
+        {
             return Err(self.fail(StorageError::io(&segment.path, error)));
         }
         self.written.store(end, Ordering::Release);

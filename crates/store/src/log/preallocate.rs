@@ -3,11 +3,14 @@
 //! A segment is made under a temporary name, allocated (by recycling, fallocate, or zero fill where the filesystem has
 //! neither), given its header, synced and renamed: what bears a segment's name is always whole.
 
+#[cfg(all(test, feature = "models"))]
+mod model;
+
 use super::segment::{SEGMENT_BYTES, Segment};
 use crate::panics::caught;
 use crate::planted::{self, Bug};
+use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 use crate::{Result, StorageError};
-use parking_lot::{Condvar, Mutex};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -40,7 +43,7 @@ enum Next {
 
 impl Preallocator {
     /// Starts making segment `number`.
-    pub fn start(directory: &Path, number: u64) -> (Arc<Self>, std::thread::JoinHandle<()>) {
+    pub fn start(directory: &Path, number: u64) -> (Arc<Self>, thread::JoinHandle<()>) {
         let preallocator = Arc::new(Self {
             state: Mutex::new(State { number, next: Next::Wanted, recycled: Vec::new(), is_closing: false }),
             changed: Condvar::new(),
@@ -48,7 +51,7 @@ impl Preallocator {
         });
         let thread = {
             let preallocator = Arc::clone(&preallocator);
-            std::thread::Builder::new()
+            thread::Builder::new()
                 .name("log-allocate".into())
                 .spawn(move || preallocator.run())
                 .expect("a thread can be started")
@@ -65,7 +68,7 @@ impl Preallocator {
             }
             let (number, recycled) = (state.number, state.recycled.pop());
             // Writers wait for it, so that a panic must not end it.
-            let made = parking_lot::MutexGuard::unlocked(&mut state, || {
+            let made = MutexGuard::unlocked(&mut state, || {
                 caught(|| make(&self.directory, number, recycled)).unwrap_or_else(Err)
             });
             state.next = Next::Made(made);
@@ -96,7 +99,9 @@ impl Preallocator {
                     state.next = Next::Refused;
                     return Err(error);
                 }
-                Next::Made(Err(_)) | Next::Refused => _ = self.changed.notify_all(),
+                Next::Made(Err(_)) | Next::Refused => {
+                    self.changed.notify_all();
+                }
                 Next::Wanted => {}
             }
             self.changed.wait(&mut state);
