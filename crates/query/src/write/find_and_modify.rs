@@ -64,12 +64,6 @@ pub struct FindAndModifyOutcome {
     pub value: Option<DocumentBuf>,
 }
 
-/// A state of the document that may be returned.
-struct Image {
-    document: DocumentBuf,
-    position: Option<usize>,
-}
-
 impl Writes<'_> {
     /// Executes one findAndModify. Of two at the same time that want the same document, the second searches again.
     /// # Errors
@@ -79,21 +73,20 @@ impl Writes<'_> {
         let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
         let wanted = Wanted::parse(statement.filter, choice, Operation::FindAndModify, &self.scope)?;
         let mut outcome = FindAndModifyOutcome::default();
-        let image = match &statement.action {
+        match &statement.action {
             Action::Remove => {
-                let mut image = None;
+                let mut value = None;
                 let changes = self.change_matching(&wanted, Targets::One, &mut |document, position| {
-                    image = Some(Image { document: document.to_owned(), position });
+                    value = Some(projected.apply(document, position)?);
                     Ok(Verdict::Delete)
                 })?;
                 outcome.is_found = changes.matched > 0;
-                image.filter(|_| outcome.is_found)
+                outcome.value = value.filter(|_| outcome.is_found);
             }
             Action::Update(modification) => {
-                self.find_and_update(statement.filter, &wanted, modification, &mut outcome)?
+                self.find_and_update(statement.filter, &wanted, modification, &projected, &mut outcome)?;
             }
-        };
-        outcome.value = image.map(|image| projected.apply(image)).transpose()?;
+        }
         Ok(outcome)
     }
 
@@ -102,22 +95,30 @@ impl Writes<'_> {
         filter: DocumentRef<'_>,
         wanted: &Wanted<'_>,
         modification: &Modification<'_>,
+        projected: &Projected,
         outcome: &mut FindAndModifyOutcome,
-    ) -> Result<Option<Image>> {
+    ) -> Result<()> {
         let update = Update::parse(modification.update, &modification.array_filters, Targets::One)?;
         wanted.check_upsert(modification.upsert)?;
         let scope = Arc::clone(&self.scope);
         let mut context = self.apply_context(&update, &scope);
-        let mut image = None;
-        let upserted = self.or_upsert(&update, filter, wanted, modification.upsert, &mut |writes| {
+        let (mut value, mut inserted) = (None, None);
+        // What is returned is made before anything is changed: where that fails, nothing is.
+        let mut before_insert = |document: DocumentRef<'_>| {
+            if modification.returning == Returning::After {
+                inserted = Some(projected.apply(document, None)?);
+            }
+            Ok(())
+        };
+        let mut attempt = |writes: &mut Self| {
             let changes = writes.change_matching(wanted, Targets::One, &mut |document, position| {
                 context.matched_position = position;
                 let next = update.apply(document, &context)?;
                 let returned = match (&next, modification.returning) {
-                    (Outcome::Changed(next), Returning::After) => next.clone(),
-                    _ => document.to_owned(),
+                    (Outcome::Changed(next), Returning::After) => next.as_ref(),
+                    _ => document,
                 };
-                image = Some(Image { document: returned, position });
+                value = Some(projected.apply(returned, position)?);
                 Ok(match next {
                     Outcome::Unchanged => Verdict::Keep,
                     Outcome::Changed(next) => Verdict::Replace(next),
@@ -125,16 +126,13 @@ impl Writes<'_> {
             })?;
             outcome.is_found = changes.matched > 0;
             Ok(changes.matched)
-        })?;
-        // An image of a document that was lost to somebody else counts for nothing.
-        let mut image = image.filter(|_| outcome.is_found);
-        if let Some(upserted) = upserted {
-            outcome.upserted = Some(upserted.id);
-            if modification.returning == Returning::After {
-                image = Some(Image { document: upserted.document, position: None });
-            }
-        }
-        Ok(image)
+        };
+        let upserted =
+            self.or_upsert(&update, filter, wanted, modification.upsert, &mut attempt, &mut before_insert)?;
+        // The value of a document that was lost to somebody else counts for nothing.
+        outcome.value = if upserted.is_some() { inserted } else { value.filter(|_| outcome.is_found) };
+        outcome.upserted = upserted;
+        Ok(())
     }
 }
 
@@ -154,11 +152,11 @@ impl Projected {
         Ok(Self(Some(query)))
     }
 
-    fn apply(&self, image: Image) -> Result<DocumentBuf> {
-        let Some(query) = &self.0 else { return Ok(image.document) };
-        let Some(projection) = &query.projection else { return Ok(image.document) };
-        let mut bytes = Vec::with_capacity(image.document.as_ref().len_bytes());
-        projection.apply(&query.scope.context(image.document.as_ref()), image.position, &mut bytes)?;
+    fn apply(&self, document: DocumentRef<'_>, position: Option<usize>) -> Result<DocumentBuf> {
+        let projection = self.0.as_ref().and_then(|query| Some((query, query.projection.as_ref()?)));
+        let Some((query, projection)) = projection else { return Ok(document.to_owned()) };
+        let mut bytes = Vec::with_capacity(document.len_bytes());
+        projection.apply(&query.scope.context(document), position, &mut bytes)?;
         check_document_bytes(bytes.len())?;
         Ok(DocumentBuf::from_trusted(bytes))
     }

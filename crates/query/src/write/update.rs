@@ -63,20 +63,20 @@ impl Writes<'_> {
         let scope = Arc::clone(&self.scope);
         let mut context = self.apply_context(&update, &scope);
         let mut outcome = UpdateOutcome::default();
-        outcome.upserted = self
-            .or_upsert(&update, statement.filter, &wanted, statement.upsert, &mut |writes| {
-                let changes = writes.change_matching(&wanted, statement.targets, &mut |document, position| {
-                    context.matched_position = position;
-                    Ok(match update.apply(document, &context)? {
-                        Outcome::Unchanged => Verdict::Keep,
-                        Outcome::Changed(next) => Verdict::Replace(next),
-                    })
-                })?;
-                outcome.matched = changes.matched;
-                outcome.modified = changes.changed;
-                Ok(changes.matched)
-            })?
-            .map(|inserted| inserted.id);
+        let mut attempt = |writes: &mut Self| {
+            let changes = writes.change_matching(&wanted, statement.targets, &mut |document, position| {
+                context.matched_position = position;
+                Ok(match update.apply(document, &context)? {
+                    Outcome::Unchanged => Verdict::Keep,
+                    Outcome::Changed(next) => Verdict::Replace(next),
+                })
+            })?;
+            outcome.matched = changes.matched;
+            outcome.modified = changes.changed;
+            Ok(changes.matched)
+        };
+        outcome.upserted =
+            self.or_upsert(&update, statement.filter, &wanted, statement.upsert, &mut attempt, &mut |_| Ok(()))?;
         Ok(outcome)
     }
 

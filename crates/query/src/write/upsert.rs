@@ -2,7 +2,7 @@
 
 use super::search::Wanted;
 use super::{Upsert, Writes};
-use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, order};
+use bunko_bson::{DocumentRef, Value, ValueRef, order};
 use bunko_catalog::{Order, stored_document};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{Expression, Filter};
@@ -12,17 +12,13 @@ use std::sync::Arc;
 /// How often an upsert begins anew because others inserted the document first, and deleted it again.
 const ATTEMPTS_MAX: usize = 10;
 
-/// A document that an upsert inserted.
-pub(super) struct Upserted {
-    pub id: Value,
-    pub document: DocumentBuf,
-}
-
 impl Writes<'_> {
     /// Runs an update, which says how many documents matched, and inserts one where none did.
     ///
     /// Two upserts of the same key both find nothing, and one of them fails to insert: it updates the other's
     /// document then, if the key that it shares is what the filter asks for and nothing else.
+    ///
+    /// `before_insert` is shown what is to be inserted, and may refuse it. Returns the `_id` of what was.
     pub(super) fn or_upsert(
         &mut self,
         update: &Update,
@@ -30,20 +26,26 @@ impl Writes<'_> {
         wanted: &Wanted<'_>,
         upsert: Upsert,
         attempt: &mut dyn FnMut(&mut Self) -> Result<u64>,
-    ) -> Result<Option<Upserted>> {
+        before_insert: &mut dyn FnMut(DocumentRef<'_>) -> Result<()>,
+    ) -> Result<Option<Value>> {
         let mut attempts = 1;
         loop {
             if attempt(self)? > 0 || upsert == Upsert::No {
                 return Ok(None);
             }
-            match self.insert_upserted(update, filter) {
+            match self.insert_upserted(update, filter, before_insert) {
                 Err(failure) if attempts < ATTEMPTS_MAX && is_lost_race(wanted, &failure) => attempts += 1,
                 outcome => return wanted.executed(outcome.map(Some)),
             }
         }
     }
 
-    fn insert_upserted(&mut self, update: &Update, filter: DocumentRef<'_>) -> Result<Upserted> {
+    fn insert_upserted(
+        &mut self,
+        update: &Update,
+        filter: DocumentRef<'_>,
+        before_insert: &mut dyn FnMut(DocumentRef<'_>) -> Result<()>,
+    ) -> Result<Value> {
         let scope = Arc::clone(&self.scope);
         let base = update.upsert_base(filter, &scope.operation)?;
         let context = ApplyContext { insert: Insertion::Upsert, ..self.apply_context(update, &scope) };
@@ -52,15 +54,14 @@ impl Writes<'_> {
             Outcome::Changed(document) => document,
         };
         let stored = stored_document::for_insert(document.as_ref(), self.empty_timestamps, self.stamps)?;
+        before_insert(DocumentRef::trusted(&stored))?;
         let document = std::slice::from_ref(&stored);
         let mut inserted = self.catalog.insert(self.namespace, document, Order::Ordered, &*scope.operation)?;
         self.note_written(inserted.lsn);
         if let Some((_, failure)) = inserted.failures.pop() {
             return Err(failure);
         }
-        let document = DocumentBuf::from_trusted(stored.into_owned());
-        let id = document.as_ref().get("_id").map_or(Value::Null, ValueRef::to_value);
-        Ok(Upserted { id, document })
+        Ok(DocumentRef::trusted(&stored).get("_id").map_or(Value::Null, ValueRef::to_value))
     }
 }
 
