@@ -17,10 +17,12 @@ mod stage_fields;
 mod stages;
 mod stream;
 mod sub_pipeline;
+mod write_stage;
 
 pub use environment::{Environment, STAGE_MEMORY_BYTES_MAX, SUB_PIPELINE_DEPTH_MAX};
 pub use involved::involved_collections;
 pub use pipeline::{Pipeline, PlannerPart};
 pub use sources::{Access, NoSources, SourceName, Sources};
-pub use stages::{Plannable, Reads, Stage};
+pub use stages::{Merge, Plannable, Reads, Stage, WhenMatched, WhenNotMatched};
 pub use stream::{DocumentStream, Documents, Flow};
+pub use write_stage::WriteStage;

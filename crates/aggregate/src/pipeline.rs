@@ -1,7 +1,7 @@
 //! Pipelines: stages in their order.
 
 use crate::stages::{self, Plannable, position};
-use crate::{DocumentStream, Environment, Flow, Stage};
+use crate::{DocumentStream, Environment, Flow, Stage, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern, check_document_bytes};
@@ -64,6 +64,16 @@ impl Pipeline {
     /// Whether no stage is left.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
+    }
+
+    /// What the last stage writes; whoever opens the pipeline has to.
+    pub fn write(&self) -> Option<WriteStage> {
+        self.stages.last()?.write()
+    }
+
+    /// The world that the pipeline was parsed in.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
     }
 
     /// How many stages [`Self::split_for_planner`] has taken off; each was sent as one.

@@ -32,6 +32,7 @@ mod operations;
 mod oplog_view;
 mod parameters;
 mod pipeline_sources;
+mod pipeline_writes;
 mod profiler;
 mod read_concern;
 mod service;

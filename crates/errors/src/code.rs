@@ -113,6 +113,7 @@ codes! {
     BSON_OBJECT_TOO_LARGE = 10334 "BSONObjectTooLarge";
     DUPLICATE_KEY = 11000 "DuplicateKey";
     CURSOR_IN_USE = 12051 "CursorInUse";
+    MERGE_STAGE_NO_MATCHING_DOCUMENT = 13113 "MergeStageNoMatchingDocument";
     DATABASE_DIFFER_CASE = 13297 "DatabaseDifferCase";
     BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE = 12587 "BackgroundOperationInProgressForNamespace";
     KEY_TOO_LONG = 17280 "KeyTooLong";

@@ -18,8 +18,6 @@ const NAMES: &[&str] = &[
     "$listSampledQueries",
     "$listSearchIndexes",
     "$listSessions",
-    "$merge",
-    "$out",
     "$queryStats",
     "$rankFusion",
     "$redact",

@@ -10,6 +10,8 @@ mod known;
 mod limit;
 mod lookup;
 mod match_filter;
+mod merge;
+mod out;
 pub(crate) mod position;
 mod project;
 mod projected;
@@ -21,12 +23,13 @@ mod union_with;
 mod unset;
 mod unwind;
 
-use crate::{DocumentStream, Environment};
+use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern};
 use std::sync::Arc;
 
+pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use unwind::Unwinding;
 use unwind::with_path;
 
@@ -41,6 +44,8 @@ static DEFINITIONS: &[Definition] = &[
     limit::DEFINITION,
     lookup::DEFINITION,
     match_filter::DEFINITION,
+    merge::DEFINITION,
+    out::DEFINITION,
     project::DEFINITION,
     replace_root::DEFINITION,
     replace_root::REPLACE_WITH,
@@ -87,6 +92,11 @@ pub trait Stage: Send + Sync {
 
     /// What it does, where it is an `$unwind`.
     fn unwinding(&self) -> Option<Unwinding> {
+        None
+    }
+
+    /// What it writes, where it is a stage that does.
+    fn write(&self) -> Option<WriteStage> {
         None
     }
 

@@ -158,6 +158,8 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
     (Table::Stages, "$limit", &["{X: 100000}"]),
     (Table::Stages, "$skip", &["{X: 1}"]),
     (Table::Stages, "$match", &["{X: {v: {$in: '#ints'}}}"]),
+    (Table::Stages, "$merge", &["{X: 'merged'}"]),
+    (Table::Stages, "$out", &["{X: 'written'}"]),
     (Table::Stages, "$replaceRoot", &["{X: {newRoot: '$o'}}"]),
     (Table::Stages, "$replaceWith", &["{X: '$o'}"]),
     (Table::Stages, "$sort", &["{X: {v: 1}}"]),

@@ -1,17 +1,19 @@
 //! `aggregate`: documents through a pipeline.
 
+use super::explain;
 use super::find::refuse_collation;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
-use crate::cursor_store::CursorSource;
+use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::oplog_view::{self, is_oplog};
 use crate::pipeline_sources::{PipelineSources, Planned, Resolved, planner_query, resolve};
+use crate::pipeline_writes::PipelineWrite;
 use crate::source_stages::{SourcedPipeline, Subject};
-use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Writer, number};
+use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, WriteStage};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_query::{FindQuery, Footing, Hint, QueryScope, plan};
@@ -41,7 +43,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let sourced = invocation.array("pipeline")?.map(SourcedPipeline::take_off).transpose()?.flatten();
     let namespace = namespace(invocation, sourced.as_ref())?;
     if invocation.boolean("explain", false)? {
-        return Err(invocation.unsupported("explain: use the explain command").into());
+        return explain::run_pipeline(invocation, namespace, reply);
     }
     let batch_size = batch_size(invocation)?;
     let (source, is_long) = match sourced {
@@ -50,12 +52,43 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         None => {
             let is_collectionless = invocation.argument().as_str().is_none();
             let aggregation = parse(invocation, invocation, (!is_collectionless).then_some(&namespace))?;
+            if let Some(stage) = aggregation.pipeline.write() {
+                return write(invocation, reply, namespace, aggregation, stage);
+            }
             open(invocation, aggregation)?
         }
     };
     let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
     write_first_batch(invocation, reply, namespace, source, &batch)
         .map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: ").into())
+}
+
+/// Runs a pipeline that writes what comes out of it. The cursor of the reply is empty.
+fn write(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    namespace: Namespace,
+    aggregation: Aggregation,
+    stage: WriteStage,
+) -> Result<(), Halt> {
+    let write = PipelineWrite::new(invocation, stage)?;
+    invocation.refuse_if_long(true)?;
+    let environment = aggregation.pipeline.environment().clone();
+    let (source, _) = open(invocation, aggregation)?;
+    write
+        .run(invocation, &mut FromCursor(source), &environment)
+        .map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: "))?;
+    let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
+    Ok(write_first_batch(invocation, reply, namespace, Box::new(NoDocuments), &batch)?)
+}
+
+/// The documents of a cursor.
+struct FromCursor(Box<dyn CursorSource>);
+
+impl DocumentStream for FromCursor {
+    fn next(&mut self) -> Result<Option<DocumentBuf>, Failure> {
+        Ok(self.0.next()?.map(DocumentRef::to_owned))
+    }
 }
 
 /// The collection that is named, or for `{aggregate: 1}` the name that its cursors have.
@@ -156,7 +189,11 @@ pub(crate) fn prepare(
 
 /// The name of a pipeline's first stage.
 pub(crate) fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
-    Some(stages.iter().next()?.as_document()?.first()?.name)
+    first_stage_name(stages.iter().next()?)
+}
+
+fn first_stage_name(stage: ValueRef<'_>) -> Option<&str> {
+    Some(stage.as_document()?.first()?.name)
 }
 
 fn required_stages<'a>(fields: &Fields<'a>) -> Result<ArrayRef<'a>, Failure> {
@@ -207,6 +244,9 @@ fn open_oplog(invocation: &Invocation<'_>) -> Result<Box<dyn CursorSource>, Halt
     invocation.refuse_if_long(true)?;
     check_options(invocation)?;
     let stages = required_stages(invocation)?;
+    if stages.iter().any(|stage| matches!(first_stage_name(stage), Some("$out" | "$merge"))) {
+        return Err(Failure::not_supported_yet("a pipeline over the oplog that writes").into());
+    }
     let scope = scope_with_let(invocation, invocation.scope())?;
     let stream = oplog_view::open(invocation, stages, scope, Direction::Forward)?;
     Ok(Box::new(Aggregated::of(stream)))
@@ -224,6 +264,10 @@ fn open_sourced(
     let environment = Environment::new(scope).with_sources(sources);
     let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
     let documents = sourced.documents(invocation, namespace)?;
+    if let Some(stage) = pipeline.write() {
+        drop(PipelineWrite::new(invocation, stage)?);
+        return Err(Failure::not_supported_yet("a pipeline that writes what a stage tells of the server"));
+    }
     let stream = pipeline.open(Box::new(Documents::new(documents)));
     Ok(Box::new(Aggregated::of(stream)))
 }

@@ -8,6 +8,7 @@ use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::oplog_view;
+use crate::pipeline_writes::PipelineWrite;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::STAGE_MEMORY_BYTES_MAX;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -43,6 +44,25 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         "aggregate" => explain_pipeline(invocation, &subject)?,
         _ => explain_write(invocation, &subject)?,
     };
+    reply.extend(explained.as_ref());
+    write_surroundings(invocation, reply, &subject.fields);
+    Ok(())
+}
+
+/// The same for `aggregate` with `explain: true`.
+pub(super) fn run_pipeline(
+    invocation: &Invocation<'_>,
+    namespace: Namespace,
+    reply: &mut Writer<'_>,
+) -> Result<(), Halt> {
+    let subject = Subject {
+        fields: Fields::new("aggregate", invocation.request.body),
+        collection: invocation.collection(&namespace),
+        namespace,
+        verbosity: Verbosity::QueryPlanner,
+        scope: invocation.scope(),
+    };
+    let explained = explain_pipeline(invocation, &subject)?;
     reply.extend(explained.as_ref());
     write_surroundings(invocation, reply, &subject.fields);
     Ok(())
@@ -148,6 +168,10 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
     let Aggregation { query, pipeline, resolved, .. } =
         aggregate::parse(invocation, &subject.fields, Some(&subject.namespace))?;
     let scope = Arc::clone(&query.scope);
+    if let Some(stage) = pipeline.write() {
+        // It is looked at, and not written to.
+        PipelineWrite::new(invocation, stage)?;
+    }
     // The collection was named, as that of every command that is explained.
     let Some(resolved) = resolved else { return Ok(DocumentBuf::new()) };
     let below = Subject {

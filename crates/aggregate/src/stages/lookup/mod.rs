@@ -2,6 +2,8 @@
 
 mod parse;
 
+pub(super) use parse::variables;
+
 use super::{Definition, Reads, Stage, Unwinding};
 use crate::equality_join::EqualityJoin;
 use crate::joined_path::local_values;

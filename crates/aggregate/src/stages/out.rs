@@ -1,0 +1,68 @@
+//! `$out`: puts the documents in the place of another collection's.
+
+use super::{Definition, Reads, Stage, Stages};
+use crate::stage_fields::StageFields;
+use crate::{DocumentStream, Environment, SourceName, WriteStage};
+use bunko_bson::ValueRef;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::Dependencies;
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$out", parse };
+
+/// Databases that nobody writes out to.
+const INTERNAL: &[&str] = &["admin", "config", "local"];
+
+/// The collection. Whoever runs the pipeline writes; the stage itself only hands its input on.
+struct Out(SourceName);
+
+fn failure(code: i32, message: String) -> Failure {
+    Failure::new(ErrorCode(code), message)
+}
+
+/// Errors: 16990 for what is no target, `IDLUnknownField`, `IDLDuplicateField` and `IDLFailedToParse` for fields, 17385
+/// and 31321 for targets that are the server's.
+fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
+    let target = match value {
+        ValueRef::String(collection) => SourceName::here(collection),
+        ValueRef::Document(specification) => {
+            let fields = StageFields::new("$out", specification, &["db", "coll", "timeseries"])?;
+            let collection = fields.required("coll", fields.string("coll")?)?.to_owned();
+            let database = fields.required("db", fields.string("db")?)?.to_owned();
+            if fields.document("timeseries")?.is_some() {
+                return Err(Failure::not_supported_yet("$out into a time series"));
+            }
+            SourceName { database: Some(database), collection }
+        }
+        other => {
+            let kind = other.kind().alias();
+            return Err(failure(16990, format!("$out only supports a string or object argument, but found {kind}")));
+        }
+    };
+    if target.collection.starts_with("system.") {
+        return Err(failure(17385, format!("Can't $out to special collection: {}", target.collection)));
+    }
+    if let Some(database) = target.database.as_deref().filter(|database| INTERNAL.contains(database)) {
+        return Err(failure(31321, format!("Can't $out to internal database: {database}")));
+    }
+    Ok(vec![Box::new(Out(target))])
+}
+
+impl Stage for Out {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {
+        input
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        dependencies.add_all();
+        Reads::OthersToo
+    }
+
+    fn write(&self) -> Option<WriteStage> {
+        Some(WriteStage::Out(self.0.clone()))
+    }
+}

@@ -1,0 +1,264 @@
+//! `$merge`: each document is an update of the one that it belongs to, or an insert.
+
+use crate::invocation::Invocation;
+use bunko_aggregate::{DocumentStream, Environment, Merge, WhenMatched, WhenNotMatched};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, order};
+use bunko_catalog::stored_document::{self, EmptyTimestamps, Stamps};
+use bunko_catalog::{Collection, Index, Namespace, Order, Target, Verdict};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::FieldPath;
+use bunko_query::write::{UpdateStatement, Upsert, Writes};
+use bunko_query::{FindQuery, QueryScope, plan};
+use bunko_update::Targets;
+use std::sync::Arc;
+
+/// Documents that go on being written behind one that failed, as MongoDB writes them in unordered batches.
+const BATCH_COUNT_MAX: u64 = 100_000;
+/// How often a document is looked for again because others had changed what it belongs to.
+const ATTEMPTS_MAX: usize = 1000;
+
+/// Whether it is certain that a document belongs to one other at most.
+pub(super) fn check(invocation: &Invocation<'_>, target: &Namespace, merge: &Merge) -> Result<()> {
+    let collection = invocation.collection_not_view(target)?;
+    if is_by_id(merge) || collection.is_some_and(|collection| unique_index(&collection, merge).is_some()) {
+        return Ok(());
+    }
+    let message = "Cannot find index to verify that join fields will be unique";
+    Err(Failure::new(ErrorCode(51183), message))
+}
+
+fn is_by_id(merge: &Merge) -> bool {
+    match merge.on.as_slice() {
+        [] => true,
+        [only] => only.dotted() == "_id",
+        _ => false,
+    }
+}
+
+/// The unique index over exactly the fields, in whatever order.
+fn unique_index(collection: &Collection, merge: &Merge) -> Option<Arc<Index>> {
+    let fits = |index: &Arc<Index>| {
+        let spec = index.spec.as_ref();
+        let has_all = merge.on.iter().all(|path| index.fields.iter().any(|field| field.path == path.dotted()));
+        index.is_unique
+            && has_all
+            && index.fields.len() == merge.on.len()
+            && spec.get("partialFilterExpression").is_none()
+            && spec.get("collation").is_none()
+    };
+    collection.ready_indexes().into_iter().find(fits)
+}
+
+pub(super) fn run(
+    invocation: &mut Invocation<'_>,
+    (target, merge): (&Namespace, &Merge),
+    documents: &mut dyn DocumentStream,
+    environment: &Environment,
+) -> Result<()> {
+    let service = invocation.service;
+    let index = service.catalog.collection(target).and_then(|collection| unique_index(&collection, merge));
+    let allows_null = index.is_none_or(|index| index.spec.as_ref().get("sparse").is_none());
+    let merging = Merging { invocation, target, merge, environment, allows_null };
+    let mut writes = Writes::new(&service.catalog, target, &service.world, Arc::clone(&environment.scope));
+    let (mut count, mut failed, mut written) = (0_u64, None, None);
+    let outcome = loop {
+        match documents.next() {
+            Err(failure) => break Err(failure),
+            Ok(None) => break Ok(()),
+            Ok(Some(document)) => {
+                match merging.put(&mut writes, document) {
+                    Ok(lsn) => written = lsn.or(written),
+                    Err(failure) => failed = failed.or(Some(failure)),
+                }
+                if let Err(failure) = environment.scope.operation.check() {
+                    break Err(failure);
+                }
+            }
+        }
+        count += 1;
+        if failed.is_some() && count % BATCH_COUNT_MAX == 0 {
+            break Ok(());
+        }
+    };
+    let last = writes.written();
+    invocation.note_written(last.max(written));
+    failed.map_or(outcome, Err)
+}
+
+struct Merging<'m, 'a> {
+    invocation: &'m Invocation<'a>,
+    target: &'m Namespace,
+    merge: &'m Merge,
+    environment: &'m Environment,
+    allows_null: bool,
+}
+
+impl Merging<'_, '_> {
+    /// Writes one document; the record of a write that is not one of `writes`.
+    fn put(&self, writes: &mut Writes<'_>, document: DocumentBuf) -> Result<Option<bunko_store::Lsn>> {
+        let document = self.with_id(document);
+        let filter = self.filter(document.as_ref())?;
+        let (update, upsert) = match &self.merge.when_matched {
+            WhenMatched::Fail => return self.insert(document.as_ref()),
+            WhenMatched::Pipeline(_) => return self.put_through_pipeline(&filter, document.as_ref()),
+            WhenMatched::Replace => (document, self.upsert()),
+            WhenMatched::Merge => (DocumentBuf::new().with("$set", &document), self.upsert()),
+            WhenMatched::KeepExisting => (DocumentBuf::new().with("$setOnInsert", &document), Upsert::Yes),
+        };
+        let statement = UpdateStatement {
+            filter: filter.as_ref(),
+            update: ValueRef::from(&update),
+            array_filters: Vec::new(),
+            targets: Targets::One,
+            upsert,
+            hint: None,
+            sort: None,
+        };
+        let outcome = writes.update(&statement)?;
+        if outcome.matched == 0 && outcome.upserted.is_none() {
+            self.unmatched()?;
+        }
+        Ok(None)
+    }
+
+    fn upsert(&self) -> Upsert {
+        if self.merge.when_not_matched == WhenNotMatched::Insert { Upsert::Yes } else { Upsert::No }
+    }
+
+    /// What happens where nothing matched and nothing is to be inserted.
+    fn unmatched(&self) -> Result<()> {
+        if self.merge.when_not_matched == WhenNotMatched::Discard {
+            return Ok(());
+        }
+        let message = "$merge could not find a matching document in the target collection for at least one document in \
+                       the source collection";
+        Err(Failure::new(ErrorCode::MERGE_STAGE_NO_MATCHING_DOCUMENT, message))
+    }
+
+    /// The document with an `_id`, where documents belong together by that.
+    fn with_id(&self, document: DocumentBuf) -> DocumentBuf {
+        let names_id = self.merge.on.is_empty() || self.merge.on.iter().any(|path| path.dotted() == "_id");
+        if !names_id || document.as_ref().get("_id").is_some() {
+            return document;
+        }
+        let id = self.invocation.service.world.object_id();
+        let mut with_id = DocumentBuf::new().with("_id", ValueRef::ObjectId(id));
+        with_id.extend(document.as_ref());
+        with_id
+    }
+
+    /// What the document belongs to.
+    fn filter(&self, document: DocumentRef<'_>) -> Result<DocumentBuf> {
+        let mut filter = DocumentBuf::new();
+        if is_by_id(self.merge) {
+            if let Some(id) = document.get("_id") {
+                check_on("_id", id)?;
+                filter.append("_id", id);
+            }
+            return Ok(filter);
+        }
+        for path in &self.merge.on {
+            let name = path.dotted();
+            let value = value_at(document, path)?.unwrap_or(ValueRef::Null);
+            check_on(&name, value)?;
+            if value.is_nullish() && !self.allows_null {
+                let message =
+                    "$merge write error: 'on' field cannot be missing, null or undefined if supporting index is sparse";
+                return Err(Failure::new(ErrorCode(51132), message));
+            }
+            filter.append(&name, &DocumentBuf::new().with("$eq", value));
+        }
+        Ok(filter)
+    }
+
+    fn insert(&self, document: DocumentRef<'_>) -> Result<Option<bunko_store::Lsn>> {
+        let service = self.invocation.service;
+        let stored = stored_document::for_insert(document, EmptyTimestamps::Filled, &service.world)?;
+        let mut inserted = service.catalog.insert(self.target, &[stored], Order::Ordered, self.invocation)?;
+        match inserted.failures.pop().map(|(_, failure)| failure).or(inserted.stopped_by) {
+            Some(failure) => Err(failure),
+            None => Ok(inserted.lsn),
+        }
+    }
+
+    fn put_through_pipeline(&self, filter: &DocumentBuf, new: DocumentRef<'_>) -> Result<Option<bunko_store::Lsn>> {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(collection) = self.invocation.collection(self.target) else { return self.put_unmatched(new) };
+            let query = FindQuery::new(filter.as_ref(), Arc::clone(&self.environment.scope))?;
+            let mut found = plan(&collection, query)?.open(collection.snapshot())?;
+            let Some(record) = found.next_record()?.map(|(record, _)| record) else { return self.put_unmatched(new) };
+            let mut is_same = false;
+            let lsn = self.invocation.service.catalog.change(
+                &collection,
+                Target::Record(record),
+                self.invocation,
+                &mut |existing| {
+                    is_same = self.matches(filter, existing)?;
+                    if is_same { self.updated(existing, new) } else { Ok(Verdict::Keep) }
+                },
+            )?;
+            if is_same {
+                return Ok(lsn);
+            }
+        }
+        Err(Failure::new(ErrorCode::WRITE_CONFLICT, "the document that $merge would change was changed too often"))
+    }
+
+    fn put_unmatched(&self, new: DocumentRef<'_>) -> Result<Option<bunko_store::Lsn>> {
+        if self.merge.when_not_matched == WhenNotMatched::Insert {
+            return self.insert(new);
+        }
+        self.unmatched().map(|()| None)
+    }
+
+    fn matches(&self, filter: &DocumentBuf, existing: DocumentRef<'_>) -> Result<bool> {
+        let scope: &Arc<QueryScope> = &self.environment.scope;
+        bunko_query::parse_filter(filter.as_ref(), scope)?.try_matches(existing)
+    }
+
+    fn updated(&self, existing: DocumentRef<'_>, new: DocumentRef<'_>) -> Result<Verdict> {
+        let WhenMatched::Pipeline(stages) = &self.merge.when_matched else { return Ok(Verdict::Keep) };
+        let updated = self.merge.updated(stages, existing, new, self.environment)?;
+        let id = existing.get("_id").unwrap_or(ValueRef::Null);
+        let updated = match updated.as_ref().get("_id") {
+            Some(other) if !order::equal(id, other) => {
+                let message = "Performing an update on the path '_id' would modify the immutable field '_id'";
+                return Err(Failure::new(ErrorCode::IMMUTABLE_FIELD, message));
+            }
+            Some(_) => updated,
+            None => {
+                let mut with_id = DocumentBuf::new().with("_id", id);
+                with_id.extend(updated.as_ref());
+                with_id
+            }
+        };
+        let world = &self.invocation.service.world;
+        let stored = stored_document::for_insert(updated.as_ref(), EmptyTimestamps::Filled, world)?;
+        let stored = DocumentBuf::from_trusted(stored.into_owned());
+        let is_unchanged = order::compare_documents(stored.as_ref(), existing).is_eq();
+        Ok(if is_unchanged && stored.len_bytes() == existing.len_bytes() {
+            Verdict::Keep
+        } else {
+            Verdict::Replace(stored)
+        })
+    }
+}
+
+/// The value at a path that no array lies on.
+fn value_at<'d>(document: DocumentRef<'d>, path: &FieldPath) -> Result<Option<ValueRef<'d>>> {
+    let mut value = ValueRef::Document(document);
+    for component in path.components() {
+        check_on(&path.dotted(), value)?;
+        let Some(next) = value.as_document().and_then(|document| document.get(component)) else { return Ok(None) };
+        value = next;
+    }
+    Ok(Some(value))
+}
+
+fn check_on(name: &str, value: ValueRef<'_>) -> Result<()> {
+    if matches!(value, ValueRef::Array(_)) {
+        let message = format!("$merge write error: 'on' field '{name}' cannot be an array");
+        return Err(Failure::new(ErrorCode(51185), message));
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Pipelines that write: `$out` and `$merge`.
+
+mod merge;
+mod out;
+
+use crate::invocation::Invocation;
+use bunko_aggregate::{DocumentStream, Environment, WriteStage};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Longest namespace that can be written to, in bytes.
+const NAMESPACE_BYTES_MAX: usize = 255;
+
+/// A write at the end of a pipeline, whose target has been looked at.
+pub(crate) struct PipelineWrite {
+    stage: WriteStage,
+    target: Namespace,
+}
+
+impl PipelineWrite {
+    /// Checks the target; `explain` does too.
+    /// # Errors
+    /// `InvalidNamespace`; `CommandNotSupportedOnView`; 17152 for a capped collection; 51183 where no unique index says
+    /// which documents belong together.
+    pub(crate) fn new(invocation: &Invocation<'_>, stage: WriteStage) -> Result<Self> {
+        let (database, collection) = match &stage {
+            WriteStage::Out(target) => (target.database.as_deref(), target.collection.as_str()),
+            WriteStage::Merge(merge) => (merge.database.as_deref(), merge.collection.as_str()),
+        };
+        let database = database.unwrap_or(invocation.request.database);
+        if database.len() + 1 + collection.len() > NAMESPACE_BYTES_MAX {
+            let message = format!(
+                "error with target namespace: Fully qualified namespace is too long. Namespace: {database}.{collection} Max: {NAMESPACE_BYTES_MAX}"
+            );
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
+        }
+        let target = Namespace::new(database, collection)?;
+        match &stage {
+            WriteStage::Out(_) => out::check(invocation, &target)?,
+            WriteStage::Merge(merge) => merge::check(invocation, &target, merge)?,
+        }
+        Ok(Self { stage, target })
+    }
+
+    /// Writes all that the pipeline yields.
+    /// # Errors
+    /// Those of the pipeline and of the writes. `$out` leaves what was there then.
+    pub(crate) fn run(
+        &self,
+        invocation: &mut Invocation<'_>,
+        documents: &mut dyn DocumentStream,
+        environment: &Environment,
+    ) -> Result<()> {
+        match &self.stage {
+            WriteStage::Out(_) => out::run(invocation, &self.target, documents),
+            WriteStage::Merge(merge) => merge::run(invocation, (&self.target, merge), documents, environment),
+        }
+    }
+}
