@@ -14,6 +14,7 @@ mod decimal128;
 pub mod depth;
 mod document;
 pub mod extended_json;
+mod hashed_key;
 pub mod key_string;
 pub mod number;
 mod object_id;
@@ -27,6 +28,7 @@ mod writer;
 
 pub use decimal128::{Decimal128, Rounding};
 pub use document::{ArrayBuf, DocumentBuf};
+pub use hashed_key::hashed_key;
 pub use object_id::ObjectId;
 pub use reader::{ArrayRef, DocumentRef, Element, Elements};
 pub use string_order::{Collator, StringOrder};

@@ -5,7 +5,8 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// What becomes of the values of all paths together.
-type Visit<'v, 'd> = dyn FnMut(&mut dyn Iterator<Item = ValueRef<'d>>) -> Result<()> + 'v;
+/// A path that leads nowhere has none.
+type Visit<'v, 'd> = dyn FnMut(&mut dyn Iterator<Item = Option<ValueRef<'d>>>) -> Result<()> + 'v;
 
 /// Walks a document; where paths meet an array, its elements one by one with all paths that meet it.
 pub(crate) struct ArrayWalk<'v, 'w, 'd> {
@@ -18,6 +19,8 @@ pub(crate) struct ArrayWalk<'v, 'w, 'd> {
 enum Place<'p, 'd> {
     /// At its end.
     Value(ValueRef<'d>),
+    /// It leads nowhere.
+    Missing,
     /// At the document that is walked, with that much of the path to go.
     Above(Rest<'p>),
     /// At an array, all of which the path leads through.
@@ -51,13 +54,13 @@ impl<'p> Rest<'p> {
         }
     }
 
-    /// Follows the path from `document` to its end or to the first array; null where it leads nowhere.
+    /// Follows the path from `document` to its end or to the first array.
     fn follow<'d>(self, document: DocumentRef<'d>) -> Place<'p, 'd> {
         let (name, below) = self.split();
         // The name that the document has lives as long as the document.
         match document.iter().find(|field| field.name == name) {
             Some(field) => Self::go_on(field.name, field.value, self.behind, below),
-            None => Place::Value(ValueRef::Null),
+            None => Place::Missing,
         }
     }
 
@@ -67,7 +70,7 @@ impl<'p> Rest<'p> {
             (ValueRef::Array(array), below) => Place::Array(Met { array, name, component, below }),
             (value, None) => Place::Value(value),
             (ValueRef::Document(inner), Some(below)) => below.follow(inner),
-            (_, Some(_)) => Place::Value(ValueRef::Null),
+            (_, Some(_)) => Place::Missing,
         }
     }
 }
@@ -125,8 +128,8 @@ impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
 
     fn show(&mut self, places: &[Place<'_, 'd>]) -> Result<()> {
         (self.visit)(&mut places.iter().map(|place| match place {
-            Place::Value(value) => *value,
-            Place::Above(_) | Place::Array(_) => ValueRef::Null,
+            Place::Value(value) => Some(*value),
+            Place::Missing | Place::Above(_) | Place::Array(_) => None,
         }))
     }
 
@@ -135,7 +138,7 @@ impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
         for (field, place) in places.iter_mut().enumerate() {
             if let Place::Array(met) = *place {
                 self.multikey.note(field, met.component);
-                *place = Place::Value(if met.below.is_none() { ValueRef::Undefined } else { ValueRef::Null });
+                *place = if met.below.is_none() { Place::Value(ValueRef::Undefined) } else { Place::Missing };
             }
         }
         self.show(&places)
@@ -173,13 +176,15 @@ impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
                     *now = match met.below {
                         None => Place::Value(element),
                         Some(below) if element.as_document().is_some() => Place::Above(below),
-                        Some(_) => Place::Value(ValueRef::Null),
+                        Some(_) => Place::Missing,
                     };
                 }
             }
             match element {
                 ValueRef::Document(document) => self.document(at_element.clone(), document)?,
-                _ if at_element.iter().all(|place| matches!(place, Place::Value(_))) => self.show(&at_element)?,
+                _ if at_element.iter().all(|place| matches!(place, Place::Value(_) | Place::Missing)) => {
+                    self.show(&at_element)?;
+                }
                 _ => self.document(at_element.clone(), DocumentRef::EMPTY)?,
             }
         }

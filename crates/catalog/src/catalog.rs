@@ -135,8 +135,7 @@ impl Catalog {
         self.refuse_other_case(namespace.database())?;
         let spec = IndexSpec::id();
         let (records, keys) = (changes.keyspace(), changes.keyspace());
-        let id_index = Index::new(spec.name, keys, spec.fields, spec.is_unique, spec.document)
-            .with_state(IndexState::Ready, Multikey::default());
+        let id_index = Index::new(spec, keys).with_state(IndexState::Ready, Multikey::default());
         let catalog_record = changes.next_record;
         changes.next_record = RecordId(catalog_record.0 + 1);
         let parts = Parts {
@@ -156,7 +155,7 @@ impl Catalog {
         persistence::put(&self.store, &mut batch, catalog_record, record)?;
         let mut created = DocumentBuf::new().with("create", namespace.collection());
         created.extend((*collection.options()).as_ref());
-        notes::put_command(&mut batch, &collection, &created.with("idIndex", &collection.id_index().spec));
+        notes::put_command(&mut batch, &collection, &created.with("idIndex", &collection.id_index().document));
         for keyspace in [records, keys] {
             collection.engine.create_keyspace(&mut batch, keyspace);
         }
@@ -353,7 +352,7 @@ impl Catalog {
             Difference::Built(built, _) => {
                 for index in built {
                     let mut command = DocumentBuf::new().with("createIndexes", name.collection());
-                    command.extend(index.spec.as_ref());
+                    command.extend(index.document.as_ref());
                     notes::put_command(&mut batch, collection, &command);
                 }
             }

@@ -41,19 +41,19 @@ fn key_value(index: &Index, key: &[u8], document: Option<DocumentRef<'_>>) -> Do
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::IndexField;
+    use crate::IndexSpec;
     use bunko_bson::key_string::Direction;
     use bunko_bson::{ArrayBuf, Decimal128};
     use bunko_store::KeyspaceId;
 
     /// What is said of a key in a unique index on `paths`, for `document` or for none.
     fn said(paths: &[&str], key: &[i32], document: Option<&DocumentBuf>) -> DocumentBuf {
-        let direction = Direction::Descending;
-        let fields = paths.iter().map(|path| IndexField { path: (*path).to_owned(), direction }).collect();
-        let index = Index::new("i".to_owned(), KeyspaceId(1), fields, true, DocumentBuf::new());
+        let pattern = paths.iter().fold(DocumentBuf::new(), |pattern, path| pattern.with(path, -1_i32));
+        let spec = DocumentBuf::new().with("key", &pattern).with("name", "i").with("unique", true);
+        let index = Index::new(IndexSpec::parse(spec.as_ref()).expect("a specification"), KeyspaceId(1));
         let mut bytes = Vec::new();
         for value in key {
-            key_string::append(&mut bytes, ValueRef::Int32(*value), direction);
+            key_string::append(&mut bytes, ValueRef::Int32(*value), Direction::Descending);
         }
         key_value(&index, &bytes, document.map(DocumentBuf::as_ref))
     }

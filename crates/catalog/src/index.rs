@@ -1,11 +1,11 @@
 //! One index of a collection.
 
-use crate::Multikey;
 use crate::building::IndexBuild;
+use crate::{IndexSpec, KeyForm, Multikey};
 use arc_swap::ArcSwap;
 use bunko_bson::key_string::Direction;
-use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::KeyspaceId;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -19,6 +19,8 @@ pub struct IndexField {
     pub path: String,
     /// The order of its values.
     pub direction: Direction,
+    /// What stands in the keys for its values.
+    pub form: KeyForm,
 }
 
 /// Whether queries may use an index.
@@ -30,19 +32,12 @@ pub enum IndexState {
     Ready,
 }
 
-/// A sorted index and how to derive its keys.
+/// An index: its specification, which it is read as, and where its keys are.
 #[derive(Debug)]
 pub struct Index {
-    /// Its name, unique within the collection.
-    pub name: String,
+    spec: IndexSpec,
     /// Where its keys are.
     pub keyspace: KeyspaceId,
-    /// The fields, in order.
-    pub fields: Vec<IndexField>,
-    /// Whether two documents may not share a key.
-    pub is_unique: bool,
-    /// The specification as `listIndexes` shows it.
-    pub spec: DocumentBuf,
     /// What makes it, where it was not complete when this process first saw it.
     pub(crate) build: Option<Arc<IndexBuild>>,
     is_ready: AtomicBool,
@@ -50,25 +45,30 @@ pub struct Index {
     uses: AtomicU64,
 }
 
+impl Deref for Index {
+    type Target = IndexSpec;
+
+    #[inline]
+    fn deref(&self) -> &IndexSpec {
+        &self.spec
+    }
+}
+
 impl Index {
-    pub(crate) fn new(
-        name: String,
-        keyspace: KeyspaceId,
-        fields: Vec<IndexField>,
-        is_unique: bool,
-        spec: DocumentBuf,
-    ) -> Self {
+    pub(crate) fn new(spec: IndexSpec, keyspace: KeyspaceId) -> Self {
         Self {
-            name,
-            keyspace,
-            fields,
-            is_unique,
             spec,
+            keyspace,
             build: None,
             is_ready: AtomicBool::new(false),
             multikey: ArcSwap::default(),
             uses: AtomicU64::new(0),
         }
+    }
+
+    /// Its specification.
+    pub fn spec(&self) -> &IndexSpec {
+        &self.spec
     }
 
     pub(crate) fn built_by(self, build: Arc<IndexBuild>) -> Self {
@@ -100,11 +100,6 @@ impl Index {
         self.is_ready.store(state == IndexState::Ready, Ordering::Release);
     }
 
-    /// The key pattern, such as `{a: 1, b: -1}`.
-    pub fn key_pattern(&self) -> DocumentRef<'_> {
-        self.spec.as_ref().get("key").and_then(bunko_bson::ValueRef::as_document).unwrap_or(DocumentRef::EMPTY)
-    }
-
     /// Whether some document has an array on the path of the field at `position`.
     pub fn is_multikey_at(&self, position: usize) -> bool {
         self.multikey.load().is_multikey_at(position)
@@ -122,11 +117,6 @@ impl Index {
     /// Adds arrays. One caller at a time: whoever holds the lock of the catalog's record.
     pub(crate) fn add_multikey(&self, more: &Multikey) {
         self.set_multikey(self.multikey().with(more));
-    }
-
-    /// Whether it is the index on `_id`.
-    pub fn is_id(&self) -> bool {
-        self.name == ID_INDEX
     }
 
     /// Counts one plan that used it, for `$indexStats`.

@@ -362,8 +362,7 @@ impl Catalog {
         for old in begun {
             let Some(place) = indexes.iter_mut().find(|index| Arc::ptr_eq(index, old)) else { continue };
             let keyspace = self.allocate_keyspace(&mut changes)?;
-            let (name, fields, spec) = (old.name.clone(), old.fields.clone(), old.spec.clone());
-            let index = Index::new(name, keyspace, fields, old.is_unique, spec).built_by(Arc::clone(build));
+            let index = Index::new(old.spec().clone(), keyspace).built_by(Arc::clone(build));
             *place = Arc::new(index);
             left.push(Arc::clone(old));
             built.push(Arc::clone(place));

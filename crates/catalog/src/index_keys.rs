@@ -7,7 +7,7 @@
 //! Source: MongoDB manual, "Multikey Indexes".
 
 use crate::array_walk::ArrayWalk;
-use crate::{Index, Multikey};
+use crate::{IndexSpec, Multikey};
 use bunko_bson::{DocumentRef, ValueRef, key_string};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::RecordId;
@@ -31,35 +31,54 @@ pub struct IndexKeys {
     pub multikey: Multikey,
 }
 
-/// Derives the keys of `document` in `index`.
+/// Keys as a kind of index adds them.
+#[derive(Debug)]
+pub struct KeySet<'i> {
+    index: &'i IndexSpec,
+    keys: BTreeSet<Vec<u8>>,
+    bytes: usize,
+}
+
+impl KeySet<'_> {
+    /// Adds a key, without the record id.
+    /// # Errors
+    /// `KeyTooLong`; `CannotBuildIndexKeys` where there are too many.
+    pub fn add(&mut self, key: Vec<u8>) -> Result<()> {
+        check_length(self.index, &key)?;
+        let length = key.len();
+        if self.keys.insert(key) {
+            self.bytes += length + KEY_BYTES_BESIDES;
+        }
+        check_bytes(self.index, self.bytes)
+    }
+}
+
+/// Derives the keys of `document` in `index`; one that the index does not take has none.
 /// # Errors
-/// `CannotIndexParallelArrays`; `KeyTooLong`; `CannotBuildIndexKeys` where there are too many; 16746 where a name of digits is both an element's position and a field
-/// of an element.
-pub fn index_keys(index: &Index, document: DocumentRef<'_>) -> Result<IndexKeys> {
+/// `CannotIndexParallelArrays`; `KeyTooLong`; `CannotBuildIndexKeys` where there are too many; 16746 where a name of digits
+/// is both an element's position and a field of an element; what the index's kind says besides.
+pub fn index_keys(index: &IndexSpec, document: DocumentRef<'_>) -> Result<IndexKeys> {
     let mut single = Vec::with_capacity(24);
     if scalar_key(index, document, &mut single) {
         check_length(index, &single)?;
         return Ok(IndexKeys { keys: BTreeSet::from([single]), multikey: Multikey::default() });
     }
-    let mut keys = BTreeSet::new();
-    let mut bytes = 0;
-    let multikey = ArrayWalk::run(index.fields.iter().map(|field| field.path.as_str()), document, &mut |values| {
-        let mut key = Vec::with_capacity(24);
-        for (value, field) in values.zip(&index.fields) {
-            key_string::append(&mut key, value, field.direction);
-        }
-        check_length(index, &key)?;
-        let length = key.len();
-        if keys.insert(key) {
-            bytes += length + KEY_BYTES_BESIDES;
-        }
-        check_bytes(index, bytes)
-    })?;
-    Ok(IndexKeys { keys, multikey })
+    if let Some(partial) = &index.partial_filter
+        && !partial.takes(document)?
+    {
+        return Ok(IndexKeys::default());
+    }
+    let mut keys = KeySet { index, keys: BTreeSet::new(), bytes: 0 };
+    let multikey = index.kind.keys(index, document, &mut keys)?;
+    Ok(IndexKeys { keys: keys.keys, multikey })
 }
 
-/// The common case: no array on any path, so exactly one key. False where an array is met.
-pub(crate) fn scalar_key(index: &Index, document: DocumentRef<'_>, key: &mut Vec<u8>) -> bool {
+/// The common case: an index that takes all documents by their values, and no array on any path, so exactly one key. False
+/// for all else.
+pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut Vec<u8>) -> bool {
+    if !index.is_plain {
+        return false;
+    }
     for field in &index.fields {
         let Some(value) = scalar_at(document, &field.path) else { return false };
         key_string::append(key, value, field.direction);
@@ -89,13 +108,13 @@ pub(crate) fn values_at<'a>(document: DocumentRef<'a>, path: &str) -> Vec<ValueR
     let mut found = Vec::new();
     // What cannot be indexed has no values.
     let _ = ArrayWalk::run(std::iter::once(path), document, &mut |values| {
-        found.extend(values);
+        found.extend(values.map(|value| value.unwrap_or(ValueRef::Null)));
         Ok(())
     });
     found
 }
 
-fn check_length(index: &Index, key: &[u8]) -> Result<()> {
+fn check_length(index: &IndexSpec, key: &[u8]) -> Result<()> {
     if key.len() <= KEY_BYTES_MAX {
         return Ok(());
     }
@@ -105,7 +124,7 @@ fn check_length(index: &Index, key: &[u8]) -> Result<()> {
     ))
 }
 
-fn check_bytes(index: &Index, bytes: usize) -> Result<()> {
+fn check_bytes(index: &IndexSpec, bytes: usize) -> Result<()> {
     if bytes <= KEYS_BYTES_MAX {
         return Ok(());
     }
@@ -116,7 +135,7 @@ fn check_bytes(index: &Index, bytes: usize) -> Result<()> {
 }
 
 /// The key as it stands in the index: followed by the record id where the index is not unique.
-pub(crate) fn stored_key(index: &Index, key: &mut Vec<u8>, record: RecordId) {
+pub(crate) fn stored_key(index: &IndexSpec, key: &mut Vec<u8>, record: RecordId) {
     if !index.is_unique {
         key.extend_from_slice(&record.0.to_be_bytes());
     }
@@ -125,15 +144,11 @@ pub(crate) fn stored_key(index: &Index, key: &mut Vec<u8>, record: RecordId) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::IndexField;
-    use bunko_bson::key_string::Direction;
     use bunko_bson::{ArrayBuf, DocumentBuf};
-    use bunko_store::KeyspaceId;
 
-    fn index_on(paths: &[&str]) -> Index {
-        let direction = Direction::Ascending;
-        let fields = paths.iter().map(|path| IndexField { path: (*path).to_owned(), direction }).collect();
-        Index::new("i".to_owned(), KeyspaceId(1), fields, false, DocumentBuf::new())
+    fn index_on(paths: &[&str]) -> IndexSpec {
+        let key = paths.iter().fold(DocumentBuf::new(), |key, path| key.with(path, 1_i32));
+        IndexSpec::parse(DocumentBuf::new().with("key", &key).with("name", "i").as_ref()).expect("a specification")
     }
 
     fn with_array(wide: &str, elements: i32) -> DocumentBuf {

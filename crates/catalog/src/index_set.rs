@@ -128,7 +128,7 @@ impl Catalog {
             ));
         }
         let keyspace = self.allocate_keyspace(changes)?;
-        Ok(Index::new(spec.name.clone(), keyspace, spec.fields.clone(), spec.is_unique, spec.document.clone()))
+        Ok(Index::new(spec.clone(), keyspace))
     }
 
     /// Drops the indexes with those names, all of them or none.
@@ -238,41 +238,39 @@ impl Catalog {
 
 /// That very index, if it exists.
 fn present<'i>(indexes: &'i [Arc<Index>], spec: &IndexSpec) -> Result<Option<&'i Arc<Index>>> {
+    let options_conflict = |message: String| Failure::new(ErrorCode::INDEX_OPTIONS_CONFLICT, message);
     for index in indexes {
-        let has_same_keys = index.fields == spec.fields;
         let has_same_name = index.name == spec.name;
-        let is_same = has_same_keys && index.is_unique == spec.is_unique;
-        if has_same_name && is_same || index.is_id() && has_same_keys {
+        let is_alike = index.is_alike(spec);
+        if index.is_id() && spec.is_id() || has_same_name && is_alike && index.has_same_options(spec) {
             return Ok(Some(index));
+        }
+        let both = format!(
+            "Requested index: {}, existing index: {}",
+            ValueText(ValueRef::Document(spec.document.as_ref())),
+            ValueText(ValueRef::Document(index.document.as_ref()))
+        );
+        if has_same_name && is_alike {
+            return Err(options_conflict(format!(
+                "An equivalent index already exists with the same name but different options. {both}"
+            )));
         }
         if has_same_name {
             return Err(Failure::new(
                 ErrorCode::INDEX_KEY_SPECS_CONFLICT,
                 format!(
                     "An existing index has the same name as the requested index. When index names are not specified, \
-                     they are auto generated and can cause conflicts. Please refer to our documentation. Requested \
-                     index: {}, existing index: {}",
-                    ValueText(ValueRef::Document(spec.document.as_ref())),
-                    ValueText(ValueRef::Document(index.spec.as_ref()))
+                     they are auto generated and can cause conflicts. Please refer to our documentation. {both}"
                 ),
             ));
         }
-        if is_same {
-            return Err(Failure::new(
-                ErrorCode::INDEX_OPTIONS_CONFLICT,
-                format!("Index already exists with a different name: {}", index.name),
-            ));
+        if is_alike && index.has_same_options(spec) {
+            return Err(options_conflict(format!("Index already exists with a different name: {}", index.name)));
         }
-        if has_same_keys {
-            return Err(Failure::new(
-                ErrorCode::INDEX_OPTIONS_CONFLICT,
-                format!(
-                    "An equivalent index already exists with a different name and options. Requested index: {}, \
-                     existing index: {}",
-                    ValueText(ValueRef::Document(spec.document.as_ref())),
-                    ValueText(ValueRef::Document(index.spec.as_ref()))
-                ),
-            ));
+        if is_alike {
+            return Err(options_conflict(format!(
+                "An equivalent index already exists with a different name and options. {both}"
+            )));
         }
     }
     Ok(None)

@@ -1,15 +1,17 @@
-//! Parsing what `createIndexes` is given, and refusing what is not built yet.
+//! What `createIndexes` is given, checked and in the form in which `listIndexes` shows it.
+//!
+//! The catalog keeps that form: all that an index is and does is derived from it anew at each start.
 
 use crate::index::{ID_INDEX, IndexField};
-use bunko_bson::key_string::Direction;
+use crate::key_pattern::{self, cannot_create, is_true};
+use crate::kinds::{self, IndexKind, KINDS};
+use crate::partial_filter::PartialFilter;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
 
-/// Most fields in one key pattern.
-const FIELDS_MAX: usize = 32;
-
-/// Options that MongoDB knows; `check_options` says which of them are honoured.
+/// Options of every kind of index; kinds have more of their own.
 /// Source: MongoDB manual, "createIndexes".
 const OPTIONS: &[&str] = &[
     "key",
@@ -24,6 +26,11 @@ const OPTIONS: &[&str] = &[
     "expireAfterSeconds",
     "partialFilterExpression",
     "storageEngine",
+    "clustered",
+    "prepareUnique",
+];
+/// Options of kinds that are not built.
+const OPTIONS_UNSUPPORTED: &[&str] = &[
     "weights",
     "default_language",
     "language_override",
@@ -33,191 +40,238 @@ const OPTIONS: &[&str] = &[
     "min",
     "max",
     "wildcardProjection",
-    "clustered",
-    "prepareUnique",
 ];
 /// Options that the index on `_id` may carry.
 const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation", "clustered"];
+/// What makes two indexes on the same keys different ones, so that a collection may have both.
+const SIGNATURE: &[&str] = &["partialFilterExpression", "collation", "wildcardProjection"];
+/// What makes no difference between two indexes.
+const NO_DIFFERENCE: &[&str] = &["v", "key", "name", "background", "hidden", "unique", "sparse", "storageEngine"];
 
 /// A checked index specification.
 #[derive(Clone, Debug)]
 pub struct IndexSpec {
     /// The index's name.
     pub name: String,
+    /// What it makes of documents.
+    pub kind: Arc<dyn IndexKind>,
     /// The fields in order.
     pub fields: Vec<IndexField>,
     /// Whether keys are unique.
     pub is_unique: bool,
+    /// Whether documents without any of its fields have no keys.
+    pub is_sparse: bool,
+    /// Whether queries pass it over.
+    pub is_hidden: bool,
+    /// Which documents have keys; all where there is none.
+    pub partial_filter: Option<Arc<PartialFilter>>,
+    /// How long after the date in its field a document is deleted.
+    pub expire_after_seconds: Option<i32>,
+    /// The order of the strings in its keys.
+    pub strings: StringOrder,
     /// What `listIndexes` will show.
     pub document: DocumentBuf,
+    /// Whether it is an ordered index that has keys of all documents, with strings by their bytes.
+    pub(crate) is_plain: bool,
 }
 
 impl IndexSpec {
     /// The specification of the index that every collection has.
     pub fn id() -> Self {
-        let key = DocumentBuf::new().with("_id", 1_i32);
+        let spec = DocumentBuf::new().with("v", 2_i32).with("key", &DocumentBuf::new().with("_id", 1_i32));
+        let spec = spec.with("name", ID_INDEX);
+        let ordered = (KINDS[0].read)(DocumentBuf::new().with("_id", 1_i32).as_ref(), spec.as_ref());
+        let ordered = ordered.expect("a key pattern that is right");
         Self {
             name: ID_INDEX.to_owned(),
-            fields: vec![IndexField { path: "_id".into(), direction: Direction::Ascending }],
+            kind: ordered.kind,
+            fields: ordered.fields,
             is_unique: true,
-            document: DocumentBuf::new().with("v", 2_i32).with("key", &key).with("name", ID_INDEX),
+            is_sparse: false,
+            is_hidden: false,
+            partial_filter: None,
+            expire_after_seconds: None,
+            strings: StringOrder::default(),
+            document: spec,
+            is_plain: true,
         }
     }
 
     /// Parses one element of `createIndexes`.
     /// # Errors
-    /// `CannotCreateIndex` for a bad key pattern or an option that is not built; `InvalidIndexSpecificationOption`
-    /// for one that does not exist.
+    /// `CannotCreateIndex` for a bad key pattern, for options that do not go together and for one that is not built;
+    /// `TypeMismatch` for an option of the wrong type; `InvalidIndexSpecificationOption` for one that does not exist.
     pub fn parse(spec: DocumentRef<'_>) -> Result<Self> {
         let key = match spec.get("key") {
             Some(ValueRef::Document(key)) => key,
-            Some(other) => {
-                return Err(Failure::type_mismatch(format!(
-                    "The field 'key' must be an object, but got {}",
-                    other.kind().alias()
-                )));
-            }
+            Some(other) => return Err(wrong_type("key", "an object", other)),
             None => return Err(missing("key", spec)),
         };
-        let fields = parse_key(key)?;
+        key_pattern::check(key)?;
+        let kind = kinds::of_pattern(key)?;
         let name = match spec.get("name") {
-            Some(ValueRef::String(name)) => name.to_owned(),
-            Some(other) => {
-                return Err(Failure::type_mismatch(format!(
-                    "The field 'name' must be a string, but got {}",
-                    other.kind().alias()
-                )));
-            }
+            Some(ValueRef::String(name)) => name,
+            Some(other) => return Err(wrong_type("name", "a string", other)),
             None => return Err(missing("name", spec)),
         };
         if name.is_empty() {
             return Err(cannot_create("index name cannot be empty".into()));
         }
-        let is_id = fields.len() == 1 && fields[0].path == "_id" && fields[0].direction == Direction::Ascending;
-        if is_id {
+        if is_id_pattern(key) {
             check_id_options(spec)?;
             return Ok(Self::id());
         }
         if name == ID_INDEX || name == "*" {
             return Err(Failure::bad_value(format!("The index name '{name}' is not valid.")));
         }
-        let is_unique = check_options(spec)?;
-        let mut document = DocumentBuf::new().with("v", 2_i32).with("key", key).with("name", name.as_str());
-        if is_unique {
-            document.append("unique", true);
+        let mut options = Options::default();
+        for element in spec {
+            options.read(spec, element.name, element.value, kind.options)?;
         }
-        Ok(Self { name, fields, is_unique, document })
+        options.check_together(spec, key)?;
+        let read = (kind.read)(key, spec)?;
+        let mut document = DocumentBuf::new().with("v", 2_i32);
+        match &read.key {
+            Some(key) => document.append("key", key),
+            None => document.append("key", key),
+        };
+        document.append("name", name);
+        for element in options.shown.as_ref() {
+            if read.options.as_ref().get(element.name).is_none() {
+                document.append(element.name, element.value);
+            }
+        }
+        document.extend(read.options.as_ref());
+        let takes_all = !options.is_sparse && options.partial_filter.is_none();
+        Ok(Self {
+            name: name.to_owned(),
+            is_plain: takes_all && read.kind.name().is_empty(),
+            kind: read.kind,
+            fields: read.fields,
+            is_unique: options.is_unique,
+            is_sparse: options.is_sparse,
+            is_hidden: options.is_hidden,
+            partial_filter: options.partial_filter,
+            expire_after_seconds: options.expire_after_seconds,
+            strings: StringOrder::default(),
+            document,
+        })
     }
 
     /// The specification without options that do not exist, for `ignoreUnknownIndexOptions`.
     pub fn without_unknown_options(spec: DocumentRef<'_>) -> DocumentBuf {
         let mut known = DocumentBuf::new();
-        for element in spec.iter().filter(|element| OPTIONS.contains(&element.name)) {
+        for element in spec.iter().filter(|element| is_option(element.name)) {
             known.append(element.name, element.value);
         }
         known
     }
-}
 
-fn cannot_create(message: String) -> Failure {
-    Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message)
-}
+    /// The key pattern, such as `{a: 1, b: -1}`.
+    pub fn key_pattern(&self) -> DocumentRef<'_> {
+        self.document.as_ref().get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY)
+    }
 
-fn missing(field: &str, spec: DocumentRef<'_>) -> Failure {
-    Failure::failed_to_parse(format!(
-        "The '{field}' field is a required property of an index specification. Specification: {}",
-        ValueText(ValueRef::Document(spec))
-    ))
-}
+    /// Whether it is the index on `_id`.
+    pub fn is_id(&self) -> bool {
+        self.name == ID_INDEX
+    }
 
-fn parse_key(key: DocumentRef<'_>) -> Result<Vec<IndexField>> {
-    let mut fields: Vec<IndexField> = Vec::new();
-    for element in key {
-        let path = element.name;
-        if path.is_empty() || path.split('.').any(str::is_empty) {
-            return Err(cannot_create("Index keys cannot contain an empty field.".into()));
-        }
-        if path.contains("$**") {
-            return Err(cannot_create(format!("wildcard indexes are not supported, found key '{path}'")));
-        }
-        // The parts of a DBRef are the only such names that documents have.
-        let is_illegal = |(position, component): (usize, &str)| {
-            component.starts_with('$') && (position == 0 || !matches!(component, "$ref" | "$id" | "$db"))
-        };
-        if path.split('.').enumerate().any(is_illegal) {
-            return Err(cannot_create(format!(
-                "Index key contains an illegal field name: field name starts with '$': '{path}'."
-            )));
-        }
-        if fields.iter().any(|field| field.path == path) {
-            return Err(Failure::bad_value(format!("The field '{path}' appears more than once in the key pattern")));
-        }
-        fields.push(IndexField { path: path.to_owned(), direction: direction(path, element.value)? });
+    /// Whether a collection can have only one of the two: they have the same keys of the same documents.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        let same = |name: &str| same_value(self.document.as_ref().get(name), other.document.as_ref().get(name));
+        order::compare_documents(self.key_pattern(), other.key_pattern()).is_eq()
+            && self.is_unique == other.is_unique
+            && self.is_sparse == other.is_sparse
+            && SIGNATURE.iter().all(|name| same(name))
     }
-    if fields.is_empty() {
-        return Err(cannot_create("Index keys cannot be an empty object.".into()));
-    }
-    if fields.len() > FIELDS_MAX {
-        return Err(cannot_create(format!(
-            "Index key pattern too large: {} fields, more than {FIELDS_MAX}",
-            fields.len()
-        )));
-    }
-    Ok(fields)
-}
 
-fn direction(path: &str, value: ValueRef<'_>) -> Result<Direction> {
-    if let ValueRef::String(plugin) = value {
-        let known = ["text", "hashed", "2d", "2dsphere"].contains(&plugin);
-        return Err(cannot_create(if known {
-            format!("indexes of type '{plugin}' are not supported, asked for on field '{path}'")
-        } else {
-            format!("Unknown index plugin '{plugin}'")
-        }));
-    }
-    match number::as_f64(value) {
-        Some(number) if number > 0.0 => Ok(Direction::Ascending),
-        Some(number) if number < 0.0 => Ok(Direction::Descending),
-        Some(_) => Err(cannot_create("Values in the index key pattern cannot be 0 or NaN.".to_owned())),
-        None => Err(cannot_create(format!(
-            "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and strings are \
-             allowed.",
-            value.kind().alias()
-        ))),
+    /// Whether two indexes that are alike also do the same otherwise.
+    pub(crate) fn has_same_options(&self, other: &Self) -> bool {
+        let (own, others) = (self.document.as_ref(), other.document.as_ref());
+        let matters = |name: &str| !NO_DIFFERENCE.contains(&name);
+        let names = own.iter().chain(others.iter()).map(|element| element.name).filter(|name| matters(name));
+        names.into_iter().all(|name| same_value(own.get(name), others.get(name)))
     }
 }
 
-/// Goes over all other options; whether `unique` is among them.
-fn check_options(spec: DocumentRef<'_>) -> Result<bool> {
-    let mut is_unique = false;
-    for element in spec {
-        let name = element.name;
+fn same_value(one: Option<ValueRef<'_>>, other: Option<ValueRef<'_>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => order::equal(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}
+
+/// What the options of every kind say.
+#[derive(Default)]
+struct Options {
+    is_unique: bool,
+    is_sparse: bool,
+    is_hidden: bool,
+    partial_filter: Option<Arc<PartialFilter>>,
+    expire_after_seconds: Option<i32>,
+    /// As `listIndexes` shows them.
+    shown: DocumentBuf,
+}
+
+impl Options {
+    fn read(&mut self, spec: DocumentRef<'_>, name: &str, value: ValueRef<'_>, of_kind: &[&str]) -> Result<()> {
         match name {
             "key" | "name" | "ns" => {}
-            // Accepted without effect by MongoDB itself since 4.2.
-            "background" => {}
-            "v" => match number::as_i64_exact(element.value) {
-                Some(2) => {}
-                _ => {
-                    return Err(cannot_create(format!(
-                        "Invalid index specification {}; only version v: 2 is supported",
-                        ValueText(ValueRef::Document(spec))
-                    )));
-                }
-            },
-            "unique" => is_unique = truth(name, element.value)?,
-            "sparse" | "hidden" => {
-                if truth(name, element.value)? {
-                    return Err(unsupported(name));
-                }
+            "v" if number::as_i64_exact(value) == Some(2) => {}
+            "v" => {
+                return Err(cannot_create(format!(
+                    "Invalid index specification {}; only version v: 2 is supported",
+                    ValueText(ValueRef::Document(spec))
+                )));
+            }
+            // Shown, and without effect, as on MongoDB since 4.2.
+            "background" => {
+                truth(name, value)?;
+                self.shown.append(name, value);
+            }
+            "unique" => {
+                self.is_unique = truth(name, value)?;
+                self.show_if(name, self.is_unique);
+            }
+            "sparse" => {
+                self.is_sparse = truth(name, value)?;
+                self.show_if(name, self.is_sparse);
+            }
+            "hidden" => {
+                let ValueRef::Boolean(is_hidden) = value else { return Err(wrong_type(name, "a boolean", value)) };
+                self.is_hidden = is_hidden;
+                self.show_if(name, is_hidden);
+            }
+            "partialFilterExpression" => {
+                let filter = value.as_document().ok_or_else(|| wrong_type(name, "an object", value))?;
+                self.partial_filter = Some(Arc::new(PartialFilter::parse(filter)?));
+                self.shown.append(name, value);
+            }
+            "expireAfterSeconds" => {
+                let seconds = expiry(spec, value)?;
+                self.expire_after_seconds = Some(seconds);
+                self.shown.append(name, seconds);
+            }
+            "storageEngine" => {
+                let engines = value.as_document().ok_or_else(|| wrong_type(name, "an object", value))?;
+                check_storage_engine(engines)?;
+                self.shown.append(name, value);
             }
             "collation" => {
-                let locale = element.value.as_document().and_then(|collation| collation.get("locale"));
+                let locale = value.as_document().and_then(|collation| collation.get("locale"));
                 if locale.and_then(ValueRef::as_str) != Some("simple") {
                     return Err(unsupported(name));
                 }
             }
-            _ if OPTIONS.contains(&name) => return Err(unsupported(name)),
+            "prepareUnique" => {
+                if truth(name, value)? {
+                    return Err(unsupported(name));
+                }
+            }
+            // The kind reads it.
+            _ if of_kind.contains(&name) => {}
+            _ if is_option(name) => return Err(unsupported(name)),
             _ => {
                 return Err(Failure::new(
                     ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
@@ -228,22 +282,109 @@ fn check_options(spec: DocumentRef<'_>) -> Result<bool> {
                 ));
             }
         }
+        Ok(())
     }
-    Ok(is_unique)
+
+    fn show_if(&mut self, name: &str, is_so: bool) {
+        if is_so {
+            self.shown.append(name, true);
+        }
+    }
+
+    fn check_together(&self, spec: DocumentRef<'_>, key: DocumentRef<'_>) -> Result<()> {
+        if self.is_sparse && self.partial_filter.is_some() {
+            return Err(cannot_create("cannot mix \"partialFilterExpression\" and \"sparse\" options".to_owned()));
+        }
+        if self.expire_after_seconds.is_some() && key.iter().count() > 1 {
+            return Err(cannot_create(format!(
+                "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {}",
+                ValueText(ValueRef::Document(spec))
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn is_option(name: &str) -> bool {
+    OPTIONS.contains(&name)
+        || OPTIONS_UNSUPPORTED.contains(&name)
+        || KINDS.iter().any(|kind| kind.options.contains(&name))
+}
+
+fn is_id_pattern(key: DocumentRef<'_>) -> bool {
+    let mut fields = key.iter();
+    let first = fields.next();
+    let is_id = first.is_some_and(|field| field.name == "_id" && number::as_f64(field.value).is_some_and(|d| d > 0.0));
+    is_id && fields.next().is_none()
 }
 
 fn check_id_options(spec: DocumentRef<'_>) -> Result<()> {
-    match spec.iter().find(|element| !ID_OPTIONS.contains(&element.name)) {
-        Some(element) => Err(Failure::new(
+    if let Some(element) = spec.iter().find(|element| !ID_OPTIONS.contains(&element.name)) {
+        return Err(Failure::new(
             ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
             format!(
                 "The field '{}' is not valid for an _id index specification. Specification: {}",
                 element.name,
                 ValueText(ValueRef::Document(spec))
             ),
-        )),
-        None => check_options(spec).map(drop),
+        ));
     }
+    let mut options = Options::default();
+    spec.iter().try_for_each(|element| options.read(spec, element.name, element.value, &[]))
+}
+
+/// The value of `expireAfterSeconds`.
+fn expiry(spec: DocumentRef<'_>, value: ValueRef<'_>) -> Result<i32> {
+    let text = ValueText(ValueRef::Document(spec));
+    let Some(number) = number::as_f64(value) else {
+        return Err(cannot_create(format!(
+            "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{}'. Index spec: {text}",
+            value.kind().alias()
+        )));
+    };
+    let seconds = number::truncate_to_i64(value).filter(|_| !number.is_nan());
+    seconds.and_then(|seconds| i32::try_from(seconds).ok()).filter(|seconds| *seconds >= 0 && number >= 0.0).ok_or_else(
+        || {
+            cannot_create(format!(
+                "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number \
+                 than {}. Index spec: {text}",
+                ValueText(value)
+            ))
+        },
+    )
+}
+
+/// Options by engine: none of ours has any, so that only empty ones can be honoured.
+fn check_storage_engine(engines: DocumentRef<'_>) -> Result<()> {
+    for engine in engines {
+        match engine.value.as_document() {
+            Some(options) if options.is_empty() => {}
+            Some(_) => {
+                return Err(Failure::new(
+                    ErrorCode::INVALID_OPTIONS,
+                    format!("options of storage engine '{}' for an index are not supported", engine.name),
+                ));
+            }
+            None => {
+                return Err(Failure::bad_value(format!(
+                    "'storageEngine.{}' has to be an embedded document.",
+                    engine.name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn missing(field: &str, spec: DocumentRef<'_>) -> Failure {
+    Failure::failed_to_parse(format!(
+        "The '{field}' field is a required property of an index specification. Specification: {}",
+        ValueText(ValueRef::Document(spec))
+    ))
+}
+
+fn wrong_type(field: &str, expected: &str, value: ValueRef<'_>) -> Failure {
+    Failure::type_mismatch(format!("The field '{field}' must be {expected}, but got {}", value.kind().alias()))
 }
 
 fn unsupported(option: &str) -> Failure {
@@ -251,50 +392,66 @@ fn unsupported(option: &str) -> Failure {
 }
 
 fn truth(name: &str, value: ValueRef<'_>) -> Result<bool> {
-    if let ValueRef::Boolean(value) = value {
-        return Ok(value);
+    if matches!(value, ValueRef::Boolean(_)) || number::as_f64(value).is_some() {
+        return Ok(is_true(value));
     }
-    number::as_f64(value).map(|number| number != 0.0).ok_or_else(|| {
-        Failure::type_mismatch(format!(
-            "The field '{name}' has value {}, which is not convertible to bool",
-            ValueText(value)
-        ))
-    })
+    Err(Failure::type_mismatch(format!(
+        "The field '{name}' has value {}, which is not convertible to bool",
+        ValueText(value)
+    )))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::KeyForm;
+    use bunko_bson::key_string::Direction;
+    use bunko_testkit::shell;
 
-    fn parse(key: &DocumentBuf, options: &[(&str, ValueRef<'_>)]) -> Result<IndexSpec> {
-        let mut spec = DocumentBuf::new().with("key", key).with("name", "n");
-        for (name, value) in options {
-            spec.append(name, *value);
-        }
+    fn parse(spec: &str) -> Result<IndexSpec> {
+        let spec = shell::parse_document(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
         IndexSpec::parse(spec.as_ref())
+    }
+
+    fn shown(spec: &str) -> String {
+        shell::print(ValueRef::Document(parse(spec).expect("valid").document.as_ref()))
     }
 
     #[test]
     fn directions_and_uniqueness_are_read() {
-        let key = DocumentBuf::new().with("a", 1_i32).with("b.c", -1.0);
-        let spec = parse(&key, &[("unique", ValueRef::Boolean(true))]).expect("valid");
-        assert!(spec.is_unique);
-        assert_eq!(spec.fields[1], IndexField { path: "b.c".into(), direction: Direction::Descending });
+        let spec = parse("{key: {a: 1, 'b.c': -1.0}, name: 'n', unique: true}").expect("valid");
+        assert!(spec.is_unique && spec.is_plain);
+        let expected = IndexField { path: "b.c".into(), direction: Direction::Descending, form: KeyForm::Value };
+        assert_eq!(spec.fields[1], expected);
     }
 
     #[test]
-    fn what_is_not_built_is_refused() {
-        let key = DocumentBuf::new().with("a", 1_i32);
-        for option in ["sparse", "hidden"] {
-            assert!(parse(&key, &[(option, ValueRef::Boolean(true))]).is_err());
-            assert!(parse(&key, &[(option, ValueRef::Boolean(false))]).is_ok());
+    fn what_is_shown_can_be_parsed_and_is_shown_again() {
+        for spec in [
+            "{name: 'n', unique: 1, key: {a: 1}, sparse: true, background: true, ns: 'd.c'}",
+            "{key: {a: 'hashed', b: -1}, name: 'n', partialFilterExpression: {b: {$gt: 1}}, hidden: true}",
+            "{key: {a: 1}, name: 'n', expireAfterSeconds: 5.0, v: 2, storageEngine: {wiredTiger: {}}}",
+        ] {
+            assert_eq!(shown(&shown(spec)), shown(spec));
         }
-        let failure = parse(&key, &[("expireAfterSeconds", ValueRef::Int32(5))]).expect_err("refused");
-        assert_eq!(failure.code(), ErrorCode::CANNOT_CREATE_INDEX);
-        let failure = parse(&key, &[("nonsense", ValueRef::Int32(5))]).expect_err("refused");
-        assert_eq!(failure.code(), ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION);
-        assert!(parse(&DocumentBuf::new().with("a", "text"), &[]).is_err());
-        assert!(parse(&DocumentBuf::new().with("a", 0_i32), &[]).is_err());
-        assert!(parse(&DocumentBuf::new(), &[]).is_err());
+    }
+
+    #[test]
+    fn options_are_refused_by_type_range_and_company() {
+        let code = |spec: &str| parse(spec).expect_err(spec).code();
+        assert_eq!(code("{key: {a: 1}, name: 'n', hidden: 1}"), ErrorCode::TYPE_MISMATCH);
+        assert_eq!(code("{key: {a: 1}, name: 'n', sparse: 'x'}"), ErrorCode::TYPE_MISMATCH);
+        assert_eq!(code("{key: {a: 1}, name: 'n', expireAfterSeconds: -1}"), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {a: 1}, name: 'n', expireAfterSeconds: NaN}"), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {a: 1, b: 1}, name: 'n', expireAfterSeconds: 1}"), ErrorCode::CANNOT_CREATE_INDEX);
+        let mixed = "{key: {a: 1}, name: 'n', sparse: true, partialFilterExpression: {a: 1}}";
+        assert_eq!(code(mixed), ErrorCode::CANNOT_CREATE_INDEX);
+        let not_allowed = "{key: {a: 1}, name: 'n', partialFilterExpression: {a: {$ne: 1}}}";
+        assert_eq!(code(not_allowed), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {a: 1}, name: 'n', nonsense: 1}"), ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION);
+        assert_eq!(code("{key: {a: 'text'}, name: 'n'}"), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {a: 0}, name: 'n'}"), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {}, name: 'n'}"), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {a: 'hashed', b: 'hashed'}, name: 'n'}"), ErrorCode(31303));
     }
 }

@@ -107,7 +107,7 @@ fn read_index(document: DocumentRef<'_>) -> Result<Index> {
     let multikey = read_multikey(document).ok_or_else(|| malformed("multikey"))?;
     let is_ready = matches!(document.get("ready"), Some(ValueRef::Boolean(true)));
     let state = if is_ready { IndexState::Ready } else { IndexState::Building };
-    let index = Index::new(spec.name, keyspace(document, "keyspace")?, spec.fields, spec.is_unique, spec.document);
+    let index = Index::new(spec, keyspace(document, "keyspace")?);
     let index = index.with_state(state, multikey);
     Ok(if is_ready { index } else { index.built_by(Arc::default()) })
 }
@@ -139,7 +139,7 @@ pub(crate) fn encode_with(
     let mut encoded_indexes = ArrayBuf::new();
     for index in indexes {
         let document = DocumentBuf::new()
-            .with("spec", &index.spec)
+            .with("spec", &index.document)
             .with("keyspace", i64::from(index.keyspace.0))
             .with("ready", is_ready(index))
             .with("multikey", &multikey(index).bits().iter().map(|bits| *bits as i64).collect::<ArrayBuf>());

@@ -11,7 +11,7 @@ use crate::signals;
 use crate::start_report::{log_engine, log_process, log_recovery, warn};
 use bunko_catalog::{Catalog, UnfinishedFate};
 use bunko_client::percent_encoded;
-use bunko_command::{Facts, LogLines, Process, Service, World};
+use bunko_command::{Facts, LogLines, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
 use bunko_operation::MemoryLimits;
 use bunko_server::{Server, ServerOptions, Stopped};
@@ -93,6 +93,7 @@ fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
     let options = ServerOptions { connections_max, ..server_options(settings) };
     let server = Server::start(&service, &options).map_err(|error| error.to_string())?;
     let builds = resume_index_builds(Arc::clone(&catalog), &service)?;
+    let expiry = delete_expired(Arc::clone(&service))?;
     let socket = server.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
     for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
         tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
@@ -103,7 +104,7 @@ fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
     tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
     // The next start goes on with them.
     catalog.stop_builds();
-    if server.stop() == Stopped::StillWorking || !has_ended(&builds) {
+    if server.stop() == Stopped::StillWorking || !has_ended(&builds) || !has_ended(&expiry) {
         tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Something does not end: stopping without a checkpoint, so that the next start recovers");
         std::process::exit(ABRUPT_STATUS);
     }
@@ -227,6 +228,17 @@ fn resume_index_builds(catalog: Arc<Catalog>, service: &Service) -> Result<JoinH
     };
     let thread = std::thread::Builder::new().name("index-build".into());
     thread.spawn(builds).map_err(|error| format!("cannot start a thread: {error}"))
+}
+
+/// Documents go whose time is up, by their TTL indexes.
+fn delete_expired(service: Arc<Service>) -> Result<JoinHandle<()>, String> {
+    let passes = move || {
+        delete_expired_until_stopped(&service, &|namespace, index, failure| {
+            tracing::error!(target: "INDEX", id = 5_400_703, ctx = "TTLMonitor", namespace, index, error = %failure, "Expired documents could not be deleted");
+        });
+    };
+    let thread = std::thread::Builder::new().name("ttl".into());
+    thread.spawn(passes).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
 /// Whether a thread that was asked to end has done so, or does within a few seconds.

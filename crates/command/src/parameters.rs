@@ -142,6 +142,19 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::startup("requireApiVersion", |_| Ok(Value::Boolean(false))),
     Parameter::startup("tlsMode", |_| text("disabled")),
     Parameter::startup("traceExceptions", |_| Ok(Value::Boolean(false))),
+    Parameter::settable(
+        "ttlMonitorEnabled",
+        |service| Ok(Value::Boolean(service.time_to_live.is_enabled())),
+        |service, value| {
+            service.time_to_live.set_enabled(truth(value));
+            Ok(())
+        },
+    ),
+    Parameter::settable(
+        "ttlMonitorSleepSecs",
+        |service| Ok(Value::Int64(service.time_to_live.sleep_seconds())),
+        write_ttl_sleep,
+    ),
 ];
 
 #[allow(clippy::unnecessary_wraps)]
@@ -189,6 +202,15 @@ fn write_descriptor(service: &Service, value: ValueRef<'_>) -> Result<()> {
         return Err(Failure::new(bunko_errors::ErrorCode::OVERFLOW, message));
     }
     descriptor.clone_into(&mut service.parameters.descriptor.lock());
+    Ok(())
+}
+
+fn write_ttl_sleep(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    let seconds = whole_number("ttlMonitorSleepSecs", value)?;
+    if seconds <= 0 {
+        return Err(invalid("ttlMonitorSleepSecs", value, "is not greater than 0"));
+    }
+    service.time_to_live.set_sleep_seconds(seconds);
     Ok(())
 }
 

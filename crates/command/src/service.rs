@@ -8,6 +8,7 @@ use crate::operations::Operations;
 use crate::parameters::Parameters;
 use crate::profiler::Profiler;
 use crate::stored_settings;
+use crate::time_to_live::TimeToLive;
 use crate::write_lock::WriteLock;
 use bunko_bson::{DocumentBuf, ObjectId, Timestamp};
 use bunko_catalog::Catalog;
@@ -160,6 +161,8 @@ pub struct Service {
     pub parameters: Parameters,
     /// What `serverStatus` and `top` count.
     pub counters: Counters,
+    /// The thread that deletes what is expired.
+    pub time_to_live: TimeToLive,
     /// Time and chance.
     pub world: World,
     /// The process and its machine.
@@ -195,6 +198,7 @@ impl Service {
             write_lock: WriteLock::default(),
             parameters,
             counters: Counters::default(),
+            time_to_live: TimeToLive::default(),
             started: Instant::now(),
             started_at_ms: world.now_ms(),
             catalog,

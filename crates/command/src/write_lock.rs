@@ -41,7 +41,7 @@ struct State {
 impl WriteLock {
     /// Whether writes have to wait.
     pub fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Relaxed)
+        self.is_closed.load(Ordering::SeqCst)
     }
 
     /// Takes it once more, the first time within `patience`: what writes at the moment comes to its end, then all is
@@ -57,7 +57,8 @@ impl WriteLock {
         }
         if state.count == 0 {
             state.is_closing = true;
-            self.is_closed.store(true, Ordering::Relaxed);
+            // Ordered with the look at who deletes what is expired.
+            self.is_closed.store(true, Ordering::SeqCst);
             drop(state);
             let closed = close(invocation, deadline);
             state = self.state.lock();
@@ -118,7 +119,7 @@ impl WriteLock {
 
 /// Waits for the writes that began before, and makes what they wrote durable.
 fn close(invocation: &Invocation<'_>, deadline: Instant) -> Result<StillFiles> {
-    while invocation.service.operations.is_one_writing() {
+    while invocation.service.operations.is_one_writing() || invocation.service.time_to_live.is_deleting() {
         invocation.operation().check()?;
         if Instant::now() >= deadline {
             return Err(Failure::new(ErrorCode::LOCK_TIMEOUT, "Fsync lock timed out"));

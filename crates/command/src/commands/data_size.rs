@@ -75,7 +75,7 @@ fn size_of_part(
 ) -> Result<(u64, u64), Failure> {
     let hint = Hint::parse(ValueRef::Document(part.key_pattern))?;
     let has_index = collection.ready_indexes().iter().any(|index| {
-        let key = index.spec.as_ref().get("key").and_then(ValueRef::as_document);
+        let key = index.document.as_ref().get("key").and_then(ValueRef::as_document);
         key.is_some_and(|key| key.as_bytes() == part.key_pattern.as_bytes())
     });
     if !has_index {

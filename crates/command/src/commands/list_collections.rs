@@ -59,5 +59,8 @@ fn describe(collection: &Collection, detail: Detail) -> DocumentBuf {
     }
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     let info = DocumentBuf::new().with("readOnly", false).with("uuid", uuid);
-    document.with("options", &*collection.options()).with("info", &info).with("idIndex", &collection.id_index().spec)
+    document
+        .with("options", &*collection.options())
+        .with("info", &info)
+        .with("idIndex", &collection.id_index().document)
 }

@@ -18,6 +18,6 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let collection = invocation
         .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
-    let specs = collection.indexes().iter().map(|index| index.spec.clone()).collect();
+    let specs = collection.indexes().iter().map(|index| index.document.clone()).collect();
     Ok(write_document_list(invocation, reply, namespace, specs)?)
 }

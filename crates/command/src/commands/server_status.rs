@@ -220,6 +220,12 @@ fn write_metrics(service: &Service, totals: &Tally, out: &mut Writer<'_>) {
         .append("scanned", totals.documents.keys_examined as i64)
         .append("scannedObjects", totals.documents.examined as i64)
         .end();
+    let expired = service.time_to_live.counts();
+    out.begin_document("ttl")
+        .append("deletedDocuments", expired.deleted_documents as i64)
+        .append("passes", expired.passes as i64)
+        .append("subPasses", expired.sub_passes as i64)
+        .end();
 }
 
 fn write_network(_: &Service, totals: &Tally, out: &mut Writer<'_>) {

@@ -84,7 +84,7 @@ fn chosen(
 fn errors(collection: &Collection) -> Vec<DocumentBuf> {
     let namespace = collection.namespace();
     let indexes = collection.indexes();
-    let refused = indexes.iter().filter(|index| !is_in_version_one(index.spec.as_ref()));
+    let refused = indexes.iter().filter(|index| !is_in_version_one(index.document.as_ref()));
     refused
         .map(|index| {
             DocumentBuf::new()

@@ -27,7 +27,7 @@ fn documents(
             .with("key", index.key_pattern())
             .with("accesses", &accesses)
             .with("host", &service.facts.host)
-            .with("spec", &index.spec);
+            .with("spec", &index.document);
         if index.state() == IndexState::Building {
             described.append("building", true);
         }

@@ -76,7 +76,7 @@ fn describe(collection: &Collection, shards: Shards) -> DocumentBuf {
         .with("ns", namespace.as_str())
         .with("db", namespace.database())
         .with("type", "collection")
-        .with("idIndex", &collection.id_index().spec)
+        .with("idIndex", &collection.id_index().document)
         .with("options", &*collection.options())
         .with("info", &info)
         .with("sharded", false);

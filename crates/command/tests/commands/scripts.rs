@@ -9,7 +9,7 @@
 //! ```
 //! `run` takes a database (`test` where none is named), `connection=2` for another client than the first, and
 //! `only=(n,ok)` to show those fields of replies alone. The input is any number of commands; a line that begins with
-//! a blank goes on with the command above it. `REWRITE=1 cargo test` writes the answers into the files; read them.
+//! a blank goes on with the command above it. `expire` is one pass of the thread that deletes what is expired. `REWRITE=1 cargo test` writes the answers into the files; read them.
 
 use crate::server::Server;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
@@ -99,7 +99,20 @@ struct Runner {
 }
 
 impl Runner {
+    /// One pass, and by which indexes nothing could be deleted.
+    fn expire(&self) -> String {
+        let service = &self.server.service;
+        let output = std::cell::RefCell::new(String::new());
+        bunko_command::delete_expired(service, &service.own_operation(), &|namespace, index, failure| {
+            let _ = writeln!(output.borrow_mut(), "{namespace} {index}: {failure}");
+        });
+        output.into_inner() + "done\n"
+    }
+
     fn run(&mut self, case: &TestCase) -> String {
+        if case.directive == "expire" {
+            return self.expire();
+        }
         assert_eq!(case.directive, "run", "unknown directive");
         let mut database = "test";
         let mut connection = 1;

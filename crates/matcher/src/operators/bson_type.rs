@@ -25,6 +25,12 @@ impl TypeSet {
         self.types.contains(&kind) || self.all_numbers && NUMBERS.contains(&kind)
     }
 
+    /// Whether the other set holds all types of this one.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        let numbers: &[Type] = if self.all_numbers { &NUMBERS } else { &[] };
+        self.types.iter().chain(numbers).all(|&kind| other.contains(kind))
+    }
+
     /// The types given one by one, ascending by number, and then `"number"`: an operand of `$type`.
     pub fn to_array(&self) -> ArrayBuf {
         let mut array: ArrayBuf = self.types.iter().map(|&kind| code(kind)).collect();

@@ -43,8 +43,8 @@ pub(super) fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf)
         .append("isMultiKey", !bounds.multikey.is_empty())
         .append("multiKeyPaths", &multikey_paths)
         .append("isUnique", index.is_unique)
-        .append("isSparse", false)
-        .append("isPartial", false)
+        .append("isSparse", index.is_sparse)
+        .append("isPartial", index.partial_filter.is_some())
         .append("indexVersion", 2_i32);
 }
 

@@ -7,9 +7,9 @@
 use super::index_bounds::IndexBounds;
 use super::intervals::Intervals;
 use super::sort_order::scan_direction;
-use bunko_catalog::Index;
+use bunko_catalog::{Answers, Index};
 use bunko_expression::SortPattern;
-use bunko_matcher::Expression;
+use bunko_matcher::{Expression, implies};
 use bunko_store::Direction;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -52,8 +52,15 @@ impl Candidate {
 
     /// Whether it is better than looking at every document.
     fn is_useful(&self) -> bool {
-        self.bounds.is_narrowed() || self.sorted.is_some()
+        self.bounds.is_complete() && (self.bounds.is_narrowed() || self.sorted.is_some())
     }
+}
+
+/// Whether an index may be considered for documents that satisfy all of `predicates`.
+fn is_open(index: &Index, predicates: &[Expression]) -> bool {
+    !index.is_hidden
+        && index.kind.answers() == Answers::ByField
+        && index.partial_filter.as_ref().is_none_or(|partial| implies(predicates, partial.expression()))
 }
 
 /// The best index for documents that satisfy all of `predicates`; `None` where none helps. Of equals the oldest wins.
@@ -61,6 +68,7 @@ pub(crate) fn best(indexes: &[Arc<Index>], predicates: &[Expression], sort: Opti
     indexes
         .iter()
         .rev()
+        .filter(|index| is_open(index, predicates))
         .map(|index| Candidate::new(index, predicates, sort))
         .filter(Candidate::is_useful)
         .max_by(|a, b| a.score().cmp(&b.score()))

@@ -3,9 +3,9 @@
 use super::intervals::{Edge, Interval, Intervals};
 use super::key_window::KeyWindow;
 use super::predicates::{Bounds, Exactness, Keys, bounds};
-use bunko_bson::Value;
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
-use bunko_catalog::{Index, Multikey};
+use bunko_bson::{Value, ValueRef, hashed_key};
+use bunko_catalog::{Index, KeyForm, Multikey};
 use bunko_matcher::Expression;
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ pub(crate) struct IndexBounds {
     pub decided: Vec<usize>,
     /// The stretch to read, where it was told by its keys; the fields are unbounded then.
     pub window: Option<KeyWindow>,
+    /// Whether each document within the bounds has a value in some field of the index.
+    pub excludes_missing: bool,
 }
 
 /// Keys to read, and what to check of each.
@@ -58,6 +60,7 @@ impl IndexBounds {
             multikey: index.multikey(),
             decided: Vec::new(),
             window: None,
+            excludes_missing: false,
         }
     }
 
@@ -79,13 +82,32 @@ impl IndexBounds {
                 .iter()
                 .enumerate()
                 .filter_map(|(number, predicate)| Some((number, bounds(predicate, path, keys)?)))
+                .map(|(number, found)| (number, this.form_of(position, found)))
                 .collect();
             match keys {
                 Keys::One => this.narrow_by_all(position, found),
                 Keys::Several => this.narrow_by_tightest(position, found),
             }
+            this.excludes_missing |= !this.fields[position].contains(&Value::Null);
+            if index.fields[position].form == KeyForm::Hash {
+                this.fields[position] = hashed(&this.fields[position]);
+            }
         }
         this
+    }
+
+    /// The bounds as far as the keys of a field tell: two values may have one hash.
+    fn form_of(&self, position: usize, bounds: Bounds) -> Bounds {
+        match self.index.fields[position].form {
+            KeyForm::Value => bounds,
+            KeyForm::Hash => Bounds { exactness: Exactness::Inexact, ..bounds },
+        }
+    }
+
+    /// Whether each document that satisfies the predicates is in the index, of those that its partial filter takes: a sparse
+    /// one leaves out what has no value in any of its fields.
+    pub fn is_complete(&self) -> bool {
+        !self.index.is_sparse || self.excludes_missing
     }
 
     fn narrow_by_all(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
@@ -146,7 +168,8 @@ impl IndexBounds {
 
     /// Whether the path of a field is one whose values in the index order documents as a sort does.
     pub fn sorts_at(&self, position: usize) -> bool {
-        !self.is_multikey_at(position) && !names_array_index(&self.index.fields[position].path)
+        let field = &self.index.fields[position];
+        !self.is_multikey_at(position) && !names_array_index(&field.path) && field.form == KeyForm::Value
     }
 
     /// The ranges of keys that hold the bounds.
@@ -183,6 +206,15 @@ impl IndexBounds {
     fn checked_from(&self, position: usize) -> Vec<usize> {
         (position..self.fields.len()).filter(|&position| !self.fields[position].is_full()).collect()
     }
+}
+
+/// Where the hashes of those values are: hashes have no order, so that only single values can be found.
+fn hashed(intervals: &Intervals) -> Intervals {
+    if !intervals.is_points() {
+        return Intervals::full();
+    }
+    let hash = |interval: &Interval| Interval::point(ValueRef::Int64(hashed_key(interval.start.as_ref())).to_value());
+    Intervals::union(intervals.as_slice().iter().map(hash).collect())
 }
 
 /// Each prefix with each interval, in the order of their keys.

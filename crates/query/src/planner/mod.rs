@@ -25,7 +25,7 @@ use crate::stages::{
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Value, ValueRef, order};
-use bunko_catalog::{Collection, Index, IndexFilter, Multikey};
+use bunko_catalog::{Answers, Collection, Index, IndexFilter, Multikey};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{Comparison, Expression};
 use bunko_store::Direction;
@@ -217,12 +217,17 @@ impl Builder<'_> {
             Hint::KeyPattern(pattern) => order::compare_documents(index.key_pattern(), pattern.as_ref()).is_eq(),
             Hint::Natural(_) => false,
         };
-        self.usable_indexes().into_iter().find(is_meant).ok_or_else(|| self.bad_hint())
+        let index = self.usable_indexes().into_iter().find(is_meant).ok_or_else(|| self.bad_hint())?;
+        if index.kind.answers() != Answers::ByField {
+            return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+        }
+        Ok(index)
     }
 
     /// The indexes to choose from.
     fn usable_indexes(&self) -> Vec<Arc<Index>> {
         let mut indexes = self.collection.ready_indexes();
+        indexes.retain(|index| !index.is_hidden);
         if let Some(among) = &self.query.among {
             indexes.retain(|index| among.iter().any(|usable| Arc::ptr_eq(usable, index)));
         }

@@ -31,6 +31,9 @@ pub fn records_expected(
 
 /// Whether the index finds a document without passing over many that the rest of the filter refuses.
 fn decides(index: &Index, filter: DocumentRef<'_>, sort: DocumentRef<'_>) -> bool {
+    if index.is_hidden || index.partial_filter.is_some() {
+        return false;
+    }
     let Some(first) = index.fields.first() else { return false };
     let Some(value) = filter.get(&first.path) else { return false };
     let is_point = index.is_unique && index.fields.len() == 1 && is_plain_id(value);

@@ -7,6 +7,7 @@
 
 mod delete;
 mod effort;
+mod expire;
 mod explain;
 mod find_and_modify;
 mod search;

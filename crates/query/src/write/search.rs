@@ -90,6 +90,11 @@ impl<'a> Wanted<'a> {
         Ok(Self { by, operation })
     }
 
+    /// What that query finds.
+    pub(super) fn of_query(query: FindQuery, operation: Operation) -> Self {
+        Self { by: By::Query(Arc::new(query)), operation }
+    }
+
     /// The query that finds what a statement looks for.
     pub(super) fn query(filter: DocumentRef<'_>, choice: Choice<'_>, scope: &Arc<QueryScope>) -> Result<FindQuery> {
         let mut query = FindQuery::new(filter, Arc::clone(scope))?;

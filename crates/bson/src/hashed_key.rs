@@ -1,0 +1,107 @@
+//! The hash of a value that hashed indexes and `$toHashedIndexKey` go by.
+//!
+//! Equal numbers of different types have one hash, as whole numbers: fractions are cut off.
+//! Source: MongoDB manual, "Hashed Indexes" and "$toHashedIndexKey".
+
+use crate::{DocumentBuf, DocumentRef, Type, ValueRef, number};
+use md5::{Digest, Md5};
+
+/// The first eight bytes, little endian, of the MD5 of the value in a form that is the same for equal values.
+pub fn hashed_key(value: ValueRef<'_>) -> i64 {
+    let mut md5 = Md5::new();
+    // The seed, which no index changes.
+    md5.update(0_i32.to_le_bytes());
+    add(&mut md5, None, value);
+    let digest = md5.finalize();
+    i64::from_le_bytes(std::array::from_fn(|byte| digest[byte]))
+}
+
+fn add(md5: &mut Md5, name: Option<&str>, value: ValueRef<'_>) {
+    md5.update(canonical(value.kind()).to_le_bytes());
+    if let Some(name) = name {
+        md5.update(name.as_bytes());
+        md5.update([0]);
+    }
+    match value {
+        ValueRef::Document(document) => add_fields(md5, document),
+        ValueRef::Array(array) => add_fields(md5, array.as_document()),
+        ValueRef::JavaScriptWithScope { code, scope } => {
+            md5.update(code.as_bytes());
+            md5.update([0]);
+            add_fields(md5, scope);
+        }
+        value if value.is_number() => md5.update(whole(value).to_le_bytes()),
+        value => md5.update(stored_bytes(&DocumentBuf::new().with("", value))),
+    }
+}
+
+fn add_fields(md5: &mut Md5, document: DocumentRef<'_>) {
+    for element in document {
+        add(md5, Some(element.name), element.value);
+    }
+    // The end of a document counts as an element of type 0.
+    md5.update(0_i32.to_le_bytes());
+}
+
+/// The bytes of the only value of a document whose only name is empty.
+fn stored_bytes(document: &DocumentBuf) -> &[u8] {
+    let bytes = document.as_ref().as_bytes();
+    // Before it: the length, the type, the end of the name; behind it: the end of the document.
+    &bytes[6..bytes.len() - 1]
+}
+
+/// The whole number that stands for a number: what is too large for 64 bits becomes the smallest, as on MongoDB.
+fn whole(value: ValueRef<'_>) -> i64 {
+    /// 2 to the 63rd.
+    const ABOVE_ALL: f64 = 9_223_372_036_854_775_808.0;
+    match value {
+        ValueRef::Double(double) if double >= ABOVE_ALL => i64::MIN,
+        value => number::clamp_to_i64(value).unwrap_or(0),
+    }
+}
+
+/// One number for all types that are compared with each other.
+fn canonical(kind: Type) -> i32 {
+    match kind {
+        Type::MinKey => -1,
+        Type::Undefined => 0,
+        Type::Null => 5,
+        Type::Double | Type::Int32 | Type::Int64 | Type::Decimal128 => 10,
+        Type::String | Type::Symbol => 15,
+        Type::Document => 20,
+        Type::Array => 25,
+        Type::Binary => 30,
+        Type::ObjectId => 35,
+        Type::Boolean => 40,
+        Type::DateTime => 45,
+        Type::Timestamp => 47,
+        Type::Regex => 50,
+        Type::DbPointer => 55,
+        Type::JavaScript => 60,
+        Type::JavaScriptWithScope => 65,
+        Type::MaxKey => 127,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_numbers_and_cut_fractions_have_one_hash() {
+        let one = hashed_key(ValueRef::Int32(1));
+        assert_eq!(hashed_key(ValueRef::Int64(1)), one);
+        assert_eq!(hashed_key(ValueRef::Double(1.0)), one);
+        assert_eq!(hashed_key(ValueRef::Double(1.9)), one);
+        assert_ne!(hashed_key(ValueRef::Int32(2)), one);
+        assert_ne!(hashed_key(ValueRef::String("1")), one);
+        assert_ne!(hashed_key(ValueRef::Null), hashed_key(ValueRef::Undefined));
+    }
+
+    #[test]
+    fn nested_values_count_with_their_names() {
+        let of = |name: &str| hashed_key(ValueRef::Document(DocumentBuf::new().with(name, 1_i32).as_ref()));
+        assert_eq!(of("a"), of("a"));
+        assert_ne!(of("a"), of("b"));
+    }
+}

@@ -1,0 +1,97 @@
+//! The kinds of indexes: one file each, and one line in [`KINDS`].
+//!
+//! What every index may have stands elsewhere, once: `unique`, `sparse`, `hidden`, the partial filter and the expiry are of
+//! [`IndexSpec`], and what a partial filter leaves out never reaches a kind.
+
+mod hashed;
+mod ordered;
+
+use crate::index_keys::KeySet;
+use crate::{IndexField, IndexSpec, Multikey};
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a kind of index makes of documents.
+pub trait IndexKind: fmt::Debug + Send + Sync {
+    /// As key patterns name it; an ordered index has no name.
+    fn name(&self) -> &'static str;
+
+    /// Adds the keys of a document, and tells where its paths met arrays. The document is one that the index takes.
+    /// # Errors
+    /// That the document cannot be indexed; those of [`KeySet::add`].
+    fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey>;
+
+    /// What the planner may ask of it.
+    fn answers(&self) -> Answers;
+}
+
+/// How an index answers conditions on the paths of its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// Its keys are those of its fields, one behind the other: see [`KeyForm`].
+    ByField,
+    /// Only a stage of its own can ask it.
+    ByItself,
+}
+
+/// What stands in a key for a field's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm {
+    /// The value.
+    Value,
+    /// Its hash, a 64-bit number.
+    Hash,
+}
+
+/// What a kind has read of a specification.
+pub(crate) struct ReadKind {
+    pub kind: Arc<dyn IndexKind>,
+    pub fields: Vec<IndexField>,
+    /// The key pattern as `listIndexes` shows it, where that is another one.
+    pub key: Option<DocumentBuf>,
+    /// Options as `listIndexes` shows them, defaults included; options of the same name give way.
+    pub options: DocumentBuf,
+}
+
+/// How a kind reads its part of a specification.
+pub(crate) struct KindEntry {
+    /// What names it in a key pattern.
+    pub name: &'static str,
+    /// Options that no other kind has.
+    pub options: &'static [&'static str],
+    /// Reads a key pattern that names it, and its options from the whole specification.
+    pub read: fn(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind>,
+}
+
+/// All kinds; the first is the one of patterns that name none.
+pub(crate) const KINDS: &[KindEntry] = &[ordered::ENTRY, hashed::ENTRY];
+
+/// Kinds of MongoDB's that are not built.
+const UNSUPPORTED: &[&str] = &["text", "2d", "2dsphere", "wildcard"];
+
+/// The kind that a key pattern names.
+/// # Errors
+/// `CannotCreateIndex` for a name that is none, or is not built.
+pub(crate) fn of_pattern(key: DocumentRef<'_>) -> Result<&'static KindEntry> {
+    let mut found = &KINDS[0];
+    for element in key {
+        if element.name.contains("$**") {
+            return Err(Failure::new(
+                ErrorCode::CANNOT_CREATE_INDEX,
+                format!("wildcard indexes are not supported, found key '{}'", element.name),
+            ));
+        }
+        let Some(name) = element.value.as_str() else { continue };
+        found = KINDS.iter().skip(1).find(|kind| kind.name == name).ok_or_else(|| {
+            let message = if UNSUPPORTED.contains(&name) {
+                format!("indexes of type '{name}' are not supported, asked for on field '{}'", element.name)
+            } else {
+                format!("Unknown index plugin '{name}'")
+            };
+            Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message)
+        })?;
+    }
+    Ok(found)
+}

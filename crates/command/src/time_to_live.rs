@@ -1,0 +1,178 @@
+//! The thread that deletes what TTL indexes say is too old.
+//!
+//! Each pass goes over the TTL indexes in turn and deletes a batch by each, until none has anything left: so one collection
+//! with very much to delete does not keep the others waiting. Between batches it rests as long as the batch took, which
+//! leaves at least half of a core to whoever else writes.
+//! Source: MongoDB manual, "TTL Indexes".
+
+use crate::service::Service;
+use bunko_catalog::stored_document::Stamps;
+use bunko_catalog::{Collection, Index, IndexState};
+use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
+use bunko_query::QueryScope;
+use bunko_query::write::Writes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Documents that are deleted before the next index has its turn.
+const BATCH_COUNT_MAX: u64 = 1_000;
+/// How often the thread looks whether it has to stop or the parameters have changed.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// Seconds between passes.
+/// Source: MongoDB manual, parameter `ttlMonitorSleepSecs`.
+const SLEEP_SECONDS: i64 = 60;
+
+/// Parameters and counters of the thread.
+#[derive(Debug)]
+pub struct TimeToLive {
+    is_enabled: AtomicBool,
+    is_deleting: AtomicBool,
+    sleep_seconds: AtomicI64,
+    deleted_documents: AtomicU64,
+    passes: AtomicU64,
+    sub_passes: AtomicU64,
+}
+
+/// What `serverStatus` says of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeToLiveCounts {
+    pub deleted_documents: u64,
+    pub passes: u64,
+    pub sub_passes: u64,
+}
+
+impl Default for TimeToLive {
+    fn default() -> Self {
+        Self {
+            is_enabled: AtomicBool::new(true),
+            is_deleting: AtomicBool::new(false),
+            sleep_seconds: AtomicI64::new(SLEEP_SECONDS),
+            deleted_documents: AtomicU64::new(0),
+            passes: AtomicU64::new(0),
+            sub_passes: AtomicU64::new(0),
+        }
+    }
+}
+
+impl TimeToLive {
+    /// Parameter `ttlMonitorEnabled`.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.is_enabled.load(Ordering::Relaxed)
+    }
+
+    /// The same from now on.
+    pub(crate) fn set_enabled(&self, is_enabled: bool) {
+        self.is_enabled.store(is_enabled, Ordering::Relaxed);
+    }
+
+    /// Parameter `ttlMonitorSleepSecs`.
+    pub(crate) fn sleep_seconds(&self) -> i64 {
+        self.sleep_seconds.load(Ordering::Relaxed)
+    }
+
+    /// The same from now on.
+    pub(crate) fn set_sleep_seconds(&self, seconds: i64) {
+        self.sleep_seconds.store(seconds, Ordering::Relaxed);
+    }
+
+    /// Whether a batch is being deleted.
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.is_deleting.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn counts(&self) -> TimeToLiveCounts {
+        TimeToLiveCounts {
+            deleted_documents: self.deleted_documents.load(Ordering::Relaxed),
+            passes: self.passes.load(Ordering::Relaxed),
+            sub_passes: self.sub_passes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Who hears of an index by which nothing could be deleted: the namespace, the index's name and why.
+pub type OnFailure<'f> = dyn Fn(&str, &str, &Failure) + 'f;
+
+/// Makes passes until the server stops.
+pub fn delete_expired_until_stopped(service: &Service, on_failure: &OnFailure<'_>) {
+    let operation = service.own_operation();
+    let mut last_pass = Instant::now();
+    while operation.check().is_ok() {
+        std::thread::sleep(LOOK_INTERVAL);
+        let sleep = Duration::from_secs(service.time_to_live.sleep_seconds().unsigned_abs());
+        if service.time_to_live.is_enabled() && last_pass.elapsed() >= sleep {
+            delete_expired(service, &operation, on_failure);
+            last_pass = Instant::now();
+        }
+    }
+}
+
+/// One pass: deletes all that is expired now, by one index after the other in batches.
+pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_failure: &OnFailure<'_>) {
+    let state = &service.time_to_live;
+    let mut expiring = expiring_indexes(service);
+    while !expiring.is_empty() && operation.check().is_ok() && state.is_enabled() {
+        expiring.retain(|(collection, index)| {
+            let began = Instant::now();
+            // Whoever locks the server against writes either sees this or is seen.
+            state.is_deleting.store(true, Ordering::SeqCst);
+            let outcome = if service.write_lock.is_closed() {
+                Ok(0)
+            } else {
+                delete_batch(service, collection, index, operation)
+            };
+            state.is_deleting.store(false, Ordering::SeqCst);
+            let deleted = outcome.unwrap_or_else(|failure| {
+                if operation.check().is_ok() {
+                    on_failure(collection.namespace().as_str(), &index.name, &failure);
+                }
+                0
+            });
+            state.deleted_documents.fetch_add(deleted, Ordering::Relaxed);
+            let has_more = deleted == BATCH_COUNT_MAX;
+            if has_more {
+                std::thread::sleep(began.elapsed());
+            }
+            has_more && operation.check().is_ok()
+        });
+        state.sub_passes.fetch_add(1, Ordering::Relaxed);
+    }
+    state.passes.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The TTL indexes that are complete; one of a kind that does not keep values in their order expires nothing.
+fn expiring_indexes(service: &Service) -> Vec<(Arc<Collection>, Arc<Index>)> {
+    let mut found = Vec::new();
+    for database in service.catalog.databases() {
+        for collection in service.catalog.collections(&database) {
+            for index in collection.indexes().iter() {
+                let is_expiring = index.expire_after_seconds.is_some() && index.kind.name().is_empty();
+                if is_expiring && index.state() == IndexState::Ready {
+                    found.push((Arc::clone(&collection), Arc::clone(index)));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn delete_batch(
+    service: &Service,
+    collection: &Collection,
+    index: &Index,
+    operation: &Arc<OperationContext>,
+) -> Result<u64> {
+    let Some(seconds) = index.expire_after_seconds else { return Ok(0) };
+    // The index may have been dropped, or given another expiry, since the pass began.
+    let is_there = collection.indexes().iter().any(|other| std::ptr::eq(&raw const **other, index));
+    if collection.is_dropped() || !is_there {
+        return Ok(0);
+    }
+    let now_ms = service.world.now_ms();
+    let scope = Arc::new(QueryScope::new(now_ms, Arc::clone(operation)));
+    let namespace = collection.namespace();
+    let stamps: &dyn Stamps = &service.world;
+    let mut writes = Writes::new(&service.catalog, &namespace, stamps, scope);
+    writes.delete_expired(index, now_ms - i64::from(seconds) * 1_000, BATCH_COUNT_MAX)
+}
