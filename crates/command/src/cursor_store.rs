@@ -93,6 +93,16 @@ pub struct CursorStore {
     timed_out: AtomicU64,
 }
 
+/// A cursor that waits for its next `getMore`.
+pub(crate) struct IdleCursor {
+    pub id: i64,
+    pub namespace: String,
+    pub session: Option<SessionId>,
+    pub has_no_timeout: bool,
+    pub idle_for: Duration,
+    pub originating_command: DocumentBuf,
+}
+
 /// What became of a cursor that was to be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Killed {
@@ -188,6 +198,26 @@ impl CursorStore {
     /// Forgets a cursor that came to its end.
     pub fn finish(&self, id: i64) {
         self.slots.lock().remove(&id);
+    }
+
+    /// The cursors that wait for their next `getMore`, by id.
+    pub(crate) fn idle(&self) -> Vec<IdleCursor> {
+        let slots = self.slots.lock();
+        let waiting = |(id, slot): (&i64, &Slot)| match slot {
+            Slot::Waiting(cursor) => Some(IdleCursor {
+                id: *id,
+                namespace: cursor.namespace.as_str().to_owned(),
+                session: cursor.session,
+                has_no_timeout: cursor.has_no_timeout,
+                idle_for: cursor.last_use.elapsed(),
+                originating_command: cursor.originating_command.clone(),
+            }),
+            Slot::Working { .. } => None,
+        };
+        let mut idle: Vec<_> = slots.iter().filter_map(waiting).collect();
+        drop(slots);
+        idle.sort_by_key(|cursor| cursor.id);
+        idle
     }
 
     /// Closes a cursor of that namespace, or of any. A `getMore` that has it ends soon.

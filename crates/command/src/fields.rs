@@ -1,6 +1,7 @@
 //! Reading a command's fields, with MongoDB's words for those of the wrong type.
 
-use bunko_bson::{ArrayRef, DocumentRef, ValueRef, number};
+use bunko_bson::number::{self, Number};
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The fields of a command, or of a command inside `explain`.
@@ -122,9 +123,18 @@ impl<'a> Fields<'a> {
         match self.field(name) {
             None => Ok(default),
             Some(ValueRef::Boolean(boolean)) => Ok(boolean),
-            Some(value) => number::as_f64(value)
-                .map(|number| number != 0.0)
+            Some(value) => Number::of(value)
+                .map(|number| number.compare(Number::Integer(0)).is_ne())
                 .ok_or_else(|| self.mismatch(name, value, "types '[bool, long, int, decimal, double]'")),
+        }
+    }
+
+    /// A field that is a boolean, and no number that stands for one.
+    pub fn strict_boolean(&self, name: &str, default: bool) -> Result<bool> {
+        match self.field(name) {
+            None => Ok(default),
+            Some(ValueRef::Boolean(boolean)) => Ok(boolean),
+            Some(value) => Err(self.mismatch(name, value, "type 'bool'")),
         }
     }
 
@@ -160,7 +170,7 @@ pub(crate) fn truth(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Boolean(boolean) => boolean,
         ValueRef::Null | ValueRef::Undefined => false,
-        _ => number::as_f64(value).is_none_or(|number| number != 0.0),
+        _ => Number::of(value).is_none_or(|number| number.compare(Number::Integer(0)).is_ne()),
     }
 }
 

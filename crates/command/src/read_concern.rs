@@ -17,7 +17,9 @@ const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "explain"]
 pub(crate) fn check(command: &Command, concern: DocumentRef<'_>) -> Result<()> {
     for element in concern {
         match (element.name, element.value) {
-            ("provenance", _) | ("level", ValueRef::Null | ValueRef::Undefined) => {}
+            ("provenance" | "level", ValueRef::Null | ValueRef::Undefined) => {}
+            ("provenance", ValueRef::String(provenance)) => check_provenance(provenance)?,
+            ("provenance", value) => return Err(wrong_type("readConcern.provenance", value, "string")),
             ("level", ValueRef::String(level)) => check_level(command, concern, level)?,
             ("level", value) => return Err(wrong_type("readConcern.level", value, "string")),
             ("afterClusterTime" | "atClusterTime", ValueRef::Timestamp(time)) => {
@@ -82,4 +84,16 @@ fn level_not_supported(command: &Command, concern: DocumentRef<'_>) -> Failure {
             ValueText(concern.into())
         ),
     )
+}
+
+/// Servers add it to what they pass on.
+fn check_provenance(provenance: &str) -> Result<()> {
+    match provenance {
+        "clientSupplied" | "implicitDefault" | "customDefault" | "getLastErrorDefaults" | "internalWriteDefault" => {
+            Ok(())
+        }
+        _ => Err(Failure::bad_value(format!(
+            "Enumeration value '{provenance}' for field 'readConcern.provenance' is not a valid value."
+        ))),
+    }
 }

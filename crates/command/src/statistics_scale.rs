@@ -3,13 +3,13 @@
 use crate::fields::Fields;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The `scale`, 1 where it is missing; fractions are cut off.
+/// The `scale`, 1 where it is missing and at most the largest int32; fractions are cut off.
 /// # Errors
 /// `BadValue` below 1.
 pub(crate) fn scale(fields: &Fields<'_>) -> Result<u64> {
     let scale = fields.integer("scale")?.unwrap_or(1);
     match u64::try_from(scale) {
-        Ok(scale) if scale >= 1 => Ok(scale),
+        Ok(scale) if scale >= 1 => Ok(scale.min(i32::MAX as u64)),
         _ => Err(Failure::new(
             ErrorCode::BAD_VALUE,
             format!("BSON field 'scale' value must be >= 1, actual value '{scale}'"),

@@ -7,10 +7,10 @@ use bunko_bson::{ArrayBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The distinct values at `path` in the documents that the query matches, in order of appearance. An array counts as
+/// The distinct values at `path` in the documents that the query matches, in ascending order. An array counts as
 /// its elements, one level deep; a missing field as nothing. Equal numbers of different types are one value.
 /// # Errors
 /// 17217 for more than 16 MiB of values; as [`crate::plan`] and [`crate::Execution::next`].
@@ -29,20 +29,21 @@ pub fn distinct(collection: &Arc<Collection>, path: &str, query: FindQuery) -> R
 pub struct DistinctValues {
     operation: Arc<OperationContext>,
     found: ArrayBuf,
-    /// Key strings of what was found.
-    seen: HashSet<Vec<u8>>,
+    /// By key strings, so in order, which of those found.
+    seen: BTreeMap<Vec<u8>, usize>,
     key: Vec<u8>,
 }
 
 impl DistinctValues {
     /// None yet; the work is counted for `operation`.
     pub fn new(operation: Arc<OperationContext>) -> Self {
-        Self { operation, found: ArrayBuf::new(), seen: HashSet::new(), key: Vec::new() }
+        Self { operation, found: ArrayBuf::new(), seen: BTreeMap::new(), key: Vec::new() }
     }
 
-    /// What was found, in order of appearance.
+    /// What was found, in order.
     pub fn into_found(self) -> ArrayBuf {
-        self.found
+        let found: Vec<_> = self.found.as_ref().iter().collect();
+        self.seen.values().filter_map(|position| found.get(*position).copied()).collect()
     }
 
     /// Adds those at `path` in a document.
@@ -77,10 +78,10 @@ impl DistinctValues {
         self.key.clear();
         key_string::append(&mut self.key, value, Direction::Ascending);
         self.operation.work(1 + self.key.len() / 64)?;
-        if self.seen.contains(&self.key) {
+        if self.seen.contains_key(&self.key) {
             return Ok(());
         }
-        self.seen.insert(self.key.clone());
+        self.seen.insert(self.key.clone(), self.seen.len());
         self.found.push(value);
         if self.found.as_ref().as_document().len_bytes() > MAX_USER_DOCUMENT_BYTES {
             return Err(Failure::new(ErrorCode(17217), "distinct too big, 16mb cap"));
@@ -104,13 +105,13 @@ mod tests {
             let document = shell::parse_document(document).expect("a document");
             values.add(document.as_ref(), path).expect("few values");
         }
-        shell::print(ValueRef::Array(values.found.as_ref()))
+        shell::print(ValueRef::Array(values.into_found().as_ref()))
     }
 
     #[test]
     fn arrays_are_unwound_one_level_and_equal_numbers_are_one() {
         assert_eq!(of("a", &["{a: 1}", "{a: [2, 1.0, [3, 2]]}", "{a: []}", "{b: 1}"]), "[1, 2, [3, 2]]");
-        assert_eq!(of("a", &["{a: null}", "{a: 'x'}", "{a: undefined}"]), "[null, \"x\", undefined]");
+        assert_eq!(of("a", &["{a: null}", "{a: 'x'}", "{a: undefined}"]), "[undefined, null, \"x\"]");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::auto_compaction::{Rounds, Settings};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
-use bunko_bson::{ValueRef, Writer};
+use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
@@ -24,14 +24,13 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         let message = "BSON field 'autoCompact.autoCompact' is missing but a required field";
         return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
     }
-    let is_on = strict_boolean(invocation, "autoCompact", argument)?;
+    let is_on = invocation.strict_boolean("autoCompact", false)?;
     let target_mb = invocation.integer("freeSpaceTargetMB")?.unwrap_or(FREE_SPACE_TARGET_MB);
     let target_mb = u64::try_from(target_mb).ok().filter(|target| *target >= 1).ok_or_else(|| {
         Failure::bad_value(format!("BSON field 'freeSpaceTargetMB' value must be >= 1, actual value '{target_mb}'"))
     })?;
-    let runs_once =
-        invocation.field("runOnce").map(|value| strict_boolean(invocation, "runOnce", value)).transpose()?;
-    let rounds = if runs_once.unwrap_or(false) { Rounds::Once } else { Rounds::Always };
+    let runs_once = invocation.strict_boolean("runOnce", false)?;
+    let rounds = if runs_once { Rounds::Once } else { Rounds::Always };
     let compaction = &invocation.service.auto_compaction;
     if is_on {
         let settings = Settings { free_bytes_min: target_mb.saturating_mul(BYTES_PER_MB), rounds };
@@ -40,12 +39,4 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         compaction.stop();
     }
     Ok(())
-}
-
-/// No number stands for a boolean here.
-fn strict_boolean(invocation: &Invocation<'_>, name: &str, value: ValueRef<'_>) -> Result<bool, Failure> {
-    match value {
-        ValueRef::Boolean(boolean) => Ok(boolean),
-        _ => Err(invocation.mismatch(name, value, "type 'bool'")),
-    }
 }

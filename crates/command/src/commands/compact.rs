@@ -1,6 +1,6 @@
 //! `compact`: gives space back to the system, of the named collection and of all others.
 
-use crate::collection_statistics::CollectionStatistics;
+use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -19,26 +19,26 @@ const BYTES_PER_MB: u64 = 1024 * 1024;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let is_dry_run = invocation.boolean("dryRun", false)?;
+    let is_dry_run = invocation.strict_boolean("dryRun", false)?;
     // It lets a primary compact, and this server is none.
-    invocation.boolean("force", false)?;
+    invocation.strict_boolean("force", false)?;
     let target_bytes = free_space_target(invocation)?;
     let collection = invocation
         .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, "collection does not exist"))?;
     let before = CollectionStatistics::of(&collection);
     if is_dry_run {
-        reply.append("estimatedBytesFreed", before.free_bytes() as i64);
+        reply.append("estimatedBytesFreed", smallest_integer(before.free_bytes()));
         return Ok(());
     }
     if before.free_bytes() < target_bytes {
-        reply.append("bytesFreed", 0_i64);
+        reply.append("bytesFreed", 0);
         return Ok(());
     }
     invocation.refuse_if_long(true)?;
     invocation.service.catalog.store().compact().map_err(from_storage)?;
     let after = CollectionStatistics::of(&collection);
-    reply.append("bytesFreed", before.total_bytes().saturating_sub(after.total_bytes()) as i64);
+    reply.append("bytesFreed", smallest_integer(before.total_bytes().saturating_sub(after.total_bytes())));
     Ok(())
 }
 

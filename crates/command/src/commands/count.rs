@@ -5,8 +5,9 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::view_reads;
-use bunko_bson::{DocumentRef, Writer};
-use bunko_errors::Result;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentRef, Writer, number};
+use bunko_errors::{Failure, Result};
 use bunko_query::{CountPlan, FindQuery, Hint, QueryScope};
 use std::sync::Arc;
 
@@ -51,11 +52,25 @@ fn write_count(reply: &mut Writer<'_>, count: u64) {
 /// MongoDB's codes for malformed fields.
 pub(super) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery> {
     refuse_collation(fields)?;
-    fields.document("fields")?;
     let mut query = FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), scope)?;
-    query.hint = fields.field("hint").map_or(Ok(None), Hint::parse)?;
+    // A null is no hint here.
+    query.hint = fields.body.get("hint").map_or(Ok(None), Hint::parse)?;
     query.skip = fields.size("skip")?.unwrap_or(0);
-    // Old clients asked for a single batch with a negative limit: here the sign means nothing.
-    query.limit = fields.integer("limit")?.map(i64::unsigned_abs).filter(|limit| *limit > 0);
+    query.limit = limit(fields)?;
     Ok(query)
+}
+
+/// Old clients asked for a single batch with a negative limit: here the sign means nothing.
+fn limit(fields: &Fields<'_>) -> Result<Option<u64>> {
+    let Some(value) = fields.field("limit") else { return Ok(None) };
+    if !value.is_number() {
+        return Err(Failure::bad_value(format!("limit value is not a number, found {}", value.kind().alias())));
+    }
+    let limit = number::as_i64_exact(value).ok_or_else(|| {
+        Failure::failed_to_parse(format!("limit cannot be represented as a 64-bit integer: {}", ValueText(value)))
+    })?;
+    if limit == i64::MIN {
+        return Err(Failure::bad_value(format!("limit cannot be the minimum of a 64-bit integer: {limit}")));
+    }
+    Ok(Some(limit.unsigned_abs()).filter(|limit| *limit > 0))
 }

@@ -11,7 +11,7 @@ pub(super) const COMMAND: Command =
 /// Each collection is a log record of its own; so many take no noticeable time.
 const COLLECTIONS_SHORT_MAX: usize = 50;
 
-fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     if number::as_i64_exact(invocation.argument()) != Some(1) {
         return Err(Failure::new(ErrorCode(5_255_100), "Have to pass 1 as 'dropDatabase' parameter").into());
     }
@@ -25,10 +25,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let catalog = &invocation.service.catalog;
     invocation.refuse_if_long(catalog.collections(database).len() > COLLECTIONS_SHORT_MAX)?;
-    let (collections, lsn) = catalog.drop_database(database, invocation)?;
+    let (_, lsn) = catalog.drop_database(database, invocation)?;
     invocation.note_written(lsn);
-    if collections > 0 {
-        reply.append("dropped", database);
-    }
     Ok(())
 }

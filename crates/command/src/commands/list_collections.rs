@@ -28,7 +28,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let filter = invocation.document("filter")?.map(Filter::parse).transpose()?;
     let detail = if invocation.boolean("nameOnly", false)? { Detail::NameAndType } else { Detail::All };
     // Nobody has roles yet, so everybody may see every collection.
-    invocation.boolean("authorizedCollections", false)?;
+    invocation.strict_boolean("authorizedCollections", false)?;
     let database = invocation.request.database;
     let namespace = Namespace::of_cursor(database, "$cmd.listCollections")?;
     let mut listed = Vec::new();

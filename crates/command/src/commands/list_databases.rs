@@ -4,9 +4,11 @@ use crate::collection_statistics::CollectionStatistics;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::oplog_view;
-use bunko_bson::{DocumentBuf, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, Writer};
 use bunko_catalog::Catalog;
+use bunko_errors::{ErrorCode, Failure};
 use bunko_matcher::Filter;
+use bunko_query::parse_filter;
 use std::collections::BTreeMap;
 
 pub(super) const COMMAND: Command = Command {
@@ -20,7 +22,7 @@ pub(super) const COMMAND: Command = Command {
 const BYTES_PER_MB: u64 = 1024 * 1024;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let filter = invocation.document("filter")?.map(Filter::parse).transpose()?;
+    let filter = invocation.document("filter")?.map(|filter| parse(invocation, filter)).transpose()?;
     let is_name_only = invocation.boolean("nameOnly", false)?;
     // Nobody has roles yet, so everybody may see every database.
     invocation.boolean("authorizedDatabases", false)?;
@@ -54,6 +56,17 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply.append("totalSize", total_bytes as i64).append("totalSizeMb", (total_bytes / BYTES_PER_MB) as i64);
     }
     Ok(())
+}
+
+/// Reads the filter, of which what takes an index is refused in words of its own.
+fn parse(invocation: &Invocation<'_>, filter: DocumentRef<'_>) -> Result<Filter, Failure> {
+    parse_filter(filter, &invocation.scope()).map_err(|failure| match failure.code() {
+        ErrorCode::NO_QUERY_EXECUTION_PLANS => {
+            Failure::new(ErrorCode(5_626_500), "$geoNear, $near, and $nearSphere are not allowed in this context")
+        }
+        ErrorCode::INDEX_NOT_FOUND => Failure::bad_value("$text is not allowed in this context"),
+        _ => failure,
+    })
 }
 
 /// What documents and indexes of each database take.

@@ -102,11 +102,12 @@ fn write_catalog(service: &Service, _: &Tally, out: &mut Writer<'_>) {
     let are_internal = |name: &&String| matches!(name.as_str(), "admin" | "config" | "local");
     let internal: usize =
         databases.iter().filter(are_internal).map(|name| service.catalog.collections(name).len()).sum();
+    let views: usize = databases.iter().map(|name| service.catalog.views(name).map_or(0, |views| views.len())).sum();
     out.append("collections", (collections.len() - internal) as i32)
         .append("capped", with("capped"))
         .append("clustered", with("clusteredIndex"))
         .append("timeseries", with("timeseries"))
-        .append("views", with("viewOn"))
+        .append("views", views as i32)
         .append("internalCollections", internal as i32)
         .append("internalViews", 0);
 }

@@ -37,7 +37,9 @@ fn documents(
         write_storage(&mut writer, invocation, namespace, options)?;
     }
     if let Some(options) = asked.document("count")? {
-        check_fields(&Fields::new("$collStats.count", options), &[])?;
+        if !options.is_empty() {
+            return Err(Failure::new(ErrorCode(31170), "the count option of $collStats takes an empty document"));
+        }
         let collection = invocation.collection(namespace).ok_or_else(|| {
             let message = format!(
                 "Unable to retrieve count in $collStats stage :: caused by :: Collection [{namespace}] not found."
@@ -46,7 +48,7 @@ fn documents(
         })?;
         writer.append("count", smallest_integer(collection.count()));
     }
-    if asked.field("queryExecStats").is_some() {
+    if asked.document("queryExecStats")?.is_some() {
         return Err(asked.unsupported("queryExecStats"));
     }
     writer.end();
@@ -71,7 +73,7 @@ fn write_latencies(
 ) -> Result<()> {
     let fields = Fields::new("$collStats.latencyStats", options);
     check_fields(&fields, &["histograms"])?;
-    if fields.boolean("histograms", false)? {
+    if fields.strict_boolean("histograms", false)? {
         return Err(fields.unsupported("histograms"));
     }
     let usage = invocation.service.counters.namespaces().remove(namespace.as_str()).unwrap_or_default();
@@ -97,7 +99,6 @@ fn write_storage(
     options: DocumentRef<'_>,
 ) -> Result<()> {
     let fields = Fields::new("$collStats.storageStats", options);
-    check_fields(&fields, &["scale"])?;
     let scale = scale(&fields)?;
     writer.begin_document("storageStats");
     match invocation.collection(namespace) {

@@ -1,9 +1,11 @@
 //! `$currentOp`: what is running, as `currentOp` has it, but as a pipeline's documents.
 
 use super::{SourceStage, Subject};
+use crate::cursor_store::IdleCursor;
+use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::operation_description::describe;
-use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -21,52 +23,82 @@ fn documents(
     }
     let shown = Shown::parse(specification)?;
     let observed = invocation.service.operations.observe();
-    Ok(observed
+    let mut documents: Vec<_> = observed
         .iter()
-        .filter(|observed| observed.opid != 0 || shown == Shown::IdleToo)
+        .filter(|observed| observed.opid != 0 || shown.idle_connections)
         .map(|observed| describe(invocation.service, observed))
-        .collect())
+        .collect();
+    if shown.idle_cursors {
+        documents.extend(invocation.service.cursors.idle().iter().map(|cursor| describe_cursor(invocation, cursor)));
+    }
+    Ok(documents)
 }
 
-/// Which connections are shown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    Active,
-    IdleToo,
+fn describe_cursor(invocation: &Invocation<'_>, cursor: &IdleCursor) -> DocumentBuf {
+    let last_use_ms = invocation.service.world.now_ms() - cursor.idle_for.as_millis() as i64;
+    let details = DocumentBuf::new()
+        .with("cursorId", cursor.id)
+        .with("noCursorTimeout", cursor.has_no_timeout)
+        .with("tailable", false)
+        .with("awaitData", false)
+        .with("originatingCommand", &cursor.originating_command)
+        .with("lastAccessDate", ValueRef::DateTime(last_use_ms));
+    let mut described = DocumentBuf::new()
+        .with("type", "idleCursor")
+        .with("host", &invocation.service.facts.host)
+        .with("ns", &cursor.namespace);
+    if let Some(session) = &cursor.session {
+        let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: session };
+        described.append("lsid", &DocumentBuf::new().with("id", id));
+    }
+    described.with("cursor", &details)
+}
+
+const OPTIONS: [&str; 8] = [
+    "allUsers",
+    "idleConnections",
+    "idleCursors",
+    "idleSessions",
+    "localOps",
+    "truncateOps",
+    "backtrace",
+    "targetAllNodes",
+];
+
+/// What is shown besides the operations that run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shown {
+    idle_connections: bool,
+    idle_cursors: bool,
 }
 
 impl Shown {
-    /// Reads the options. Only `idleConnections` makes a difference: without users every operation is the asker's own,
-    /// without transactions no session is idle with something in hand, and commands are always shown cut to 1 KiB.
+    /// Reads the options. Others make no difference: without users every operation is the asker's own, without
+    /// transactions no session is idle with something in hand, and commands are always shown cut to 1 KiB.
     fn parse(specification: ValueRef<'_>) -> Result<Self> {
-        let Some(options) = specification.as_document() else {
-            let kind = specification.kind().alias();
-            let message = format!("$currentOp options must be specified in an object, but found: {kind}");
-            return Err(Failure::failed_to_parse(message));
-        };
-        let mut shown = Self::Active;
+        let options = specification.as_document().ok_or_else(|| wrong_type("$currentOp", specification, "object"))?;
+        let mut shown = Self::default();
         for option in options {
+            let place = || format!("$currentOp.{}", option.name);
+            if !OPTIONS.contains(&option.name) {
+                let message = format!("BSON field '{}' is an unknown field.", place());
+                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            }
             let ValueRef::Boolean(value) = option.value else {
-                let message = format!(
-                    "The '{}' parameter of the $currentOp stage must be a boolean value, but found: {}",
-                    option.name,
-                    option.value.kind().alias()
-                );
-                return Err(Failure::failed_to_parse(message));
+                return Err(wrong_type(&place(), option.value, "bool"));
             };
             match option.name {
-                "idleConnections" if value => shown = Self::IdleToo,
-                "allUsers" | "idleConnections" | "idleSessions" | "localOps" | "truncateOps" => {}
-                // Cursors, stacks and other nodes: not to want them is granted.
-                "idleCursors" | "backtrace" | "targetAllNodes" if !value => {}
-                "idleCursors" | "backtrace" | "targetAllNodes" => {
+                "idleConnections" => shown.idle_connections = value,
+                "idleCursors" => shown.idle_cursors = value,
+                "targetAllNodes" if value => {
+                    let message = "$currentOp supports targetAllNodes parameter only for sharded clusters";
+                    return Err(Failure::failed_to_parse(message));
+                }
+                "backtrace" if value => {
                     let message = format!("the option '{}' of '$currentOp' is not supported", option.name);
                     return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
                 }
-                unknown => {
-                    let message = format!("Unrecognized option '{unknown}' in $currentOp stage.");
-                    return Err(Failure::failed_to_parse(message));
-                }
+                _ => {}
             }
         }
         Ok(shown)

@@ -6,6 +6,7 @@ mod coll_stats;
 mod current_op;
 mod index_stats;
 mod list_cluster_catalog;
+mod list_sessions;
 mod plan_cache_stats;
 mod query_settings;
 
@@ -19,6 +20,8 @@ static STAGES: &[SourceStage] = &[
     current_op::STAGE,
     index_stats::STAGE,
     list_cluster_catalog::STAGE,
+    list_sessions::ALL,
+    list_sessions::LOCAL,
     plan_cache_stats::STAGE,
     query_settings::STAGE,
 ];
