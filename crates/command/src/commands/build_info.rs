@@ -5,8 +5,8 @@ use crate::invocation::Invocation;
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Writer};
 
 /// The MongoDB release whose behaviour this server follows; clients compare it to decide what they may send.
-pub(super) const COMPATIBLE_VERSION: &str = "8.0.4";
-const COMPATIBLE_VERSION_ARRAY: [i32; 4] = [8, 0, 4, 0];
+pub(super) const COMPATIBLE_VERSION: &str = "8.2.4";
+const COMPATIBLE_VERSION_ARRAY: [i32; 4] = [8, 2, 4, 0];
 
 pub(super) const COMMAND: Command =
     Command { name: "buildInfo", aliases: &["buildinfo"], fields: &[], databases: Databases::Any, run };

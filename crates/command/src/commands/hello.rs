@@ -8,8 +8,8 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Compressor, MAX_FRAME_BYTES, negotiate};
 use std::time::Duration;
 
-/// Newest wire version whose commands all exist here (MongoDB 7.0 speaks 21, 8.0 speaks 25).
-const MAX_WIRE_VERSION: i32 = 21;
+/// The wire version of MongoDB 8.2. What drivers do differently from 25 on is to send `bulkWrite`.
+const MAX_WIRE_VERSION: i32 = 27;
 /// Most writes in one command.
 pub(crate) const WRITE_BATCH_MAX: usize = 100_000;
 /// Longest time that a heartbeat is held back.
