@@ -60,6 +60,7 @@ pub fn write_first_batch(
             source,
             pending,
             session: invocation.options.session,
+            peer: invocation.connection.peer,
             is_long: batch.is_long || invocation.started().elapsed() > LONG_BATCH,
             has_no_timeout: batch.has_no_timeout,
             time_left: invocation.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now())),

@@ -1,5 +1,6 @@
 //! Cursors that wait for their next `getMore`.
 
+use crate::connection::Peer;
 use crate::invocation::{Context, Examined};
 use crate::session_id::SessionId;
 use bunko_bson::text::ValueText;
@@ -8,6 +9,9 @@ use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,6 +20,8 @@ use std::time::{Duration, Instant};
 pub const CURSOR_TIMEOUT: Duration = Duration::from_mins(10);
 /// Most cursors that wait at once; each keeps a snapshot.
 const CURSORS_MAX: usize = 100_000;
+/// Most of them that were opened from one address, so that others can open some whatever it does.
+const CLIENT_CURSORS_MAX: usize = 25_000;
 
 /// Where a cursor's documents come from; one is lent until the next call.
 pub trait CursorSource: Send {
@@ -59,6 +65,8 @@ pub struct OpenCursor {
     pub pending: Option<DocumentBuf>,
     /// The session that opened it.
     pub session: Option<SessionId>,
+    /// The client that opened it.
+    pub peer: Peer,
     /// Whether the next batch may take long to fill.
     pub is_long: bool,
     /// Whether the idle timeout spares it.
@@ -75,7 +83,15 @@ pub struct OpenCursor {
     pub originating_command: DocumentBuf,
 }
 
-enum Slot {
+/// A cursor counted for who opened it: so many live as the client has cursors, and one more.
+type Share = Arc<()>;
+
+struct Slot {
+    state: State,
+    _share: Share,
+}
+
+enum State {
     Waiting(Box<OpenCursor>),
     /// A `getMore` has it; true when it was killed meanwhile.
     Working {
@@ -90,6 +106,9 @@ enum Slot {
 #[derive(Default)]
 pub struct CursorStore {
     slots: Mutex<FxHashMap<i64, Slot>>,
+    /// Of each address that has cursors, or had some at the last look; `None` is who comes by a Unix domain socket.
+    /// Taken under `slots`.
+    clients: Mutex<BTreeMap<Option<IpAddr>, Share>>,
     timed_out: AtomicU64,
 }
 
@@ -130,7 +149,7 @@ fn other_session(id: i64, opened_by: Option<SessionId>, asks: Option<SessionId>)
 impl CursorStore {
     /// Keeps a cursor under a new id made from `random`.
     /// # Errors
-    /// Where too many are open.
+    /// Where too many are open, all together or of its client.
     pub fn insert(&self, cursor: OpenCursor, random: &dyn Fn() -> u64) -> Result<i64> {
         let mut slots = self.slots.lock();
         if slots.len() >= CURSORS_MAX {
@@ -139,13 +158,31 @@ impl CursorStore {
                 format!("{CURSORS_MAX} cursors are open already; close some or let them time out"),
             ));
         }
+        let share = self.share_of(cursor.peer)?;
         loop {
             let id = (random() >> 1) as i64;
             if id != 0 && !slots.contains_key(&id) {
-                slots.insert(id, Slot::Waiting(Box::new(cursor)));
+                slots.insert(id, Slot { state: State::Waiting(Box::new(cursor)), _share: share });
                 return Ok(id);
             }
         }
+    }
+
+    /// One cursor more for a client.
+    fn share_of(&self, peer: Peer) -> Result<Share> {
+        let address = match peer {
+            Peer::Tcp(address) => Some(address.ip()),
+            Peer::Unix => None,
+        };
+        let mut clients = self.clients.lock();
+        let share = clients.entry(address).or_default();
+        if Arc::strong_count(share) <= CLIENT_CURSORS_MAX {
+            return Ok(Arc::clone(share));
+        }
+        Err(Failure::new(
+            ErrorCode::OPERATION_FAILED,
+            format!("{CLIENT_CURSORS_MAX} cursors of this client are open already; close some or let them time out"),
+        ))
     }
 
     /// Takes a cursor out to work with it; [`Self::put_back`] or [`Self::finish`] must follow.
@@ -155,23 +192,23 @@ impl CursorStore {
     pub fn take(&self, id: i64, namespace: &Namespace, session: Option<SessionId>) -> Result<Box<OpenCursor>> {
         let mut slots = self.slots.lock();
         let slot = slots.get_mut(&id).ok_or_else(|| not_found(id))?;
-        match slot {
-            Slot::Working { .. } => {
+        match &slot.state {
+            State::Working { .. } => {
                 Err(Failure::new(ErrorCode::CURSOR_IN_USE, format!("cursor id {id} is already in use")))
             }
-            Slot::Waiting(cursor) if cursor.namespace != *namespace => Err(Failure::new(
+            State::Waiting(cursor) if cursor.namespace != *namespace => Err(Failure::new(
                 ErrorCode::UNAUTHORIZED,
                 format!(
                     "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
                     cursor.namespace
                 ),
             )),
-            Slot::Waiting(cursor) if cursor.session != session => Err(other_session(id, cursor.session, session)),
-            Slot::Waiting(cursor) => {
+            State::Waiting(cursor) if cursor.session != session => Err(other_session(id, cursor.session, session)),
+            State::Waiting(cursor) => {
                 let (namespace, context) = (namespace.clone(), cursor.context.clone());
-                match std::mem::replace(slot, Slot::Working { is_killed: false, namespace, context }) {
-                    Slot::Waiting(cursor) => Ok(cursor),
-                    Slot::Working { .. } => Err(not_found(id)),
+                match std::mem::replace(&mut slot.state, State::Working { is_killed: false, namespace, context }) {
+                    State::Waiting(cursor) => Ok(cursor),
+                    State::Working { .. } => Err(not_found(id)),
                 }
             }
         }
@@ -179,15 +216,18 @@ impl CursorStore {
 
     /// Whether a cursor's next batch may take long.
     pub fn is_long(&self, id: i64) -> bool {
-        matches!(self.slots.lock().get(&id), Some(Slot::Waiting(cursor)) if cursor.is_long)
+        let slots = self.slots.lock();
+        matches!(slots.get(&id).map(|slot| &slot.state), Some(State::Waiting(cursor)) if cursor.is_long)
     }
 
     /// Lets a cursor wait again, unless it was killed meanwhile; whether it still is there.
     pub fn put_back(&self, id: i64, mut cursor: Box<OpenCursor>, now: Instant) -> bool {
         let mut slots = self.slots.lock();
-        if let Some(Slot::Working { is_killed: false, .. }) = slots.get(&id) {
+        if let Some(slot) = slots.get_mut(&id)
+            && let State::Working { is_killed: false, .. } = slot.state
+        {
             cursor.last_use = now;
-            slots.insert(id, Slot::Waiting(cursor));
+            slot.state = State::Waiting(cursor);
             return true;
         }
         slots.remove(&id);
@@ -223,15 +263,15 @@ impl CursorStore {
     /// Closes a cursor of that namespace, or of any. A `getMore` that has it ends soon.
     pub fn kill(&self, id: i64, namespace: Option<&Namespace>) -> Killed {
         let mut slots = self.slots.lock();
-        match slots.get_mut(&id) {
-            Some(Slot::Working { is_killed, namespace: its, context })
+        match slots.get_mut(&id).map(|slot| &mut slot.state) {
+            Some(State::Working { is_killed, namespace: its, context })
                 if !*is_killed && namespace.is_none_or(|namespace| its == namespace) =>
             {
                 *is_killed = true;
                 context.note_killed_cursor();
                 Killed::Closed
             }
-            Some(Slot::Waiting(cursor)) if namespace.is_none_or(|namespace| cursor.namespace == *namespace) => {
+            Some(State::Waiting(cursor)) if namespace.is_none_or(|namespace| cursor.namespace == *namespace) => {
                 let closed = slots.remove(&id);
                 // Dropping a snapshot takes a lock of the store: not under ours.
                 drop(slots);
@@ -246,6 +286,7 @@ impl CursorStore {
     pub fn purge(&self, now: Instant, timeout: Duration) -> usize {
         let is_over = |cursor: &OpenCursor| !cursor.has_no_timeout && now.duration_since(cursor.last_use) > timeout;
         let closed = self.remove_where(is_over);
+        self.clients.lock().retain(|_, share| Arc::strong_count(share) > 1);
         self.timed_out.fetch_add(closed as u64, Ordering::Relaxed);
         closed
     }
@@ -264,7 +305,7 @@ impl CursorStore {
         let mut slots = self.slots.lock();
         let over: Vec<i64> = slots
             .iter()
-            .filter_map(|(id, slot)| matches!(slot, Slot::Waiting(cursor) if is_over(cursor)).then_some(*id))
+            .filter_map(|(id, slot)| matches!(&slot.state, State::Waiting(cursor) if is_over(cursor)).then_some(*id))
             .collect();
         let removed: Vec<_> = over.iter().filter_map(|id| slots.remove(id)).collect();
         drop(slots);
@@ -274,8 +315,35 @@ impl CursorStore {
     /// Open cursors: all, and those without a timeout.
     pub fn open_counts(&self) -> (usize, usize) {
         let slots = self.slots.lock();
-        let without_timeout =
-            slots.values().filter(|slot| matches!(slot, Slot::Waiting(cursor) if cursor.has_no_timeout)).count();
+        let without_timeout = slots
+            .values()
+            .filter(|slot| matches!(&slot.state, State::Waiting(cursor) if cursor.has_no_timeout))
+            .count();
         (slots.len(), without_timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    fn peer(address: &str) -> Peer {
+        Peer::Tcp(SocketAddr::new(address.parse().expect("an address"), 4000))
+    }
+
+    #[test]
+    fn a_client_with_many_cursors_leaves_others_some() {
+        let cursors = CursorStore::default();
+        let (one, other) = (peer("10.0.0.1"), peer("10.0.0.2"));
+        let mut shares: Vec<_> = (0..CLIENT_CURSORS_MAX).map(|_| cursors.share_of(one).expect("a few")).collect();
+        let refused = cursors.share_of(one).expect_err("too many of one client");
+        assert!(refused.to_string().contains("cursors of this client are open already"), "{refused}");
+        cursors.share_of(other).expect("the first of another");
+        cursors.share_of(Peer::Unix).expect("the first of a socket");
+        shares.pop();
+        let _again = cursors.share_of(one).expect("one was closed");
+        assert_eq!(cursors.purge(Instant::now(), CURSOR_TIMEOUT), 0);
+        assert_eq!(cursors.clients.lock().len(), 1, "those without cursors are forgotten");
     }
 }
