@@ -48,7 +48,8 @@ impl Run<'_> {
             return Ok(server);
         }
         self.watch.give_room();
-        Server::open(self.watch.path(), self.engine).map_err(|message| format!("a start without a fault: {message}"))
+        Server::open(self.watch.path(), self.engine)
+            .map_err(|message| format!("a promise is broken: a start without a fault: {message}"))
     }
 
     /// Takes the steps; the server as it is at the end, if it still runs.
@@ -159,7 +160,7 @@ fn explained(hit: &str, fault: Fault, messages: &[String]) -> Result<(), String>
 /// Opens what is left without faults, and compares and uses it.
 fn recovered(mut run: Run<'_>) -> Result<(), String> {
     let open = || Server::open(run.watch.path(), run.engine);
-    let server = open().map_err(|message| format!("the next start: {message}"))?;
+    let server = open().map_err(|message| format!("a promise is broken: the next start: {message}"))?;
     let expected = run.model.clone().restarted();
     let alternative = run.alternative.take().map(Model::restarted);
     run.model = match (check::all(&server, &expected), alternative) {
