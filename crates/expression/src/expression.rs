@@ -78,6 +78,19 @@ impl Expression {
         if let Node::Literal(value) = &self.node { Some(value.as_ref()) } else { None }
     }
 
+    /// Whether its value is the same for every document: it reads none, nor anything that an operator around it binds.
+    pub fn is_constant(&self) -> bool {
+        match &self.node {
+            Node::Literal(_) | Node::Absent => true,
+            Node::Path { variable, .. } => {
+                matches!(variable, Variable::Global(_) | Variable::Now | Variable::Remove)
+            }
+            Node::Document(fields) => fields.iter().all(|(_, expression)| expression.is_constant()),
+            Node::Array(elements) => elements.iter().all(Self::is_constant),
+            Node::Call(call) => call.operator.name != "$rand" && call.arguments.iter().all(Self::is_constant),
+        }
+    }
+
     /// The value for one document. What is read in place lives as long as both the expression and the document.
     /// # Errors
     /// Those of its operators: wrong types, division by zero, and so on.

@@ -50,7 +50,7 @@ impl FieldPath {
     }
 
     /// Follows the path: through an array, into each of its documents, collecting what they hold.
-    pub(crate) fn follow<'a>(&self, value: ValueRef<'a>) -> Evaluated<'a> {
+    pub fn follow<'a>(&self, value: ValueRef<'a>) -> Evaluated<'a> {
         if self.components.is_empty() {
             return Evaluated::Ref(value);
         }

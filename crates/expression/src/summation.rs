@@ -1,5 +1,6 @@
 //! Sums that do not depend on the order of their terms.
 
+use crate::accumulators::Removal;
 use crate::number::Number;
 use bunko_bson::{Decimal128, Value};
 
@@ -11,13 +12,13 @@ pub(crate) struct Sum {
     high: f64,
     low: f64,
     decimals: Option<Decimal128>,
-    widest: Widest,
+    /// How many terms there are of each type.
+    counts: [u64; 4],
 }
 
-/// The widest type among the terms, which the sum keeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// The types of terms, from the narrowest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Widest {
-    #[default]
     Int32,
     Int64,
     Double,
@@ -44,7 +45,49 @@ impl Sum {
                 Widest::Decimal
             }
         };
-        self.widest = self.widest.max(kind);
+        self.counts[kind as usize] += 1;
+    }
+
+    /// The widest type among the terms, which the sum keeps.
+    fn widest(&self) -> Widest {
+        let [_, longs, doubles, decimals] = self.counts;
+        match (longs, doubles, decimals) {
+            (0, 0, 0) => Widest::Int32,
+            (_, 0, 0) => Widest::Int64,
+            (.., 0) => Widest::Double,
+            _ => Widest::Decimal,
+        }
+    }
+
+    /// Takes a term off. An infinity or NaN cannot be: what they were added to is lost.
+    pub(crate) fn take_off(&mut self, number: Number) -> Removal {
+        let kind = match number {
+            Number::Int32(term) => {
+                self.integers -= i128::from(term);
+                Widest::Int32
+            }
+            Number::Int64(term) => {
+                self.integers -= i128::from(term);
+                Widest::Int64
+            }
+            Number::Double(term) if term.is_finite() && self.high.is_finite() => {
+                self.add_double(-term);
+                Widest::Double
+            }
+            Number::Decimal(term) if !term.is_nan() && !term.is_infinite() => {
+                self.decimals = self.decimals.map(|sum| sum.subtract(term));
+                Widest::Decimal
+            }
+            Number::Double(_) | Number::Decimal(_) => return Removal::Impossible,
+        };
+        self.counts[kind as usize] -= 1;
+        if self.counts[Widest::Double as usize] == 0 {
+            (self.high, self.low) = (0.0, 0.0);
+        }
+        if self.counts[Widest::Decimal as usize] == 0 {
+            self.decimals = None;
+        }
+        Removal::Done
     }
 
     fn add_double(&mut self, term: f64) {
@@ -78,11 +121,11 @@ impl Sum {
 
     /// The sum in the widest type of its terms; integers that leave 64 bits become a double.
     pub(crate) fn value(self) -> Value {
-        match self.widest {
+        match self.widest() {
             Widest::Decimal => Value::Decimal128(self.to_decimal()),
             Widest::Double => Value::Double(self.to_f64()),
             Widest::Int32 | Widest::Int64 => match (i32::try_from(self.integers), i64::try_from(self.integers)) {
-                (Ok(small), _) if self.widest == Widest::Int32 => Value::Int32(small),
+                (Ok(small), _) if self.widest() == Widest::Int32 => Value::Int32(small),
                 (_, Ok(integer)) => Value::Int64(integer),
                 _ => Value::Double(self.to_f64()),
             },
@@ -91,7 +134,7 @@ impl Sum {
 
     /// The sum over `count`: a decimal if any term was, else a double; null of nothing.
     pub(crate) fn mean(self, count: i64) -> Value {
-        match self.widest {
+        match self.widest() {
             _ if count == 0 => Value::Null,
             Widest::Decimal => Value::Decimal128(self.to_decimal().divide(Decimal128::from_i64(count))),
             _ => Value::Double(self.to_f64() / count as f64),

@@ -44,6 +44,36 @@ pub(crate) enum Variable {
     Global(usize),
     /// Bound by an operator around this one, by slot.
     Local(u32),
+    /// What `$redact` does with a document.
+    Decision(Decision),
+}
+
+/// What `$redact` does with a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// All of it is left.
+    Keep,
+    /// Nothing of it is left.
+    Prune,
+    /// The documents inside are decided about.
+    Descend,
+}
+
+impl Decision {
+    const ALL: [(Self, &'static str, &'static str); 3] =
+        [(Self::Keep, "KEEP", "keep"), (Self::Prune, "PRUNE", "prune"), (Self::Descend, "DESCEND", "descend")];
+
+    /// The value of its variable.
+    fn value(self) -> ValueRef<'static> {
+        let value = Self::ALL.into_iter().find(|(decision, ..)| *decision == self);
+        ValueRef::String(value.map_or("", |(.., value)| value))
+    }
+
+    /// The decision whose variable has that value.
+    pub(crate) fn of(value: ValueRef<'_>) -> Option<Self> {
+        let found = Self::ALL.into_iter().find(|(.., name)| value.as_str() == Some(*name));
+        found.map(|(decision, ..)| decision)
+    }
 }
 
 /// The variables that an expression being parsed may name. Cheap to clone.
@@ -111,6 +141,13 @@ impl ParseScope {
         }
         inner.names = Some(Arc::new(Names { variables, outer: self.names.clone() }));
         (inner, first)
+    }
+
+    /// The same scope, in which decisions of `$redact` have names.
+    pub(crate) fn deciding(&self) -> Self {
+        let named = Decision::ALL.into_iter();
+        let variables = named.map(|(decision, name, _)| (name.to_owned(), Variable::Decision(decision))).collect();
+        Self { names: Some(Arc::new(Names { variables, outer: self.names.clone() })), ..self.clone() }
     }
 
     /// Finds what `$$name` means.
@@ -221,6 +258,7 @@ impl<'a> EvaluationContext<'a> {
             Variable::Root => Some(ValueRef::Document(self.root)),
             Variable::Now => Some(ValueRef::DateTime(self.now_ms)),
             Variable::Remove => None,
+            Variable::Decision(decision) => Some(decision.value()),
             Variable::Global(index) => self.globals.get(index)?.as_ref().map(Value::as_ref),
             Variable::Local(slot) => {
                 let mut next = self.locals;

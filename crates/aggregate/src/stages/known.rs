@@ -4,8 +4,6 @@
 
 /// Sorted, so that a name is found by halves.
 const NAMES: &[&str] = &[
-    "$bucket",
-    "$bucketAuto",
     "$changeStream",
     "$changeStreamSplitLargeEvent",
     "$collStats",
@@ -20,13 +18,10 @@ const NAMES: &[&str] = &[
     "$listSessions",
     "$queryStats",
     "$rankFusion",
-    "$redact",
-    "$sample",
     "$score",
     "$scoreFusion",
     "$search",
     "$searchMeta",
-    "$setWindowFields",
     "$shardedDataDistribution",
     "$vectorSearch",
 ];

@@ -1,6 +1,8 @@
 //! The table of stages: one file and one line each.
 
 mod add_fields;
+mod bucket;
+mod bucket_auto;
 mod count;
 mod documents;
 mod facet;
@@ -13,15 +15,20 @@ mod match_filter;
 mod merge;
 mod out;
 pub(crate) mod position;
+mod preferred_numbers;
 mod project;
 mod projected;
+mod redact;
 mod replace_root;
+mod sample;
 mod skip;
 mod sort;
 mod sort_by_count;
+mod stage_memory;
 mod union_with;
 mod unset;
 mod unwind;
+mod window;
 
 use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentRef, Element, ValueRef};
@@ -36,6 +43,8 @@ use unwind::with_path;
 static DEFINITIONS: &[Definition] = &[
     add_fields::DEFINITION,
     add_fields::SET,
+    bucket::DEFINITION,
+    bucket_auto::DEFINITION,
     count::DEFINITION,
     documents::DEFINITION,
     facet::DEFINITION,
@@ -47,9 +56,12 @@ static DEFINITIONS: &[Definition] = &[
     merge::DEFINITION,
     out::DEFINITION,
     project::DEFINITION,
+    redact::DEFINITION,
     replace_root::DEFINITION,
     replace_root::REPLACE_WITH,
+    sample::DEFINITION,
     skip::DEFINITION,
+    window::DEFINITION,
     sort::DEFINITION,
     sort_by_count::DEFINITION,
     union_with::DEFINITION,

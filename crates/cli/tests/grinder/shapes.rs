@@ -137,6 +137,18 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
     (Table::Updates, "$currentDate", &["{X: '#flags'}"]),
     (Table::Updates, "$bit", &["{X: '#bits'}"]),
     (Table::Updates, "$rename", &["{X: '#renames'}"]),
+    (Table::Stages, "$bucket", &["{X: {groupBy: '$v', boundaries: [0, 10, 1000000000]}}"]),
+    (Table::Stages, "$bucketAuto", &["{X: {groupBy: '$v', buckets: 10}}"]),
+    (Table::Stages, "$sample", &["{X: {size: 100}}"]),
+    (Table::Stages, "$redact", &["{X: '$$DESCEND'}"]),
+    (
+        Table::Stages,
+        "$setWindowFields",
+        &[
+            "{X: {sortBy: {v: 1}, output: {w: {$sum: '$v', window: {documents: [-5, 5]}}}}}",
+            "{X: {sortBy: {v: 1}, output: {w: {$max: '$v', window: {range: [-5, 'current']}}, r: {$rank: {}}}}}",
+        ],
+    ),
     (Table::Stages, "$count", &["{X: 'all'}"]),
     (Table::Stages, "$documents", &["{X: '#filters'}"]),
     (Table::Stages, "$facet", &["{X: {all: [], some: [{$limit: 5}]}}"]),

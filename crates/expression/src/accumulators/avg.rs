@@ -1,10 +1,10 @@
 //! `$avg`: the mean of numbers; null of none.
 
-use super::{Accumulator, Form, Kind};
+use super::{Accumulator, Form, Kind, Removal};
 use crate::Evaluated;
 use crate::number::Number;
 use crate::summation::Sum;
-use bunko_bson::Value;
+use bunko_bson::{Value, ValueRef};
 use bunko_errors::Result;
 
 pub(super) const KIND: Kind = Kind { name: "$avg", form: Form::Expression, make: |_| make() };
@@ -27,6 +27,12 @@ impl Accumulator for Mean {
             self.count += 1;
         }
         Ok(())
+    }
+
+    fn remove(&mut self, value: ValueRef<'_>) -> Removal {
+        let Some(number) = Number::of(value) else { return Removal::Done };
+        self.count -= 1;
+        self.sum.take_off(number)
     }
 
     fn value(&self) -> Value {

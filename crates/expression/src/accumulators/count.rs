@@ -1,8 +1,8 @@
 //! `$count`: how many documents.
 
-use super::{Accumulator, Form, Kind};
+use super::{Accumulator, Form, Kind, Removal};
 use crate::Evaluated;
-use bunko_bson::Value;
+use bunko_bson::{Value, ValueRef};
 use bunko_errors::Result;
 
 pub(super) const KIND: Kind = Kind { name: "$count", form: Form::Empty, make: |_| make() };
@@ -19,6 +19,11 @@ impl Accumulator for Count {
     fn add(&mut self, _value: Evaluated<'_>) -> Result<()> {
         self.0 += 1;
         Ok(())
+    }
+
+    fn remove(&mut self, _value: ValueRef<'_>) -> Removal {
+        self.0 -= 1;
+        Removal::Done
     }
 
     fn value(&self) -> Value {

@@ -182,11 +182,34 @@ pub struct AccumulatorExpression {
     percentiles: Arc<[f64]>,
 }
 
+/// Whether an array may be an accumulator's argument.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arrays {
+    Refused,
+    Taken,
+}
+
 impl AccumulatorExpression {
     /// Reads `name: {$accumulator: argument}` of `$group`.
     /// # Errors
     /// 40234, 40235, 40236, 40238, 15952 as MongoDB; those of the argument.
     pub fn parse(field: Element<'_>, scope: &ParseScope) -> Result<Self> {
+        Self::parse_with(field, Arrays::Refused, scope)
+    }
+
+    /// Whether there is an accumulator of that name.
+    pub fn exists(name: &str) -> bool {
+        KINDS.iter().any(|kind| kind.name == name)
+    }
+
+    /// The same for a window, where an array is an expression too.
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_in_window(field: Element<'_>, scope: &ParseScope) -> Result<Self> {
+        Self::parse_with(field, Arrays::Taken, scope)
+    }
+
+    fn parse_with(field: Element<'_>, arrays: Arrays, scope: &ParseScope) -> Result<Self> {
         let failure = |code, message: String| Failure::new(ErrorCode(code), message);
         if field.name.contains('.') {
             return Err(failure(40235, format!("The field name '{}' cannot contain '.'", field.name)));
@@ -201,7 +224,7 @@ impl AccumulatorExpression {
         let (Some(call), 1) = (operator.first(), operator.count()) else {
             return Err(failure(40238, format!("The field '{}' must specify one accumulator", field.name)));
         };
-        if call.value.as_array().is_some() {
+        if arrays == Arrays::Refused && call.value.as_array().is_some() {
             return Err(failure(40237, format!("The {} accumulator is a unary operator", call.name)));
         }
         let Some(kind) = KINDS.iter().find(|kind| kind.name == call.name) else {
@@ -241,6 +264,19 @@ impl AccumulatorExpression {
         let mut key = Vec::new();
         order.append_key(&mut key, context.root(), context.operation())?;
         accumulator.add_sorted(key, value)
+    }
+
+    /// Takes back what the document added that was fed before all others that are left.
+    /// # Errors
+    /// Those of the expression, what the operation says.
+    pub fn take_back<'a>(
+        &'a self,
+        accumulator: &mut dyn Accumulator,
+        context: &EvaluationContext<'a>,
+    ) -> Result<Removal> {
+        let value = self.input.evaluate(context)?;
+        context.operation().work(made::steps(value.or_null()))?;
+        Ok(accumulator.remove(value.comparable()))
     }
 
     /// Adds the fields that it reads.

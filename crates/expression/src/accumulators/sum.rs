@@ -1,10 +1,10 @@
 //! `$sum`: the sum of numbers; other types are ignored.
 
-use super::{Accumulator, Form, Kind};
+use super::{Accumulator, Form, Kind, Removal};
 use crate::Evaluated;
 use crate::number::Number;
 use crate::summation::Sum;
-use bunko_bson::Value;
+use bunko_bson::{Value, ValueRef};
 use bunko_errors::Result;
 
 pub(super) const KIND: Kind = Kind { name: "$sum", form: Form::Expression, make: |_| make() };
@@ -20,6 +20,10 @@ impl Accumulator for Sum {
             Sum::add(self, number);
         }
         Ok(())
+    }
+
+    fn remove(&mut self, value: ValueRef<'_>) -> Removal {
+        Number::of(value).map_or(Removal::Done, |number| self.take_off(number))
     }
 
     fn value(&self) -> Value {

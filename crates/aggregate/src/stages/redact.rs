@@ -1,0 +1,52 @@
+//! `$redact`: keeps, prunes or descends into each document inside a document.
+
+use super::{Definition, Reads, Stage, Stages};
+use crate::{DocumentStream, Environment};
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_errors::Result;
+use bunko_expression::{Dependencies, Redaction};
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$redact", parse };
+
+struct Redact(Redaction);
+
+fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    Ok(vec![Box::new(Redact(Redaction::parse(value, &environment.scope.parse_scope())?))])
+}
+
+impl Stage for Redact {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        Box::new(Redacted { stage: self, input, environment: Arc::clone(environment) })
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        dependencies.add_all();
+        Reads::OthersToo
+    }
+}
+
+struct Redacted {
+    stage: Arc<Redact>,
+    input: Box<dyn DocumentStream>,
+    environment: Arc<Environment>,
+}
+
+impl DocumentStream for Redacted {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        while let Some(document) = self.input.next()? {
+            if let Some(left) = self.stage.0.apply(&self.environment.context(document.as_ref()))? {
+                return Ok(Some(left));
+            }
+        }
+        Ok(None)
+    }
+}

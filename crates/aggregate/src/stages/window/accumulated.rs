@@ -1,0 +1,97 @@
+//! Accumulators over windows.
+
+use super::bounds::Bounds;
+use super::partition::Partition;
+use super::{Call, Function, Running};
+use crate::Environment;
+use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
+use bunko_errors::{Failure, Result};
+use bunko_expression::{Accumulator, AccumulatorExpression, Removal};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Accumulators that `$group` alone has.
+const NOT_IN_WINDOWS: &[&str] = &["$mergeObjects", "$accumulator"];
+
+struct Accumulated {
+    expression: AccumulatorExpression,
+    bounds: Bounds,
+}
+
+pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
+    if NOT_IN_WINDOWS.contains(&call.name) || !AccumulatorExpression::exists(call.name) {
+        return Err(Failure::failed_to_parse(format!("Unrecognized window function, {}", call.name)));
+    }
+    let bounds = call.bounds()?;
+    let source = DocumentBuf::new().with(call.name, call.argument);
+    let field = Element { name: "field", value: ValueRef::from(&source) };
+    let expression = AccumulatorExpression::parse_in_window(field, call.scope)?;
+    Ok(Arc::new(Accumulated { expression, bounds }))
+}
+
+impl Function for Accumulated {
+    fn begin(self: Arc<Self>) -> Box<dyn Running> {
+        Box::new(Sliding { function: self, accumulator: None, window: 0..0, all: None })
+    }
+}
+
+/// An accumulator that holds the documents of a window.
+struct Sliding {
+    function: Arc<Accumulated>,
+    accumulator: Option<Box<dyn Accumulator>>,
+    window: Range<usize>,
+    /// The value, where all documents have the same window.
+    all: Option<Value>,
+}
+
+impl Sliding {
+    fn feed(&mut self, partition: &Partition, positions: Range<usize>, environment: &Environment) -> Result<()> {
+        let expression = &self.function.expression;
+        let accumulator = match &mut self.accumulator {
+            Some(accumulator) => accumulator,
+            none => none.insert(expression.make(&environment.context(DocumentRef::EMPTY))?),
+        };
+        for position in positions {
+            expression.feed(&mut **accumulator, &environment.context(partition.document(position)))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the documents at these positions out; whether that can be done.
+    fn remove(&mut self, partition: &Partition, positions: Range<usize>, environment: &Environment) -> Result<Removal> {
+        let Some(accumulator) = &mut self.accumulator else { return Ok(Removal::Impossible) };
+        for position in positions {
+            let context = environment.context(partition.document(position));
+            if self.function.expression.take_back(&mut **accumulator, &context)? == Removal::Impossible {
+                return Ok(Removal::Impossible);
+            }
+        }
+        Ok(Removal::Done)
+    }
+}
+
+impl Running for Sliding {
+    fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
+        if let Some(value) = &self.all {
+            return Ok(value.clone());
+        }
+        let function = Arc::clone(&self.function);
+        let next = function.bounds.window(partition, position, &self.window, environment)?;
+        let last = std::mem::replace(&mut self.window, next.clone());
+        let overlaps = next.start < last.end && next.start >= last.start && next.end >= last.end;
+        let slides = overlaps
+            && (next.start == last.start
+                || self.remove(partition, last.start..next.start, environment)? == Removal::Done);
+        if slides {
+            self.feed(partition, last.end..next.end, environment)?;
+        } else {
+            self.accumulator = None;
+            self.feed(partition, next, environment)?;
+        }
+        let value = self.accumulator.as_ref().map_or(Value::Null, |accumulator| accumulator.value());
+        if function.bounds.is_all() {
+            self.all = Some(value.clone());
+        }
+        Ok(value)
+    }
+}

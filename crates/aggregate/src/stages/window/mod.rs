@@ -1,0 +1,350 @@
+//! `$setWindowFields`: fields computed over the documents around each document.
+//! Source: MongoDB manual, "$setWindowFields".
+
+mod accumulated;
+mod bounds;
+mod covariance;
+mod fill;
+mod moving_average;
+mod partition;
+mod rank;
+mod scaler;
+mod shift;
+mod slope;
+
+use super::stage_memory::StageMemory;
+use super::{Definition, Reads, Stage, Stages};
+use crate::{DocumentStream, Environment, Flow};
+use bounds::Bounds;
+use bunko_bson::key_string::{self, Direction};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, EvaluationContext, Expression, ParseScope, Projection, SortPattern, Variables};
+use partition::{Partition, Placed};
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$setWindowFields", parse };
+
+/// One computed field, as it was parsed.
+trait Function: Send + Sync {
+    /// Begins with the first document of a partition.
+    fn begin(self: Arc<Self>) -> Box<dyn Running>;
+}
+
+/// A computed field on its way through a partition.
+trait Running: Send {
+    /// Its value for the document at `position`; positions come one after the other, from 0 on.
+    fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value>;
+}
+
+/// What a function is read from.
+struct Call<'c> {
+    /// With its `$`.
+    name: &'c str,
+    argument: ValueRef<'c>,
+    window: Option<ValueRef<'c>>,
+    order: Option<&'c SortPattern>,
+    scope: &'c ParseScope,
+}
+
+/// Functions of windows alone: all others are accumulators.
+const FUNCTIONS: &[Entry] = &[
+    Entry { name: "$covariancePop", parse: covariance::parse },
+    Entry { name: "$covarianceSamp", parse: covariance::parse },
+    Entry { name: "$denseRank", parse: rank::parse },
+    Entry { name: "$derivative", parse: slope::parse },
+    Entry { name: "$documentNumber", parse: rank::parse },
+    Entry { name: "$expMovingAvg", parse: moving_average::parse },
+    Entry { name: "$integral", parse: slope::parse },
+    Entry { name: "$linearFill", parse: fill::parse },
+    Entry { name: "$locf", parse: fill::parse },
+    Entry { name: "$minMaxScaler", parse: scaler::parse },
+    Entry { name: "$rank", parse: rank::parse },
+    Entry { name: "$shift", parse: shift::parse },
+];
+
+struct Entry {
+    name: &'static str,
+    parse: fn(&Call<'_>) -> Result<Arc<dyn Function>>,
+}
+
+impl Call<'_> {
+    /// The arguments by their names, in this order.
+    /// # Errors
+    /// `FailedToParse` for no document and for another name.
+    fn arguments<const N: usize>(&self, names: [&str; N]) -> Result<[Option<ValueRef<'_>>; N]> {
+        let ValueRef::Document(document) = self.argument else {
+            return Err(self.refusal("expects an object as its argument"));
+        };
+        let mut found = [None; N];
+        for field in document {
+            match names.iter().position(|name| *name == field.name) {
+                Some(index) => found[index] = Some(field.value),
+                None => return Err(self.refusal(&format!("got unexpected argument: {}", field.name))),
+            }
+        }
+        Ok(found)
+    }
+
+    fn refusal(&self, what: &str) -> Failure {
+        Failure::failed_to_parse(format!("{} {what}", self.name))
+    }
+
+    fn expression(&self, value: ValueRef<'_>) -> Result<Expression> {
+        Expression::parse(value, self.scope)
+    }
+
+    /// The directions of the fields that partitions are ordered by.
+    fn directions(&self) -> Vec<Direction> {
+        self.order.map(|order| order.parts().map(|(_, direction)| direction).collect()).unwrap_or_default()
+    }
+
+    /// Refuses `window`.
+    fn without_window(&self) -> Result<()> {
+        if self.window.is_none() {
+            return Ok(());
+        }
+        Err(self.refusal("does not accept a 'window' field"))
+    }
+
+    /// Reads `window`, all of the partition without one, and checks that the order allows it.
+    fn bounds(&self) -> Result<Bounds> {
+        let bounds = self.window.map_or(Ok(Bounds::all()), Bounds::parse)?;
+        let refusal = |code, message: &str| Err(Failure::new(ErrorCode(code), message));
+        match &bounds {
+            Bounds::Documents(..) if !bounds.is_all() && self.order.is_none() => {
+                refusal(5_339_901, "Document-based bounds require a sortBy")
+            }
+            Bounds::Range(..) if !bounds.is_all() => match self.directions().as_slice() {
+                [Direction::Ascending] => Ok(bounds),
+                [Direction::Descending] => refusal(8_947_401, "Range-based bounds require an ascending sortBy"),
+                _ => refusal(5_339_902, "Range-based bounds require sortBy a single field"),
+            },
+            _ => Ok(bounds),
+        }
+    }
+}
+
+struct SetWindowFields {
+    partition_by: Option<Expression>,
+    order: Option<SortPattern>,
+    functions: Vec<Arc<dyn Function>>,
+    /// Sets each field to the variable of its number.
+    addition: Projection,
+}
+
+/// The name of the variable of the `number`-th function.
+fn variable(number: usize) -> String {
+    format!("w{number}")
+}
+
+fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let ValueRef::Document(specification) = value else {
+        let found = value.kind().alias();
+        let message = format!("the $setWindowFields stage specification must be an object, found {found}");
+        return Err(Failure::failed_to_parse(message));
+    };
+    let known = ["partitionBy", "sortBy", "output"];
+    if let Some(unknown) = specification.iter().find(|field| !known.contains(&field.name)) {
+        let message = format!("BSON field '$setWindowFields.{}' is an unknown field.", unknown.name);
+        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+    }
+    let sort_by = optional_document(specification, "sortBy")?;
+    let Some(output) = optional_document(specification, "output")? else {
+        let message = "BSON field '$setWindowFields.output' is missing but a required field";
+        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+    };
+    let scope = environment.scope.parse_scope();
+    let partition_by = specification.get("partitionBy").filter(|value| !value.is_nullish());
+    let partition_by = partition_by.map(|value| Expression::parse(value, &scope)).transpose()?;
+    let order = sort_by.filter(|pattern| !pattern.is_empty()).map(SortPattern::parse).transpose()?;
+    // An empty order is one, too, where windows are asked whether there is any.
+    let given =
+        if sort_by.is_some() { order.clone().or_else(|| SortPattern::parse(by_nothing().as_ref()).ok()) } else { None };
+    let mut functions = Vec::new();
+    let mut paths = DocumentBuf::new();
+    let mut variables = Variables::new();
+    for field in output {
+        functions.push(read_field(field, given.as_ref(), &scope)?);
+        let name = variable(functions.len());
+        paths.append(field.name, format!("$${name}").as_str());
+        variables.define(&name, None)?;
+    }
+    let addition = Projection::parse_addition(paths.as_ref(), &ParseScope::new(&variables))?;
+    Ok(vec![Box::new(SetWindowFields { partition_by, order, functions, addition })])
+}
+
+/// An order in which all documents are equal.
+fn by_nothing() -> DocumentBuf {
+    DocumentBuf::new().with(" ", 1_i32)
+}
+
+fn optional_document<'d>(specification: DocumentRef<'d>, name: &str) -> Result<Option<DocumentRef<'d>>> {
+    match specification.get(name) {
+        None | Some(ValueRef::Null | ValueRef::Undefined) => Ok(None),
+        Some(ValueRef::Document(document)) => Ok(Some(document)),
+        Some(other) => {
+            let found = other.kind().alias();
+            let message =
+                format!("BSON field '$setWindowFields.{name}' is the wrong type '{found}', expected type 'object'");
+            Err(Failure::type_mismatch(message))
+        }
+    }
+}
+
+/// Reads one field of `output`.
+fn read_field(field: Element<'_>, order: Option<&SortPattern>, scope: &ParseScope) -> Result<Arc<dyn Function>> {
+    let ValueRef::Document(specification) = field.value else {
+        return Err(Failure::failed_to_parse(format!("The field '{}' must be an object", field.name)));
+    };
+    let mut function: Option<Element<'_>> = None;
+    let mut window = None;
+    for part in specification {
+        if part.name.starts_with('$') {
+            if function.replace(part).is_some() {
+                let message = "Cannot specify two functions in window function spec";
+                return Err(Failure::failed_to_parse(message));
+            }
+        } else if part.name == "window" {
+            window = Some(part.value);
+        } else {
+            let message = format!("Window function found an unknown argument: {}", part.name);
+            return Err(Failure::failed_to_parse(message));
+        }
+    }
+    let Some(function) = function else {
+        let message = "Expected a $-prefixed window function";
+        return Err(Failure::failed_to_parse(message));
+    };
+    let call = Call { name: function.name, argument: function.value, window, order, scope };
+    match FUNCTIONS.iter().find(|entry| entry.name == function.name) {
+        Some(entry) => (entry.parse)(&call),
+        None => accumulated::parse(&call),
+    }
+}
+
+impl Stage for SetWindowFields {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        Box::new(Windowed {
+            stage: self,
+            input: Some(input),
+            partitions: Vec::new().into_iter(),
+            current: None,
+            environment: Arc::clone(environment),
+        })
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        dependencies.add_all();
+        Reads::OthersToo
+    }
+}
+
+struct Windowed {
+    stage: Arc<SetWindowFields>,
+    /// Until it has been read.
+    input: Option<Box<dyn DocumentStream>>,
+    partitions: std::vec::IntoIter<Partition>,
+    current: Option<Walk>,
+    environment: Arc<Environment>,
+}
+
+/// A walk over one partition.
+struct Walk {
+    partition: Partition,
+    position: usize,
+    running: Vec<Box<dyn Running>>,
+}
+
+impl SetWindowFields {
+    /// Reads all documents into their partitions.
+    fn gather(&self, input: &mut dyn DocumentStream, environment: &Environment) -> Result<Vec<Partition>> {
+        let mut memory = StageMemory::new(DEFINITION.name, environment);
+        let mut placed = Vec::new();
+        input.visit(&mut |document| {
+            let context = environment.context(document);
+            let mut order = Vec::new();
+            let mut value = Value::Null;
+            if let Some(pattern) = &self.order {
+                pattern.append_key(&mut order, document, environment.operation())?;
+                let first = pattern.parts().next();
+                value = first.and_then(|(path, _)| path.follow(document.into()).into_value()).unwrap_or(Value::Null);
+            }
+            environment.operation().work(1 + document.len_bytes() / 64)?;
+            let partition = self.partition_key(&context)?;
+            memory.keep(document.len_bytes() + order.len() + partition.len() + size_of::<Placed>())?;
+            placed.push(Placed { partition, order, value, document: document.to_owned() });
+            Ok(Flow::More)
+        })?;
+        let placed = environment
+            .operation()
+            .sort_by(placed, |one, other| (&one.partition, &one.order).cmp(&(&other.partition, &other.order)))?;
+        let mut partitions: Vec<Partition> = Vec::new();
+        for document in placed {
+            match partitions.last_mut() {
+                Some(last) if last.documents[0].partition == document.partition => last.documents.push(document),
+                _ => partitions.push(Partition { documents: vec![document] }),
+            }
+        }
+        Ok(partitions)
+    }
+
+    fn partition_key(&self, context: &EvaluationContext<'_>) -> Result<Vec<u8>> {
+        let mut key = Vec::new();
+        if let Some(partition_by) = &self.partition_by {
+            let value = partition_by.evaluate(context)?;
+            if let Some(ValueRef::Array(_)) = value.get() {
+                let message = "An expression used to partition cannot evaluate to value of type array";
+                return Err(Failure::type_mismatch(message));
+            }
+            key_string::append(&mut key, value.or_null(), Direction::Ascending);
+        }
+        Ok(key)
+    }
+}
+
+impl Walk {
+    fn next(&mut self, stage: &SetWindowFields, environment: &Environment) -> Result<Option<DocumentBuf>> {
+        let position = self.position;
+        if position >= self.partition.documents.len() {
+            return Ok(None);
+        }
+        self.position += 1;
+        let mut values = Variables::new();
+        for (number, running) in self.running.iter_mut().enumerate() {
+            environment.operation().work(1)?;
+            values.define(&variable(number + 1), Some(running.value(&self.partition, position, environment)?))?;
+        }
+        let document = self.partition.document(position);
+        let context = EvaluationContext::new(document, &values, environment.scope.now_ms, environment.operation());
+        let mut bytes = Vec::new();
+        stage.addition.apply(&context, None, &mut bytes)?;
+        Ok(Some(DocumentBuf::from_trusted(bytes)))
+    }
+}
+
+impl DocumentStream for Windowed {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        if let Some(mut input) = self.input.take() {
+            self.partitions = self.stage.gather(&mut *input, &self.environment)?.into_iter();
+        }
+        loop {
+            if let Some(walk) = &mut self.current
+                && let Some(document) = walk.next(&self.stage, &self.environment)?
+            {
+                return Ok(Some(document));
+            }
+            let Some(partition) = self.partitions.next() else { return Ok(None) };
+            let running = self.stage.functions.iter().map(|function| Arc::clone(function).begin()).collect();
+            self.current = Some(Walk { partition, position: 0, running });
+        }
+    }
+}

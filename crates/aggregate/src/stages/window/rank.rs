@@ -1,0 +1,68 @@
+//! `$rank`, `$denseRank`, `$documentNumber`: places in the order.
+
+use super::partition::Partition;
+use super::{Call, Function, Running};
+use crate::Environment;
+use bunko_bson::Value;
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
+
+/// How equal documents count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    /// They share a place, and the next one is as many further.
+    Standard,
+    /// They share a place, and the next one follows.
+    Dense,
+    /// Each has a place of its own.
+    Number,
+}
+
+pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
+    let refusal = |code, what: &str| Err(Failure::new(ErrorCode(code), format!("{} {what}", call.name)));
+    if call.window.is_some() {
+        return refusal(5_371_601, "does not accept a 'window' field");
+    }
+    let rank = match call.name {
+        "$rank" => Rank::Standard,
+        "$denseRank" => Rank::Dense,
+        _ => Rank::Number,
+    };
+    if call.argument.as_document().is_none_or(|argument| !argument.is_empty()) {
+        return refusal(5_371_603, "must be specified with '{}' as the value");
+    }
+    let fields = call.directions().len();
+    if fields == 0 || (fields > 1 && rank != Rank::Number) {
+        return refusal(5_371_602, "must be specified with a top level sortBy expression with exactly one element");
+    }
+    Ok(Arc::new(rank))
+}
+
+impl Function for Rank {
+    fn begin(self: Arc<Self>) -> Box<dyn Running> {
+        Box::new(Counting { rank: *self, place: 0, distinct: 0 })
+    }
+}
+
+struct Counting {
+    rank: Rank,
+    /// That of the last document, in each way of counting.
+    place: usize,
+    distinct: usize,
+}
+
+impl Running for Counting {
+    fn value(&mut self, partition: &Partition, position: usize, _: &Environment) -> Result<Value> {
+        let order = |position: usize| &partition.documents[position].order;
+        if position == 0 || order(position) != order(position - 1) {
+            self.place = position + 1;
+            self.distinct += 1;
+        }
+        let place = match self.rank {
+            Rank::Standard => self.place,
+            Rank::Dense => self.distinct,
+            Rank::Number => position + 1,
+        };
+        Ok(i32::try_from(place).map_or(Value::Int64(place as i64), Value::Int32))
+    }
+}

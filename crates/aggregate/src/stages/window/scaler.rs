@@ -1,0 +1,107 @@
+//! `$minMaxScaler`: a number's place between the least and the greatest of its window.
+
+use super::bounds::Bounds;
+use super::partition::Partition;
+use super::slope::{Arithmetic, computed};
+use super::{Call, Function, Running};
+use crate::Environment;
+use bunko_bson::{Value, ValueRef, order};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::Expression;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+struct Scaler {
+    input: Expression,
+    least: Value,
+    greatest: Value,
+    arithmetic: Arithmetic,
+    bounds: Bounds,
+}
+
+pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
+    let [input, least, greatest] = call.arguments(["input", "min", "max"])?;
+    let input = input.ok_or_else(|| call.refusal("requires an 'input' expression"))?;
+    let number = |given: Option<ValueRef<'_>>, default| match given {
+        None => Ok(Value::Int32(default)),
+        Some(value) if value.is_number() => Ok(value.to_value()),
+        Some(_) => Err(call.refusal("requires 'min' and 'max' to be numbers")),
+    };
+    let (least, greatest) = (number(least, 0)?, number(greatest, 1)?);
+    if order::compare(least.as_ref(), greatest.as_ref()).is_ge() {
+        return Err(call.refusal("requires 'max' to be strictly greater than 'min'"));
+    }
+    let arithmetic = Arithmetic::between()?;
+    Ok(Arc::new(Scaler { input: call.expression(input)?, least, greatest, arithmetic, bounds: call.bounds()? }))
+}
+
+impl Function for Scaler {
+    fn begin(self: Arc<Self>) -> Box<dyn Running> {
+        Box::new(Scaling { function: self, window: 0..0, falling: VecDeque::new(), rising: VecDeque::new() })
+    }
+}
+
+struct Scaling {
+    function: Arc<Scaler>,
+    window: Range<usize>,
+    /// Positions and numbers of which each may yet become the greatest, that one in front.
+    falling: VecDeque<(usize, Value)>,
+    /// The same with the least.
+    rising: VecDeque<(usize, Value)>,
+}
+
+impl Scaler {
+    fn number(&self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
+        let value = self.input.evaluate(&environment.context(partition.document(position)))?;
+        match value.get() {
+            Some(number) if number.is_number() => Ok(number.to_value()),
+            _ => {
+                let found = value.type_name();
+                let message = format!("$minMaxScaler can only be applied to numbers, found: {found}");
+                Err(Failure::new(ErrorCode(10_487_001), message))
+            }
+        }
+    }
+}
+
+impl Running for Scaling {
+    fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
+        let function = Arc::clone(&self.function);
+        let next = function.bounds.window(partition, position, &self.window, environment)?;
+        for entering in self.window.end.max(next.start)..next.end {
+            environment.operation().work(1)?;
+            let number = function.number(partition, entering, environment)?;
+            let passes = |kept: &(usize, Value)| order::compare(kept.1.as_ref(), number.as_ref());
+            while self.falling.back().is_some_and(|kept| passes(kept).is_le()) {
+                self.falling.pop_back();
+            }
+            while self.rising.back().is_some_and(|kept| passes(kept).is_ge()) {
+                self.rising.pop_back();
+            }
+            self.falling.push_back((entering, number.clone()));
+            self.rising.push_back((entering, number));
+        }
+        for kept in [&mut self.falling, &mut self.rising] {
+            while kept.front().is_some_and(|(place, _)| *place < next.start) {
+                kept.pop_front();
+            }
+        }
+        self.window = next;
+        let (Some((_, least)), Some((_, greatest))) = (self.rising.front(), self.falling.front()) else {
+            return Ok(Value::Null);
+        };
+        if order::equal(least.as_ref(), greatest.as_ref()) {
+            return Ok(function.least.clone());
+        }
+        let number = function.number(partition, position, environment)?;
+        let numbers = [
+            ("x0", least.as_ref()),
+            ("x", number.as_ref()),
+            ("x1", greatest.as_ref()),
+            ("y0", function.least.as_ref()),
+            ("y1", function.greatest.as_ref()),
+        ];
+        computed(&function.arithmetic, &numbers, environment)
+    }
+}

@@ -1,0 +1,53 @@
+//! `$shift`: the value of another document, so many places away.
+
+use super::partition::Partition;
+use super::{Call, Function, Running};
+use crate::Environment;
+use bunko_bson::{DocumentRef, Value, number};
+use bunko_errors::Result;
+use bunko_expression::Expression;
+use std::sync::Arc;
+
+struct Shift {
+    output: Expression,
+    by: i64,
+    default: Option<Expression>,
+}
+
+pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
+    call.without_window()?;
+    if call.directions().is_empty() {
+        return Err(call.refusal("requires a sortBy"));
+    }
+    let [output, by, default] = call.arguments(["output", "by", "default"])?;
+    let output = output.ok_or_else(|| call.refusal("requires an 'output' expression."))?;
+    let by = by.ok_or_else(|| call.refusal("requires 'by' as an integer value."))?;
+    let by = number::as_i64_exact(by).and_then(|by| i32::try_from(by).ok());
+    let by = by.ok_or_else(|| call.refusal("requires 'by' as an integer value."))?;
+    let default = default.map(|default| call.expression(default)).transpose()?;
+    if default.as_ref().is_some_and(|default| !default.is_constant()) {
+        return Err(call.refusal("requires 'default' to be a constant expression."));
+    }
+    Ok(Arc::new(Shift { output: call.expression(output)?, by: i64::from(by), default }))
+}
+
+impl Function for Shift {
+    fn begin(self: Arc<Self>) -> Box<dyn Running> {
+        Box::new(Shifting(self))
+    }
+}
+
+struct Shifting(Arc<Shift>);
+
+impl Running for Shifting {
+    fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
+        let other =
+            usize::try_from(position as i64 + self.0.by).ok().filter(|other| *other < partition.documents.len());
+        let (expression, document) = match (other, &self.0.default) {
+            (Some(other), _) => (&self.0.output, partition.document(other)),
+            (None, Some(default)) => (default, DocumentRef::EMPTY),
+            (None, None) => return Ok(Value::Null),
+        };
+        Ok(expression.evaluate(&environment.context(document))?.into_value().unwrap_or(Value::Null))
+    }
+}
