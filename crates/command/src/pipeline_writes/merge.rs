@@ -38,7 +38,7 @@ fn is_by_id(merge: &Merge) -> bool {
 /// The unique index over exactly the fields, in whatever order.
 fn unique_index(collection: &Collection, merge: &Merge) -> Option<Arc<Index>> {
     let fits = |index: &Arc<Index>| {
-        let spec = index.spec.as_ref();
+        let spec = index.document.as_ref();
         let has_all = merge.on.iter().all(|path| index.fields.iter().any(|field| field.path == path.dotted()));
         index.is_unique
             && has_all
@@ -57,7 +57,7 @@ pub(super) fn run(
 ) -> Result<()> {
     let service = invocation.service;
     let index = service.catalog.collection(target).and_then(|collection| unique_index(&collection, merge));
-    let allows_null = index.is_none_or(|index| index.spec.as_ref().get("sparse").is_none());
+    let allows_null = index.is_none_or(|index| index.document.as_ref().get("sparse").is_none());
     let merging = Merging { invocation, target, merge, environment, allows_null };
     let mut writes = Writes::new(&service.catalog, target, &service.world, Arc::clone(&environment.scope));
     let (mut count, mut failed, mut written) = (0_u64, None, None);

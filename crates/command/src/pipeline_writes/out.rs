@@ -62,7 +62,7 @@ fn fill(
         create.options = (*existing.options()).clone();
         create.engine = Some(existing.engine.clone());
         for index in existing.ready_indexes().iter().filter(|index| index.name != ID_INDEX) {
-            indexes.push(IndexSpec::parse(index.spec.as_ref())?);
+            indexes.push(IndexSpec::parse(index.document.as_ref())?);
         }
     }
     let (collection, lsn) = service.catalog.create(temporary, create, invocation)?;
