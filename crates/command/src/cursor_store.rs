@@ -243,8 +243,8 @@ impl CursorStore {
     /// The cursors that wait for their next `getMore`, by id.
     pub(crate) fn idle(&self) -> Vec<IdleCursor> {
         let slots = self.slots.lock();
-        let waiting = |(id, slot): (&i64, &Slot)| match slot {
-            Slot::Waiting(cursor) => Some(IdleCursor {
+        let waiting = |(id, slot): (&i64, &Slot)| match &slot.state {
+            State::Waiting(cursor) => Some(IdleCursor {
                 id: *id,
                 namespace: cursor.namespace.as_str().to_owned(),
                 session: cursor.session,
@@ -252,7 +252,7 @@ impl CursorStore {
                 idle_for: cursor.last_use.elapsed(),
                 originating_command: cursor.originating_command.clone(),
             }),
-            Slot::Working { .. } => None,
+            State::Working { .. } => None,
         };
         let mut idle: Vec<_> = slots.iter().filter_map(waiting).collect();
         drop(slots);
