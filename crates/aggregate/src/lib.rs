@@ -14,6 +14,7 @@ mod joined_path;
 mod pipeline;
 mod sources;
 mod stage_fields;
+mod stage_run;
 mod stages;
 mod stream;
 mod sub_pipeline;
@@ -23,6 +24,7 @@ pub use environment::{Environment, STAGE_MEMORY_BYTES_MAX, SUB_PIPELINE_DEPTH_MA
 pub use involved::involved_collections;
 pub use pipeline::{Pipeline, PlannerPart};
 pub use sources::{Access, NoSources, SourceName, Sources};
+pub use stage_run::StageRun;
 pub use stages::{Merge, Plannable, Reads, Stage, WhenMatched, WhenNotMatched};
 pub use stream::{DocumentStream, Documents, Flow};
 pub use write_stage::WriteStage;

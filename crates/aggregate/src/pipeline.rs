@@ -1,7 +1,8 @@
 //! Pipelines: stages in their order.
 
+use crate::stage_run::Counted;
 use crate::stages::{self, Plannable, position};
-use crate::{DocumentStream, Environment, Flow, Stage, WriteStage};
+use crate::{DocumentStream, Environment, Flow, Stage, StageRun, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern, check_document_bytes};
@@ -13,6 +14,8 @@ const STAGES_MAX: usize = 1000;
 /// A parsed pipeline.
 pub struct Pipeline {
     stages: Vec<Arc<dyn Stage>>,
+    /// For each stage that was sent, how many there were when it had been parsed.
+    ends: Vec<usize>,
     taken_by_planner: usize,
     environment: Arc<Environment>,
 }
@@ -37,7 +40,7 @@ impl Pipeline {
     /// one, `FailedToParse` for too many, 7749501 in a pipeline inside another; those of the stages.
     pub fn parse(pipeline: ArrayRef<'_>, environment: Environment) -> Result<Self> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-        let mut names = Vec::new();
+        let (mut names, mut ends) = (Vec::new(), Vec::new());
         for stage in pipeline.iter() {
             let ValueRef::Document(specification) = stage else {
                 return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
@@ -47,7 +50,10 @@ impl Pipeline {
                 return Err(Failure::new(ErrorCode(40323), message));
             };
             names.push(element.name);
-            stages.extend(stages::parse(element, &environment)?);
+            for stage in stages::parse(element, &environment)? {
+                push(&mut stages, stage);
+            }
+            ends.push(stages.len());
         }
         position::check(&names)?;
         if stages.len() > STAGES_MAX {
@@ -55,10 +61,9 @@ impl Pipeline {
             let code = if environment.depth == 0 { ErrorCode::FAILED_TO_PARSE } else { ErrorCode(7_749_501) };
             return Err(Failure::new(code, message));
         }
-        let mut stages = fused(stages);
         limit_sorts(&mut stages);
         let stages = stages.into_iter().map(Arc::from).collect();
-        Ok(Self { stages, taken_by_planner: 0, environment: Arc::new(environment) })
+        Ok(Self { stages, ends, taken_by_planner: 0, environment: Arc::new(environment) })
     }
 
     /// Whether no stage is left.
@@ -129,6 +134,21 @@ impl Pipeline {
         let top = self.stages.iter().fold(source, |input, stage| Arc::clone(stage).open(input, &self.environment));
         Box::new(Answers(top))
     }
+
+    /// The same, with what each stage that was sent, and that the planner has left, does while it runs.
+    pub fn open_counted(&self, source: Box<dyn DocumentStream>) -> (Box<dyn DocumentStream>, Vec<Arc<StageRun>>) {
+        let mut runs = Vec::new();
+        let top = self.stages.iter().fold(source, |input, stage| {
+            let input = Arc::clone(stage).open(input, &self.environment);
+            let run = Arc::<StageRun>::default();
+            runs.push(Arc::clone(&run));
+            Box::new(Counted { input, run })
+        });
+        let taken = self.taken_by_planner;
+        let left = self.ends.iter().skip(taken).filter_map(|end| runs.get((end - taken).checked_sub(1)?));
+        let left = left.cloned().collect();
+        (Box::new(Answers(top)), left)
+    }
 }
 
 /// The documents that come out of a pipeline. Between its stages they may be larger.
@@ -149,15 +169,11 @@ impl DocumentStream for Answers {
     }
 }
 
-/// Leaves out the stages whose work those before them do.
-fn fused(stages: Vec<Box<dyn Stage>>) -> Vec<Box<dyn Stage>> {
-    let mut kept: Vec<Box<dyn Stage>> = Vec::with_capacity(stages.len());
-    for stage in stages {
-        if !kept.last_mut().is_some_and(|last| last.absorb(&*stage)) {
-            kept.push(stage);
-        }
+/// Puts a stage behind those that are there, unless the last of them does its work too.
+fn push(stages: &mut Vec<Box<dyn Stage>>, stage: Box<dyn Stage>) {
+    if !stages.last_mut().is_some_and(|last| last.absorb(&*stage)) {
+        stages.push(stage);
     }
-    kept
 }
 
 /// Tells each sort how many documents of its result are read, so that it keeps no more.

@@ -25,10 +25,28 @@ pub(crate) fn find(invocation: &Invocation<'_>, namespace: &Namespace) -> Result
     read(invocation, namespace, invocation, &stages)
 }
 
+/// The stages that a `find`, `count` or `distinct` of a view becomes, for `explain`.
+/// # Errors
+/// Those of the fields.
+pub(crate) fn stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
+    match fields.command {
+        "find" => find_stages(fields),
+        "count" => count_stages(fields),
+        _ => match_stage(fields, "query"),
+    }
+}
+
+fn count_stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
+    let mut stages = match_stage(fields, "query")?;
+    push_window(&mut stages, fields)?;
+    stages.push(&DocumentBuf::new().with("$count", "count"));
+    Ok(stages)
+}
+
 /// The stages that do what a `find` does.
 /// # Errors
 /// `InvalidPipelineOperator`.
-pub(crate) fn find_stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
+fn find_stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
     for name in ["returnKey", "showRecordId", "tailable", "awaitData"] {
         if fields.boolean(name, false)? {
             return Err(not_in_pipelines(name));
@@ -90,9 +108,7 @@ fn read(
 /// # Errors
 /// Those of stages.
 pub(crate) fn count(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<u64, Halt> {
-    let mut stages = match_stage(invocation, "query")?;
-    push_window(&mut stages, invocation)?;
-    stages.push(&DocumentBuf::new().with("$count", "count"));
+    let stages = count_stages(invocation)?;
     let (mut source, _) = read(invocation, namespace, invocation, &stages)?;
     let counted = source.next()?.and_then(|document| number::as_i64_exact(document.get("count")?));
     Ok(counted.map_or(0, i64::unsigned_abs))

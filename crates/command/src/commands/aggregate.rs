@@ -12,11 +12,11 @@ use crate::oplog_view::{self, is_oplog};
 use crate::pipeline_sources::{PipelineSources, Planned, Resolved, planner_query, resolve};
 use crate::pipeline_writes::PipelineWrite;
 use crate::source_stages::{SourcedPipeline, Subject};
-use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, WriteStage};
+use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, StageRun, WriteStage};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
-use bunko_query::{FindQuery, Footing, Hint, QueryScope, plan};
+use bunko_query::{Execution, FindQuery, Footing, Hint, QueryScope, plan};
 use bunko_store::Direction;
 use std::sync::{Arc, Weak};
 
@@ -216,10 +216,27 @@ pub(crate) fn open(
     aggregation: Aggregation,
 ) -> Result<(Box<dyn CursorSource>, bool), Halt> {
     let Aggregation { query, pipeline, resolved, sources } = aggregation;
-    let Some(noted) = resolved.and_then(|resolved| resolved.collection) else {
+    let Some((execution, is_long)) = open_plan(invocation, query, resolved, &sources)? else {
         let stream = pipeline.open(Box::new(Documents::none()));
         return Ok((Box::new(Aggregated::of(stream)), false));
     };
+    if pipeline.is_empty() {
+        return Ok((Box::new(execution), is_long));
+    }
+    let footing = Arc::new(execution.footing().clone());
+    let weak = Arc::downgrade(&footing);
+    let stream = pipeline.open(Box::new(Planned::on(execution, footing)));
+    Ok((Box::new(Aggregated { footing: weak, ..Aggregated::of(stream) }), is_long))
+}
+
+/// Opens the planner's part of a pipeline, where there is a collection.
+fn open_plan(
+    invocation: &Invocation<'_>,
+    query: FindQuery,
+    resolved: Option<Resolved>,
+    sources: &PipelineSources,
+) -> Result<Option<(Execution, bool)>, Halt> {
+    let Some(noted) = resolved.and_then(|resolved| resolved.collection) else { return Ok(None) };
     let collection = &noted.collection;
     let snapshot = sources.are_several().then(|| Arc::clone(sources.snapshot()));
     let query = FindQuery { among: snapshot.as_ref().map(|_| Arc::clone(&noted.indexes)), ..query };
@@ -230,13 +247,19 @@ pub(crate) fn open(
         Some(snapshot) => plan.open_shared(&snapshot)?,
         None => plan.open(collection.snapshot())?,
     };
-    if pipeline.is_empty() {
-        return Ok((Box::new(execution), is_long));
-    }
-    let footing = Arc::new(execution.footing().clone());
-    let weak = Arc::downgrade(&footing);
-    let stream = pipeline.open(Box::new(Planned::on(execution, footing)));
-    Ok((Box::new(Aggregated { footing: weak, ..Aggregated::of(stream) }), is_long))
+    Ok(Some((execution, is_long)))
+}
+
+/// Runs a pipeline to its end, for what its stages do.
+pub(crate) fn run_counted(invocation: &Invocation<'_>, aggregation: Aggregation) -> Result<Vec<Arc<StageRun>>, Halt> {
+    let Aggregation { query, pipeline, resolved, sources } = aggregation;
+    let source: Box<dyn DocumentStream> = match open_plan(invocation, query, resolved, &sources)? {
+        Some((execution, _)) => Box::new(Planned::new(execution)),
+        None => Box::new(Documents::none()),
+    };
+    let (mut stream, runs) = pipeline.open_counted(source);
+    while stream.next()?.is_some() {}
+    Ok(runs)
 }
 
 /// Runs all stages over the oplog. A hint has nothing to choose from.

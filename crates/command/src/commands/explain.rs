@@ -9,9 +9,10 @@ use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::oplog_view;
 use crate::pipeline_writes::PipelineWrite;
+use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::STAGE_MEMORY_BYTES_MAX;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::WriteExplanation;
@@ -34,7 +35,11 @@ struct Subject<'a> {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let subject = subject(invocation)?;
+    let is_view = || view_reads::is_view(invocation, &subject.namespace);
     let explained = match subject.fields.command {
+        "find" | "distinct" | "count" if subject.collection.is_none() && is_view()? => {
+            explain_view(invocation, &subject)?
+        }
         "find" => explain_query(invocation, &subject, find::parse(&subject.fields, Arc::clone(&subject.scope))?)?,
         "distinct" => {
             distinct::key(&subject.fields)?;
@@ -163,12 +168,34 @@ fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
     Ok(explain_count(explained, plan.as_ref(), counted.as_ref()))
 }
 
-/// What the planner does stands under `$cursor`; the stages above it follow.
 fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let Aggregation { query, pipeline, resolved, .. } =
-        aggregate::parse(invocation, &subject.fields, Some(&subject.namespace))?;
-    let scope = Arc::clone(&query.scope);
-    if let Some(stage) = pipeline.write() {
+    let parse = || aggregate::parse(invocation, &subject.fields, Some(&subject.namespace));
+    let sent = subject.fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+    explain_stages(invocation, subject, sent, &parse)
+}
+
+/// A read of a view is the pipeline that it becomes.
+fn explain_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
+    let stages = view_reads::stages(&subject.fields)?;
+    let scope = scope_with_let(&subject.fields, Arc::clone(&subject.scope))?;
+    let parse = || aggregate::prepare(invocation, Some(&subject.namespace), stages.as_ref(), Arc::clone(&scope));
+    explain_stages(invocation, subject, stages.as_ref(), &parse)
+}
+
+/// What the planner does stands under `$cursor`; the stages above it follow.
+fn explain_stages(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    sent: ArrayRef<'_>,
+    parse: &dyn Fn() -> Result<Aggregation>,
+) -> Result<DocumentBuf, Halt> {
+    let Aggregation { query, pipeline, resolved, .. } = parse()?;
+    let write = pipeline.write();
+    let runs = match write {
+        None if subject.verbosity.runs() && !pipeline.is_empty() => aggregate::run_counted(invocation, parse()?)?,
+        _ => Vec::new(),
+    };
+    if let Some(stage) = write {
         // It is looked at, and not written to.
         PipelineWrite::new(invocation, stage)?;
     }
@@ -179,7 +206,7 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
         namespace: resolved.namespace,
         collection: resolved.collection.map(|noted| noted.collection),
         verbosity: subject.verbosity,
-        scope: Arc::clone(&scope),
+        scope: Arc::clone(&query.scope),
     };
     let explained = explain_query(invocation, &below, query)?;
     if pipeline.is_empty() {
@@ -189,13 +216,25 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
     for part in explained.as_ref().iter().filter(|part| part.name != "explainVersion") {
         cursor.append(part.name, part.value);
     }
+    let mut first = DocumentBuf::new().with("$cursor", &cursor);
+    let statistics = explained.as_ref().get("executionStats").and_then(ValueRef::as_document);
+    if let Some(statistics) = statistics.filter(|_| !runs.is_empty()) {
+        let of = |name| statistics.get(name).and_then(number::as_i64_exact).unwrap_or(0);
+        first.append("nReturned", of("nReturned")).append("executionTimeMillisEstimate", of("executionTimeMillis"));
+    }
     let mut stages = ArrayBuf::new();
-    stages.push(&DocumentBuf::new().with("$cursor", &cursor));
-    let sent = subject.fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+    stages.push(&first);
     let whole: ArrayBuf = resolved.views.as_ref().iter().chain(sent.iter()).collect();
     // The planner takes from the front only, and nothing that is sent as one stage and parsed as several.
-    for stage in whole.as_ref().iter().skip(pipeline.taken_by_planner()) {
-        stages.push(stage);
+    let left = whole.as_ref().iter().skip(pipeline.taken_by_planner()).filter_map(ValueRef::as_document);
+    for (position, stage) in left.enumerate() {
+        let mut described = stage.to_owned();
+        if let Some(run) = runs.get(position) {
+            described
+                .append("nReturned", run.returned() as i64)
+                .append("executionTimeMillisEstimate", run.elapsed().as_millis() as i64);
+        }
+        stages.push(&described);
     }
     Ok(DocumentBuf::new().with("explainVersion", "1").with("stages", &stages))
 }
