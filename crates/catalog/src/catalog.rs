@@ -364,6 +364,7 @@ impl Catalog {
                     collection.engine.create_keyspace(&mut batch, index.keyspace);
                 }
             }
+            Difference::Respecified(command) => notes::put_command(&mut batch, collection, command),
             Difference::Created(created) => {
                 for index in created {
                     collection.engine.create_keyspace(&mut batch, index.keyspace);
@@ -388,7 +389,7 @@ impl Catalog {
                 let builds = new.iter().filter_map(|index| index.build());
                 builds.for_each(|build| build.begin(collection.next_record(), collection.count()));
             }
-            Difference::Dropped(_) => {}
+            Difference::Dropped(_) | Difference::Respecified(_) => {}
         }
         Ok(lsn)
     }
@@ -412,6 +413,8 @@ pub(crate) enum Difference<'a> {
     Dropped(&'a [Arc<Index>]),
     /// The first are replaced by the others, which are equal and empty.
     Replaced(&'a [Arc<Index>], &'a [Arc<Index>]),
+    /// None: one has another specification, as this command tells the oplog.
+    Respecified(&'a DocumentBuf),
 }
 
 impl Difference<'_> {

@@ -41,7 +41,8 @@ pub struct Index {
     /// What makes it, where it was not complete when this process first saw it.
     pub(crate) build: Option<Arc<IndexBuild>>,
     is_ready: AtomicBool,
-    multikey: ArcSwap<Multikey>,
+    /// Shared with what the index was before its specification was changed: a writer may still hold that.
+    multikey: Arc<ArcSwap<Multikey>>,
     uses: AtomicU64,
 }
 
@@ -61,7 +62,7 @@ impl Index {
             keyspace,
             build: None,
             is_ready: AtomicBool::new(false),
-            multikey: ArcSwap::default(),
+            multikey: Arc::default(),
             uses: AtomicU64::new(0),
         }
     }
@@ -69,6 +70,12 @@ impl Index {
     /// Its specification.
     pub fn spec(&self) -> &IndexSpec {
         &self.spec
+    }
+
+    /// The same index, complete, under another specification.
+    pub(crate) fn respecified(&self, spec: IndexSpec) -> Self {
+        let uses = AtomicU64::new(self.uses());
+        Self { multikey: Arc::clone(&self.multikey), uses, ..Self::new(spec, self.keyspace) }
     }
 
     pub(crate) fn built_by(self, build: Arc<IndexBuild>) -> Self {

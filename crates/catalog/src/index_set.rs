@@ -3,9 +3,9 @@
 use crate::building::{IndexBuild, aborted};
 use crate::catalog::{Allocation, Difference};
 use crate::waiting::lock;
-use crate::{Catalog, Collection, Index, IndexSpec};
-use bunko_bson::ValueRef;
+use crate::{Catalog, Collection, Index, IndexSpec, IndexState};
 use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource};
 use bunko_store::Lsn;
@@ -217,6 +217,34 @@ impl Catalog {
         }
         // Also where the operation was stopped: nobody would come back for them.
         self.remove_locked(collection, &dropped, &*OperationContext::unlimited()).map(drop)
+    }
+
+    /// Gives an index other options than it has, such that its keys stay as they are; `options` are put into its
+    /// specification, and those of the value null taken out.
+    /// # Errors
+    /// `IndexNotFound` where there is no complete index of that name; as [`IndexSpec::parse`].
+    pub fn respecify_index(
+        &self,
+        collection: &Collection,
+        name: &str,
+        options: DocumentRef<'_>,
+        operation: &dyn OperationSource,
+    ) -> Result<Lsn> {
+        let _changes = lock(&self.changes, operation)?;
+        let mut indexes = collection.indexes().as_ref().clone();
+        let is_meant = |index: &&mut Arc<Index>| index.name == name && index.state() == IndexState::Ready;
+        let Some(index) = indexes.iter_mut().find(is_meant) else {
+            return Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("index not found with name [{name}]")));
+        };
+        let spec = index.spec().with_options(options)?;
+        let changed = index.respecified(spec);
+        changed.set_state(IndexState::Ready);
+        *index = Arc::new(changed);
+        let mut described = DocumentBuf::new().with("name", name);
+        described.extend(options);
+        let command = DocumentBuf::new().with("collMod", collection.namespace().collection());
+        let command = command.with("index", &described);
+        self.save_indexes(collection, indexes, Difference::Respecified(&command), operation)
     }
 
     /// The caller holds the lock of the catalog's changes.

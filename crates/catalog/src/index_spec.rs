@@ -167,6 +167,20 @@ impl IndexSpec {
         known
     }
 
+    /// The same with these options; those of the value null are taken out.
+    /// # Errors
+    /// As [`Self::parse`].
+    pub(crate) fn with_options(&self, options: DocumentRef<'_>) -> Result<Self> {
+        let mut document = DocumentBuf::new();
+        for element in self.document.as_ref().iter().filter(|element| options.get(element.name).is_none()) {
+            document.append(element.name, element.value);
+        }
+        for element in options.iter().filter(|element| !element.value.is_nullish()) {
+            document.append(element.name, element.value);
+        }
+        Self::parse(document.as_ref())
+    }
+
     /// The key pattern, such as `{a: 1, b: -1}`.
     pub fn key_pattern(&self) -> DocumentRef<'_> {
         self.document.as_ref().get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY)

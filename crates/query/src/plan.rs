@@ -105,10 +105,10 @@ impl Plan {
             && self.parts.used.iter().all(|used| used.multikey.covers(&used.index.multikey()))
     }
 
-    /// One of the plan's indexes that is no more.
+    /// One of the plan's indexes that is no more; one whose options have changed still has its keys.
     pub(crate) fn dropped_index(&self) -> Option<&Index> {
         let indexes = self.parts.collection.indexes();
-        let is_there = |used: &UsedIndex| indexes.iter().any(|index| Arc::ptr_eq(index, &used.index));
+        let is_there = |used: &UsedIndex| indexes.iter().any(|index| index.keyspace == used.index.keyspace);
         self.parts.used.iter().find(|used| !is_there(used)).map(|used| &*used.index)
     }
 

@@ -3,7 +3,7 @@
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentRef, ValueRef, number, order};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number, order};
 use bunko_catalog::{Collection, Index};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
@@ -67,10 +67,10 @@ impl<'a> IndexChange<'a> {
         self.unique == Some(true)
     }
 
-    /// Carries it out. Properties that indexes do not have here can only be given the value that they have.
+    /// Carries it out, and says in the reply what was and what is.
     /// # Errors
-    /// `InvalidOptions`, `BadValue`, `IndexNotFound`; `CommandNotSupported` for a property that indexes do not have here.
-    pub fn run(&self, invocation: &Invocation<'_>, collection: &Collection) -> Result<()> {
+    /// `InvalidOptions`, `BadValue`, `IndexNotFound`; `CommandNotSupported` for `prepareUnique`.
+    pub fn run(&self, invocation: &mut Invocation<'_>, collection: &Collection, reply: &mut Writer<'_>) -> Result<()> {
         let index = self.find(collection)?;
         if self.unique == Some(false) {
             return Err(Failure::bad_value("Cannot make index non-unique"));
@@ -78,21 +78,32 @@ impl<'a> IndexChange<'a> {
         if self.hidden == Some(true) && index.is_id() {
             return Err(Failure::bad_value("can't hide _id index"));
         }
-        if self.expire_after_seconds.is_some() && index.fields.len() > 1 {
-            return Err(invalid("TTL indexes are single-field indexes, compound indexes do not support TTL"));
-        }
         if self.unique == Some(true) && !index.is_unique {
             return Err(invalid("Cannot make index unique with 'unique: true' without 'prepareUnique' set before"));
         }
-        let not_built = [
-            ("index.expireAfterSeconds", self.expire_after_seconds.is_some()),
-            ("index.hidden", self.hidden == Some(true)),
-            ("index.prepareUnique", self.prepare_unique == Some(true)),
-        ];
-        match not_built.iter().find(|(_, is_asked)| *is_asked) {
-            Some((option, _)) => Err(invocation.unsupported(option)),
-            None => Ok(()),
+        if self.prepare_unique == Some(true) {
+            return Err(invocation.unsupported("index.prepareUnique"));
         }
+        let mut options = DocumentBuf::new();
+        if let Some(value) = self.expire_after_seconds {
+            let seconds = expiry(&index, value)?;
+            options.append("expireAfterSeconds", seconds);
+            if let Some(before) = index.expire_after_seconds {
+                reply.append("expireAfterSeconds_old", i64::from(before));
+            }
+            reply.append("expireAfterSeconds_new", i64::from(seconds));
+        }
+        if let Some(is_hidden) = self.hidden.filter(|is_hidden| *is_hidden != index.is_hidden) {
+            options.append("hidden", is_hidden);
+            reply.append("hidden_old", index.is_hidden).append("hidden_new", is_hidden);
+        }
+        if options.as_ref().is_empty() {
+            return Ok(());
+        }
+        let catalog = &invocation.service.catalog;
+        let lsn = catalog.respecify_index(collection, &index.name, options.as_ref(), &*invocation)?;
+        invocation.note_written(Some(lsn));
+        Ok(())
     }
 
     fn find(&self, collection: &Collection) -> Result<Arc<Index>> {
@@ -121,6 +132,18 @@ impl<'a> IndexChange<'a> {
             || self.unique.is_some()
             || self.prepare_unique.is_some()
     }
+}
+
+/// The expiry that an index is given: what is above the largest counts as that.
+fn expiry(index: &Index, value: ValueRef<'_>) -> Result<i32> {
+    if index.is_id() || index.key_pattern().iter().count() > 1 {
+        return Err(invalid("TTL indexes are single-field indexes, compound indexes do not support TTL"));
+    }
+    let seconds = number::clamp_to_i64(value).unwrap_or(0);
+    if seconds < 0 {
+        return Err(invalid("TTL index 'expireAfterSeconds' option cannot be less than 0"));
+    }
+    Ok(i32::try_from(seconds).unwrap_or(i32::MAX))
 }
 
 fn invalid(message: &str) -> Failure {

@@ -33,7 +33,7 @@ pub(super) const COMMAND: Command =
 /// Largest size of a capped collection, in bytes. Source: MongoDB manual, "create", `size`.
 const CAPPED_BYTES_MAX: i64 = 1 << 50;
 
-fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let index = invocation.document("index")?.map(IndexChange::parse).transpose()?;
     let validation = ValidationOptions::parse(invocation)?;
@@ -62,7 +62,7 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     }
     validation.check(invocation, &namespace)?;
     if let Some(index) = &index {
-        index.run(invocation, &collection)?;
+        index.run(invocation, &collection, reply)?;
     }
     if !validation.are_given() && images.is_none() {
         return Ok(());
