@@ -150,7 +150,7 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
         ],
     ),
     (Table::Stages, "$count", &["{X: 'all'}"]),
-    (Table::Stages, "$documents", &["{X: '#filters'}"]),
+    (Table::Stages, "$documents", &["{$unionWith: {pipeline: [{X: '#documents'}]}}"]),
     (Table::Stages, "$facet", &["{X: {all: [], some: [{$limit: 5}]}}"]),
     (
         Table::Stages,
