@@ -13,6 +13,8 @@ use std::sync::Arc;
 /// Accumulators that `$group` alone has.
 const NOT_IN_WINDOWS: &[&str] = &["$mergeObjects", "$accumulator"];
 
+const DEVIATIONS: &[&str] = &["$stdDevPop", "$stdDevSamp"];
+
 struct Accumulated {
     expression: AccumulatorExpression,
     bounds: Bounds,
@@ -88,7 +90,14 @@ impl Running for Sliding {
             self.accumulator = None;
             self.feed(partition, next, environment)?;
         }
-        let value = self.accumulator.as_ref().map_or(Value::Null, |accumulator| accumulator.value());
+        let mut value = self.accumulator.as_ref().map_or(Value::Null, |accumulator| accumulator.value());
+        // MongoDB tells no deviation of infinities and NaN where documents leave windows, and NaN elsewhere.
+        if matches!(value, Value::Double(number) if number.is_nan())
+            && DEVIATIONS.contains(&function.expression.name())
+            && function.bounds.loses()
+        {
+            value = Value::Null;
+        }
         if function.bounds.is_all() {
             self.all = Some(value.clone());
         }

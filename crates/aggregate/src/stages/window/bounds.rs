@@ -48,6 +48,11 @@ impl Bounds {
         )
     }
 
+    /// Whether windows lose documents at their beginning.
+    pub(super) fn loses(&self) -> bool {
+        matches!(self, Self::Documents(Bound::At(_), _) | Self::Range(Bound::At(_), ..))
+    }
+
     /// Reads `window`.
     /// # Errors
     /// `FailedToParse` for what is no window, 5339900 for one that ends before it begins.

@@ -43,6 +43,8 @@ struct Call<'c> {
     name: &'c str,
     argument: ValueRef<'c>,
     window: Option<ValueRef<'c>>,
+    /// As it was given: an empty one is one, too, where windows are asked whether there is any.
+    sort_by: Option<DocumentRef<'c>>,
     order: Option<&'c SortPattern>,
     scope: &'c ParseScope,
 }
@@ -112,7 +114,7 @@ impl Call<'_> {
         let bounds = self.window.map_or(Ok(Bounds::all()), Bounds::parse)?;
         let refusal = |code, message: &str| Err(Failure::new(ErrorCode(code), message));
         match &bounds {
-            Bounds::Documents(..) if !bounds.is_all() && self.order.is_none() => {
+            Bounds::Documents(..) if !bounds.is_all() && self.sort_by.is_none() => {
                 refusal(5_339_901, "Document-based bounds require a sortBy")
             }
             Bounds::Range(..) if !bounds.is_all() => match self.directions().as_slice() {
@@ -158,25 +160,17 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let partition_by = specification.get("partitionBy").filter(|value| !value.is_nullish());
     let partition_by = partition_by.map(|value| Expression::parse(value, &scope)).transpose()?;
     let order = sort_by.filter(|pattern| !pattern.is_empty()).map(SortPattern::parse).transpose()?;
-    // An empty order is one, too, where windows are asked whether there is any.
-    let given =
-        if sort_by.is_some() { order.clone().or_else(|| SortPattern::parse(by_nothing().as_ref()).ok()) } else { None };
     let mut functions = Vec::new();
     let mut paths = DocumentBuf::new();
     let mut variables = Variables::new();
     for field in output {
-        functions.push(read_field(field, given.as_ref(), &scope)?);
+        functions.push(read_field(field, (sort_by, order.as_ref()), &scope)?);
         let name = variable(functions.len());
         paths.append(field.name, format!("$${name}").as_str());
         variables.define(&name, None)?;
     }
     let addition = Projection::parse_addition(paths.as_ref(), &ParseScope::new(&variables))?;
     Ok(vec![Box::new(SetWindowFields { partition_by, order, functions, addition })])
-}
-
-/// An order in which all documents are equal.
-fn by_nothing() -> DocumentBuf {
-    DocumentBuf::new().with(" ", 1_i32)
 }
 
 fn optional_document<'d>(specification: DocumentRef<'d>, name: &str) -> Result<Option<DocumentRef<'d>>> {
@@ -193,7 +187,11 @@ fn optional_document<'d>(specification: DocumentRef<'d>, name: &str) -> Result<O
 }
 
 /// Reads one field of `output`.
-fn read_field(field: Element<'_>, order: Option<&SortPattern>, scope: &ParseScope) -> Result<Arc<dyn Function>> {
+fn read_field(
+    field: Element<'_>,
+    (sort_by, order): (Option<DocumentRef<'_>>, Option<&SortPattern>),
+    scope: &ParseScope,
+) -> Result<Arc<dyn Function>> {
     let ValueRef::Document(specification) = field.value else {
         return Err(Failure::failed_to_parse(format!("The field '{}' must be an object", field.name)));
     };
@@ -216,7 +214,7 @@ fn read_field(field: Element<'_>, order: Option<&SortPattern>, scope: &ParseScop
         let message = "Expected a $-prefixed window function";
         return Err(Failure::failed_to_parse(message));
     };
-    let call = Call { name: function.name, argument: function.value, window, order, scope };
+    let call = Call { name: function.name, argument: function.value, window, sort_by, order, scope };
     match FUNCTIONS.iter().find(|entry| entry.name == function.name) {
         Some(entry) => (entry.parse)(&call),
         None => accumulated::parse(&call),

@@ -31,8 +31,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
     if call.argument.as_document().is_none_or(|argument| !argument.is_empty()) {
         return refusal(5_371_603, "must be specified with '{}' as the value");
     }
-    let fields = call.directions().len();
-    if fields == 0 || (fields > 1 && rank != Rank::Number) {
+    if call.directions().len() != 1 {
         return refusal(5_371_602, "must be specified with a top level sortBy expression with exactly one element");
     }
     Ok(Arc::new(rank))
