@@ -30,17 +30,8 @@ const OPTIONS: &[&str] = &[
     "prepareUnique",
 ];
 /// Options of kinds that are not built.
-const OPTIONS_UNSUPPORTED: &[&str] = &[
-    "weights",
-    "default_language",
-    "language_override",
-    "textIndexVersion",
-    "2dsphereIndexVersion",
-    "bits",
-    "min",
-    "max",
-    "wildcardProjection",
-];
+const OPTIONS_UNSUPPORTED: &[&str] =
+    &["weights", "default_language", "language_override", "textIndexVersion", "wildcardProjection"];
 /// Options that the index on `_id` may carry.
 const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation", "clustered"];
 /// What makes two indexes on the same keys different ones, so that a collection may have both.

@@ -29,13 +29,14 @@ fn collect<'d>(document: DocumentRef<'d>, path: &str, found: &mut Vec<ValueRef<'
 }
 
 /// The geometries at a path; an array that is none is one of several. What is none is passed over.
-pub fn stored_at(document: DocumentRef<'_>, path: &str) -> Vec<Stored> {
+pub fn stored_at<'d>(document: DocumentRef<'d>, path: &str) -> Vec<(Stored, ValueRef<'d>)> {
     let mut found = Vec::new();
     for value in values_at(document, path) {
         match (Stored::parse(value), value) {
-            (Ok(stored), _) => found.push(stored),
+            (Ok(stored), _) => found.push((stored, value)),
             (Err(_), ValueRef::Array(array)) => {
-                found.extend(array.iter().filter_map(|element| Stored::parse(element).ok()));
+                let parse = |element| Stored::parse(element).ok().map(|stored| (stored, element));
+                found.extend(array.iter().filter_map(parse));
             }
             (Err(_), _) => {}
         }

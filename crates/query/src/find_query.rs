@@ -2,6 +2,7 @@
 
 use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_plan_filter};
+use crate::near::NearSearch;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Index;
@@ -80,6 +81,8 @@ pub struct FindQuery {
     pub among: Option<Arc<[Arc<Index>]>>,
     /// `min` and `max`; none where neither is given.
     pub key_bounds: Option<KeyBounds>,
+    /// By which distance; none where the filter says it, or none is asked for.
+    pub near: Option<Arc<NearSearch>>,
     /// What expressions in filter and projection see.
     pub scope: Arc<QueryScope>,
 }
@@ -100,6 +103,7 @@ impl FindQuery {
             hint: None,
             among: None,
             key_bounds: None,
+            near: None,
             scope,
         })
     }

@@ -16,6 +16,7 @@ mod expr_filter;
 mod find_query;
 mod footing;
 mod id_lookup;
+mod near;
 mod plan;
 mod planner;
 mod query_shape;
@@ -30,6 +31,7 @@ pub use expr_filter::{ExprInFilter, QueryScope, parse_filter, parse_plan_filter}
 pub use find_query::{FindQuery, Hint, KeyBounds, parse_count, parse_limit};
 pub use footing::Footing;
 pub use id_lookup::{fetch_by_id, id_lookup};
+pub use near::{NearOutput, NearSearch};
 pub use plan::Plan;
 pub use planner::plan;
 pub use query_shape::QueryShape;

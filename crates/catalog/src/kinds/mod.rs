@@ -5,10 +5,12 @@
 
 mod hashed;
 mod ordered;
+mod plane;
+mod sphere;
 
 use crate::index_keys::KeySet;
 use crate::{IndexField, IndexSpec, Multikey};
-use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -66,10 +68,10 @@ pub(crate) struct KindEntry {
 }
 
 /// All kinds; the first is the one of patterns that name none.
-pub(crate) const KINDS: &[KindEntry] = &[ordered::ENTRY, hashed::ENTRY];
+pub(crate) const KINDS: &[KindEntry] = &[ordered::ENTRY, hashed::ENTRY, sphere::ENTRY, plane::ENTRY];
 
 /// Kinds of MongoDB's that are not built.
-const UNSUPPORTED: &[&str] = &["text", "2d", "2dsphere", "wildcard"];
+const UNSUPPORTED: &[&str] = &["text", "wildcard"];
 
 /// The kind that a key pattern names.
 /// # Errors
@@ -94,4 +96,29 @@ pub(crate) fn of_pattern(key: DocumentRef<'_>) -> Result<&'static KindEntry> {
         })?;
     }
     Ok(found)
+}
+
+/// Adds a key for each combination of the fields' values.
+/// # Errors
+/// As [`KeySet::add`].
+fn add_combinations(index: &IndexSpec, parts: &[Vec<Value>], keys: &mut KeySet<'_>) -> Result<()> {
+    let mut chosen = vec![0; parts.len()];
+    loop {
+        let mut key = Vec::with_capacity(24);
+        for ((part, &position), field) in parts.iter().zip(&chosen).zip(&index.fields) {
+            index.strings.append_key(&mut key, part[position].as_ref(), field.direction);
+        }
+        keys.add(key)?;
+        // The next combination, counted up from the last field.
+        let Some(counted) = (0..parts.len()).rev().find(|&field| chosen[field] + 1 < parts[field].len()) else {
+            return Ok(());
+        };
+        chosen[counted] += 1;
+        chosen[counted + 1..].fill(0);
+    }
+}
+
+/// An option that is no number.
+fn wrong_number(option: &str, value: ValueRef<'_>) -> Failure {
+    Failure::type_mismatch(format!("The field '{option}' must be a number, but got {}", value.kind().alias()))
 }

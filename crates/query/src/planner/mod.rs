@@ -18,14 +18,15 @@ pub(crate) use key_window::KeyWindow;
 
 use crate::find_query::{FindQuery, Hint};
 use crate::id_lookup::is_plain_id;
+use crate::near::NearSearch;
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
-    CollectionScan, DocumentStage, Eof, Express, Fetch, IndexScan, Limit, OrScan, ProjectionStage, RecordStage,
-    Residual, Skip, Sort, StageNumber,
+    CollectionScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan, Limit, OrScan, ProjectionStage,
+    RecordStage, Residual, Skip, Sort, StageNumber,
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Value, ValueRef, order};
-use bunko_catalog::{Answers, Collection, Index, IndexFilter, Multikey};
+use bunko_catalog::{Answers, Collection, GeoField, Index, IndexFilter, KeySpan, Multikey};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{Comparison, Expression};
 use bunko_store::Direction;
@@ -121,13 +122,14 @@ impl Builder<'_> {
                 None | Some(Hint::Natural(_)) => return Err(key_window::without_hint()),
                 Some(hint) => self.hinted(hint)?,
             };
+            if index.kind.answers() != Answers::ByField {
+                return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+            }
             let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds)?);
             return Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref())));
         }
-        if near_plan::asked_for(root).is_some() {
-            return Err(
-                self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "unable to find index for $geoNear query")
-            );
+        if let Some(search) = near_plan::search(self.query) {
+            return self.near(search);
         }
         if is_never(root) {
             return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
@@ -137,6 +139,10 @@ impl Builder<'_> {
             Some(Hint::Natural(direction)) => return Ok(self.collection_scan(*direction)),
             Some(hint) => {
                 let index = self.hinted(hint)?;
+                if GeoField::is_in(index.document.as_ref()) {
+                    let spans = near_plan::spans(&index, predicates_of(root)).unwrap_or_else(GeoField::all_keys);
+                    return Ok(self.geo_scan(index, spans));
+                }
                 let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref());
                 return Ok(self.index_scan(candidate));
             }
@@ -150,6 +156,9 @@ impl Builder<'_> {
         if let Some(best) = narrowing.into_iter().next() {
             return Ok(self.index_scan(best));
         }
+        if let Some((index, spans)) = near_plan::region(&indexes, predicates_of(root)) {
+            return Ok(self.geo_scan(index, spans));
+        }
         let alternatives = predicates_of(root).iter().find_map(|predicate| match predicate {
             Expression::Or(alternatives) => or_plan::branches(&indexes, alternatives),
             _ => None,
@@ -159,6 +168,27 @@ impl Builder<'_> {
             (None, Some(sorting)) => Ok(self.index_scan(sorting)),
             (None, None) => Ok(self.collection_scan(Direction::Forward)),
         }
+    }
+
+    /// Documents by distance.
+    fn near(&mut self, search: Arc<NearSearch>) -> Result<Found> {
+        let indexes = match self.query.hint.as_ref().filter(|_| self.index_filter.is_none()) {
+            None => self.allowed_indexes(),
+            Some(hint) => vec![self.hinted(hint)?],
+        };
+        let Some((index, field)) = near_plan::index_for(&search, indexes) else {
+            let code = ErrorCode::NO_QUERY_EXECUTION_PLANS;
+            return Err(self.planner_error(code, "unable to find index for $geoNear query"));
+        };
+        self.note(&index, Arc::default());
+        let stage = GeoNear { number: self.number(), index, field, search };
+        Ok(Found { stage: Box::new(stage), order: Order::Any })
+    }
+
+    fn geo_scan(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> Found {
+        self.note(&index, Arc::default());
+        let scan = GeoScan { number: self.number(), index, spans: spans.into() };
+        self.fetch(Box::new(scan), Residual::whole(), Order::Any)
     }
 
     fn allowed_indexes(&self) -> Vec<Arc<Index>> {
@@ -218,7 +248,7 @@ impl Builder<'_> {
             Hint::Natural(_) => false,
         };
         let index = self.usable_indexes().into_iter().find(is_meant).ok_or_else(|| self.bad_hint())?;
-        if index.kind.answers() != Answers::ByField {
+        if index.kind.answers() != Answers::ByField && !GeoField::is_in(index.document.as_ref()) {
             return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
         }
         Ok(index)

@@ -1,0 +1,178 @@
+//! What geospatial indexes hold, and which of their keys a query has to look at.
+//!
+//! A key of `2dsphere` begins with the number of a cell: those of a covering of the shape. What meets a region has a cell
+//! inside of a cell of the region's covering, or around one. A key of `2d` begins with the number of a square of its grid.
+
+use bunko_bson::key_string::{self, Direction, MAX_BYTE};
+use bunko_bson::{DocumentRef, ValueRef, number};
+use bunko_geometry::{Cap, Cell, Centre, FlatPoint, Grid, Region, covering_of_cap, covering_of_shape};
+use std::f64::consts::PI;
+
+/// Coordinates from -180 to 180, and 26 bits for each.
+/// Source: MongoDB manual, "2d Index Internals".
+const GRID: Grid = Grid { min: -180.0, max: 180.0, bits: 26 };
+
+/// What the numbers in an index divide.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Surface {
+    /// `2dsphere`.
+    Sphere,
+    /// `2d`.
+    Plane(Grid),
+}
+
+/// A geospatial field of an index.
+#[derive(Clone, Copy, Debug)]
+pub struct GeoField {
+    /// What its numbers divide.
+    pub surface: Surface,
+    /// Whether keys begin with it.
+    is_first: bool,
+}
+
+/// Keys from the first up to, and without, the second.
+pub type KeySpan = (Vec<u8>, Vec<u8>);
+
+impl GeoField {
+    /// The field at a path, by an index's specification; `None` where it is no geospatial one.
+    pub fn of(spec: DocumentRef<'_>, path: &str) -> Option<Self> {
+        let key = spec.get("key").and_then(ValueRef::as_document)?;
+        let surface = match key.get(path)?.as_str()? {
+            "2dsphere" => Surface::Sphere,
+            "2d" => Surface::Plane(grid(spec)),
+            _ => return None,
+        };
+        Some(Self { surface, is_first: key.first().is_some_and(|first| first.name == path) })
+    }
+
+    /// Whether an index has such a field, by its specification.
+    pub fn is_in(spec: DocumentRef<'_>) -> bool {
+        let key = spec.get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+        key.iter().any(|field| matches!(field.value.as_str(), Some("2dsphere" | "2d")))
+    }
+
+    /// All keys of an index.
+    pub fn all_keys() -> Vec<KeySpan> {
+        vec![all()]
+    }
+
+    /// The keys of all documents that may meet a region; `None` where the index cannot tell.
+    pub fn keys_of_region(&self, region: &Region) -> Option<Vec<KeySpan>> {
+        match (self.surface, region) {
+            (Surface::Sphere, Region::Shape(shape)) => Some(self.cells(&covering_of_shape(shape))),
+            (Surface::Sphere, Region::Cap(cap)) => Some(self.cells(&covering_of_cap(*cap))),
+            (Surface::Plane(grid), Region::Flat(shape)) => {
+                let (low, high) = shape.extent();
+                Some(self.squares(&grid, low, high))
+            }
+            (Surface::Plane(_), _) | (Surface::Sphere, Region::Flat(_)) => None,
+        }
+    }
+
+    /// Whether distances from such a point can be told from the index.
+    pub fn serves(&self, centre: Centre, is_geojson: bool) -> bool {
+        match (self.surface, centre) {
+            (Surface::Sphere, Centre::Sphere(_)) => true,
+            (Surface::Plane(_), _) => !is_geojson,
+            (Surface::Sphere, Centre::Flat(_)) => false,
+        }
+    }
+
+    /// The keys of all documents within a distance of a point, and whether there are none further away.
+    pub fn keys_around(&self, centre: Centre, point: FlatPoint, distance: f64) -> (Vec<KeySpan>, Reach) {
+        match (self.surface, centre) {
+            (Surface::Sphere, Centre::Sphere(center)) => {
+                let reach = if distance >= PI { Reach::Everything } else { Reach::Part };
+                (self.cells(&covering_of_cap(Cap { center, radius: distance })), reach)
+            }
+            (Surface::Plane(grid), centre) => {
+                let (low, high) = match centre {
+                    Centre::Flat(_) => around(point, distance, distance),
+                    Centre::Sphere(_) => degrees_around(point, distance),
+                };
+                let is_all = low.x <= grid.min && low.y <= grid.min && high.x >= grid.max && high.y >= grid.max;
+                let is_sphere = matches!(centre, Centre::Sphere(_)) && distance >= PI;
+                let reach = if is_all || is_sphere { Reach::Everything } else { Reach::Part };
+                (self.squares(&grid, low, high), reach)
+            }
+            (Surface::Sphere, Centre::Flat(_)) => (vec![all()], Reach::Everything),
+        }
+    }
+
+    /// A distance to look within first: where most indexes have something, or soon have.
+    pub fn first_distance(&self, centre: Centre) -> f64 {
+        match (self.surface, centre) {
+            (Surface::Plane(grid), Centre::Flat(_)) => (grid.max - grid.min) / f64::from(1 << 14),
+            _ => 2.0 * PI / f64::from(1 << 16),
+        }
+    }
+
+    fn cells(&self, cells: &[Cell]) -> Vec<KeySpan> {
+        if !self.is_first {
+            return vec![all()];
+        }
+        let mut ranges: Vec<(i64, i64)> = cells.iter().map(|cell| cell.range()).collect();
+        ranges.extend(cells.iter().flat_map(|cell| cell.ancestors()).map(|cell| (cell.number(), cell.number())));
+        spans(ranges)
+    }
+
+    fn squares(&self, grid: &Grid, low: FlatPoint, high: FlatPoint) -> Vec<KeySpan> {
+        if !self.is_first {
+            return vec![all()];
+        }
+        spans(grid.covering(low, high).into_iter().map(bunko_geometry::GridCell::range).collect())
+    }
+}
+
+/// How far the keys around a point reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Reach {
+    Part,
+    Everything,
+}
+
+/// The grid that an index of kind `2d` is made with.
+pub(crate) fn grid(spec: DocumentRef<'_>) -> Grid {
+    let option = |name| spec.get(name).and_then(number::as_f64);
+    Grid {
+        min: option("min").unwrap_or(GRID.min),
+        max: option("max").unwrap_or(GRID.max),
+        bits: option("bits").map_or(GRID.bits, |bits| bits as u32),
+    }
+}
+
+fn all() -> KeySpan {
+    (Vec::new(), vec![MAX_BYTE])
+}
+
+fn spans(mut ranges: Vec<(i64, i64)>) -> Vec<KeySpan> {
+    ranges.sort_unstable();
+    ranges.dedup();
+    let key = |number| {
+        let mut key = Vec::with_capacity(12);
+        key_string::append(&mut key, ValueRef::Int64(number), Direction::Ascending);
+        key
+    };
+    let span = |(low, high)| {
+        let mut end: Vec<u8> = key(high);
+        end.push(MAX_BYTE);
+        (key(low), end)
+    };
+    ranges.into_iter().map(span).collect()
+}
+
+fn around(point: FlatPoint, x: f64, y: f64) -> (FlatPoint, FlatPoint) {
+    (FlatPoint { x: point.x - x, y: point.y - y }, FlatPoint { x: point.x + x, y: point.y + y })
+}
+
+/// A box of longitudes and latitudes around all points within an angle.
+fn degrees_around(point: FlatPoint, angle: f64) -> (FlatPoint, FlatPoint) {
+    const WHOLE: f64 = 361.0;
+    let height = angle.to_degrees() * (1.0 + 1e-9) + 1e-9;
+    let widest = (angle.sin() / point.y.to_radians().cos()).asin().to_degrees() * (1.0 + 1e-9) + 1e-9;
+    // A cap around a pole has all longitudes, and so is one over the date line taken to have.
+    let has_pole = point.y.abs() + height >= 90.0;
+    let width = if has_pole || widest.is_nan() || point.x.abs() + widest > 180.0 { WHOLE } else { widest };
+    around(point, width, if angle >= PI { WHOLE } else { height })
+}

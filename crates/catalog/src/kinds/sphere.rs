@@ -1,0 +1,114 @@
+//! Shapes on the sphere by the cells that cover them, other fields in their order: `{a: '2dsphere', b: 1}`.
+
+use super::{Answers, IndexKind, KindEntry, ReadKind};
+use crate::array_walk::ArrayWalk;
+use crate::index_keys::KeySet;
+use crate::key_pattern::{cannot_create, read_fields};
+use crate::{IndexSpec, Multikey};
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_geometry::{Cell, Stored, covering_of_shape, values_at};
+use std::sync::Arc;
+
+pub(super) const ENTRY: KindEntry = KindEntry { name: NAME, options: &[VERSION], read };
+
+const NAME: &str = "2dsphere";
+const VERSION: &str = "2dsphereIndexVersion";
+
+/// Which fields are geospatial ones.
+#[derive(Debug)]
+struct Sphere {
+    is_geo: Vec<bool>,
+}
+
+fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
+    let fields = read_fields(key)?;
+    let version = match spec.get(VERSION) {
+        None => 3,
+        Some(value @ (ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_))) => {
+            number::as_i64_exact(value).unwrap_or(0)
+        }
+        Some(value @ ValueRef::Decimal128(_)) => return Err(wrong_version(value)),
+        Some(value) => return Err(super::wrong_number(VERSION, value)),
+    };
+    if !(1..=3).contains(&version) {
+        return Err(wrong_version(ValueRef::Int64(version)));
+    }
+    let options = DocumentBuf::new().with(VERSION, version as i32);
+    let is_geo = key.iter().map(|field| field.value.as_str() == Some(NAME)).collect();
+    Ok(ReadKind { kind: Arc::new(Sphere { is_geo }), fields, key: None, options })
+}
+
+fn wrong_version(value: ValueRef<'_>) -> Failure {
+    cannot_create(format!(
+        "unsupported geo index version {{ {VERSION}: {} }}, only support versions: [1,2,3]",
+        ValueText(value)
+    ))
+}
+
+impl IndexKind for Sphere {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey> {
+        let mut parts = Vec::with_capacity(index.fields.len());
+        let mut is_indexed = false;
+        for (field, is_geo) in index.fields.iter().zip(&self.is_geo) {
+            let values = if *is_geo {
+                let cells = cells(document, &field.path)?;
+                is_indexed |= !cells.is_empty();
+                cells
+            } else {
+                plain_values(document, &field.path)?
+            };
+            parts.push(if values.is_empty() { vec![Value::Null] } else { values });
+        }
+        // A document without any of the shapes has no keys.
+        if is_indexed {
+            super::add_combinations(index, &parts, keys)?;
+        }
+        Ok(Multikey::default())
+    }
+
+    fn answers(&self) -> Answers {
+        Answers::ByItself
+    }
+}
+
+/// The numbers of the cells that cover the shapes at a path.
+fn cells(document: DocumentRef<'_>, path: &str) -> Result<Vec<Value>> {
+    let mut numbers = Vec::new();
+    for value in values_at(document, path) {
+        if value.is_nullish() {
+            continue;
+        }
+        let stored = Stored::parse(value).map_err(|reason| no_keys(document, &reason))?;
+        let Some(shape) = stored.sphere() else {
+            return Err(no_keys(document, "longitude/latitude is out of bounds"));
+        };
+        if shape.has_strict_winding() {
+            return Err(no_keys(document, "big polygons cannot be indexed"));
+        }
+        numbers.extend(covering_of_shape(shape).into_iter().map(Cell::number));
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers.into_iter().map(Value::Int64).collect())
+}
+
+/// The values of a field that is not geospatial.
+pub(super) fn plain_values(document: DocumentRef<'_>, path: &str) -> Result<Vec<Value>> {
+    let mut values = Vec::new();
+    ArrayWalk::run(std::iter::once(path), document, &mut |found| {
+        values.extend(found.map(|value| value.unwrap_or(ValueRef::Null).to_value()));
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+fn no_keys(document: DocumentRef<'_>, reason: &str) -> Failure {
+    let text = ValueText(ValueRef::Document(document));
+    Failure::new(ErrorCode(16755), format!("Can't extract geo keys: {text}  {reason}"))
+}

@@ -1,0 +1,111 @@
+//! Searching by distance: what is asked, and what is said of the documents that are found.
+
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{Failure, Result};
+use bunko_geometry::{Effort, Near, stored_at};
+use bunko_operation::OperationContext;
+use std::sync::Arc;
+
+/// Documents by the distance of a field's geometry from a point.
+#[derive(Clone, Debug)]
+pub struct NearSearch {
+    /// The field.
+    pub path: String,
+    /// The point.
+    pub near: Arc<Near>,
+    /// What is added to the documents.
+    pub output: NearOutput,
+}
+
+/// What `$geoNear` adds to documents; by default nothing.
+#[derive(Clone, Debug, Default)]
+pub struct NearOutput {
+    /// Where the distance goes.
+    pub distance_field: Option<String>,
+    /// Where the geometry goes.
+    pub geometry_field: Option<String>,
+    /// What distances are multiplied by.
+    pub multiplier: Option<f64>,
+}
+
+impl NearSearch {
+    /// The distance of a document's nearest geometry, in the point's units, and that geometry.
+    /// # Errors
+    /// What the operation says.
+    pub(crate) fn nearest<'d>(
+        &self,
+        document: DocumentRef<'d>,
+        operation: &OperationContext,
+    ) -> Result<Option<(f64, ValueRef<'d>)>> {
+        let mut effort = Counted { operation, failure: None };
+        let nearest = stored_at(document, &self.path)
+            .into_iter()
+            .filter_map(|(stored, value)| {
+                stored.distance(self.near.centre, &mut effort).map(|distance| (distance, value))
+            })
+            .min_by(|a, b| a.0.total_cmp(&b.0));
+        match effort.failure {
+            Some(failure) => Err(failure),
+            None => Ok(nearest.filter(|(distance, _)| self.near.min <= *distance && *distance <= self.near.max)),
+        }
+    }
+
+    /// Whether documents come out as they are stored.
+    pub(crate) fn adds_nothing(&self) -> bool {
+        self.output.distance_field.is_none() && self.output.geometry_field.is_none()
+    }
+
+    /// A document with what is said of it.
+    pub(crate) fn told(&self, document: DocumentRef<'_>, distance: f64, geometry: ValueRef<'_>) -> DocumentBuf {
+        let mut told = document.to_owned();
+        if let Some(field) = &self.output.distance_field {
+            let distance = distance * self.near.unit * self.output.multiplier.unwrap_or(1.0);
+            told = with_field(told.as_ref(), field, ValueRef::Double(distance));
+        }
+        if let Some(field) = &self.output.geometry_field {
+            told = with_field(told.as_ref(), field, geometry);
+        }
+        told
+    }
+}
+
+/// The document with a value at a dotted path, in place of what is there.
+fn with_field(document: DocumentRef<'_>, path: &str, value: ValueRef<'_>) -> DocumentBuf {
+    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    let set = |present: Option<ValueRef<'_>>, into: &mut DocumentBuf| match rest {
+        None => drop(into.append(name, value)),
+        Some(rest) => {
+            let inner = present.and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+            into.append(name, &with_field(inner, rest, value));
+        }
+    };
+    let mut made = DocumentBuf::new();
+    let mut is_set = false;
+    for field in document {
+        if field.name == name {
+            set(Some(field.value), &mut made);
+            is_set = true;
+        } else {
+            made.append(field.name, field.value);
+        }
+    }
+    if !is_set {
+        set(None, &mut made);
+    }
+    made
+}
+
+/// Counts comparisons as work of an operation.
+struct Counted<'o> {
+    operation: &'o OperationContext,
+    failure: Option<Failure>,
+}
+
+impl Effort for Counted<'_> {
+    fn goes_on(&mut self, steps: usize) -> bool {
+        if let Err(failure) = self.operation.work(steps) {
+            self.failure.get_or_insert(failure);
+        }
+        self.failure.is_none()
+    }
+}

@@ -1,0 +1,206 @@
+//! GEO_NEAR_2DSPHERE and GEO_NEAR_2D: documents by their distance from a point, nearest first.
+//!
+//! What is within some distance is looked up in the index and put in order; once that has been handed out, what is within
+//! twice the distance, and so on.
+
+use super::{DocumentStage, Documents, Row, Stage, StageNumber};
+use crate::execution::{Run, StageStatistics};
+use crate::find_query::FindQuery;
+use crate::near::NearSearch;
+use crate::plan::Effort;
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_catalog::{GeoField, Index, KeySpan, Reach, Surface, from_storage};
+use bunko_errors::Result;
+use bunko_store::{Direction, KeyRange, RecordId, View};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// How much further is looked where something was found, and where nothing was.
+const FURTHER: f64 = 2.0;
+const MUCH_FURTHER: f64 = 4.0;
+
+/// Searches an index by distance.
+pub(crate) struct GeoNear {
+    pub number: StageNumber,
+    pub index: Arc<Index>,
+    pub field: GeoField,
+    pub search: Arc<NearSearch>,
+}
+
+impl Stage for GeoNear {
+    fn name(&self, _query: &FindQuery) -> &'static str {
+        match self.field.surface {
+            Surface::Sphere => "GEO_NEAR_2DSPHERE",
+            Surface::Plane(_) => "GEO_NEAR_2D",
+        }
+    }
+
+    fn number(&self) -> StageNumber {
+        self.number
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+
+    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+        facts.append("filter", &query.filter.to_document());
+        facts.append("keyPattern", self.index.key_pattern()).append("indexName", self.index.name.as_str());
+        facts.append("indexVersion", 2_i32);
+    }
+
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
+        facts
+            .append("keysExamined", statistics.keys_examined as i32)
+            .append("docsExamined", statistics.docs_examined as i32);
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Searching
+    }
+}
+
+impl DocumentStage for GeoNear {
+    fn open(&self, _run: &Run) -> Box<dyn Documents> {
+        let centre = self.search.near.centre;
+        Box::new(Nearing {
+            number: self.number,
+            index: Arc::clone(&self.index),
+            field: self.field,
+            search: Arc::clone(&self.search),
+            within: -1.0,
+            next: self.field.first_distance(centre).max(self.search.near.min),
+            reach: Reach::Part,
+            seen: HashSet::new(),
+            found: BinaryHeap::new(),
+            document: Vec::new(),
+        })
+    }
+}
+
+/// A document that was found; the nearest is the greatest.
+struct Found {
+    distance: f64,
+    record: RecordId,
+}
+
+impl Ord for Found {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.distance.total_cmp(&self.distance).then(other.record.0.cmp(&self.record.0))
+    }
+}
+
+impl PartialOrd for Found {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Found {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Found {}
+
+struct Nearing {
+    number: StageNumber,
+    index: Arc<Index>,
+    field: GeoField,
+    search: Arc<NearSearch>,
+    /// All documents within that distance have been found.
+    within: f64,
+    /// The distance to look within next.
+    next: f64,
+    /// Whether there are more keys than those that were looked at.
+    reach: Reach,
+    /// Records that were looked at.
+    seen: HashSet<RecordId>,
+    /// Documents that have not been handed out.
+    found: BinaryHeap<Found>,
+    document: Vec<u8>,
+}
+
+impl Nearing {
+    /// Looks further away.
+    fn widen(&mut self, run: &mut Run) -> Result<()> {
+        let near = Arc::clone(&self.search.near);
+        let distance = self.next.min(near.max);
+        let before = self.found.len();
+        let (spans, reach) = self.field.keys_around(near.centre, near.point, distance);
+        for span in spans {
+            self.look(span, run)?;
+        }
+        (self.within, self.reach) = (distance, reach);
+        self.next = distance * if self.found.len() > before { FURTHER } else { MUCH_FURTHER };
+        Ok(())
+    }
+
+    /// Looks at the documents of some keys.
+    fn look(&mut self, (start, end): KeySpan, run: &mut Run) -> Result<()> {
+        let range = KeyRange { start: Bound::Included(start), end: Bound::Excluded(end) };
+        let mut cursor = run.snapshot.keys(self.index.keyspace, range, Direction::Forward);
+        let keyspace = run.collection.records();
+        let query = Arc::clone(&run.query);
+        loop {
+            run.tick()?;
+            let Some((_, record)) = cursor.next().map_err(from_storage)? else { return Ok(()) };
+            run.at(self.number).keys_examined += 1;
+            if !self.seen.insert(record) {
+                continue;
+            }
+            if run.snapshot.record(keyspace, record, &mut self.document).map_err(from_storage)?.is_none() {
+                continue;
+            }
+            run.at(self.number).docs_examined += 1;
+            let document = DocumentRef::trusted(&self.document);
+            match self.search.nearest(document, &query.scope.operation)? {
+                Some((distance, _)) if query.filter.try_matches(document)? => {
+                    self.found.push(Found { distance, record });
+                }
+                _ => run.at(self.number).rejected += 1,
+            }
+        }
+    }
+
+    /// The next document, read once more and with what is said of it.
+    fn read(&mut self, found: &Found, run: &mut Run) -> Result<bool> {
+        let keyspace = run.collection.records();
+        if run.snapshot.record(keyspace, found.record, &mut self.document).map_err(from_storage)?.is_none() {
+            return Ok(false);
+        }
+        if self.search.adds_nothing() {
+            return Ok(true);
+        }
+        let document = DocumentRef::trusted(&self.document);
+        let Some((distance, geometry)) = self.search.nearest(document, &run.query.scope.operation)? else {
+            return Ok(false);
+        };
+        self.document = self.search.told(document, distance, geometry).into_bytes();
+        Ok(true)
+    }
+}
+
+impl Documents for Nearing {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        loop {
+            let is_known = |found: &Found| self.reach == Reach::Everything || found.distance <= self.within;
+            if self.found.peek().is_some_and(is_known) {
+                let Some(found) = self.found.pop() else { continue };
+                if !self.read(&found, run)? {
+                    continue;
+                }
+                run.at(self.number).advanced += 1;
+                return Ok(Some(Row { record: found.record, document: DocumentRef::trusted(&self.document) }));
+            }
+            if self.reach == Reach::Everything || self.within >= self.search.near.max {
+                run.at(self.number).is_at_end = true;
+                return Ok(None);
+            }
+            self.widen(run)?;
+        }
+    }
+}
