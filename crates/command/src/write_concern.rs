@@ -83,6 +83,11 @@ impl WriteConcern {
                 "cannot use non-majority 'w' mode {mode} when a host is not a member of a replica set"
             )));
         }
+        if number::as_f64(value).is_some_and(f64::is_nan) {
+            return Err(Failure::failed_to_parse(
+                "w has to be a non-negative number and not greater than 50; found: nan",
+            ));
+        }
         match number::clamp_to_i64(value) {
             Some(0) => self.is_unacknowledged = true,
             Some(1) => {}

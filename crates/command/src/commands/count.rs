@@ -62,7 +62,7 @@ pub(super) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQ
 
 /// Old clients asked for a single batch with a negative limit: here the sign means nothing.
 fn limit(fields: &Fields<'_>) -> Result<Option<u64>> {
-    let Some(value) = fields.field("limit") else { return Ok(None) };
+    let Some(value) = fields.body.get("limit") else { return Ok(None) };
     if !value.is_number() {
         return Err(Failure::bad_value(format!("limit value is not a number, found {}", value.kind().alias())));
     }

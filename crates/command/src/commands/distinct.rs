@@ -55,6 +55,7 @@ pub(super) fn key<'a>(fields: &Fields<'a>) -> Result<&'a str> {
 pub(super) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery> {
     refuse_collation(fields)?;
     let mut query = FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), scope)?;
-    query.hint = fields.field("hint").map_or(Ok(None), Hint::parse)?;
+    // A null is no hint here.
+    query.hint = fields.body.get("hint").map_or(Ok(None), Hint::parse)?;
     Ok(query)
 }

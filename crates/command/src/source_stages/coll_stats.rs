@@ -1,7 +1,7 @@
 //! `$collStats`: what `collStats` says, and how long operations on the collection took.
 
 use super::{SourceStage, Subject};
-use crate::collection_statistics::{CollectionStatistics, smallest_integer, write_missing};
+use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::operation_class::OperationClass;
@@ -40,7 +40,7 @@ fn documents(
         if !options.is_empty() {
             return Err(Failure::new(ErrorCode(31170), "the count option of $collStats takes an empty document"));
         }
-        let collection = invocation.collection(namespace).ok_or_else(|| {
+        let collection = invocation.collection_not_view(namespace)?.ok_or_else(|| {
             let message = format!(
                 "Unable to retrieve count in $collStats stage :: caused by :: Collection [{namespace}] not found."
             );
@@ -101,10 +101,13 @@ fn write_storage(
     let fields = Fields::new("$collStats.storageStats", options);
     let scale = scale(&fields)?;
     writer.begin_document("storageStats");
-    match invocation.collection(namespace) {
-        Some(collection) => CollectionStatistics::of(&collection).write(writer, scale),
-        None => write_missing(writer, scale),
-    }
+    let collection = invocation.collection_not_view(namespace)?.ok_or_else(|| {
+        let message = format!(
+            "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [{namespace}] not found."
+        );
+        Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message)
+    })?;
+    CollectionStatistics::of(&collection).write(writer, scale);
     writer.end();
     Ok(())
 }
