@@ -30,8 +30,8 @@ impl Catalog {
             return self.insert(namespace, documents, order, operation);
         }
         let collection = self.collection_or_create(namespace, operation)?;
-        if collection.validator().is_some() {
-            // What is refused must not stand in a file before.
+        if collection.validator().is_some() || collection.cap().is_some() {
+            // What is refused must not stand in a file before, and what is capped goes in one by one.
             return self.insert(namespace, documents, order, operation);
         }
         let staged = self.insert_staged(&collection, documents, order, operation)?;

@@ -1,5 +1,6 @@
 //! One collection as writers and readers see it.
 
+use crate::capped::Cap;
 use crate::key_list::KEY_BYTES_USUAL;
 use crate::validator::Validator;
 use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, from_storage};
@@ -22,6 +23,11 @@ pub struct Collection {
     /// Whether `validator` is anything, so that writers need not ask what it is.
     has_validator: AtomicBool,
     validator: ArcSwapOption<Validator>,
+    /// The same of `cap`.
+    is_capped: AtomicBool,
+    cap: ArcSwapOption<Cap>,
+    /// Held over an insert into a capped collection.
+    pub(crate) capped_order: Mutex<()>,
     /// The engine that holds it and its indexes.
     pub engine: EngineChoice,
     pub(crate) records: KeyspaceId,
@@ -51,12 +57,16 @@ pub(crate) struct Parts {
 
 impl Collection {
     pub(crate) fn new(store: Arc<Store>, parts: Parts) -> Self {
+        let cap = Cap::of(parts.options.as_ref()).map(Arc::new);
         let validator = Validator::of(parts.options.as_ref(), store.clock()).map(Arc::new);
         Self {
             store,
             namespace: ArcSwap::from_pointee(parts.namespace),
             uuid: parts.uuid,
             options: ArcSwap::from_pointee(parts.options),
+            is_capped: AtomicBool::new(cap.is_some()),
+            cap: ArcSwapOption::new(cap),
+            capped_order: Mutex::new(()),
             has_validator: AtomicBool::new(validator.is_some()),
             validator: ArcSwapOption::new(validator),
             engine: parts.engine,
@@ -207,7 +217,15 @@ impl Collection {
         let validator = Validator::of(options.as_ref(), self.store.clock()).map(Arc::new);
         self.has_validator.store(validator.is_some(), Ordering::Release);
         self.validator.store(validator);
+        let cap = Cap::of(options.as_ref()).map(Arc::new);
+        self.is_capped.store(cap.is_some(), Ordering::Release);
+        self.cap.store(cap);
         self.options.store(Arc::new(options));
+    }
+
+    /// What it may hold, if it is capped.
+    pub(crate) fn cap(&self) -> Option<Cap> {
+        if self.is_capped.load(Ordering::Acquire) { self.cap.load().as_deref().copied() } else { None }
     }
 
     /// What its documents have to be like.

@@ -1,6 +1,7 @@
 //! Inserting documents together with their index keys.
 
 use crate::building::BuildNotes;
+use crate::capped::Victims;
 use crate::duplicate_key::duplicate_key;
 use crate::key_list::KeyList;
 use crate::taken::Taken;
@@ -131,7 +132,10 @@ impl Catalog {
             operation.operation().check()?;
         }
         let collection = self.collection_or_create(namespace, operation)?;
-        self.insert_batch(&collection, batch, first, order, Place::Log, operation)
+        match collection.cap() {
+            Some(cap) => self.insert_capped(&collection, cap, batch, first, order, operation),
+            None => self.insert_batch(&collection, batch, first, order, Place::Log, operation),
+        }
     }
 
     /// One log record's worth, which an ordered insert ends at its first failure; `None` where the collection is gone.
@@ -178,6 +182,11 @@ impl Catalog {
             unique.map(|entry| key_stripe(indexes[entry.index].keyspace, keys.of(entry))).collect();
         // Somebody may find a record by its `_id` before the last of its keys is applied, and must wait for that.
         stripes.extend((0..documents.len()).map(|position| record_stripe(collection.records, record(position))));
+        let victims = match collection.cap() {
+            Some(cap) => Victims::find(collection, cap, documents[0].len(), operation)?,
+            None => Victims::default(),
+        };
+        victims.add_stripes(collection, &indexes, &mut stripes)?;
         let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
         let latest = self.store.latest();
         let (mut batch, mut notes) = (notes::batch_of(collection), BuildNotes::default());
@@ -232,6 +241,7 @@ impl Catalog {
             inserted.count += 1;
         }
         if inserted.count > 0 {
+            victims.put_deletes(collection, &indexes, latest, &mut batch, &mut notes)?;
             inserted.lsn = Some(self.store.commit(&batch).map_err(from_storage)?);
             notes.tell();
         }

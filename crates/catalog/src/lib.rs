@@ -8,6 +8,7 @@
 mod array_walk;
 mod building;
 mod bulk_insert;
+mod capped;
 mod catalog;
 mod change;
 mod collection;

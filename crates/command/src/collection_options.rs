@@ -21,7 +21,6 @@ pub(crate) fn refuse_unsupported(invocation: &Invocation<'_>, options: &[&str]) 
 
 fn asks_for_nothing(invocation: &Invocation<'_>, option: &str, value: ValueRef<'_>) -> Result<bool> {
     Ok(match option {
-        "capped" => !invocation.boolean(option, false)?,
         "clusteredIndex" => matches!(value, ValueRef::Boolean(false)),
         "indexOptionDefaults" => invocation.document(option)?.is_none_or(DocumentRef::is_empty),
         "collation" => is_simple(invocation.document(option)?.unwrap_or(DocumentRef::EMPTY))?,

@@ -4,8 +4,9 @@
 //! they count, and are there again after a crash. What is stored takes what the engine that holds it says: `storageSize`
 //! and `indexSizes` are what is alive as it is stored, compressed where it is, and what is free for reuse.
 
+use crate::capped_options::is_capped;
 use crate::storage_engine_option::MMAP;
-use bunko_bson::{DocumentBuf, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, ValueRef, Writer, number};
 use bunko_catalog::{Collection, Index, IndexState};
 use bunko_store::{KeyspaceStatistics, Space, Store};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub(crate) struct CollectionStatistics {
     pub data_bytes: u64,
     /// What the documents take where they are stored.
     pub storage: Space,
+    /// Of a capped collection what it may hold: documents, 0 where nothing is said, and bytes.
+    pub cap: Option<(i64, i64)>,
     /// The indexes, that on `_id` first.
     pub indexes: Vec<IndexStatistics>,
     /// The engine's name.
@@ -67,6 +70,7 @@ impl CollectionStatistics {
             count: collection.count(),
             data_bytes: collection.data_bytes(),
             storage,
+            cap: cap(collection),
             indexes: indexes
                 .iter()
                 .zip(spaces)
@@ -122,7 +126,11 @@ impl CollectionStatistics {
             .append("numOrphanDocs", 0)
             .append("storageSize", smallest_integer(self.storage_bytes() / scale))
             .append("freeStorageSize", smallest_integer(self.storage.free_bytes / scale))
-            .append("capped", false);
+            .append("capped", self.cap.is_some());
+        if let Some((documents, bytes)) = self.cap {
+            reply.append("max", smallest_integer(documents.unsigned_abs()));
+            reply.append("maxSize", smallest_integer(bytes.unsigned_abs() / scale));
+        }
         // Where MongoDB shows `wiredTiger`, what is known of the engine that holds the collection.
         reply.begin_document(self.engine).append("settings", &self.settings).end();
         reply.append("nindexes", self.indexes.len() as i32).begin_document("indexDetails");
@@ -175,4 +183,12 @@ pub(crate) fn smallest_integer(number: u64) -> ValueRef<'static> {
         Ok(number) => ValueRef::Int32(number),
         Err(_) => ValueRef::Int64(i64::try_from(number).unwrap_or(i64::MAX)),
     }
+}
+
+/// What a capped collection may hold.
+fn cap(collection: &Collection) -> Option<(i64, i64)> {
+    let options = collection.options();
+    let options = (*options).as_ref();
+    let limit = |name: &str| options.get(name).and_then(number::as_i64_exact).unwrap_or(0);
+    is_capped(collection).then(|| (limit("max"), limit("size")))
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod auto_compaction;
+mod capped_options;
 mod client_metadata;
 mod cluster_parameters;
 mod collection_options;

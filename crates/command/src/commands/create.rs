@@ -1,5 +1,6 @@
 //! `create`: makes a collection; options of collections that are not built are refused by name.
 
+use crate::capped_options;
 use crate::collection_options::{pre_and_post_images, refuse_unsupported};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
@@ -40,8 +41,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 /// Options that nothing stands behind yet.
-const UNSUPPORTED: &[&str] =
-    &["capped", "indexOptionDefaults", "collation", "timeseries", "clusteredIndex", "encryptedFields"];
+const UNSUPPORTED: &[&str] = &["indexOptionDefaults", "collation", "timeseries", "clusteredIndex", "encryptedFields"];
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     Ok(create(invocation, None)?)
@@ -75,6 +75,11 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     }
     if validation.are_given() {
         create.options = validation.put_into(create.options.as_ref());
+    }
+    if invocation.boolean("capped", false)? {
+        let (size, documents) =
+            (capped_options::size(invocation, "size")?, capped_options::documents(invocation, "max")?);
+        create.options = capped_options::put_into(create.options.as_ref(), size, documents);
     }
     let asked = create.options.clone();
     match invocation.service.catalog.create(&namespace, create, invocation) {
@@ -153,8 +158,8 @@ fn invalid_options(message: &str) -> Failure {
 /// Options that mean nothing without others.
 fn check_dependent_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
     let is_capped = invocation.boolean("capped", false)?;
-    let has_size = invocation.integer("size")?.is_some();
-    let has_max = invocation.integer("max")?.is_some();
+    let has_size = capped_options::size(invocation, "size")?.is_some();
+    let has_max = capped_options::documents(invocation, "max")?.is_some();
     if is_capped && !has_size {
         return Err(invalid_options("the 'size' field is required when 'capped' is true"));
     }

@@ -1,5 +1,6 @@
 //! `find`: documents that match a filter.
 
+use crate::capped_options::is_capped;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt};
@@ -68,6 +69,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let collection = invocation.collection(&namespace);
     if let (Some(collection), Some(id)) = (&collection, express(invocation.request.body)) {
         return Ok(reply_with_one(invocation, reply, &namespace, collection, id)?);
+    }
+    if let Some(collection) = &collection
+        && invocation.boolean("tailable", false)?
+        && is_capped(collection)
+    {
+        return Err(Failure::not_supported_yet("tailable").into());
     }
     let query = parse(invocation, invocation.scope())?;
     let batch_size = invocation.size("batchSize")?;

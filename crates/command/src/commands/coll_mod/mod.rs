@@ -2,12 +2,13 @@
 
 mod index;
 
+use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use index::IndexChange;
 
@@ -30,9 +31,6 @@ const OPTIONS: &[&str] = &[
 pub(super) const COMMAND: Command =
     Command { name: "collMod", aliases: &[], fields: OPTIONS, databases: Databases::Any, run };
 
-/// Largest size of a capped collection, in bytes. Source: MongoDB manual, "create", `size`.
-const CAPPED_BYTES_MAX: i64 = 1 << 50;
-
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let index = invocation.document("index")?.map(IndexChange::parse).transpose()?;
@@ -40,6 +38,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let images = pre_and_post_images(invocation)?;
     let is_dry_run = invocation.boolean("dryRun", false)?;
     check_types(invocation)?;
+    let size = capped_options::size(invocation, "cappedSize")?;
+    let documents = capped_options::documents(invocation, "cappedMax")?;
     if is_dry_run && !index.as_ref().is_some_and(IndexChange::converts_to_unique) {
         return Err(invalid("'dryRun' is only supported with an index that is to become unique").into());
     }
@@ -53,33 +53,40 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     for (option, kind) in [
         ("timeseries", "time-series collections"),
         ("expireAfterSeconds", "time-series collections or with the 'clusteredIndex' option"),
-        ("cappedSize", "capped collections"),
-        ("cappedMax", "capped collections"),
     ] {
         if invocation.field(option).is_some() {
             return Err(invalid(format!("'{option}' is only supported on {kind}: {namespace}")).into());
         }
     }
+    let is_capped = capped_options::is_capped(&collection);
+    if !is_capped && (size.is_some() || documents.is_some()) {
+        return Err(invalid(format!("Collection {namespace} is not capped")).into());
+    }
     validation.check(invocation, &namespace)?;
     if let Some(index) = &index {
         index.run(invocation, &collection, reply)?;
     }
-    if !validation.are_given() && images.is_none() {
+    if !validation.are_given() && images.is_none() && size.is_none() && documents.is_none() {
         return Ok(());
     }
     let mut command = DocumentBuf::new().with("collMod", namespace.collection());
-    for option in ["validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages"] {
+    for option in
+        ["validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages", "cappedSize", "cappedMax"]
+    {
         if let Some(value) = invocation.field(option) {
             command.append(option, value);
         }
     }
     let catalog = &invocation.service.catalog;
     let lsn = catalog.change_options(&namespace, &command, &*invocation, &mut |options| {
-        let options = validation.put_into(options);
-        Ok(match images {
-            Some(images) => with_images(options.as_ref(), images),
-            None => options,
-        })
+        let mut options = if validation.are_given() { validation.put_into(options) } else { options.to_owned() };
+        if let Some(images) = images {
+            options = with_images(options.as_ref(), images);
+        }
+        if is_capped {
+            options = capped_options::put_into(options.as_ref(), size, documents);
+        }
+        Ok(options)
     })?;
     invocation.note_written(lsn);
     Ok(())
@@ -114,30 +121,7 @@ fn check_types(invocation: &Invocation<'_>) -> Result<()> {
     {
         return Err(invocation.mismatch("expireAfterSeconds", value, "types '[string, long]'"));
     }
-    for name in ["cappedSize", "cappedMax"] {
-        let Some(value) = invocation.field(name) else { continue };
-        if !value.is_number() {
-            return Err(invocation.mismatch(name, value, "types '[long, int, decimal, double]'"));
-        }
-        if name == "cappedSize" && !(1..=CAPPED_BYTES_MAX).contains(&rounded(value)) {
-            return Err(Failure::bad_value(format!(
-                "BSON field 'cappedSize' value must be >= 1 and <= {CAPPED_BYTES_MAX}, actual value '{}'",
-                rounded(value)
-            )));
-        }
-    }
     Ok(())
-}
-
-/// A number as a whole one: doubles are cut off, decimals rounded to the nearest, to the even one of two.
-fn rounded(value: ValueRef<'_>) -> i64 {
-    let whole = match value {
-        ValueRef::Decimal128(decimal) => {
-            return number::clamp_to_i64(ValueRef::Decimal128(decimal.round_to_integral())).unwrap_or(0);
-        }
-        value => number::clamp_to_i64(value),
-    };
-    whole.unwrap_or(0)
 }
 
 fn invalid(message: impl Into<String>) -> Failure {

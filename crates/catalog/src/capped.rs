@@ -1,0 +1,186 @@
+//! Capped collections: an insert that goes over the limit takes the oldest documents away, in the same batch.
+//!
+//! Source: MongoDB manual, "Capped Collections".
+
+use crate::building::BuildNotes;
+use crate::index_keys::{index_keys, stored_key};
+use crate::insert::Place;
+use crate::waiting::lock;
+use crate::write::{key_stripe, record_stripe};
+use crate::{Catalog, Collection, Index, Inserted, Order, from_storage, notes};
+use bunko_bson::{DocumentRef, ValueRef, number};
+use bunko_errors::{Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::{Batch, Direction, Location, RecordId, RecordRange, View};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Most documents that one insert takes away; the next ones go on.
+const VICTIMS_MAX: usize = 4096;
+
+/// What a capped collection may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cap {
+    bytes: u64,
+    documents: Option<u64>,
+}
+
+impl Cap {
+    /// What a collection's options say, if it is capped.
+    pub fn of(options: DocumentRef<'_>) -> Option<Self> {
+        if !matches!(options.get("capped"), Some(ValueRef::Boolean(true))) {
+            return None;
+        }
+        let limit = |name: &str| {
+            let limit = options.get(name).and_then(number::as_i64_exact).and_then(|limit| u64::try_from(limit).ok());
+            limit.filter(|limit| *limit > 0)
+        };
+        Some(Self { bytes: limit("size").unwrap_or(u64::MAX), documents: limit("max") })
+    }
+
+    fn holds(self, documents: u64, bytes: u64) -> bool {
+        bytes <= self.bytes && self.documents.is_none_or(|most| documents <= most)
+    }
+}
+
+/// A document that has to go, as it was found.
+struct Victim {
+    record: RecordId,
+    location: Location,
+    document: Vec<u8>,
+}
+
+/// The documents that an insert takes away, oldest first.
+#[derive(Default)]
+pub(crate) struct Victims(Vec<Victim>);
+
+impl Victims {
+    /// Finds those that a document of that size pushes out. The caller holds the collection's `capped_order`.
+    pub fn find(
+        collection: &Collection,
+        cap: Cap,
+        document_bytes: usize,
+        operation: &dyn OperationSource,
+    ) -> Result<Self> {
+        let mut victims = Self::default();
+        let (mut documents, mut bytes) = (collection.count() + 1, collection.data_bytes() + document_bytes as u64);
+        if cap.holds(documents, bytes) {
+            return Ok(victims);
+        }
+        let snapshot = collection.snapshot();
+        let mut cursor = snapshot.records(collection.records, RecordRange::ALL, Direction::Forward);
+        while !cap.holds(documents, bytes) && victims.0.len() < VICTIMS_MAX {
+            let Some((record, location, document)) = cursor.next().map_err(from_storage)? else { break };
+            operation.operation().work(1 + document.len() / 64)?;
+            documents -= 1;
+            bytes = bytes.saturating_sub(document.len() as u64);
+            victims.0.push(Victim { record, location, document: document.to_vec() });
+        }
+        Ok(victims)
+    }
+
+    /// Adds the locks that taking them away needs.
+    pub fn add_stripes(&self, collection: &Collection, indexes: &[Arc<Index>], stripes: &mut Vec<usize>) -> Result<()> {
+        for victim in &self.0 {
+            stripes.push(record_stripe(collection.records, victim.record));
+            // Who removes a key from an index that is being built must know whose it is.
+            for index in indexes.iter().filter(|index| index.is_unique && index.build().is_some()) {
+                for key in keys(index, victim)? {
+                    stripes.push(key_stripe(index.keyspace, &key));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes them away, but for those that somebody else changed since they were found. The caller holds the locks.
+    pub fn put_deletes<'n>(
+        &self,
+        collection: &Collection,
+        indexes: &'n [Arc<Index>],
+        latest: &dyn View,
+        batch: &mut Batch<'_>,
+        notes: &mut BuildNotes<'n>,
+    ) -> Result<()> {
+        let mut current = Vec::new();
+        for victim in &self.0 {
+            let found = latest.record(collection.records, victim.record, &mut current).map_err(from_storage)?;
+            if found != Some(victim.location) {
+                continue;
+            }
+            for index in indexes {
+                for key in keys(index, victim)? {
+                    match index.build() {
+                        None => batch.delete_key(index.keyspace, &key),
+                        Some(build) => {
+                            let removed = build.delete_key(latest, (index, &key), victim.record, batch, notes);
+                            removed.map_err(from_storage)?;
+                        }
+                    }
+                }
+                if let Some(build) = index.build() {
+                    notes.change(build, victim.record);
+                }
+            }
+            notes::put_deleted(batch, collection, &victim.document);
+            batch.delete_record(collection.records, victim.record, victim.location);
+        }
+        Ok(())
+    }
+}
+
+fn keys(index: &Index, victim: &Victim) -> Result<Vec<Vec<u8>>> {
+    let keys = match index_keys(index, DocumentRef::trusted(&victim.document)) {
+        Ok(keys) => keys.keys,
+        // It never got into an index that is still being built.
+        Err(_) if index.build().is_some() => return Ok(Vec::new()),
+        Err(failure) => return Err(failure),
+    };
+    let stored = keys.into_iter().map(|mut key| {
+        stored_key(index, &mut key, victim.record);
+        key
+    });
+    Ok(stored.collect())
+}
+
+impl Catalog {
+    /// Inserts into a capped collection, a document a batch, so that what each pushes out goes with it. Inserts wait for
+    /// each other: the order of records is that of the log.
+    pub(crate) fn insert_capped(
+        &self,
+        collection: &Collection,
+        cap: Cap,
+        documents: &[Cow<'_, [u8]>],
+        offset: usize,
+        order: Order,
+        operation: &dyn OperationSource,
+    ) -> Result<Option<Inserted>> {
+        let mut inserted = Inserted::default();
+        let _in_order = lock(&collection.capped_order, operation)?;
+        for (position, document) in documents.iter().enumerate() {
+            if inserted.count > 0 {
+                operation.operation().note_change();
+            }
+            let part = if document.len() as u64 > cap.bytes {
+                let failure = Failure::bad_value("object to insert exceeds cappedMaxSize");
+                Ok(Some(Inserted { failures: vec![(offset + position, failure)], ..Inserted::default() }))
+            } else {
+                let document = std::slice::from_ref(document);
+                self.insert_batch(collection, document, offset + position, order, Place::Log, operation)
+            };
+            match part {
+                Ok(Some(part)) => inserted.add(part),
+                Ok(None) if position == 0 => return Ok(None),
+                Ok(None) => {
+                    inserted.stopped_by = Some(crate::dropped(collection));
+                }
+                Err(failure) if inserted.count == 0 => return Err(failure),
+                Err(failure) => inserted.stopped_by = Some(failure),
+            }
+            if inserted.stopped_by.is_some() || order == Order::Ordered && !inserted.failures.is_empty() {
+                break;
+            }
+        }
+        Ok(Some(inserted))
+    }
+}

@@ -1,0 +1,82 @@
+//! The options of `create` and `collMod` that say what a capped collection holds.
+
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_catalog::Collection;
+use bunko_errors::{Failure, Result};
+
+/// Largest size of a capped collection, in bytes. Source: MongoDB manual, "create", `size`.
+const BYTES_MAX: i64 = 1 << 50;
+/// No capped collection holds less, in bytes. Source: as above.
+const BYTES_MIN: i64 = 4096;
+/// Sizes are multiples of that, in bytes. Source: as above.
+const BYTES_STEP: i64 = 256;
+/// What no limit on documents is as one.
+const DOCUMENTS_MAX: i64 = i32::MAX as i64;
+
+/// Whether a collection is capped.
+pub(crate) fn is_capped(collection: &Collection) -> bool {
+    matches!((*collection.options()).as_ref().get("capped"), Some(ValueRef::Boolean(true)))
+}
+
+/// A size in bytes as it was asked for, from 1 to 2^50; doubles are cut off, decimals rounded to the nearest, to the even
+/// one of two.
+/// # Errors
+/// `TypeMismatch`; `BadValue` beyond the range.
+pub(crate) fn size(invocation: &Invocation<'_>, name: &str) -> Result<Option<i64>> {
+    let Some(value) = invocation.field(name) else { return Ok(None) };
+    let size = whole(invocation, name, value)?;
+    if (1..=BYTES_MAX).contains(&size) {
+        return Ok(Some(size));
+    }
+    Err(Failure::bad_value(format!("BSON field '{name}' value must be >= 1 and <= {BYTES_MAX}, actual value '{size}'")))
+}
+
+/// A number of documents; 0 and less stand for no limit.
+/// # Errors
+/// `TypeMismatch`; `BadValue` from 2^31 on.
+pub(crate) fn documents(invocation: &Invocation<'_>, name: &str) -> Result<Option<i64>> {
+    let Some(value) = invocation.field(name) else { return Ok(None) };
+    match whole(invocation, name, value)? {
+        documents if documents > DOCUMENTS_MAX => {
+            Err(Failure::bad_value("max in a capped collection has to be < 2^31 or not set"))
+        }
+        documents if documents <= 0 => Ok(Some(DOCUMENTS_MAX)),
+        documents => Ok(Some(documents)),
+    }
+}
+
+fn whole(invocation: &Invocation<'_>, name: &str, value: ValueRef<'_>) -> Result<i64> {
+    if !value.is_number() {
+        return Err(invocation.mismatch(name, value, "types '[long, int, decimal, double]'"));
+    }
+    let whole = match value {
+        ValueRef::Decimal128(decimal) => number::clamp_to_i64(ValueRef::Decimal128(decimal.round_to_integral())),
+        value => number::clamp_to_i64(value),
+    };
+    Ok(whole.unwrap_or(0))
+}
+
+/// A collection's options with these limits, in the place of those that it had.
+pub(crate) fn put_into(options: DocumentRef<'_>, size: Option<i64>, documents: Option<i64>) -> DocumentBuf {
+    let size = size.map(|size| (size.max(BYTES_MIN) + BYTES_STEP - 1) / BYTES_STEP * BYTES_STEP);
+    let before = |name: &str| options.get(name).and_then(number::as_i64_exact);
+    let mut changed = DocumentBuf::new().with("capped", true);
+    if let Some(size) = size.or_else(|| before("size")) {
+        append(&mut changed, "size", size);
+    }
+    if let Some(documents) = documents.or_else(|| before("max")) {
+        append(&mut changed, "max", documents);
+    }
+    for element in options.iter().filter(|element| !matches!(element.name, "capped" | "size" | "max")) {
+        changed.append(element.name, element.value);
+    }
+    changed
+}
+
+fn append(options: &mut DocumentBuf, name: &str, number: i64) {
+    match i32::try_from(number) {
+        Ok(number) => options.append(name, number),
+        Err(_) => options.append(name, number),
+    };
+}
