@@ -108,6 +108,14 @@ impl Pipeline {
                     taken += 1;
                     break;
                 }
+                Plannable::Nothing if !sorted && part.skip == 0 => {
+                    let behind = self.stages[taken + 1..].iter().map_while(|stage| match stage.plannable() {
+                        Plannable::Filter(filter) => Some(filter),
+                        _ => None,
+                    });
+                    part.filters.extend(behind.filter_map(|filter| stage.bucket_filter(filter)));
+                    break;
+                }
                 _ => break,
             }
             taken += 1;

@@ -45,6 +45,7 @@ mod statistics_scale;
 mod storage_engine_option;
 mod stored_settings;
 mod system_namespace;
+mod time_series;
 mod time_to_live;
 mod validation_options;
 mod view_definition;

@@ -8,6 +8,7 @@ use crate::operations::Operations;
 use crate::parameters::Parameters;
 use crate::profiler::Profiler;
 use crate::stored_settings;
+use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
 use crate::write_lock::WriteLock;
 use bunko_bson::{DocumentBuf, ObjectId, Timestamp};
@@ -149,6 +150,8 @@ pub struct Service {
     pub catalog: Arc<Catalog>,
     /// Open cursors.
     pub cursors: CursorStore,
+    /// Which buckets of time series take the next measurements.
+    pub(crate) open_buckets: OpenBuckets,
     /// What is running, for `currentOp` and `killOp`.
     pub operations: Operations,
     /// Which operations are noted.
@@ -192,6 +195,7 @@ impl Service {
         }
         Self {
             cursors: CursorStore::default(),
+            open_buckets: OpenBuckets::default(),
             operations: Operations::default(),
             profiler: Profiler::new(facts.slow_operation),
             auto_compaction: AutoCompaction::default(),

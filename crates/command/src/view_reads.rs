@@ -127,12 +127,12 @@ pub(crate) fn distinct(invocation: &Invocation<'_>, namespace: &Namespace, key: 
     Ok(values.into_found())
 }
 
-/// A view in the list of collections.
-pub(crate) fn describe(namespace: &Namespace, options: &DocumentBuf) -> DocumentBuf {
+/// A view in the list of collections; a time series is a kind of view.
+pub(crate) fn describe(namespace: &Namespace, kind: &str, options: &DocumentBuf) -> DocumentBuf {
     let info = DocumentBuf::new().with("readOnly", ValueRef::Boolean(true));
     DocumentBuf::new()
         .with("name", namespace.collection())
-        .with("type", "view")
+        .with("type", kind)
         .with("options", options)
         .with("info", &info)
 }

@@ -1,6 +1,7 @@
 //! A bucket that takes measurements.
 
 use crate::column_bounds::Bound;
+use crate::measurement::source_bytes;
 use crate::{Measurement, TimeSeries, Unpacked};
 use bunko_bson::{DocumentBuf, DocumentRef, ObjectId, Value, ValueRef, Writer};
 use bunko_errors::Result;
@@ -58,6 +59,11 @@ impl Bucket {
             read.add(&Measurement::of(measurement.as_ref(), series)?, series);
         }
         Ok(read)
+    }
+
+    /// Whether its measurements are from there ([`Measurement::source`]).
+    pub fn is_of(&self, source: &[u8]) -> bool {
+        source_bytes(self.meta.as_ref()) == source
     }
 
     /// Whether it may take that measurement, which is of its source.

@@ -33,6 +33,16 @@ impl<'d> Measurement<'d> {
     pub fn normalized_meta(&self) -> Option<Value> {
         self.meta.map(normalized)
     }
+
+    /// Bytes by which sources are told apart: `1` and `1.0` are two.
+    pub fn source(&self) -> Vec<u8> {
+        source_bytes(self.normalized_meta().as_ref())
+    }
+}
+
+/// The bytes of a normalized source; none for measurements without one.
+pub(crate) fn source_bytes(meta: Option<&Value>) -> Vec<u8> {
+    meta.map_or_else(Vec::new, |meta| DocumentBuf::new().with("", meta.as_ref()).into_bytes())
 }
 
 fn normalized(value: ValueRef<'_>) -> Value {

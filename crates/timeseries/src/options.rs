@@ -102,20 +102,20 @@ impl TimeSeries {
     }
 
     /// The options that [`Self::document`] made.
-    pub fn of_document(document: DocumentRef<'_>) -> Result<Self> {
+    pub fn of_document(document: DocumentRef<'_>) -> Self {
         let integer = |name| {
             let value = document.get(name).and_then(number::as_i64_exact);
             value.and_then(|value| i32::try_from(value).ok())
         };
         let string = |name| document.get(name).and_then(ValueRef::as_str);
         let granularity = string("granularity");
-        Ok(Self {
+        Self {
             time_field: string("timeField").unwrap_or_default().to_owned(),
             meta_field: string("metaField").map(ToOwned::to_owned),
             granularity: Granularity::ALL.into_iter().find(|known| granularity == Some(known.name())),
             span_seconds: integer("bucketMaxSpanSeconds").unwrap_or(Granularity::Seconds.span_seconds()),
             rounding_seconds: integer("bucketRoundingSeconds"),
-        })
+        }
     }
 
     /// As `listCollections` shows it.
@@ -333,7 +333,7 @@ mod tests {
             .with("granularity", "seconds")
             .with("bucketMaxSpanSeconds", 3600);
         assert_eq!(parsed.document(), shown);
-        assert_eq!(TimeSeries::of_document(shown.as_ref()).expect("valid"), parsed);
+        assert_eq!(TimeSeries::of_document(shown.as_ref()), parsed);
         let spans = DocumentBuf::new()
             .with("timeField", "t")
             .with("bucketRoundingSeconds", 100.5)

@@ -26,12 +26,13 @@ mod sort;
 mod sort_by_count;
 mod stage_memory;
 mod union_with;
+mod unpack_bucket;
 mod unset;
 mod unwind;
 mod window;
 
 use crate::{DocumentStream, Environment, WriteStage};
-use bunko_bson::{DocumentRef, Element, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern};
 use std::sync::Arc;
@@ -65,6 +66,7 @@ static DEFINITIONS: &[Definition] = &[
     sort::DEFINITION,
     sort_by_count::DEFINITION,
     union_with::DEFINITION,
+    unpack_bucket::DEFINITION,
     unset::DEFINITION,
     unwind::DEFINITION,
 ];
@@ -109,6 +111,12 @@ pub trait Stage: Send + Sync {
 
     /// What it writes, where it is a stage that does.
     fn write(&self) -> Option<WriteStage> {
+        None
+    }
+
+    /// Of a filter behind a stage that unpacks documents: what it says of the documents that are unpacked. Those that this
+    /// leaves out have nothing inside that the filter would let through.
+    fn bucket_filter(&self, _filter: DocumentRef<'_>) -> Option<DocumentBuf> {
         None
     }
 

@@ -176,6 +176,7 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
     (Table::Stages, "$replaceWith", &["{X: '$o'}"]),
     (Table::Stages, "$sort", &["{X: {v: 1}}"]),
     (Table::Stages, "$sortByCount", &["{X: '$v'}"]),
+    (Table::Stages, "$_internalUnpackBucket", &["{X: {timeField: 't'}}"]),
     (Table::Stages, "$unset", &["{X: ['v', 'w']}"]),
     (Table::Stages, "$unwind", &["{X: '$v'}"]),
     (Table::Stages, "$project", &["{X: '#fields'}", "{X: {v: 1}}"]),

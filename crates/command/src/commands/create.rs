@@ -6,6 +6,7 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
+use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
 use bunko_bson::text::ValueText;
@@ -41,7 +42,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 /// Options that nothing stands behind yet.
-const UNSUPPORTED: &[&str] = &["indexOptionDefaults", "collation", "timeseries", "clusteredIndex", "encryptedFields"];
+const UNSUPPORTED: &[&str] = &["indexOptionDefaults", "collation", "clusteredIndex", "encryptedFields"];
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     Ok(create(invocation, None)?)
@@ -56,6 +57,9 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     }
     if invocation.string("viewOn")?.is_some() {
         return create_view(invocation, &namespace);
+    }
+    if let Some(option) = invocation.document("timeseries")? {
+        return time_series::create(invocation, &namespace, option);
     }
     check_dependent_options(invocation)?;
     check_id_index(invocation)?;

@@ -6,14 +6,16 @@ use super::update::scope;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
+use crate::time_series;
 use crate::write_statement::{refuse_long_batch, required, required_document, run_each, statement};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Order;
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
 use bunko_query::write::{DeleteStatement, Writes};
 use bunko_update::Targets;
+use std::sync::Arc;
 
 pub(super) const COMMAND: Command =
     Command { name: "delete", aliases: &[], fields: &["deletes", "ordered", "let"], databases: Databases::Any, run };
@@ -34,10 +36,16 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     )?;
     let service = invocation.service;
     let scope = scope(invocation)?;
+    let series_scope = Arc::clone(&scope);
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope);
     let mut deleted = 0;
     let outcome = run_each(&statements, order, |_, statement| {
-        deleted += writes.delete(statement)?;
+        deleted += match writes.delete(statement) {
+            Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+                time_series::delete_instead(invocation, &namespace, &series_scope, statement, failure)?
+            }
+            deleted => deleted?,
+        };
         Ok(())
     });
     invocation.note_written(writes.written());

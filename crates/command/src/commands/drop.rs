@@ -2,6 +2,7 @@
 
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::time_series;
 use bunko_bson::Writer;
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
@@ -14,9 +15,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     // Dropping what does not exist is a success since MongoDB 7.0.
     let dropped = invocation.service.catalog.drop_collection(&namespace, invocation)?;
     let Some(outcome) = dropped else {
+        let buckets = time_series::find(&invocation.service.catalog, &namespace)?;
         if let Some(lsn) = invocation.service.catalog.drop_view(&namespace, invocation)? {
             invocation.note_written(Some(lsn));
             reply.append("ns", namespace.as_str());
+        }
+        if let Some(series) = buckets {
+            let dropped = invocation.service.catalog.drop_collection(&series.buckets.namespace(), invocation)?;
+            invocation.note_written(dropped.map(|dropped| dropped.lsn));
         }
         return Ok(());
     };

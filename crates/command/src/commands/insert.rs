@@ -4,6 +4,7 @@ use super::hello::WRITE_BATCH_MAX;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
+use crate::time_series;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::stored_document::{self, EmptyTimestamps};
 use bunko_catalog::{Catalog, Inserted, Namespace, Order};
@@ -56,7 +57,8 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
             }
         }
     }
-    let inserted = insert(&service.catalog, &namespace, &storable, order, invocation)?;
+    let inserted = insert(&service.catalog, &namespace, &storable, order, invocation)
+        .or_else(|failure| time_series::insert_instead(invocation, &namespace, &storable, order, failure))?;
     invocation.note_written(inserted.lsn);
     service.counters.note_inserts(documents.len() as u64, inserted.count as u64);
     if let Some(failure) = inserted.stopped_by {

@@ -4,6 +4,7 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view;
+use crate::time_series;
 use crate::view_reads;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
@@ -35,10 +36,15 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let catalog = &invocation.service.catalog;
     let described = catalog.collections(database).into_iter().map(|collection| describe(&collection, detail));
     let views = catalog.views(database)?;
-    let described_views = views.iter().map(|(namespace, view)| match detail {
-        Detail::NameAndType => DocumentBuf::new().with("name", namespace.collection()).with("type", "view"),
-        Detail::All => view_reads::describe(namespace, &view.options()),
-    });
+    let mut described_views = Vec::with_capacity(views.len());
+    for (namespace, view) in &views {
+        let series = time_series::described_options(catalog, namespace)?;
+        let (kind, options) = series.map_or_else(|| ("view", view.options()), |options| ("timeseries", options));
+        described_views.push(match detail {
+            Detail::NameAndType => DocumentBuf::new().with("name", namespace.collection()).with("type", kind),
+            Detail::All => view_reads::describe(namespace, kind, &options),
+        });
+    }
     for document in described.chain(described_views).chain(oplog_view::description(catalog, database)) {
         let is_listed = match &filter {
             Some(filter) => filter.try_matches(document.as_ref())?,

@@ -4,6 +4,7 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view::is_oplog;
+use crate::time_series;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -14,6 +15,15 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     if is_oplog(&invocation.service.catalog, &namespace) {
         return Ok(write_document_list(invocation, reply, namespace, Vec::new())?);
+    }
+    if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
+        let indexes = series.buckets.indexes();
+        // The buckets' own index on `_id` is none of the measurements.
+        let indexes = indexes.iter().filter(|index| !index.is_id());
+        let specs = indexes
+            .map(|index| time_series::described_index(index.spec().document.as_ref(), &series.options))
+            .collect();
+        return Ok(write_document_list(invocation, reply, namespace, specs)?);
     }
     let collection = invocation
         .collection_not_view(&namespace)?

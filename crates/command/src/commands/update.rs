@@ -6,6 +6,7 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::system_namespace::{Creation, check_writable};
+use crate::time_series;
 use crate::write_statement::{
     array_filters, check_modification, refuse_long_batch, required, required_document, run_each, statement,
     strict_boolean,
@@ -46,11 +47,17 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     )?;
     let service = invocation.service;
     let scope = scope(invocation)?;
+    let series_scope = Arc::clone(&scope);
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope).with_empty_timestamps(empty);
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, Value)> = Vec::new();
     let outcome = run_each(&statements, order, |position, statement| {
-        let outcome = writes.update(statement)?;
+        let outcome = match writes.update(statement) {
+            Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+                time_series::update_instead(invocation, &namespace, &series_scope, statement, failure)?
+            }
+            outcome => outcome?,
+        };
         matched += outcome.matched;
         modified += outcome.modified;
         upserted.extend(outcome.upserted.map(|id| (position, id)));

@@ -12,10 +12,11 @@ use crate::document_list::write_document_list;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
+use crate::time_series;
 use crate::write_statement::{is_interruption, refuse_long_batch, required, statement};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, ValueRef, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
-use bunko_catalog::{Namespace, Order};
+use bunko_catalog::{Inserted, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
 use bunko_query::write::{Upsert, Writes};
@@ -225,7 +226,16 @@ impl<'i> BulkWrite<'i> {
         }
         let mut inserted = 0;
         if !storable.is_empty() {
-            let outcome = service.catalog.insert(&target.namespace, &storable, self.order, invocation)?;
+            let outcome =
+                service.catalog.insert(&target.namespace, &storable, self.order, invocation).or_else(|failure| {
+                    time_series::insert_instead(invocation, &target.namespace, &storable, self.order, failure)
+                });
+            let outcome = match outcome {
+                Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+                    Inserted { failures: vec![(0, failure)], ..Inserted::default() }
+                }
+                outcome => outcome?,
+            };
             invocation.note_written(outcome.lsn);
             inserted = outcome.count;
             if let Some(failure) = outcome.stopped_by {
@@ -271,7 +281,9 @@ impl<'i> BulkWrite<'i> {
             .with_empty_timestamps(self.empty);
         let outcome = writes.update(&statement);
         invocation.note_written(writes.written());
-        let outcome = outcome?;
+        let outcome = outcome.or_else(|failure| {
+            time_series::update_instead(invocation, &target.namespace, &self.scope, &statement, failure)
+        })?;
         service.counters.note_updates(1, outcome.modified);
         self.totals.matched += outcome.matched as i32;
         self.totals.modified += outcome.modified as i32;
@@ -298,7 +310,9 @@ impl<'i> BulkWrite<'i> {
         let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope));
         let deleted = writes.delete(&statement);
         invocation.note_written(writes.written());
-        let deleted = deleted?;
+        let deleted = deleted.or_else(|failure| {
+            time_series::delete_instead(invocation, &target.namespace, &self.scope, &statement, failure)
+        })?;
         service.counters.note_deletes(1, deleted);
         self.totals.deleted += deleted as i32;
         Ok(DocumentBuf::new().with("n", deleted as i32))

@@ -6,6 +6,7 @@ use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Writer};
@@ -44,6 +45,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Err(invalid("'dryRun' is only supported with an index that is to become unique").into());
     }
     let Some(collection) = invocation.collection(&namespace) else {
+        if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
+            return Ok(time_series::modify(invocation, &namespace, &series)?);
+        }
         return Ok(view_definition::modify(invocation, &namespace)?);
     };
     if invocation.field("viewOn").is_some() || invocation.field("pipeline").is_some() {

@@ -1,0 +1,93 @@
+//! `$_internalUnpackBucket`: the measurements of a time series' buckets. The views over such collections begin with it.
+
+use super::{Definition, Reads, Stage, Stages};
+use crate::stage_fields::StageFields;
+use crate::{DocumentStream, Environment};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::Dependencies;
+use bunko_timeseries::{TimeSeries, Unpacked};
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$_internalUnpackBucket", parse };
+
+/// Bytes of measurements that are unpacked at once.
+const PART_BYTES: usize = 1 << 20;
+
+/// What says how measurements were packed, and hints that make no difference to what comes out.
+const FIELDS: &[&str] =
+    &["timeField", "metaField", "bucketMaxSpanSeconds", "assumeNoMixedSchemaData", "usesExtendedRange", "fixedBuckets"];
+
+struct UnpackBucket(TimeSeries);
+
+/// Errors: 5346500 for what is no object, `IDLUnknownField`, 40414 without `timeField`, `TypeMismatch`.
+fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
+    let Some(specification) = value.as_document() else {
+        let message = format!("$_internalUnpackBucket specification must be an object, got: {}", value.kind().alias());
+        return Err(Failure::new(ErrorCode(5_346_500), message));
+    };
+    let fields = StageFields::new(DEFINITION.name, specification, FIELDS)?;
+    let time_field = fields.required("timeField", fields.string("timeField")?)?;
+    let mut options = DocumentBuf::new().with("timeField", time_field);
+    if let Some(meta_field) = fields.string("metaField")? {
+        options.append("metaField", meta_field);
+    }
+    if let Some(span) = fields.field("bucketMaxSpanSeconds") {
+        options.append("bucketMaxSpanSeconds", span);
+    }
+    Ok(vec![Box::new(UnpackBucket(TimeSeries::of_document(options.as_ref())))])
+}
+
+impl Stage for UnpackBucket {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        let unpacked = Vec::new().into_iter();
+        Box::new(Unpacking { stage: self, input, environment: Arc::clone(environment), unpacked, rest: None })
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        dependencies.add_all();
+        Reads::OnlyThese
+    }
+
+    fn bucket_filter(&self, filter: DocumentRef<'_>) -> Option<DocumentBuf> {
+        bunko_timeseries::bucket_filter(filter, &self.0)
+    }
+}
+
+struct Unpacking {
+    stage: Arc<UnpackBucket>,
+    input: Box<dyn DocumentStream>,
+    environment: Arc<Environment>,
+    unpacked: std::vec::IntoIter<DocumentBuf>,
+    /// A bucket that has more, and from which row on.
+    rest: Option<(DocumentBuf, usize)>,
+}
+
+impl DocumentStream for Unpacking {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        loop {
+            if let Some(measurement) = self.unpacked.next() {
+                return Ok(Some(measurement));
+            }
+            let (bucket, from) = match self.rest.take() {
+                Some(rest) => rest,
+                None => match self.input.next()? {
+                    Some(bucket) => (bucket, 0),
+                    None => return Ok(None),
+                },
+            };
+            let operation = self.environment.operation();
+            let part = Unpacked::of(bucket.as_ref(), &self.stage.0, from, PART_BYTES, operation)?;
+            self.unpacked = part.measurements.into_iter();
+            self.rest = part.next.map(|next| (bucket, next));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Making a time series collection: the collection of its buckets, an index on it, and the view.
+
+use super::buckets_of;
+use crate::invocation::Invocation;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::{Catalog, CreateOptions, IndexSpec, Namespace, ViewDefinition};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_timeseries::TimeSeries;
+
+/// Options that a time series cannot have.
+const REFUSED: &[&str] = &["capped", "viewOn", "validator", "clusteredIndex", "changeStreamPreAndPostImages"];
+
+/// Creates a time series collection, or finds it there with the same options.
+/// # Errors
+/// Those of [`TimeSeries::parse`]; `InvalidOptions` beside options that it cannot have; `NamespaceExists`.
+pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, option: DocumentRef<'_>) -> Result<()> {
+    let series = TimeSeries::parse(option, "create.timeseries")?;
+    if let Some(option) = REFUSED.iter().find(|option| invocation.field(option).is_some_and(|value| !is_off(value))) {
+        let message = format!("time-series collection options are not compatible with the option '{option}'");
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
+    if invocation.field("expireAfterSeconds").is_some() {
+        return Err(invocation.unsupported("expireAfterSeconds"));
+    }
+    let catalog = &invocation.service.catalog;
+    if let Some(existing) = super::find(catalog, namespace)? {
+        if existing.options == series {
+            return Ok(());
+        }
+        let message = format!("namespace {namespace} already exists, but with different options");
+        return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
+    }
+    if catalog.collection(namespace).is_some() || catalog.view(namespace)?.is_some() {
+        let message = format!("namespace {namespace} already exists");
+        return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
+    }
+    let buckets = buckets_of(namespace)?;
+    let options = DocumentBuf::new().with("timeseries", &series.document());
+    let (collection, lsn) =
+        catalog.create(&buckets, CreateOptions { options, ..CreateOptions::default() }, invocation)?;
+    invocation.note_written(Some(lsn));
+    let catalog = &invocation.service.catalog;
+    if let Some(spec) = index(&series)? {
+        let created = catalog.create_indexes(&collection, &[spec], invocation)?;
+        invocation.note_written(created.lsn);
+    }
+    let view = ViewDefinition::new(namespace, buckets.collection(), pipeline(&series).as_ref(), None);
+    let lsn = invocation.service.catalog.create_view(namespace, &view, invocation)?;
+    invocation.note_written(lsn);
+    Ok(())
+}
+
+fn is_off(value: ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Boolean(false))
+}
+
+/// Buckets are found by their source and time.
+fn index(series: &TimeSeries) -> Result<Option<IndexSpec>> {
+    let Some(source) = series.source_field() else { return Ok(None) };
+    let time = &series.time_field;
+    let key = DocumentBuf::new()
+        .with("meta", 1)
+        .with(&format!("control.min.{time}"), 1)
+        .with(&format!("control.max.{time}"), 1);
+    let spec = DocumentBuf::new().with("key", &key).with("name", format!("{source}_1_{time}_1").as_str());
+    IndexSpec::parse(spec.as_ref()).map(Some)
+}
+
+pub(super) fn pipeline(series: &TimeSeries) -> ArrayBuf {
+    let mut unpack = DocumentBuf::new().with("timeField", series.time_field.as_str());
+    if let Some(meta_field) = series.source_field() {
+        unpack.append("metaField", meta_field);
+    }
+    unpack.append("bucketMaxSpanSeconds", series.span_seconds);
+    let mut pipeline = ArrayBuf::new();
+    pipeline.push(&DocumentBuf::new().with("$_internalUnpackBucket", &unpack));
+    pipeline
+}
+
+/// An index of the buckets as the time series' own: over its fields.
+pub(crate) fn described_index(spec: DocumentRef<'_>, series: &TimeSeries) -> DocumentBuf {
+    let mut described = DocumentBuf::new();
+    for element in spec {
+        let ("key", ValueRef::Document(key)) = (element.name, element.value) else {
+            described.append(element.name, element.value);
+            continue;
+        };
+        let mut fields = DocumentBuf::new();
+        for field in key {
+            if let Some(rest) = field.name.strip_prefix("meta") {
+                fields.append(&format!("{}{rest}", series.source_field().unwrap_or("meta")), field.value);
+            } else if let Some(path) = field.name.strip_prefix("control.min.") {
+                fields.append(path, field.value);
+            } else if !field.name.starts_with("control.max.") {
+                fields.append(field.name, field.value);
+            }
+        }
+        described.append("key", &fields);
+    }
+    described
+}
+
+/// The options of the view of that name as `listCollections` shows them, where it is one of a time series.
+pub(crate) fn described_options(catalog: &Catalog, namespace: &Namespace) -> Result<Option<DocumentBuf>> {
+    let series = super::find(catalog, namespace)?;
+    Ok(series.map(|series| DocumentBuf::clone(&series.buckets.options())))
+}

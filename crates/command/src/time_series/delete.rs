@@ -1,0 +1,88 @@
+//! Deleting measurements out of their buckets.
+
+use super::Series;
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_catalog::{Namespace, Target, Verdict};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::write::DeleteStatement;
+use bunko_query::{FindQuery, QueryScope, parse_filter, plan};
+use bunko_store::Lsn;
+use bunko_timeseries::{Bucket, bucket_filter};
+use bunko_update::Targets;
+use std::sync::Arc;
+
+/// Deletes from the time series of that name what a delete was refused for, because it is a view: how many measurements.
+/// The refusal where it is another view.
+/// # Errors
+/// `refusal`; else those of the filter, of the operation and of the storage.
+pub(crate) fn delete_instead(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    scope: &Arc<QueryScope>,
+    statement: &DeleteStatement<'_>,
+    refusal: Failure,
+) -> Result<u64> {
+    if refusal.code() != ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW {
+        return Err(refusal);
+    }
+    let series = super::find(&invocation.service.catalog, namespace)?.ok_or(refusal)?;
+    let mut deleted = Deleted::default();
+    let outcome = delete(invocation, &series, statement.filter, statement.targets, scope, &mut deleted);
+    invocation.note_written(deleted.lsn);
+    outcome?;
+    Ok(deleted.count)
+}
+
+/// What a delete removed.
+#[derive(Debug, Default)]
+struct Deleted {
+    count: u64,
+    lsn: Option<Lsn>,
+}
+
+/// Removes the measurements that a filter matches, or the first of them.
+/// # Errors
+/// Those of the filter, of the operation and of the storage; what was removed before stays removed.
+fn delete(
+    invocation: &Invocation<'_>,
+    series: &Series,
+    filter: DocumentRef<'_>,
+    targets: Targets,
+    scope: &Arc<QueryScope>,
+    deleted: &mut Deleted,
+) -> Result<()> {
+    let matches = parse_filter(filter, scope)?;
+    let of_buckets = bucket_filter(filter, &series.options).unwrap_or_default();
+    let query = FindQuery::new(of_buckets.as_ref(), Arc::clone(scope))?;
+    let mut candidates = plan(&series.buckets, query)?.open(series.buckets.snapshot())?;
+    while let Some(candidate) = candidates.next()? {
+        let Some(ValueRef::ObjectId(id)) = candidate.get("_id") else { continue };
+        let Some(record) = series.buckets.record_of_id(ValueRef::ObjectId(id))? else { continue };
+        let mut removed = 0;
+        let target = Target::Id(record, ValueRef::ObjectId(id));
+        let lsn = invocation.service.catalog.change(&series.buckets, target, invocation, &mut |document| {
+            let mut bucket = Bucket::read(document, &series.options, invocation.operation())?;
+            let mut is_done = false;
+            removed = bucket.retain(&series.options, |measurement| {
+                let goes = !is_done && matches.try_matches(measurement)?;
+                is_done |= goes && targets == Targets::One;
+                Ok(!goes)
+            })?;
+            Ok(match (removed, bucket.count()) {
+                (0, _) => Verdict::Keep,
+                (_, 0) => Verdict::Delete,
+                _ => Verdict::Replace(bucket.document(&series.options)),
+            })
+        })?;
+        if lsn.is_some() {
+            invocation.operation().note_change();
+            deleted.lsn = deleted.lsn.max(lsn);
+            deleted.count += removed as u64;
+            if targets == Targets::One {
+                break;
+            }
+        }
+    }
+    Ok(())
+}

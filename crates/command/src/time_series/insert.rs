@@ -1,0 +1,139 @@
+//! Inserting measurements: into the open bucket of their source, or into new ones.
+
+use super::Series;
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_catalog::stored_document::Stamps;
+use bunko_catalog::{Inserted, Namespace, Order, Target, Verdict};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_timeseries::{Bucket, Measurement};
+use std::borrow::Cow;
+
+/// Measurements of one source that an insert brings, by their positions.
+struct OfSource<'d> {
+    source: Vec<u8>,
+    measurements: Vec<Measurement<'d>>,
+}
+
+/// Inserts into the time series of that name what an insert into a collection was refused for, because it is a view; the
+/// refusal where it is another view.
+/// # Errors
+/// `refusal`, or as [`insert`].
+pub(crate) fn insert_instead(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    documents: &[Cow<'_, [u8]>],
+    order: Order,
+    refusal: Failure,
+) -> Result<Inserted> {
+    if refusal.code() != ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW {
+        return Err(refusal);
+    }
+    let series = super::find(&invocation.service.catalog, namespace)?.ok_or(refusal)?;
+    Ok(insert(invocation, &series, documents, order))
+}
+
+/// Stores documents as measurements; failures by position, as an insert into a collection has them.
+fn insert(invocation: &Invocation<'_>, series: &Series, documents: &[Cow<'_, [u8]>], order: Order) -> Inserted {
+    let mut inserted = Inserted::default();
+    let mut sources: Vec<OfSource<'_>> = Vec::new();
+    for (position, document) in documents.iter().enumerate() {
+        match Measurement::of(DocumentRef::trusted(document), &series.options) {
+            Ok(measurement) => add(&mut sources, measurement),
+            Err(failure) => {
+                inserted.failures.push((position, failure));
+                if order == Order::Ordered {
+                    break;
+                }
+            }
+        }
+    }
+    for of_source in &sources {
+        let mut measurements = &of_source.measurements[..];
+        while !measurements.is_empty() {
+            match store(invocation, series, &of_source.source, measurements, &mut inserted) {
+                Ok(taken) => measurements = &measurements[taken..],
+                Err(failure) => {
+                    inserted.stopped_by = Some(failure);
+                    return inserted;
+                }
+            }
+        }
+    }
+    inserted
+}
+
+fn add<'d>(sources: &mut Vec<OfSource<'d>>, measurement: Measurement<'d>) {
+    let source = measurement.source();
+    match sources.iter_mut().find(|of_source| of_source.source == source) {
+        Some(of_source) => of_source.measurements.push(measurement),
+        None => sources.push(OfSource { source, measurements: vec![measurement] }),
+    }
+}
+
+/// Stores the first of some measurements of one source, and as many behind it as its bucket takes: how many.
+fn store(
+    invocation: &Invocation<'_>,
+    series: &Series,
+    source: &[u8],
+    measurements: &[Measurement<'_>],
+    inserted: &mut Inserted,
+) -> Result<usize> {
+    let service = invocation.service;
+    let open = service.open_buckets.get(series.buckets.uuid, source);
+    if let Some(id) = open
+        && let Some(record) = series.buckets.record_of_id(ValueRef::ObjectId(id))?
+    {
+        let mut taken = 0;
+        let target = Target::Id(record, ValueRef::ObjectId(id));
+        let lsn = service.catalog.change(&series.buckets, target, invocation, &mut |document| {
+            let mut bucket = Bucket::read(document, &series.options, invocation.operation())?;
+            // An update may have said that its measurements are from elsewhere.
+            taken = if bucket.is_of(source) { fill(&mut bucket, series, measurements) } else { 0 };
+            Ok(if taken == 0 { Verdict::Keep } else { Verdict::Replace(bucket.document(&series.options)) })
+        })?;
+        if lsn.is_some() {
+            invocation.operation().note_change();
+            inserted.lsn = inserted.lsn.max(lsn);
+            inserted.count += taken;
+            return Ok(taken);
+        }
+    }
+    let unique = Stamps::object_id(&service.world);
+    let mut bucket = Bucket::new(&measurements[0], &series.options, unique);
+    let taken = fill(&mut bucket, series, measurements).max(1);
+    let document = bucket.document(&series.options);
+    let id = document.as_ref().get("_id");
+    let bytes = Cow::Borrowed(document.as_ref().as_bytes());
+    let namespace = series.buckets.namespace();
+    let mut stored = service.catalog.insert(&namespace, &[bytes], Order::Ordered, invocation)?;
+    match stored.failures.pop() {
+        // Another bucket has that id: the next try has another one.
+        Some((_, failure)) if failure.code() == ErrorCode::DUPLICATE_KEY => return Ok(0),
+        Some((_, failure)) => return Err(failure),
+        None => {}
+    }
+    if let Some(failure) = stored.stopped_by {
+        return Err(failure);
+    }
+    invocation.operation().note_change();
+    inserted.lsn = inserted.lsn.max(stored.lsn);
+    inserted.count += taken;
+    if let Some(ValueRef::ObjectId(id)) = id {
+        service.open_buckets.set(series.buckets.uuid, source, id);
+    }
+    Ok(taken)
+}
+
+/// Puts the first measurements into a bucket, as many as it takes.
+fn fill(bucket: &mut Bucket, series: &Series, measurements: &[Measurement<'_>]) -> usize {
+    let mut taken = 0;
+    for measurement in measurements {
+        if !bucket.takes(measurement, &series.options) {
+            break;
+        }
+        bucket.add(measurement, &series.options);
+        taken += 1;
+    }
+    taken
+}

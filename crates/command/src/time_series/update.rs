@@ -1,0 +1,125 @@
+//! Updating where measurements are from: of all that a filter over their source matches, and nothing else.
+
+use super::Series;
+use crate::invocation::Invocation;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::QueryScope;
+use bunko_query::write::{UpdateOutcome, UpdateStatement, Upsert, Writes};
+use bunko_timeseries::TimeSeries;
+use bunko_update::Targets;
+use std::sync::Arc;
+
+/// Updates the time series of that name as an update was refused to, because it is a view. The refusal where it is another
+/// view.
+/// # Errors
+/// `refusal`; `InvalidOptions` for what time series do not allow; else those of [`Writes::update`].
+pub(crate) fn update_instead(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    scope: &Arc<QueryScope>,
+    statement: &UpdateStatement<'_>,
+    refusal: Failure,
+) -> Result<UpdateOutcome> {
+    if refusal.code() != ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW {
+        return Err(refusal);
+    }
+    let service = invocation.service;
+    let series = super::find(&service.catalog, namespace)?.ok_or(refusal)?;
+    let buckets = series.buckets.namespace();
+    let mut writes = Writes::new(&service.catalog, &buckets, &service.world, Arc::clone(scope));
+    let outcome = update(&mut writes, &series, statement);
+    invocation.note_written(writes.written());
+    outcome
+}
+
+/// Executes an update as one of the buckets.
+fn update(writes: &mut Writes<'_>, series: &Series, statement: &UpdateStatement<'_>) -> Result<UpdateOutcome> {
+    let options = &series.options;
+    if statement.targets == Targets::One {
+        return Err(refused("Cannot perform a non-multi update on a time-series collection"));
+    }
+    if statement.upsert == Upsert::Yes {
+        return Err(refused("Cannot perform an upsert on a time-series collection"));
+    }
+    let ValueRef::Document(update) = statement.update else {
+        return Err(refused("Cannot perform an update on a time-series collection using a pipeline update"));
+    };
+    let filter = renamed_filter(statement.filter, options)?;
+    let update = renamed_update(update, options)?;
+    let statement = UpdateStatement {
+        filter: filter.as_ref(),
+        update: ValueRef::from(&update),
+        array_filters: statement.array_filters.clone(),
+        targets: Targets::Many,
+        upsert: Upsert::No,
+        hint: statement.hint.clone(),
+        sort: None,
+    };
+    writes.update(&statement)
+}
+
+fn refused(message: &str) -> Failure {
+    Failure::new(ErrorCode::INVALID_OPTIONS, message)
+}
+
+/// The path in buckets of a path into the source.
+fn renamed(path: &str, options: &TimeSeries) -> Option<String> {
+    let rest = path.strip_prefix(options.source_field()?)?;
+    (rest.is_empty() || rest.starts_with('.')).then(|| format!("meta{rest}"))
+}
+
+fn renamed_filter(filter: DocumentRef<'_>, options: &TimeSeries) -> Result<DocumentBuf> {
+    let mut of_buckets = DocumentBuf::new();
+    for element in filter {
+        if let Some(path) = renamed(element.name, options) {
+            of_buckets.append(&path, element.value);
+        } else if let ("$and" | "$or" | "$nor", ValueRef::Array(parts)) = (element.name, element.value) {
+            let mut all = ArrayBuf::new();
+            for part in parts.iter() {
+                let part =
+                    part.as_document().ok_or_else(|| Failure::bad_value(format!("{} needs objects", element.name)))?;
+                all.push(&renamed_filter(part, options)?);
+            }
+            of_buckets.append(element.name, &all);
+        } else {
+            return Err(refused(
+                "Cannot perform an update on a time-series collection when querying on a field that is not the metaField",
+            ));
+        }
+    }
+    Ok(of_buckets)
+}
+
+fn renamed_update(update: DocumentRef<'_>, options: &TimeSeries) -> Result<DocumentBuf> {
+    let mut of_buckets = DocumentBuf::new();
+    for operator in update {
+        let (true, ValueRef::Document(fields)) = (operator.name.starts_with('$'), operator.value) else {
+            return Err(refused("Cannot perform a replacement of measurements in a time-series collection"));
+        };
+        let mut renamed_fields = DocumentBuf::new();
+        for field in fields {
+            let Some(path) = renamed(field.name, options) else {
+                return Err(refused(
+                    "Cannot perform an update on a time-series collection which updates a field that is not the metaField",
+                ));
+            };
+            match (operator.name, field.value) {
+                ("$rename", ValueRef::String(target)) => {
+                    let Some(target) = renamed(target, options) else {
+                        return Err(refused(
+                            "Cannot rename the metaField of a time-series collection to another field",
+                        ));
+                    };
+                    renamed_fields.append(&path, target.as_str());
+                }
+                (_, value) => {
+                    renamed_fields.append(&path, value);
+                }
+            }
+        }
+        of_buckets.append(operator.name, &renamed_fields);
+    }
+    Ok(of_buckets)
+}
