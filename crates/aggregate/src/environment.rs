@@ -1,7 +1,7 @@
 //! What a pipeline runs with.
 
 use crate::{NoSources, Sources};
-use bunko_bson::DocumentRef;
+use bunko_bson::{DocumentRef, StringOrder};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{EvaluationContext, Variables};
 use bunko_operation::OperationContext;
@@ -54,14 +54,20 @@ impl Environment {
     /// The same world, in which expressions see these variables.
     #[must_use]
     pub(crate) fn with_variables(&self, variables: Variables) -> Self {
-        let QueryScope { now_ms, operation, .. } = &*self.scope;
-        let scope = QueryScope { variables, now_ms: *now_ms, operation: Arc::clone(operation) };
+        let QueryScope { now_ms, operation, strings, .. } = &*self.scope;
+        let (operation, strings) = (Arc::clone(operation), strings.clone());
+        let scope = QueryScope { variables, now_ms: *now_ms, operation, strings };
         Self { scope: Arc::new(scope), ..self.clone() }
     }
 
     /// For whom the pipeline runs: whatever loops counts its work there.
     pub(crate) fn operation(&self) -> &OperationContext {
         &self.scope.operation
+    }
+
+    /// In which order strings are.
+    pub(crate) fn strings(&self) -> &StringOrder {
+        &self.scope.strings
     }
 
     /// What expressions over a document see.

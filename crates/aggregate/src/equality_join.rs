@@ -2,8 +2,8 @@
 
 use crate::joined_path::matched_values;
 use crate::{Access, DocumentStream, Documents, Environment, Pipeline, SourceName};
-use bunko_bson::key_string::{self, Direction};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, ValueRef};
+use bunko_bson::key_string::Direction;
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, StringOrder, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::FieldPath;
 use foldhash::HashMap;
@@ -48,7 +48,7 @@ impl EqualityJoin {
         if values.is_empty() {
             return over(Vec::new(), pipeline, environment);
         }
-        match environment.sources.access(&self.source, &self.path.dotted()) {
+        match environment.sources.access(&self.source, &self.path.dotted(), environment.strings()) {
             Access::Id => {
                 if let [value] = values
                     && !matches!(
@@ -66,7 +66,7 @@ impl EqualityJoin {
                     self.table = Some(self.build(environment)?);
                 }
                 if let Some(Table::Built(table)) = &self.table {
-                    return over(table.find(values), pipeline, environment);
+                    return over(table.find(values, environment.strings()), pipeline, environment);
                 }
             }
         }
@@ -93,7 +93,7 @@ impl EqualityJoin {
             }
             for value in matched_values(document.as_ref(), self.path.components()) {
                 key.clear();
-                key_string::append(&mut key, value, Direction::Ascending);
+                environment.strings().append_key(&mut key, value, Direction::Ascending);
                 environment.operation().work(1 + key.len() / 64)?;
                 let positions = table.positions.entry(key.as_slice().into()).or_default();
                 if positions.last() != Some(&position) {
@@ -112,7 +112,7 @@ impl EqualityJoin {
 
 impl Built {
     /// In the order of the collection.
-    fn find(&self, values: &[ValueRef<'_>]) -> Vec<DocumentBuf> {
+    fn find(&self, values: &[ValueRef<'_>], strings: &StringOrder) -> Vec<DocumentBuf> {
         let mut found: Vec<u32> = Vec::new();
         let mut key = Vec::new();
         for value in values {
@@ -121,7 +121,7 @@ impl Built {
                 continue;
             }
             key.clear();
-            key_string::append(&mut key, *value, Direction::Ascending);
+            strings.append_key(&mut key, *value, Direction::Ascending);
             found.extend(self.positions.get(key.as_slice()).into_iter().flatten());
         }
         found.sort_unstable();

@@ -1,7 +1,7 @@
 //! Other collections, for stages that read them.
 
 use crate::{DocumentStream, Environment};
-use bunko_bson::{ArrayRef, DocumentBuf, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
 use std::fmt;
 
@@ -50,8 +50,8 @@ pub trait Sources: Send + Sync + fmt::Debug {
         environment: &Environment,
     ) -> Result<Box<dyn DocumentStream>>;
 
-    /// How the documents are found whose `path` equals a value.
-    fn access(&self, source: &SourceName, path: &str) -> Access;
+    /// How the documents are found whose `path` equals a value, strings being in that order.
+    fn access(&self, source: &SourceName, path: &str, strings: &StringOrder) -> Access;
 
     /// The document with that `_id`, where [`Self::access`] says so. Nulls, arrays and regexes mean more than equality
     /// and are not to be asked for.
@@ -79,7 +79,7 @@ impl Sources for NoSources {
         Err(Self::refusal(source))
     }
 
-    fn access(&self, _: &SourceName, _: &str) -> Access {
+    fn access(&self, _: &SourceName, _: &str, _: &StringOrder) -> Access {
         Access::Scan
     }
 

@@ -28,7 +28,7 @@ impl Sources for Collections {
         Ok(Pipeline::parse(pipeline, environment.clone())?.open(Box::new(Documents::new(documents))))
     }
 
-    fn access(&self, _: &SourceName, _: &str) -> Access {
+    fn access(&self, _: &SourceName, _: &str, _: &bunko_bson::StringOrder) -> Access {
         Access::Scan
     }
 

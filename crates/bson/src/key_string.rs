@@ -10,8 +10,8 @@
 //! - binary data: its length (one byte below 255, else `ff` and four), subtype, bytes;
 //! - dates and ObjectIds and timestamps: fixed width, big endian; numbers: see the module `number`.
 //!
-//! Under a [`StringOrder`] other than the bytes' a string's key holds its sort key in the place of its text; such keys are
-//! written by [`append_ordered`] and cannot be read back.
+//! Under a [`StringOrder`] other than the bytes' a string's key holds, in the place of its text, its sort key written as
+//! text ([`StringOrder::in_keys`]); [`decode`] returns that.
 //!
 //! A descending field has all its bytes inverted. Types that compare equal are not told apart, so [`decode`] returns
 //! numbers as the simplest type that holds them and symbols as strings.
@@ -145,14 +145,10 @@ fn put(buffer: &mut Vec<u8>, value: ValueRef<'_>) {
 }
 
 fn put_text(buffer: &mut Vec<u8>, text: &str) {
-    put_bytes(buffer, text.as_bytes());
-}
-
-fn put_bytes(buffer: &mut Vec<u8>, text: &[u8]) {
     // Folding without an early exit lets the compiler look at many bytes at once; escapes are very rare.
-    let needs_escape = text.iter().fold(0, |found, byte| found | u8::from(*byte <= ESCAPE)) != 0;
+    let needs_escape = text.bytes().fold(0, |found, byte| found | u8::from(byte <= ESCAPE)) != 0;
     if needs_escape {
-        for &byte in text {
+        for byte in text.bytes() {
             if byte <= ESCAPE {
                 buffer.push(ESCAPE);
                 buffer.push(byte + 1);
@@ -161,7 +157,7 @@ fn put_bytes(buffer: &mut Vec<u8>, text: &[u8]) {
             }
         }
     } else {
-        buffer.extend_from_slice(text);
+        buffer.extend_from_slice(text.as_bytes());
     }
     buffer.push(END);
 }

@@ -9,7 +9,7 @@
 
 use crate::key_string::{self, Direction};
 use crate::order::{self, rank};
-use crate::{ArrayRef, DocumentRef, ValueRef};
+use crate::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -81,10 +81,26 @@ impl StringOrder {
         key_string::append_ordered(buffer, value, direction, self);
     }
 
+    /// The value as keys hold it: under a collator each string gives way to its sort key, whose bytes stand as the
+    /// characters of those numbers. So the order of such values by bytes is this order of the values that they are made of.
+    pub fn in_keys(&self, value: ValueRef<'_>) -> Value {
+        self.collator().map_or_else(|| value.to_value(), |collator| in_keys(value, collator))
+    }
+
     /// Whether a comparison with `value` may come out otherwise than by bytes: there is a collator and the value holds
     /// a string.
     pub fn concerns(&self, value: ValueRef<'_>) -> bool {
-        !self.is_bytes() && holds_strings(value)
+        !self.is_bytes() && Self::holds_strings(value)
+    }
+
+    /// Whether a value is, or holds at any depth, a string.
+    pub fn holds_strings(value: ValueRef<'_>) -> bool {
+        match value {
+            ValueRef::String(_) | ValueRef::Symbol(_) => true,
+            ValueRef::Document(document) => document.iter().any(|element| Self::holds_strings(element.value)),
+            ValueRef::Array(array) => array.iter().any(Self::holds_strings),
+            _ => false,
+        }
     }
 }
 
@@ -101,12 +117,31 @@ impl PartialEq for StringOrder {
 
 impl Eq for StringOrder {}
 
-fn holds_strings(value: ValueRef<'_>) -> bool {
+/// A string's sort key as text: a byte becomes the character of its number, which keeps the order.
+pub(crate) fn key_text(text: &str, collator: &dyn Collator) -> String {
+    let mut sort_key = Vec::with_capacity(2 * text.len() + 8);
+    collator.write_sort_key(text, &mut sort_key);
+    sort_key.into_iter().map(char::from).collect()
+}
+
+fn in_keys(value: ValueRef<'_>, collator: &dyn Collator) -> Value {
     match value {
-        ValueRef::String(_) | ValueRef::Symbol(_) => true,
-        ValueRef::Document(document) => document.iter().any(|element| holds_strings(element.value)),
-        ValueRef::Array(array) => array.iter().any(holds_strings),
-        _ => false,
+        ValueRef::String(text) | ValueRef::Symbol(text) => Value::String(key_text(text, collator)),
+        ValueRef::Document(document) => {
+            let mut made = DocumentBuf::new();
+            for element in document {
+                made.append(element.name, &in_keys(element.value, collator));
+            }
+            Value::Document(made)
+        }
+        ValueRef::Array(array) => {
+            let mut made = ArrayBuf::new();
+            for element in array.iter() {
+                made.push(&in_keys(element, collator));
+            }
+            Value::Array(made)
+        }
+        value => value.to_value(),
     }
 }
 
@@ -188,6 +223,8 @@ mod tests {
                     key
                 };
                 let wanted = strings.compare(a, b);
+                let (a_in_keys, b_in_keys) = (strings.in_keys(a), strings.in_keys(b));
+                assert_eq!(order::compare(a_in_keys.as_ref(), b_in_keys.as_ref()), wanted, "{a:?}, {b:?}");
                 assert_eq!(key(a, Direction::Ascending).cmp(&key(b, Direction::Ascending)), wanted, "{a:?}, {b:?}");
                 assert_eq!(key(b, Direction::Descending).cmp(&key(a, Direction::Descending)), wanted, "{a:?}, {b:?}");
             }

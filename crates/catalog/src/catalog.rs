@@ -1,19 +1,19 @@
 //! Which databases and collections there are, and changes of that.
 
 use crate::building::IndexBuild;
-use crate::collection::{Collection, Parts};
+use crate::collection::{self, Collection, Parts};
 use crate::directory::Directory;
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::waiting::{exclude, lock};
 use crate::{EngineChoice, Index, IndexState, Multikey, Namespace, from_storage, notes, persistence};
-use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// All databases of one store.
 pub struct Catalog {
@@ -24,6 +24,8 @@ pub struct Catalog {
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds are to be left to the next start.
     pub(crate) is_stopping: AtomicBool,
+    /// Whether there is, or was, or may be, a collection or view with a collation: most catalogs have none, and need not be asked.
+    has_collations: AtomicBool,
 }
 
 /// Ids that are never given twice.
@@ -72,6 +74,9 @@ impl Catalog {
             }
             store.commit(&notes::batch_of_start()).map_err(from_storage)?;
         }
+        let has_collations = loaded.collections.iter().any(|collection| {
+            !collection.strings().is_bytes() || collection.namespace().collection() == crate::views::SYSTEM_VIEWS
+        });
         let mut collections = Directory::default();
         for collection in loaded.collections {
             collections.insert(&Arc::new(collection));
@@ -82,6 +87,7 @@ impl Catalog {
             changes: Mutex::new(Allocation { next_keyspace: loaded.next_keyspace, next_record: loaded.next_record }),
             new_uuid,
             is_stopping: AtomicBool::new(false),
+            has_collations: AtomicBool::new(has_collations),
         }))
     }
 
@@ -93,6 +99,33 @@ impl Catalog {
     /// The collection with that name, if it exists.
     pub fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
         self.collections.read().named(namespace.as_str()).cloned()
+    }
+
+    /// In which order the collection has strings where nothing else is asked for.
+    /// # Errors
+    /// Those of the storage.
+    pub fn default_strings(&self, namespace: &Namespace) -> Result<StringOrder> {
+        if !self.has_collations.load(Ordering::Acquire) {
+            return Ok(StringOrder::default());
+        }
+        match self.collection(namespace) {
+            Some(collection) => Ok(collection.strings().clone()),
+            None => Ok(self.view_strings(namespace)?.unwrap_or_default()),
+        }
+    }
+
+    /// In which order a view has strings; `None` where the namespace is no view's.
+    /// # Errors
+    /// Those of the storage.
+    pub fn view_strings(&self, namespace: &Namespace) -> Result<Option<StringOrder>> {
+        if self.collection(namespace).is_some() {
+            return Ok(None);
+        }
+        self.view(namespace)?.map(|view| view.strings()).transpose()
+    }
+
+    pub(crate) fn note_collation(&self) {
+        self.has_collations.store(true, Ordering::Release);
     }
 
     /// The collection with that identity, whatever its name, if it exists.
@@ -133,7 +166,11 @@ impl Catalog {
             ));
         }
         self.refuse_other_case(namespace.database())?;
-        let spec = IndexSpec::id();
+        let strings = collection::strings(create.options.as_ref())?;
+        let spec = IndexSpec::id().with_strings(&strings);
+        if !strings.is_bytes() {
+            self.note_collation();
+        }
         let (records, keys) = (changes.keyspace(), changes.keyspace());
         let id_index = Index::new(spec, keys).with_state(IndexState::Ready, Multikey::default());
         let catalog_record = changes.next_record;
@@ -148,7 +185,7 @@ impl Catalog {
             indexes: vec![Arc::new(id_index)],
             next_record: RecordId::FIRST,
         };
-        let collection = Arc::new(Collection::new(Arc::clone(&self.store), parts));
+        let collection = Arc::new(Collection::new(Arc::clone(&self.store), parts)?);
         let mut batch = Batch::new();
         persistence::put_counter(&self.store, &mut batch, changes.next_keyspace)?;
         let record = persistence::encode(&collection, namespace, &collection.indexes());

@@ -53,7 +53,7 @@ impl Catalog {
     ) -> Result<Option<Lsn>> {
         let (record, id_key) = match target {
             Target::Record(record) => (record, None),
-            Target::Id(record, id) => (record, Some(crate::collection::id_key(id))),
+            Target::Id(record, id) => (record, Some(collection.id_key(id))),
         };
         let mut stripes = vec![record_stripe(collection.records, record)];
         let mut current = Vec::new();

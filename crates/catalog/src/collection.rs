@@ -5,7 +5,8 @@ use crate::key_list::KEY_BYTES_USUAL;
 use crate::validator::Validator;
 use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, from_storage};
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bunko_bson::{DocumentBuf, ValueRef, key_string};
+use bunko_bson::key_string::Direction;
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
 use bunko_store::{KeyspaceId, KeyspaceStatistics, RecordId, Snapshot, Store, View};
 use parking_lot::{Mutex, RwLock};
@@ -28,6 +29,7 @@ pub struct Collection {
     cap: ArcSwapOption<Cap>,
     /// Held over an insert into a capped collection.
     pub(crate) capped_order: Mutex<()>,
+    strings: StringOrder,
     /// The engine that holds it and its indexes.
     pub engine: EngineChoice,
     pub(crate) records: KeyspaceId,
@@ -56,11 +58,12 @@ pub(crate) struct Parts {
 }
 
 impl Collection {
-    pub(crate) fn new(store: Arc<Store>, parts: Parts) -> Self {
+    pub(crate) fn new(store: Arc<Store>, parts: Parts) -> Result<Self> {
         let cap = Cap::of(parts.options.as_ref()).map(Arc::new);
         let validator = Validator::of(parts.options.as_ref(), store.clock()).map(Arc::new);
-        Self {
+        Ok(Self {
             store,
+            strings: strings(parts.options.as_ref())?,
             namespace: ArcSwap::from_pointee(parts.namespace),
             uuid: parts.uuid,
             options: ArcSwap::from_pointee(parts.options),
@@ -78,7 +81,7 @@ impl Collection {
             is_dropped: AtomicBool::new(false),
             structure: RwLock::new(()),
             catalog_record_lock: Mutex::new(()),
-        }
+        })
     }
 
     /// Its present name.
@@ -190,21 +193,33 @@ impl Collection {
 
     /// The record with that `_id`, as of now.
     pub fn record_of_id(&self, id: ValueRef<'_>) -> Result<Option<RecordId>> {
-        self.store.latest().primary_key(self.indexes.load()[0].keyspace, &id_key(id)).map_err(from_storage)
+        self.store.latest().primary_key(self.indexes.load()[0].keyspace, &self.id_key(id)).map_err(from_storage)
     }
 
     /// The record with that `_id`, as of now; its document is read into `into` (cleared first).
     pub fn find_id(&self, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
         let keyspace = self.indexes.load()[0].keyspace;
-        let found = self.store.latest().record_by_primary_key(keyspace, self.records, &id_key(id), into);
+        let found = self.store.latest().record_by_primary_key(keyspace, self.records, &self.id_key(id), into);
         Ok(found.map_err(from_storage)?.map(|(record, _)| record))
     }
 
     /// The document with that `_id` as of a snapshot, read into `into` (cleared first); whether there is one.
     pub fn find_id_at(&self, snapshot: &Snapshot, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<bool> {
         let keyspace = self.indexes.load()[0].keyspace;
-        let found = snapshot.record_by_primary_key(keyspace, self.records, &id_key(id), into);
+        let found = snapshot.record_by_primary_key(keyspace, self.records, &self.id_key(id), into);
         Ok(found.map_err(from_storage)?.is_some())
+    }
+
+    /// The key of an `_id` in the index on it.
+    pub(crate) fn id_key(&self, id: ValueRef<'_>) -> Vec<u8> {
+        let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
+        self.strings.append_key(&mut key, id, Direction::Ascending);
+        key
+    }
+
+    /// In which order strings are where nothing else is asked for: the default collation.
+    pub fn strings(&self) -> &StringOrder {
+        &self.strings
     }
 
     /// What `create` and `collMod` were given, without what only matters while creating.
@@ -234,9 +249,12 @@ impl Collection {
     }
 }
 
-/// The key of an `_id` in the index on it.
-pub(crate) fn id_key(id: ValueRef<'_>) -> Vec<u8> {
-    let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
-    key_string::append(&mut key, id, key_string::Direction::Ascending);
-    key
+/// In which order a collection with these options has strings, where nothing else is asked for.
+/// # Errors
+/// What is wrong with the collation.
+pub(crate) fn strings(options: DocumentRef<'_>) -> Result<StringOrder> {
+    match options.get("collation").and_then(ValueRef::as_document) {
+        Some(collation) => bunko_collation::parse(collation),
+        None => Ok(StringOrder::default()),
+    }
 }

@@ -3,7 +3,7 @@
 use crate::index_keys::values_at;
 use crate::{Collection, Index};
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, key_string, order};
+use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, key_string, order};
 use bunko_errors::{ErrorCode, Failure};
 
 /// `key` is the key that is there already, without a record id; `document` is what would have had it too, where it is
@@ -15,8 +15,11 @@ pub(crate) fn duplicate_key(
     document: Option<DocumentRef<'_>>,
 ) -> Failure {
     let key_value = key_value(index, key, document);
+    let collation = index.strings.collator().map_or_else(String::new, |collator| {
+        format!(" collation: {}", ValueText(ValueRef::Document(collator.specification())))
+    });
     let message = format!(
-        "E11000 duplicate key error collection: {} index: {} dup key: {}",
+        "E11000 duplicate key error collection: {} index: {}{collation} dup key: {}",
         collection.namespace(),
         index.name,
         ValueText(ValueRef::Document(key_value.as_ref()))
@@ -25,17 +28,29 @@ pub(crate) fn duplicate_key(
     Failure::new(ErrorCode::DUPLICATE_KEY, message).with_details(details.as_ref())
 }
 
-/// The key by field, each value as the document has it.
+/// The key by field, each value as the document has it; of strings in another order than that of their bytes the sort key.
 fn key_value(index: &Index, key: &[u8], document: Option<DocumentRef<'_>>) -> DocumentBuf {
     let directions: Vec<_> = index.fields.iter().map(|field| field.direction).collect();
     let values = key_string::decode(key, &directions).unwrap_or_default();
     let mut key_value = DocumentBuf::new();
     for (field, value) in index.fields.iter().zip(&values) {
+        if let Value::String(text) = value
+            && !index.strings.is_bytes()
+        {
+            key_value.append(&field.path, sort_key(text).as_str());
+            continue;
+        }
         let held = document.map(|document| values_at(document, &field.path)).unwrap_or_default();
         let own = held.into_iter().find(|held| order::equal(*held, value.as_ref()));
         key_value.append(&field.path, own.unwrap_or(value.as_ref()));
     }
     key_value
+}
+
+/// A string of a key, whose characters stand for the bytes of a sort key.
+fn sort_key(text: &str) -> String {
+    let bytes = text.chars().map(|character| format!("{:02x}", u32::from(character)));
+    format!("CollationKey(0x{})", bytes.collect::<String>())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use crate::array_walk::ArrayWalk;
 use crate::{IndexSpec, Multikey};
-use bunko_bson::{DocumentRef, ValueRef, key_string};
+use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::RecordId;
 use std::collections::BTreeSet;
@@ -81,7 +81,7 @@ pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut
     }
     for field in &index.fields {
         let Some(value) = scalar_at(document, &field.path) else { return false };
-        key_string::append(key, value, field.direction);
+        index.strings.append_key(key, value, field.direction);
     }
     true
 }

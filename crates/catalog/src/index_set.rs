@@ -80,6 +80,8 @@ impl Catalog {
         specs: &[IndexSpec],
         operation: &dyn OperationSource,
     ) -> Result<Request> {
+        let specs: Vec<IndexSpec> = specs.iter().map(|spec| spec.clone().with_strings(collection.strings())).collect();
+        let specs = specs.as_slice();
         let mut changes = lock(&self.changes, operation)?;
         let existing = collection.indexes();
         let mut indexes = existing.as_ref().clone();
@@ -268,6 +270,9 @@ impl Catalog {
 fn present<'i>(indexes: &'i [Arc<Index>], spec: &IndexSpec) -> Result<Option<&'i Arc<Index>>> {
     let options_conflict = |message: String| Failure::new(ErrorCode::INDEX_OPTIONS_CONFLICT, message);
     for index in indexes {
+        if index.is_id() && spec.is_id() && index.strings != spec.strings {
+            return Err(Failure::bad_value("The _id index must have the same collation as the collection."));
+        }
         let has_same_name = index.name == spec.name;
         let is_alike = index.is_alike(spec);
         if index.is_id() && spec.is_id() || has_same_name && is_alike && index.has_same_options(spec) {

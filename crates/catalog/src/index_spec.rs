@@ -60,9 +60,11 @@ pub struct IndexSpec {
     pub expire_after_seconds: Option<i32>,
     /// The order of the strings in its keys.
     pub strings: StringOrder,
+    /// Whether that is what was asked for, and not the collection's order to come.
+    has_own_strings: bool,
     /// What `listIndexes` will show.
     pub document: DocumentBuf,
-    /// Whether it is an ordered index that has keys of all documents, with strings by their bytes.
+    /// Whether it is an ordered index that has keys of all documents.
     pub(crate) is_plain: bool,
 }
 
@@ -83,6 +85,7 @@ impl IndexSpec {
             partial_filter: None,
             expire_after_seconds: None,
             strings: StringOrder::default(),
+            has_own_strings: false,
             document: spec,
             is_plain: true,
         }
@@ -109,8 +112,8 @@ impl IndexSpec {
             return Err(cannot_create("index name cannot be empty".into()));
         }
         if is_id_pattern(key) {
-            check_id_options(spec)?;
-            return Ok(Self::id());
+            let strings = check_id_options(spec)?;
+            return Ok(strings.into_iter().fold(Self::id(), |id, strings| id.with_strings(&strings)));
         }
         if name == ID_INDEX || name == "*" {
             return Err(Failure::bad_value(format!("The index name '{name}' is not valid.")));
@@ -134,7 +137,7 @@ impl IndexSpec {
         }
         document.extend(read.options.as_ref());
         let takes_all = !options.is_sparse && options.partial_filter.is_none();
-        Ok(Self {
+        let this = Self {
             name: name.to_owned(),
             is_plain: takes_all && read.kind.name().is_empty(),
             kind: read.kind,
@@ -145,8 +148,23 @@ impl IndexSpec {
             partial_filter: options.partial_filter,
             expire_after_seconds: options.expire_after_seconds,
             strings: StringOrder::default(),
+            has_own_strings: false,
             document,
-        })
+        };
+        Ok(options.strings.into_iter().fold(this, |this, strings| this.with_strings(&strings)))
+    }
+
+    /// The specification with an order of strings; one that was asked for stays.
+    #[must_use]
+    pub fn with_strings(self, strings: &StringOrder) -> Self {
+        if self.has_own_strings {
+            return self;
+        }
+        let mut document = self.document;
+        if let Some(collator) = strings.collator() {
+            document.append("collation", collator.specification());
+        }
+        Self { strings: strings.clone(), has_own_strings: true, document, ..self }
     }
 
     /// The specification without options that do not exist, for `ignoreUnknownIndexOptions`.
@@ -215,6 +233,7 @@ struct Options {
     is_hidden: bool,
     partial_filter: Option<Arc<PartialFilter>>,
     expire_after_seconds: Option<i32>,
+    strings: Option<StringOrder>,
     /// As `listIndexes` shows them.
     shown: DocumentBuf,
 }
@@ -264,10 +283,7 @@ impl Options {
                 self.shown.append(name, value);
             }
             "collation" => {
-                let locale = value.as_document().and_then(|collation| collation.get("locale"));
-                if locale.and_then(ValueRef::as_str) != Some("simple") {
-                    return Err(unsupported(name));
-                }
+                self.strings = Some(collation(value)?);
             }
             "prepareUnique" => {
                 if truth(name, value)? {
@@ -323,7 +339,7 @@ fn is_id_pattern(key: DocumentRef<'_>) -> bool {
     is_id && fields.next().is_none()
 }
 
-fn check_id_options(spec: DocumentRef<'_>) -> Result<()> {
+fn check_id_options(spec: DocumentRef<'_>) -> Result<Option<StringOrder>> {
     if let Some(element) = spec.iter().find(|element| !ID_OPTIONS.contains(&element.name)) {
         return Err(Failure::new(
             ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
@@ -335,7 +351,18 @@ fn check_id_options(spec: DocumentRef<'_>) -> Result<()> {
         ));
     }
     let mut options = Options::default();
-    spec.iter().try_for_each(|element| options.read(spec, element.name, element.value, &[]))
+    spec.iter().try_for_each(|element| options.read(spec, element.name, element.value, &[]))?;
+    Ok(options.strings)
+}
+
+fn collation(value: ValueRef<'_>) -> Result<StringOrder> {
+    match value {
+        ValueRef::Document(collation) if collation.is_empty() => {
+            Err(Failure::bad_value("The field 'collation' cannot be an empty object."))
+        }
+        ValueRef::Document(collation) => bunko_collation::parse(collation),
+        other => Err(wrong_type("collation", "an object", other)),
+    }
 }
 
 /// The value of `expireAfterSeconds`.

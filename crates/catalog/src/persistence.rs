@@ -2,7 +2,8 @@
 
 use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
-use crate::{EngineChoice, Index, IndexState, Multikey, Namespace, from_storage};
+use crate::{EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, from_storage};
+use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Batch, Direction, KeyspaceId, RecordId, RecordRange, Store, View};
@@ -91,7 +92,7 @@ fn read_collection(store: &Arc<Store>, record: RecordId, document: DocumentRef<'
         indexes,
         next_record: RecordId(last + 1),
     };
-    Ok(Collection::new(Arc::clone(store), parts))
+    Collection::new(Arc::clone(store), parts)
 }
 
 fn read_engine(document: DocumentRef<'_>) -> Result<EngineChoice> {
@@ -105,11 +106,35 @@ fn read_index(document: DocumentRef<'_>) -> Result<Index> {
     let spec = document.get("spec").and_then(ValueRef::as_document).ok_or_else(|| malformed("spec"))?;
     let spec = IndexSpec::parse(spec)?;
     let multikey = read_multikey(document).ok_or_else(|| malformed("multikey"))?;
-    let is_ready = matches!(document.get("ready"), Some(ValueRef::Boolean(true)));
+    let is_ready =
+        matches!(document.get("ready"), Some(ValueRef::Boolean(true))) && has_present_sort_keys(document, &spec)?;
     let state = if is_ready { IndexState::Ready } else { IndexState::Building };
     let index = Index::new(spec, keyspace(document, "keyspace")?);
     let index = index.with_state(state, multikey);
     Ok(if is_ready { index } else { index.built_by(Arc::default()) })
+}
+
+/// Whether an index's keys are what this process would make; one with others is built anew.
+/// # Errors
+/// `IncompatibleCollationVersion` for the index on `_id`, without which nothing can be found.
+fn has_present_sort_keys(document: DocumentRef<'_>, spec: &IndexSpec) -> Result<bool> {
+    let is_collated = !spec.strings.is_bytes();
+    let found = document.get("sortKeys");
+    if !is_collated || matches!(found, Some(ValueRef::Int32(bunko_collation::SORT_KEYS))) {
+        return Ok(true);
+    }
+    if spec.name == ID_INDEX {
+        return Err(Failure::new(
+            ErrorCode::INCOMPATIBLE_COLLATION_VERSION,
+            format!(
+                "the index _id_ of a collection with a collation has sort keys of version {}, and this server makes those \
+                 of version {}: dump the collection with the server that wrote it, and restore it",
+                found.map_or_else(|| "none".to_owned(), |found| ValueText(found).to_string()),
+                bunko_collation::SORT_KEYS
+            ),
+        ));
+    }
+    Ok(false)
 }
 
 /// For each field of the index its components with arrays, as bits.
@@ -138,11 +163,14 @@ pub(crate) fn encode_with(
 ) -> DocumentBuf {
     let mut encoded_indexes = ArrayBuf::new();
     for index in indexes {
-        let document = DocumentBuf::new()
+        let mut document = DocumentBuf::new()
             .with("spec", &index.document)
             .with("keyspace", i64::from(index.keyspace.0))
             .with("ready", is_ready(index))
             .with("multikey", &multikey(index).bits().iter().map(|bits| *bits as i64).collect::<ArrayBuf>());
+        if !index.strings.is_bytes() {
+            document.append("sortKeys", bunko_collation::SORT_KEYS);
+        }
         encoded_indexes.push(&document);
     }
     DocumentBuf::new()

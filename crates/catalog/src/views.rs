@@ -1,8 +1,9 @@
 //! Views: each is a document of its database's `system.views`, an ordinary collection that only the server writes.
 
+use crate::collection;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Namespace, Order, Target, Verdict, from_storage};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Direction, Lsn, RecordRange, View};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 /// The collection that has a database's views.
 /// Source: MongoDB manual, "Views".
-const SYSTEM_VIEWS: &str = "system.views";
+pub(crate) const SYSTEM_VIEWS: &str = "system.views";
 
 /// What a view shows.
 #[derive(Clone, Debug)]
@@ -48,6 +49,13 @@ impl ViewDefinition {
             return Err(Failure::new(ErrorCode(182), message));
         };
         Ok(Self { view_on: view_on.to_owned(), pipeline: pipeline.to_owned(), document: document.to_owned() })
+    }
+
+    /// In which order it has strings.
+    /// # Errors
+    /// What is wrong with its collation.
+    pub fn strings(&self) -> Result<StringOrder> {
+        collection::strings(self.document.as_ref())
     }
 
     /// Its options as `listCollections` shows them.
@@ -127,6 +135,9 @@ impl Catalog {
             let message = format!("a view already exists. NS: {namespace}");
             return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
         }
+        if !view.strings()?.is_bytes() {
+            self.note_collation();
+        }
         let bytes = Cow::Owned(view.document.clone().into_bytes());
         let mut inserted = self.insert(&system_views, &[bytes], Order::Ordered, operation)?;
         match inserted.failures.pop() {
@@ -144,6 +155,9 @@ impl Catalog {
         view: &ViewDefinition,
         operation: &dyn OperationSource,
     ) -> Result<Lsn> {
+        if !view.strings()?.is_bytes() {
+            self.note_collation();
+        }
         let changed = self.change_definition(namespace, operation, &mut || Verdict::Replace(view.document.clone()))?;
         changed.ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))
     }

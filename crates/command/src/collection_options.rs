@@ -23,7 +23,6 @@ fn asks_for_nothing(invocation: &Invocation<'_>, option: &str, value: ValueRef<'
     Ok(match option {
         "clusteredIndex" => matches!(value, ValueRef::Boolean(false)),
         "indexOptionDefaults" => invocation.document(option)?.is_none_or(DocumentRef::is_empty),
-        "collation" => is_simple(invocation.document(option)?.unwrap_or(DocumentRef::EMPTY))?,
         "timeseries" | "encryptedFields" => invocation.document(option)?.is_none(),
         "viewOn" => invocation.string(option)?.is_none(),
         "pipeline" => invocation.array(option)?.is_none(),
@@ -68,19 +67,5 @@ pub(crate) fn choice<'a>(invocation: &Invocation<'a>, option: &str, choices: &[&
             invocation.command.name
         ))),
         _ => Ok(chosen),
-    }
-}
-
-fn is_simple(collation: DocumentRef<'_>) -> Result<bool> {
-    match collation.get("locale") {
-        Some(ValueRef::String(locale)) => Ok(locale == "simple"),
-        Some(other) => Err(Failure::type_mismatch(format!(
-            "BSON field 'collation.locale' is the wrong type '{}', expected type 'string'",
-            other.kind().alias()
-        ))),
-        None => Err(Failure::new(
-            ErrorCode::IDL_FAILED_TO_PARSE,
-            "BSON field 'collation.locale' is missing but a required field",
-        )),
     }
 }

@@ -1,5 +1,6 @@
 //! One running command: its request, its options, and what it may use.
 
+use crate::collation_option;
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, Halt, Request, RunOn};
 use crate::fields::Fields;
@@ -273,9 +274,31 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// What expressions of this command see: the time, and for whom they are evaluated.
+    /// What expressions of this command see: the time, and for whom they are evaluated. Strings are in the order of their
+    /// bytes.
     pub fn scope(&self) -> Arc<QueryScope> {
-        Arc::new(QueryScope::new(self.service.world.now_ms(), Arc::clone(self.operation())))
+        Arc::new(self.new_scope())
+    }
+
+    /// The same with strings in the order that the command asks for in `fields`, else in that of the collection.
+    /// # Errors
+    /// What is wrong with the collation.
+    pub fn scope_in(&self, fields: &Fields<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
+        let asked = collation_option::asked(fields)?;
+        let strings = collation_option::of_command(&self.service.catalog, asked, namespace)?;
+        Ok(Arc::new(QueryScope { strings, ..self.new_scope() }))
+    }
+
+    /// The same for a command that reads no collection.
+    /// # Errors
+    /// What is wrong with the collation.
+    pub fn scope_without_collection(&self, fields: &Fields<'_>) -> Result<Arc<QueryScope>> {
+        let strings = collation_option::asked(fields)?.unwrap_or_default();
+        Ok(Arc::new(QueryScope { strings, ..self.new_scope() }))
+    }
+
+    fn new_scope(&self) -> QueryScope {
+        QueryScope::new(self.service.world.now_ms(), Arc::clone(self.operation()))
     }
 
     /// The operation with what may interrupt it, for the cursor that keeps it.

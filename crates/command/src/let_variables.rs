@@ -19,6 +19,7 @@ pub(crate) fn scope_with_let(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Res
         variables: scope.variables.clone(),
         now_ms: scope.now_ms,
         operation: Arc::clone(&scope.operation),
+        strings: scope.strings.clone(),
     };
     for definition in definitions {
         let value = {

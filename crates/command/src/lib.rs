@@ -9,6 +9,7 @@ mod auto_compaction;
 mod capped_options;
 mod client_metadata;
 mod cluster_parameters;
+mod collation_option;
 mod collection_options;
 mod collection_statistics;
 mod commands;

@@ -1,10 +1,11 @@
 //! The collections that a pipeline reads, at one moment.
 
+use crate::collation_option;
 use bunko_aggregate::{
     Access, DocumentStream, Documents, Environment, Flow, Pipeline, PlannerPart, SourceName, Sources,
     involved_collections,
 };
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::{Catalog, Collection, Index, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{Execution, FindQuery, Footing, QueryScope, plan};
@@ -34,6 +35,8 @@ pub(crate) struct Resolved {
     pub views: ArrayBuf,
     /// How many there are.
     pub views_count: usize,
+    /// In which order the first of them has strings; by bytes where there is none.
+    pub strings: StringOrder,
     /// What is below them.
     pub namespace: Namespace,
     pub collection: Option<Noted>,
@@ -57,16 +60,20 @@ impl fmt::Debug for PipelineSources {
 /// `ViewDepthLimitExceeded`.
 pub(crate) fn resolve(catalog: &Catalog, namespace: &Namespace) -> Result<Resolved> {
     let mut pipelines = Vec::new();
+    let mut strings = StringOrder::default();
     let mut below = namespace.clone();
     loop {
         if let Some(collection) = catalog.collection(&below) {
             let indexes = collection.ready_indexes().into();
-            return Ok(resolved(&pipelines, below, Some(Noted { collection, indexes })));
+            return Ok(resolved(&pipelines, strings, below, Some(Noted { collection, indexes })));
         }
-        let Some(view) = catalog.view(&below)? else { return Ok(resolved(&pipelines, below, None)) };
+        let Some(view) = catalog.view(&below)? else { return Ok(resolved(&pipelines, strings, below, None)) };
+        if pipelines.is_empty() {
+            strings = view.strings()?;
+        }
         pipelines.push(view.pipeline);
         let Ok(next) = Namespace::new(namespace.database(), &view.view_on) else {
-            return Ok(resolved(&pipelines, below, None));
+            return Ok(resolved(&pipelines, strings, below, None));
         };
         below = next;
         if pipelines.len() > VIEW_DEPTH_MAX {
@@ -76,9 +83,9 @@ pub(crate) fn resolve(catalog: &Catalog, namespace: &Namespace) -> Result<Resolv
     }
 }
 
-fn resolved(pipelines: &[ArrayBuf], namespace: Namespace, collection: Option<Noted>) -> Resolved {
+fn resolved(pipelines: &[ArrayBuf], strings: StringOrder, namespace: Namespace, collection: Option<Noted>) -> Resolved {
     let views = pipelines.iter().rev().flat_map(|pipeline| pipeline.as_ref().iter()).collect();
-    Resolved { views, views_count: pipelines.len(), namespace, collection }
+    Resolved { views, views_count: pipelines.len(), strings, namespace, collection }
 }
 
 impl PipelineSources {
@@ -133,7 +140,11 @@ impl Sources for PipelineSources {
         pipeline: ArrayRef<'_>,
         environment: &Environment,
     ) -> Result<Box<dyn DocumentStream>> {
-        let resolved = self.note_namespace(&self.namespace(source)?)?;
+        let namespace = self.namespace(source)?;
+        let resolved = self.note_namespace(&namespace)?;
+        if resolved.views_count > 0 && resolved.strings != environment.scope.strings {
+            return Err(collation_option::overrides_view(&namespace));
+        }
         let stages: ArrayBuf = resolved.views.as_ref().iter().chain(pipeline.iter()).collect();
         let (part, pipeline) = Pipeline::parse(stages.as_ref(), environment.clone())?.split_for_planner();
         let Some(noted) = resolved.collection else { return Ok(pipeline.open(Box::new(Documents::none()))) };
@@ -143,12 +154,14 @@ impl Sources for PipelineSources {
         Ok(pipeline.open(Box::new(Planned::new(execution))))
     }
 
-    fn access(&self, source: &SourceName, path: &str) -> Access {
+    fn access(&self, source: &SourceName, path: &str, strings: &StringOrder) -> Access {
         let resolved = self.namespace(source).and_then(|namespace| self.note_namespace(&namespace));
         let Ok(Resolved { views_count: 0, collection: Some(noted), .. }) = resolved else { return Access::Scan };
-        let begins = |index: &Arc<Index>| index.fields.first().is_some_and(|field| field.path == path);
+        let begins = |index: &Arc<Index>| {
+            index.strings == *strings && index.fields.first().is_some_and(|field| field.path == path)
+        };
         match path {
-            "_id" => Access::Id,
+            "_id" if noted.collection.strings() == strings => Access::Id,
             _ if noted.indexes.iter().any(begins) => Access::Index,
             _ => Access::Scan,
         }

@@ -43,7 +43,20 @@ pub(crate) fn parse(
     check_stages(invocation, namespace, stages)?;
     let catalog = &invocation.service.catalog;
     Graph { catalog, new: (namespace, &view) }.height(namespace, 1)?;
+    check_collation(catalog, namespace, &view)?;
     Ok(view)
+}
+
+/// A view on a view has its collation.
+fn check_collation(catalog: &Catalog, namespace: &Namespace, view: &ViewDefinition) -> Result<()> {
+    let Ok(below) = Namespace::new(namespace.database(), &view.view_on) else { return Ok(()) };
+    match catalog.view_strings(&below)? {
+        Some(strings) if strings != view.strings()? => Err(Failure::new(
+            ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW,
+            format!("View {namespace} has a collation that does not match the collation of view {below}"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn refuse_writes(namespace: &Namespace, pipeline: ArrayRef<'_>) -> Result<()> {

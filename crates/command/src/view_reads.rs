@@ -100,7 +100,7 @@ fn read(
     fields: &Fields<'_>,
     stages: &ArrayBuf,
 ) -> Result<(Box<dyn CursorSource>, bool), Halt> {
-    let scope = scope_with_let(fields, invocation.scope())?;
+    let scope = scope_with_let(fields, invocation.scope_in(fields, namespace)?)?;
     open(invocation, prepare(invocation, Some(namespace), stages.as_ref(), scope)?)
 }
 
@@ -120,7 +120,8 @@ pub(crate) fn count(invocation: &Invocation<'_>, namespace: &Namespace) -> Resul
 pub(crate) fn distinct(invocation: &Invocation<'_>, namespace: &Namespace, key: &str) -> Result<ArrayBuf, Halt> {
     let stages = match_stage(invocation, "query")?;
     let (mut source, _) = read(invocation, namespace, invocation, &stages)?;
-    let mut values = DistinctValues::new(Arc::clone(invocation.operation()));
+    let strings = invocation.service.catalog.default_strings(namespace)?;
+    let mut values = DistinctValues::new(Arc::clone(invocation.operation()), strings);
     while let Some(document) = source.next()? {
         values.add(document, key)?;
     }

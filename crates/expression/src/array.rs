@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::number::as_i32;
 use crate::printed::printed;
 use crate::variables::{EvaluationContext, check_defined_name};
-use bunko_bson::{ArrayRef, Value, ValueRef, order};
+use bunko_bson::{ArrayRef, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
 /// What an element takes at least, about: a small integer.
@@ -70,8 +70,8 @@ pub(crate) fn elements<'v>(array: ArrayRef<'v>, context: &EvaluationContext<'_>)
 /// # Errors
 /// What the operation says.
 pub(crate) fn distinct<'v>(values: Vec<ValueRef<'v>>, context: &EvaluationContext<'_>) -> Result<Vec<ValueRef<'v>>> {
-    let mut values = context.operation().sort_by(values, |a, b| order::compare(*a, *b))?;
-    values.dedup_by(|a, b| order::equal(*a, *b));
+    let mut values = context.operation().sort_by(values, |a, b| context.strings().compare(*a, *b))?;
+    values.dedup_by(|a, b| context.strings().equal(*a, *b));
     Ok(values)
 }
 
@@ -81,13 +81,17 @@ pub(crate) fn steps(array: ArrayRef<'_>) -> usize {
 }
 
 /// Where a value is among values in order, or would be.
-pub(crate) fn position(values: &[ValueRef<'_>], wanted: ValueRef<'_>) -> std::result::Result<usize, usize> {
-    values.binary_search_by(|value| order::compare(*value, wanted))
+pub(crate) fn position(
+    values: &[ValueRef<'_>],
+    wanted: ValueRef<'_>,
+    strings: &StringOrder,
+) -> std::result::Result<usize, usize> {
+    values.binary_search_by(|value| strings.compare(*value, wanted))
 }
 
 /// Whether values in order hold one.
-pub(crate) fn contains(values: &[ValueRef<'_>], wanted: ValueRef<'_>) -> bool {
-    position(values, wanted).is_ok()
+pub(crate) fn contains(values: &[ValueRef<'_>], wanted: ValueRef<'_>, strings: &StringOrder) -> bool {
+    position(values, wanted, strings).is_ok()
 }
 
 /// The name that `as` gives an element; `this` without one.

@@ -1,7 +1,6 @@
 //! What an expression yields.
 
 use bunko_bson::{Value, ValueRef};
-use std::cmp::Ordering;
 
 /// A value read in place, a value made, or nothing. Field paths and literals are never copied.
 #[derive(Clone, Debug)]
@@ -80,11 +79,6 @@ impl<'a> Evaluated<'a> {
     /// The value read in place or null's, for operators that pass an argument on.
     pub(crate) const fn null() -> Evaluated<'a> {
         Evaluated::Ref(ValueRef::Null)
-    }
-
-    /// MongoDB's order across all types.
-    pub(crate) fn compare(&self, other: &Evaluated<'_>) -> Ordering {
-        bunko_bson::order::compare(self.comparable(), other.comparable())
     }
 }
 

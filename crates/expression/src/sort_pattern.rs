@@ -1,8 +1,8 @@
 //! Sort patterns: `{a: 1, "b.c": -1}`, and the keys that they give documents.
 
 use crate::{Dependencies, FieldPath};
-use bunko_bson::key_string::{self, Direction};
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::key_string::Direction;
+use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 
@@ -56,14 +56,20 @@ impl SortPattern {
     /// with null.
     /// # Errors
     /// `BadValue` for a document in which two fields lead through different arrays, what the operation says.
-    pub fn append_key(&self, key: &mut Vec<u8>, document: DocumentRef<'_>, operation: &OperationContext) -> Result<()> {
+    pub fn append_key(
+        &self,
+        key: &mut Vec<u8>,
+        document: DocumentRef<'_>,
+        operation: &OperationContext,
+        strings: &StringOrder,
+    ) -> Result<()> {
         let start = key.len();
         for (path, direction) in &self.parts {
             match plain(document, path.components()) {
-                Some(value) => key_string::append(key, value, *direction),
+                Some(value) => strings.append_key(key, value, *direction),
                 None => {
                     key.truncate(start);
-                    return self.append_least_key(key, document, operation);
+                    return self.append_least_key(key, document, operation, strings);
                 }
             }
         }
@@ -76,10 +82,11 @@ impl SortPattern {
         key: &mut Vec<u8>,
         document: DocumentRef<'_>,
         operation: &OperationContext,
+        strings: &StringOrder,
     ) -> Result<()> {
         let places = self.parts.iter().map(|(path, _)| Place::new(document, path)).collect();
         let mut least: Option<Vec<u8>> = None;
-        self.each_key(places, &mut |candidate| {
+        self.each_key(places, strings, &mut |candidate| {
             // A key is about as long as the values that it was made of.
             operation.work(candidate.len() / 16 + self.parts.len())?;
             if least.as_ref().is_none_or(|least| candidate < *least) {
@@ -92,13 +99,18 @@ impl SortPattern {
     }
 
     /// Visits the key of each combination: arrays are walked one at a time, together by all fields that lead there.
-    fn each_key(&self, mut places: Vec<Place<'_, '_>>, visit: &mut dyn FnMut(Vec<u8>) -> Result<()>) -> Result<()> {
+    fn each_key(
+        &self,
+        mut places: Vec<Place<'_, '_>>,
+        strings: &StringOrder,
+        visit: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
         places.iter_mut().for_each(Place::advance);
         let arrays: Vec<_> = places.iter().filter_map(Place::array).collect();
         let Some(array) = arrays.first() else {
             let mut key = Vec::new();
             for (place, (_, direction)) in places.iter().zip(&self.parts) {
-                key_string::append(&mut key, place.value, *direction);
+                strings.append_key(&mut key, place.value, *direction);
             }
             return visit(key);
         };
@@ -107,10 +119,10 @@ impl SortPattern {
         }
         if array.is_empty() {
             let emptied = places.into_iter().map(Place::in_empty_array).collect();
-            return self.each_key(emptied, visit);
+            return self.each_key(emptied, strings, visit);
         }
         for element in *array {
-            self.each_key(places.iter().map(|place| place.at(element.value)).collect(), visit)?;
+            self.each_key(places.iter().map(|place| place.at(element.value)).collect(), strings, visit)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Variables: what `$$name` may mean while parsing, and what it is worth while evaluating.
 
-use bunko_bson::{DocumentRef, Value, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::collections::BTreeMap;
@@ -213,12 +213,25 @@ pub struct EvaluationContext<'a> {
     locals: Option<&'a Binding<'a>>,
     now_ms: i64,
     operation: &'a OperationContext,
+    strings: &'a StringOrder,
 }
 
 impl<'a> EvaluationContext<'a> {
     /// Evaluation over `root` for `operation`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
     pub fn new(root: DocumentRef<'a>, variables: &'a Variables, now_ms: i64, operation: &'a OperationContext) -> Self {
-        Self { root, globals: &variables.values, locals: None, now_ms, operation }
+        Self { root, globals: &variables.values, locals: None, now_ms, operation, strings: StringOrder::BYTES }
+    }
+
+    /// The same with strings in another order than that of their bytes.
+    #[must_use]
+    pub fn with_strings(self, strings: &'a StringOrder) -> Self {
+        Self { strings, ..self }
+    }
+
+    /// In which order strings are.
+    #[inline]
+    pub fn strings(&self) -> &'a StringOrder {
+        self.strings
     }
 
     /// The same over another document: a stage makes one context and moves it along.

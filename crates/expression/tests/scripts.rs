@@ -1,6 +1,6 @@
 //! Runs the scripts: every operator, accumulator, projection and sort pattern on documents in shell syntax.
 
-use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, StringOrder, Value, ValueRef};
 use bunko_errors::Failure;
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
 use bunko_expression::{
@@ -102,7 +102,7 @@ fn sort(input: &str) -> Result<String, Failure> {
     for line in lines {
         let document = document(line);
         let mut key = Vec::new();
-        pattern.append_key(&mut key, document.as_ref(), &OperationContext::unlimited())?;
+        pattern.append_key(&mut key, document.as_ref(), &OperationContext::unlimited(), StringOrder::BYTES)?;
         keyed.push((key, document));
     }
     keyed.sort_by(|(a, _), (b, _)| a.cmp(b));

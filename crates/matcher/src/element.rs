@@ -5,13 +5,16 @@ use crate::expression::Expression;
 use crate::operators::{self, compare, elem_match};
 use crate::parse::{self, NoExpr, Parser};
 use crate::path::{AsElement, AsField, Path};
-use bunko_bson::{DocumentRef, Value, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
 /// The condition of `$pull`.
 #[derive(Clone, Debug)]
-pub struct ElementFilter(Condition);
+pub struct ElementFilter {
+    condition: Condition,
+    strings: StringOrder,
+}
 
 #[derive(Clone, Debug)]
 enum Condition {
@@ -28,29 +31,31 @@ impl ElementFilter {
     /// fields of elements that are documents, a regex to strings, and another value is compared.
     /// # Errors
     /// As [`crate::Filter::parse`].
-    pub fn parse(condition: ValueRef<'_>) -> Result<Self> {
-        let parser = Parser::new(&NoExpr);
-        Ok(Self(match condition {
+    pub fn parse(condition: ValueRef<'_>, strings: &StringOrder) -> Result<Self> {
+        let compiler = NoExpr { strings };
+        let parser = Parser::new(&compiler);
+        let condition = match condition {
             ValueRef::Document(condition) if takes_element(condition) => {
                 Condition::Element(parser.operators(&Path::itself(), condition)?)
             }
             ValueRef::Document(filter) => Condition::Document(parser.filter(filter)?),
             ValueRef::Regex { .. } => Condition::Element(parse::literal(&Path::itself(), condition)?),
             value => Condition::Equal(value.to_value()),
-        }))
+        };
+        Ok(Self { condition, strings: strings.clone() })
     }
 
     /// Whether an element satisfies the condition.
     /// # Errors
     /// What the operation says.
     pub fn matches(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
-        let mut evaluation = Evaluation::new(Some(operation));
-        let matched = match &self.0 {
+        let mut evaluation = Evaluation::new(Some(operation), &self.strings);
+        let matched = match &self.condition {
             Condition::Document(filter) => {
                 element.as_document().is_some_and(|document| filter.evaluate(document, &mut evaluation))
             }
             Condition::Element(condition) => condition.evaluate(AsField(element), &mut evaluation),
-            Condition::Equal(value) => compare::equals(element, value.as_ref()),
+            Condition::Equal(value) => compare::equals(element, value.as_ref(), &self.strings),
         };
         evaluation.outcome(matched)
     }
@@ -58,21 +63,25 @@ impl ElementFilter {
 
 /// The condition of `$elemMatch` in a projection.
 #[derive(Clone, Debug)]
-pub struct ElemMatch(Expression);
+pub struct ElemMatch {
+    condition: Expression,
+    strings: StringOrder,
+}
 
 impl ElemMatch {
     /// Parses the operand of `$elemMatch`.
     /// # Errors
     /// As [`crate::Filter::parse`].
-    pub fn parse(condition: DocumentRef<'_>) -> Result<Self> {
+    pub fn parse(condition: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
         let condition = ValueRef::Document(condition);
-        Ok(Self(elem_match::parse(&Parser::new(&NoExpr), &Path::itself(), condition)?))
+        let condition = elem_match::parse(&Parser::new(&NoExpr { strings }), &Path::itself(), condition)?;
+        Ok(Self { condition, strings: strings.clone() })
     }
 
     /// Whether an array's element satisfies the condition.
     pub fn matches(&self, element: ValueRef<'_>) -> bool {
-        let mut evaluation = Evaluation::new(None);
-        match &self.0 {
+        let mut evaluation = Evaluation::new(None, &self.strings);
+        match &self.condition {
             Expression::ElemMatchObject { filter, .. } => elem_match::is_object(filter, element, &mut evaluation),
             Expression::ElemMatchValue { condition, .. } => condition.evaluate(AsElement(element), &mut evaluation),
             _ => false,
@@ -90,6 +99,7 @@ fn takes_element(condition: DocumentRef<'_>) -> bool {
 pub struct ArrayFilter {
     identifier: String,
     condition: Expression,
+    strings: StringOrder,
 }
 
 impl ArrayFilter {
@@ -98,15 +108,15 @@ impl ArrayFilter {
     /// # Errors
     /// `FailedToParse` for no or several identifiers, `BadValue` for a malformed one; else as
     /// [`crate::Filter::parse`]. The message says that an array filter was being parsed.
-    pub fn parse(filter: DocumentRef<'_>) -> Result<Self> {
-        Self::parse_entry(filter).map_err(|failure| match failure.message() {
+    pub fn parse(filter: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
+        Self::parse_entry(filter, strings).map_err(|failure| match failure.message() {
             WITHOUT_IDENTIFIER => failure,
             _ => failure.with_prefix("Error parsing array filter :: caused by :: "),
         })
     }
 
-    fn parse_entry(filter: DocumentRef<'_>) -> Result<Self> {
-        let mut condition = Parser::new(&NoExpr).filter(filter)?;
+    fn parse_entry(filter: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
+        let mut condition = Parser::new(&NoExpr { strings }).filter(filter)?;
         let mut identifiers: Vec<String> = Vec::new();
         condition.for_each_path_mut(&mut |path| {
             let first = path.components()[0].name();
@@ -121,7 +131,7 @@ impl ArrayFilter {
                 "The top-level field name must be an alphanumeric string beginning with a lowercase letter, \
                  found '{identifier}'"
             ))),
-            [identifier] => Ok(Self { identifier: identifier.clone(), condition }),
+            [identifier] => Ok(Self { identifier: identifier.clone(), condition, strings: strings.clone() }),
             [first, second, ..] => Err(Failure::failed_to_parse(format!(
                 "Expected a single top-level field name, found '{first}' and '{second}'"
             ))),
@@ -137,7 +147,7 @@ impl ArrayFilter {
     /// # Errors
     /// What the operation says.
     pub fn matches(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
-        let mut evaluation = Evaluation::new(Some(operation));
+        let mut evaluation = Evaluation::new(Some(operation), &self.strings);
         let matched = self.condition.evaluate(AsField(element), &mut evaluation);
         evaluation.outcome(matched)
     }

@@ -4,7 +4,7 @@ use crate::expression::{Expr, Expression};
 use crate::operators::regex::Regex;
 use crate::operators::{bits, compare, elem_match, geo, in_list, modulo};
 use crate::path::{Leaves, Path, Subject, Visitor};
-use bunko_bson::ValueRef;
+use bunko_bson::{StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
@@ -20,11 +20,13 @@ pub(crate) struct Evaluation<'o> {
     /// The first error of an `$expr` or of the operation; the answer means nothing then.
     failure: Option<Failure>,
     operation: Option<&'o OperationContext>,
+    /// In which order strings are compared.
+    pub strings: &'o StringOrder,
 }
 
 impl<'o> Evaluation<'o> {
-    pub fn new(operation: Option<&'o OperationContext>) -> Self {
-        Self { position: None, failure: None, operation }
+    pub fn new(operation: Option<&'o OperationContext>, strings: &'o StringOrder) -> Self {
+        Self { position: None, failure: None, operation, strings }
     }
 
     /// The answer.
@@ -100,7 +102,9 @@ impl Expression {
             Self::Not(child) => evaluation.negated(|evaluation| child.evaluate(subject, evaluation)),
             Self::Compare { path, op, value } => {
                 let operand = value.as_ref();
-                leaf(subject, path, evaluation, |value, _| compare::matches(*op, value, operand))
+                leaf(subject, path, evaluation, |value, evaluation| {
+                    compare::matches(*op, value, operand, evaluation.strings)
+                })
             }
             Self::In { path, values, regexes } => leaf(subject, path, evaluation, |value, evaluation| {
                 in_list::matches(values, regexes, value, evaluation)

@@ -7,7 +7,7 @@ use crate::operators::geo::Geo;
 use crate::operators::near::NearPoint;
 use crate::operators::regex::Regex;
 use crate::path::Path;
-use bunko_bson::{DocumentRef, Value, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::cmp::Ordering;
@@ -86,7 +86,7 @@ pub enum Expression {
     In {
         /// Where.
         path: Path,
-        /// Sorted by [`bunko_bson::order::compare`], each once.
+        /// Sorted in the filter's order, each once.
         values: Vec<Value>,
         /// In the order given.
         regexes: Vec<Regex>,
@@ -315,12 +315,18 @@ fn sort(children: &mut [Expression]) {
     });
 }
 
-/// Turns the operand of `$expr` into a predicate. The caller brings one: aggregation expressions are another crate.
+/// What a filter's parser is brought by its caller: how the operand of `$expr` becomes a predicate, which is another crate's
+/// affair, and the order of strings.
 pub trait ExprCompiler {
     /// Compiles one operand.
     /// # Errors
     /// What the expression's parser reports.
     fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>>;
+
+    /// In which order the filter compares strings.
+    fn strings(&self) -> &StringOrder {
+        StringOrder::BYTES
+    }
 }
 
 /// A compiled `$expr`.

@@ -6,7 +6,7 @@ use crate::expression::{ExprCompiler, Expression};
 use crate::failure_details;
 use crate::operators::near;
 use crate::parse::{NoExpr, Parser};
-use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub struct Filter {
     root: Expression,
     operation: Option<Arc<OperationContext>>,
+    strings: StringOrder,
 }
 
 /// Where a matching document matched.
@@ -32,15 +33,16 @@ impl Filter {
     /// # Errors
     /// As [`Filter::parse_with`]; `QueryFeatureNotAllowed` where `$expr` is used.
     pub fn parse(filter: DocumentRef<'_>) -> Result<Self> {
-        Self::parse_with(filter, &NoExpr)
+        Self::parse_with(filter, &NoExpr { strings: StringOrder::BYTES })
     }
 
-    /// Parses a filter; `compiler` takes the operands of `$expr`.
+    /// Parses a filter; `compiler` takes the operands of `$expr` and has the order of strings.
     /// # Errors
     /// `BadValue`, `TypeMismatch` or `FailedToParse` as MongoDB for a malformed or unsupported operator; 51091 and
     /// 51108 for a bad regular expression; what `compiler` reports.
     pub fn parse_with(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
-        Ok(Self { root: Parser::new(compiler).filter(filter)?, operation: None })
+        let root = Parser::new(compiler).filter(filter)?;
+        Ok(Self { root, operation: None, strings: compiler.strings().clone() })
     }
 
     /// Parses the filter of a plan, which may hold `$near`.
@@ -49,14 +51,15 @@ impl Filter {
     pub fn parse_for_plan(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::new(compiler).for_plan().filter(filter)?;
         near::check(&root)?;
-        Ok(Self { root, operation: None })
+        Ok(Self { root, operation: None, strings: compiler.strings().clone() })
     }
 
     /// Parses a collection's validator, which takes no operators that need an index.
     /// # Errors
     /// As [`Filter::parse_with`].
     pub fn parse_validator(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
-        Ok(Self { root: Parser::of_validator(compiler).filter(filter)?, operation: None })
+        let root = Parser::of_validator(compiler).filter(filter)?;
+        Ok(Self { root, operation: None, strings: compiler.strings().clone() })
     }
 
     /// The filter of an operation, which is asked whether it has to stop where a document has many elements to look at.
@@ -76,7 +79,7 @@ impl Filter {
     /// # Errors
     /// As [`Filter::try_matches`].
     pub fn matches_with_position(&self, document: DocumentRef<'_>) -> Result<Option<MatchedPosition>> {
-        let mut evaluation = Evaluation::new(self.operation.as_deref());
+        let mut evaluation = Evaluation::new(self.operation.as_deref(), &self.strings);
         let matched = self.root.evaluate(document, &mut evaluation);
         let position = MatchedPosition { index: evaluation.position };
         Ok(evaluation.outcome(matched)?.then_some(position))
@@ -86,7 +89,7 @@ impl Filter {
     /// # Errors
     /// As [`Filter::try_matches`].
     pub fn matches_within(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<bool> {
-        let mut evaluation = Evaluation::new(Some(operation));
+        let mut evaluation = Evaluation::new(Some(operation), &self.strings);
         let matched = self.root.evaluate(document, &mut evaluation);
         evaluation.outcome(matched)
     }
@@ -95,9 +98,14 @@ impl Filter {
     /// # Errors
     /// As [`Filter::try_matches`].
     pub fn failure_details(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<DocumentBuf> {
-        let mut evaluation = Evaluation::new(Some(operation));
+        let mut evaluation = Evaluation::new(Some(operation), &self.strings);
         let details = failure_details::of(&self.root, document, &mut evaluation);
         evaluation.outcome(true).map(|_| details)
+    }
+
+    /// In which order it compares strings.
+    pub fn strings(&self) -> &StringOrder {
+        &self.strings
     }
 
     /// The parsed tree, in normal form.

@@ -3,7 +3,7 @@
 use crate::expression::{ExprCompiler, ExprPredicate, Expression};
 use crate::operators::{self, compare, near, regex};
 use crate::path::Path;
-use bunko_bson::{DocumentRef, Element, ValueRef};
+use bunko_bson::{DocumentRef, Element, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
@@ -131,10 +131,16 @@ pub(crate) fn is_operator(name: &str) -> bool {
 }
 
 /// Refuses `$expr`: for contexts that have no whole document, and for callers that bring no compiler.
-pub(crate) struct NoExpr;
+pub(crate) struct NoExpr<'s> {
+    pub strings: &'s StringOrder,
+}
 
-impl ExprCompiler for NoExpr {
+impl ExprCompiler for NoExpr<'_> {
     fn compile(&self, _expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
         Err(Failure::new(ErrorCode::QUERY_FEATURE_NOT_ALLOWED, "$expr is not allowed in this context"))
+    }
+
+    fn strings(&self) -> &StringOrder {
+        self.strings
     }
 }

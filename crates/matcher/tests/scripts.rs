@@ -9,7 +9,7 @@
 //! - `array-filter`: an entry of `arrayFilters`, then array elements.
 //! - `prefix`: regular expressions; prints what the planner may assume of matching strings.
 
-use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::Failure;
 use bunko_matcher::{ArrayFilter, ElementFilter, ExprCompiler, ExprPredicate, Filter, Regex};
 use bunko_operation::OperationContext;
@@ -63,12 +63,12 @@ fn matcher(directive: &str, source: &str) -> Result<Matcher, Failure> {
             })
         }
         "pull" => {
-            let filter = ElementFilter::parse(value(source).as_ref())?;
+            let filter = ElementFilter::parse(value(source).as_ref(), StringOrder::BYTES)?;
             let operation = OperationContext::unlimited();
             Box::new(move |line| filter.matches(value(line).as_ref(), &operation).expect("never stopped").to_string())
         }
         "array-filter" => {
-            let filter = ArrayFilter::parse(document(source).as_ref())?;
+            let filter = ArrayFilter::parse(document(source).as_ref(), StringOrder::BYTES)?;
             let operation = OperationContext::unlimited();
             Box::new(move |line| {
                 let matched = filter.matches(value(line).as_ref(), &operation).expect("never stopped");

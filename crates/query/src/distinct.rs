@@ -2,8 +2,8 @@
 
 use crate::find_query::FindQuery;
 use crate::planner;
-use bunko_bson::key_string::{self, Direction};
-use bunko_bson::{ArrayBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef};
+use bunko_bson::key_string::Direction;
+use bunko_bson::{ArrayBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, StringOrder, ValueRef};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
@@ -16,9 +16,10 @@ use std::sync::Arc;
 /// 17217 for more than 16 MiB of values; as [`crate::plan`] and [`crate::Execution::next`].
 pub fn distinct(collection: &Arc<Collection>, path: &str, query: FindQuery) -> Result<ArrayBuf> {
     let operation = Arc::clone(&query.scope.operation);
+    let strings = query.scope.strings.clone();
     let whole = FindQuery { sort: None, projection: None, ..query };
     let mut execution = planner::plan(collection, whole)?.open(collection.snapshot())?;
-    let mut values = DistinctValues::new(operation);
+    let mut values = DistinctValues::new(operation, strings);
     while let Some(document) = execution.next()? {
         values.add(document, path)?;
     }
@@ -28,6 +29,7 @@ pub fn distinct(collection: &Arc<Collection>, path: &str, query: FindQuery) -> R
 /// The distinct values at one path, while they are gathered.
 pub struct DistinctValues {
     operation: Arc<OperationContext>,
+    strings: StringOrder,
     found: ArrayBuf,
     /// By key strings, so in order, which of those found.
     seen: BTreeMap<Vec<u8>, usize>,
@@ -35,9 +37,9 @@ pub struct DistinctValues {
 }
 
 impl DistinctValues {
-    /// None yet; the work is counted for `operation`.
-    pub fn new(operation: Arc<OperationContext>) -> Self {
-        Self { operation, found: ArrayBuf::new(), seen: BTreeMap::new(), key: Vec::new() }
+    /// None yet, strings being in that order; the work is counted for `operation`.
+    pub fn new(operation: Arc<OperationContext>, strings: StringOrder) -> Self {
+        Self { operation, strings, found: ArrayBuf::new(), seen: BTreeMap::new(), key: Vec::new() }
     }
 
     /// What was found, in order.
@@ -76,7 +78,7 @@ impl DistinctValues {
 
     fn add_value(&mut self, value: ValueRef<'_>) -> Result<()> {
         self.key.clear();
-        key_string::append(&mut self.key, value, Direction::Ascending);
+        self.strings.append_key(&mut self.key, value, Direction::Ascending);
         self.operation.work(1 + self.key.len() / 64)?;
         if self.seen.contains_key(&self.key) {
             return Ok(());
@@ -100,7 +102,7 @@ mod tests {
     use bunko_testkit::shell;
 
     fn of(path: &str, documents: &[&str]) -> String {
-        let mut values = DistinctValues::new(OperationContext::unlimited());
+        let mut values = DistinctValues::new(OperationContext::unlimited(), StringOrder::default());
         for document in documents {
             let document = shell::parse_document(document).expect("a document");
             values.add(document.as_ref(), path).expect("few values");

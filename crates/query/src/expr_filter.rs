@@ -1,13 +1,14 @@
 //! `$expr` in filters: aggregation expressions as the matcher's predicates.
 
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
 use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// What expressions in one command see beside the document: the variables of `let` and the time.
+/// What one command's filters and expressions see beside the document: the variables of `let`, the time, and the order of
+/// strings.
 #[derive(Debug)]
 pub struct QueryScope {
     /// Defined by the command's `let`.
@@ -16,12 +17,25 @@ pub struct QueryScope {
     pub now_ms: i64,
     /// For whom all that is evaluated.
     pub operation: Arc<OperationContext>,
+    /// In which order strings are: the command's collation, or the collection's.
+    pub strings: StringOrder,
 }
 
 impl QueryScope {
     /// A scope without variables of the user's.
     pub fn new(now_ms: i64, operation: Arc<OperationContext>) -> Self {
-        Self { variables: Variables::default(), now_ms, operation }
+        Self { variables: Variables::default(), now_ms, operation, strings: StringOrder::default() }
+    }
+
+    /// The same with strings in another order.
+    #[must_use]
+    pub fn with_strings(&self, strings: &StringOrder) -> Self {
+        Self {
+            variables: self.variables.clone(),
+            now_ms: self.now_ms,
+            operation: Arc::clone(&self.operation),
+            strings: strings.clone(),
+        }
     }
 
     /// The scope that expressions are parsed in.
@@ -31,7 +45,7 @@ impl QueryScope {
 
     /// The context for evaluating over `document`.
     pub fn context<'a>(&'a self, document: DocumentRef<'a>) -> EvaluationContext<'a> {
-        EvaluationContext::new(document, &self.variables, self.now_ms, &self.operation)
+        EvaluationContext::new(document, &self.variables, self.now_ms, &self.operation).with_strings(&self.strings)
     }
 }
 
@@ -66,6 +80,10 @@ impl ExprCompiler for ExprInFilter {
     fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
         let expression = Expression::parse(expression, &self.scope.parse_scope())?;
         Ok(Arc::new(Predicate { expression, scope: Arc::clone(&self.scope) }))
+    }
+
+    fn strings(&self) -> &StringOrder {
+        &self.scope.strings
     }
 }
 

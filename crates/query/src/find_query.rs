@@ -173,6 +173,10 @@ impl FindQuery {
         if projection.is_empty() {
             return Ok(());
         }
+        let strings = self.scope.strings.clone();
+        let compile_element = move |condition: DocumentRef<'_>| -> Result<Arc<dyn ElementPredicate>> {
+            Ok(Arc::new(Element(ElemMatch::parse(condition, &strings)?)))
+        };
         let kind = ProjectionKind::Find(&compile_element);
         self.projection = Some(Projection::parse(projection, kind, &self.scope.parse_scope())?);
         self.projection_document = projection.to_owned();
@@ -188,10 +192,6 @@ impl FindQuery {
     pub(crate) fn wanted(&self) -> Option<u64> {
         self.limit.map(|limit| limit.saturating_add(self.skip))
     }
-}
-
-fn compile_element(condition: DocumentRef<'_>) -> Result<Arc<dyn ElementPredicate>> {
-    Ok(Arc::new(Element(ElemMatch::parse(condition)?)))
 }
 
 struct Element(ElemMatch);

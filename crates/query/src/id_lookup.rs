@@ -1,6 +1,6 @@
 //! The shortest way to one document: `{_id: value}`, without a plan.
 
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::Collection;
 use bunko_errors::Result;
 use bunko_store::RecordId;
@@ -22,6 +22,12 @@ pub(crate) fn is_plain_id(value: ValueRef<'_>) -> bool {
         ValueRef::Document(document) => !document.first().is_some_and(|first| first.name.starts_with('$')),
         _ => true,
     }
+}
+
+/// Whether the index on `_id` finds that value as a query would that has strings in the order `strings`.
+pub fn can_look_up(collection: &Collection, id: ValueRef<'_>, strings: &StringOrder) -> bool {
+    let own = collection.strings();
+    (own.is_bytes() && strings.is_bytes()) || own == strings || !StringOrder::holds_strings(id)
 }
 
 /// Reads the document with that `_id`, as of now, into `into` (cleared first).

@@ -90,13 +90,14 @@ impl Database {
                 upsert,
                 hint: None,
                 sort: None,
+                strings: None,
             })
         })
     }
 
     fn delete(&self, filter: &str) -> u64 {
         let filter = document(filter);
-        let statement = DeleteStatement { filter: filter.as_ref(), targets: Targets::One, hint: None };
+        let statement = DeleteStatement { filter: filter.as_ref(), targets: Targets::One, hint: None, strings: None };
         self.writes(|writes| writes.delete(&statement)).expect("deletes")
     }
 
@@ -109,6 +110,7 @@ impl Database {
             sort: Some(sort.as_ref()),
             hint: None,
             projection: None,
+            strings: None,
             action: Action::Update(Modification {
                 update: ValueRef::Document(update.as_ref()),
                 array_filters: Vec::new(),

@@ -3,7 +3,7 @@
 
 mod temporary;
 
-use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
 use bunko_catalog::{Collection, Index};
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
@@ -278,7 +278,7 @@ fn answer(collection: &Arc<Collection>, find: &str) -> Result<Vec<(u64, Vec<u8>)
     while let Some((record, document)) = execution.next_record()? {
         let mut key = Vec::new();
         if let Some(sort) = &plan.query().sort {
-            sort.append_key(&mut key, document, &OperationContext::unlimited())?;
+            sort.append_key(&mut key, document, &OperationContext::unlimited(), StringOrder::BYTES)?;
         }
         rows.push((record.0, key));
     }

@@ -1,6 +1,6 @@
 //! The array filters of one update, by identifier.
 
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::ArrayFilter;
 use bunko_operation::OperationContext;
@@ -19,11 +19,11 @@ pub(crate) struct ArrayFilters {
 impl ArrayFilters {
     /// # Errors
     /// What the filter's own parser answers; `FailedToParse` for an identifier that two filters claim.
-    pub fn parse(documents: &[DocumentRef<'_>]) -> Result<Self> {
+    pub fn parse(documents: &[DocumentRef<'_>], strings: &StringOrder) -> Result<Self> {
         let mut filters: Vec<ArrayFilter> = Vec::with_capacity(documents.len());
         let mut positions = HashMap::new();
         for document in documents {
-            let filter = ArrayFilter::parse(*document)?;
+            let filter = ArrayFilter::parse(*document, strings)?;
             if positions.insert(filter.identifier().to_owned(), filters.len()).is_some() {
                 let identifier = filter.identifier();
                 let message = format!("Found multiple array filters with the same top-level field name {identifier}");

@@ -5,6 +5,7 @@
 use crate::array_filters::ArrayFilters;
 use crate::dotted_path::{Component, DottedPath, Trail, compare_names};
 use crate::operators::Modifier;
+use bunko_bson::StringOrder;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::collections::btree_map::Entry;
@@ -237,6 +238,7 @@ pub(crate) struct Plan {
     pub filters: ArrayFilters,
     /// Paths of the document before the update that modifiers look at besides their own.
     pub looked_up: Vec<String>,
+    strings: StringOrder,
 }
 
 /// A finished trie.
@@ -249,8 +251,14 @@ pub(crate) struct Trie {
 }
 
 impl Plan {
-    pub fn new(filters: ArrayFilters) -> Self {
-        Self { root: Node::Fields(Fields::default()), filters, looked_up: Vec::new() }
+    /// An empty plan, whose operators compare strings in that order.
+    pub fn new(filters: ArrayFilters, strings: StringOrder) -> Self {
+        Self { root: Node::Fields(Fields::default()), filters, looked_up: Vec::new(), strings }
+    }
+
+    /// In which order operators compare strings.
+    pub fn strings(&self) -> &StringOrder {
+        &self.strings
     }
 
     /// Adds a modification of the value at `path`.

@@ -7,7 +7,7 @@ use crate::operators;
 use crate::replacement::Replacement;
 use crate::trie::{Plan, Trie};
 use crate::upsert;
-use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Timestamp, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, StringOrder, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 
@@ -65,10 +65,16 @@ enum Kind {
 
 impl Update {
     /// Parses the `u` of an update statement: operators where the first field starts with `$`, else a replacement.
+    /// Its operators and array filters compare strings in the order `strings`.
     /// # Errors
     /// `CommandNotSupported` for a pipeline; `FailedToParse` for unknown operators, array filters without use and a
     /// replacement of many documents; else what is wrong with a path or an operator's argument.
-    pub fn parse(update: ValueRef<'_>, array_filters: &[DocumentRef<'_>], targets: Targets) -> Result<Self> {
+    pub fn parse(
+        update: ValueRef<'_>,
+        array_filters: &[DocumentRef<'_>],
+        targets: Targets,
+        strings: &StringOrder,
+    ) -> Result<Self> {
         let document = match update {
             ValueRef::Document(document) => document,
             ValueRef::Array(_) => {
@@ -81,7 +87,7 @@ impl Update {
             }
         };
         if document.first().is_some_and(|first| first.name.starts_with('$')) {
-            return parse_operators(document, array_filters).map(|trie| Self(Kind::Operators(trie)));
+            return parse_operators(document, array_filters, strings).map(|trie| Self(Kind::Operators(trie)));
         }
         if targets == Targets::Many {
             let message = "multi update is not supported for replacement-style update";
@@ -139,8 +145,12 @@ impl Update {
     }
 }
 
-fn parse_operators(document: DocumentRef<'_>, array_filters: &[DocumentRef<'_>]) -> Result<Trie> {
-    let mut plan = Plan::new(ArrayFilters::parse(array_filters)?);
+fn parse_operators(
+    document: DocumentRef<'_>,
+    array_filters: &[DocumentRef<'_>],
+    strings: &StringOrder,
+) -> Result<Trie> {
+    let mut plan = Plan::new(ArrayFilters::parse(array_filters, strings)?, strings.clone());
     for modifier in document {
         operators::parse(&mut plan, modifier)?;
     }

@@ -7,7 +7,7 @@ use crate::merge_walk::MergeWalk;
 use crate::operators::Set;
 use crate::trie::Plan;
 use crate::update::{ApplyContext, Insertion};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef, order};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringOrder, Timestamp, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::collections::{HashMap, HashSet};
@@ -24,7 +24,7 @@ pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields, operation: &Operatio
     let mut equalities = Equalities { fields, found: Vec::new(), paths: HashSet::new(), first_below: HashMap::new() };
     equalities.collect(filter)?;
     equalities.found.sort_by_key(|(path, _)| *path);
-    let mut plan = Plan::new(ArrayFilters::default());
+    let mut plan = Plan::new(ArrayFilters::default(), StringOrder::default());
     for (path, value) in equalities.found {
         plan.modify(path, Set(value.to_value()))?;
     }

@@ -3,7 +3,7 @@
 //! Directive `update`: a document, an update, then any of `arrayFilters: [...]`, `position: n`, `multi`. The answer is
 //! the next document, `unchanged`, or an error. With `upsert`, the first line is the filter.
 
-use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, Value, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Timestamp, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 use bunko_testkit::{script, shell};
@@ -57,7 +57,7 @@ fn value(text: &str) -> Value {
 
 fn run(statement: &Statement) -> Result<Outcome> {
     let filters: Vec<DocumentRef<'_>> = statement.array_filters.iter().map(DocumentBuf::as_ref).collect();
-    let update = Update::parse(statement.update.as_ref(), &filters, statement.targets)?;
+    let update = Update::parse(statement.update.as_ref(), &filters, statement.targets, StringOrder::BYTES)?;
     let operation = OperationContext::unlimited();
     let context = ApplyContext {
         matched_position: statement.matched_position,

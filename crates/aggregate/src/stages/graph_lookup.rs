@@ -4,9 +4,9 @@ use super::{Definition, Reads, Stage, Stages};
 use crate::equality_join::EqualityJoin;
 use crate::joined_path::local_values;
 use crate::{DocumentStream, Environment, SourceName};
-use bunko_bson::key_string::{self, Direction};
+use bunko_bson::key_string::Direction;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, number};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression, FieldPath};
 use foldhash::HashSet;
@@ -144,24 +144,25 @@ struct Search {
     visited: HashSet<Vec<u8>>,
     asked: HashSet<Vec<u8>>,
     memory_bytes: usize,
+    strings: StringOrder,
 }
 
-fn key(value: ValueRef<'_>) -> Vec<u8> {
+fn key(value: ValueRef<'_>, strings: &StringOrder) -> Vec<u8> {
     let mut key = Vec::new();
-    key_string::append(&mut key, value, Direction::Ascending);
+    strings.append_key(&mut key, value, Direction::Ascending);
     key
 }
 
 impl Search {
     /// Whether a value is asked for the first time.
     fn asks(&mut self, value: ValueRef<'_>) -> bool {
-        let key = key(value);
+        let key = key(value, &self.strings);
         self.memory_bytes += key.len() + size_of::<Vec<u8>>();
         self.asked.insert(key)
     }
 
     fn visits(&mut self, document: DocumentRef<'_>) -> bool {
-        let key = key(document.get("_id").unwrap_or(ValueRef::Null));
+        let key = key(document.get("_id").unwrap_or(ValueRef::Null), &self.strings);
         self.memory_bytes += key.len() + size_of::<Vec<u8>>();
         self.visited.insert(key)
     }
@@ -170,7 +171,7 @@ impl Search {
 impl Searched {
     fn search(&mut self, document: DocumentRef<'_>) -> Result<ArrayBuf> {
         let stage = Arc::clone(&self.stage);
-        let mut search = Search::default();
+        let mut search = Search { strings: self.environment.strings().clone(), ..Search::default() };
         let context = self.environment.context(document);
         let start = stage.start_with.evaluate(&context)?.into_value();
         let mut frontier: Vec<Value> = match &start {

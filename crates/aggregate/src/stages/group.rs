@@ -2,7 +2,7 @@
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::key_string::{self, Direction};
+use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression, check_depth};
@@ -86,7 +86,7 @@ impl<'g> Groups<'g> {
         let context = self.environment.context(document);
         let id = self.stage.id.evaluate(&context)?;
         self.key.clear();
-        key_string::append(&mut self.key, id.or_null(), Direction::Ascending);
+        self.environment.strings().append_key(&mut self.key, id.or_null(), Direction::Ascending);
         self.environment.operation().work(1 + self.key.len() / 64)?;
         let position = match self.positions.get(self.key.as_slice()) {
             Some(position) => *position,

@@ -80,7 +80,7 @@ impl Gathering<'_> {
     fn add(&mut self, document: DocumentRef<'_>) -> Result<()> {
         let mut key = Vec::with_capacity(16);
         self.environment.operation().work(1 + document.len_bytes() / 64)?;
-        self.pattern.append_key(&mut key, document, self.environment.operation())?;
+        self.pattern.append_key(&mut key, document, self.environment.operation(), self.environment.strings())?;
         let position = self.next_position;
         self.next_position += 1;
         if self.first.len() == self.limit {

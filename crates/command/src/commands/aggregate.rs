@@ -1,7 +1,6 @@
 //! `aggregate`: documents through a pipeline.
 
 use super::explain;
-use super::find::refuse_collation;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt};
@@ -40,6 +39,9 @@ pub(crate) struct Aggregation {
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    if invocation.boolean("bypassDocumentValidation", false)? {
+        invocation.operation().bypass_validation();
+    }
     let sourced = invocation.array("pipeline")?.map(SourcedPipeline::take_off).transpose()?.flatten();
     let namespace = namespace(invocation, sourced.as_ref())?;
     if invocation.boolean("explain", false)? {
@@ -48,7 +50,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let batch_size = batch_size(invocation)?;
     let (source, is_long) = match sourced {
         Some(sourced) => (open_sourced(invocation, &namespace, &sourced)?, false),
-        None if is_oplog(&invocation.service.catalog, &namespace) => (open_oplog(invocation)?, true),
+        None if is_oplog(&invocation.service.catalog, &namespace) => (open_oplog(invocation, &namespace)?, true),
         None => {
             let is_collectionless = invocation.argument().as_str().is_none();
             let aggregation = parse(invocation, invocation, (!is_collectionless).then_some(&namespace))?;
@@ -146,7 +148,11 @@ pub(crate) fn parse(
         let message = format!("explain of {} is not supported", sourced.stage.name);
         return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
     }
-    let scope = scope_with_let(fields, invocation.scope())?;
+    let scope = match namespace {
+        Some(namespace) => invocation.scope_in(fields, namespace)?,
+        None => invocation.scope_without_collection(fields)?,
+    };
+    let scope = scope_with_let(fields, scope)?;
     let mut aggregation = prepare(invocation, namespace, stages, scope)?;
     if let Some(hint) = fields.field("hint") {
         aggregation.query.hint = Hint::parse(hint)?;
@@ -203,7 +209,6 @@ fn required_stages<'a>(fields: &Fields<'a>) -> Result<ArrayRef<'a>, Failure> {
 }
 
 fn check_options(fields: &Fields<'_>) -> Result<(), Failure> {
-    refuse_collation(fields)?;
     for name in ["allowDiskUse", "bypassDocumentValidation"] {
         fields.boolean(name, false)?;
     }
@@ -263,14 +268,14 @@ pub(crate) fn run_counted(invocation: &Invocation<'_>, aggregation: Aggregation)
 }
 
 /// Runs all stages over the oplog. A hint has nothing to choose from.
-fn open_oplog(invocation: &Invocation<'_>) -> Result<Box<dyn CursorSource>, Halt> {
+fn open_oplog(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Box<dyn CursorSource>, Halt> {
     invocation.refuse_if_long(true)?;
     check_options(invocation)?;
     let stages = required_stages(invocation)?;
     if stages.iter().any(|stage| matches!(first_stage_name(stage), Some("$out" | "$merge"))) {
         return Err(Failure::not_supported_yet("a pipeline over the oplog that writes").into());
     }
-    let scope = scope_with_let(invocation, invocation.scope())?;
+    let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
     let stream = oplog_view::open(invocation, stages, scope, Direction::Forward)?;
     Ok(Box::new(Aggregated::of(stream)))
 }
@@ -282,7 +287,7 @@ fn open_sourced(
     sourced: &SourcedPipeline<'_>,
 ) -> Result<Box<dyn CursorSource>, Failure> {
     check_options(invocation)?;
-    let scope = scope_with_let(invocation, invocation.scope())?;
+    let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
     let sources = PipelineSources::new(&invocation.service.catalog, invocation.request.database);
     let environment = Environment::new(scope).with_sources(sources);
     let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;

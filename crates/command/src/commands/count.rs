@@ -1,6 +1,5 @@
 //! `count`: how many documents match.
 
-use super::find::refuse_collation;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
@@ -22,7 +21,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let query = parse(invocation, invocation.scope())?;
+    let query = parse(invocation, invocation.scope_in(invocation, &namespace)?)?;
     let Some(collection) = invocation.collection(&namespace) else {
         let count = if view_reads::is_view(invocation, &namespace)? {
             invocation.has_integer_ok = true;
@@ -51,7 +50,6 @@ fn write_count(reply: &mut Writer<'_>, count: u64) {
 /// # Errors
 /// MongoDB's codes for malformed fields.
 pub(super) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery> {
-    refuse_collation(fields)?;
     let mut query = FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), scope)?;
     // A null is no hint here.
     query.hint = fields.body.get("hint").map_or(Ok(None), Hint::parse)?;

@@ -1,6 +1,7 @@
 //! `create`: makes a collection; options of collections that are not built are refused by name.
 
 use crate::capped_options;
+use crate::collation_option;
 use crate::collection_options::{pre_and_post_images, refuse_unsupported};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
@@ -10,7 +11,9 @@ use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayRef, BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, number, order};
+use bunko_bson::{
+    ArrayRef, BinarySubtype, Collator, DocumentBuf, DocumentRef, StringOrder, ValueRef, Writer, number, order,
+};
 use bunko_catalog::{Collection, CreateOptions, ID_INDEX, IndexSpec, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -42,7 +45,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 /// Options that nothing stands behind yet.
-const UNSUPPORTED: &[&str] = &["indexOptionDefaults", "collation", "clusteredIndex", "encryptedFields"];
+const UNSUPPORTED: &[&str] = &["indexOptionDefaults", "clusteredIndex", "encryptedFields"];
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     Ok(create(invocation, None)?)
@@ -62,7 +65,8 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
         return time_series::create(invocation, &namespace, option);
     }
     check_dependent_options(invocation)?;
-    check_id_index(invocation)?;
+    let strings = collation_option::of_collection(invocation)?;
+    check_id_index(invocation, &strings)?;
     let validation = ValidationOptions::parse(invocation)?;
     validation.check(invocation, &namespace)?;
     let images = pre_and_post_images(invocation)?;
@@ -73,6 +77,9 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
         && let Some(given) = invocation.field("storageEngine")
     {
         create.options.append("storageEngine", given);
+    }
+    if let Some(collator) = strings.collator() {
+        create.options.append("collation", collator.specification());
     }
     if images == Some(true) {
         create.options.append("changeStreamPreAndPostImages", &DocumentBuf::new().with("enabled", true));
@@ -112,10 +119,10 @@ fn create_view(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result
     if let Some(option) = NOT_WITH_VIEW.iter().find(|option| invocation.field(option).is_some()) {
         return Err(invalid_options(&format!("'{option}' is not allowed with 'viewOn'")));
     }
-    refuse_unsupported(invocation, &["collation"])?;
     let view_on = invocation.string("viewOn")?.unwrap_or_default();
     let pipeline = invocation.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
-    let collation = invocation.document("collation")?;
+    let strings = collation_option::of_collection(invocation)?;
+    let collation = strings.collator().map(Collator::specification);
     let view = view_definition::parse(invocation, namespace, view_on, pipeline, collation)?;
     match invocation.service.catalog.create_view(namespace, &view, invocation) {
         Ok(lsn) => invocation.note_written(lsn),
@@ -186,7 +193,7 @@ fn check_dependent_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
 }
 
 /// The index on `_id` is always made, and always the same.
-fn check_id_index(invocation: &Invocation<'_>) -> Result<(), Failure> {
+fn check_id_index(invocation: &Invocation<'_>, strings: &StringOrder) -> Result<(), Failure> {
     if !invocation.boolean("autoIndexId", true)? {
         return Err(invocation.unsupported("autoIndexId: false"));
     }
@@ -205,10 +212,14 @@ fn check_id_index(invocation: &Invocation<'_>) -> Result<(), Failure> {
             "key" | "ns" => true,
             "name" => element.value.as_str() == Some(ID_INDEX),
             "v" => number::as_i64_exact(element.value) == Some(2),
-            "collation" => {
-                let locale = element.value.as_document().and_then(|collation| collation.get("locale"));
-                locale.and_then(ValueRef::as_str) == Some("simple")
-            }
+            "collation" => match element.value.as_document() {
+                Some(collation) if bunko_collation::parse(collation)? == *strings => true,
+                Some(_) => {
+                    let message = "The _id index must have the same collation as the collection.";
+                    return Err(Failure::bad_value(message));
+                }
+                None => false,
+            },
             other => {
                 return Err(Failure::new(
                     ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,

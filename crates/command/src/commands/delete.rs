@@ -1,8 +1,8 @@
 //! `delete`: removes documents.
 
-use super::find::refuse_collation;
 use super::insert::{check_batch_size, write_errors};
 use super::update::scope;
+use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
@@ -64,8 +64,8 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<DeleteStatement<'_>> {
     let fields = statement("delete.deletes", document, STATEMENT_FIELDS)?;
     let filter = required_document(&fields, "q")?;
     let targets = targets(required(&fields, "limit")?)?;
-    refuse_collation(&fields)?;
-    Ok(DeleteStatement { filter, targets, hint: fields.field("hint").map_or(Ok(None), Hint::parse)? })
+    let strings = collation_option::asked(&fields)?;
+    Ok(DeleteStatement { filter, targets, strings, hint: fields.field("hint").map_or(Ok(None), Hint::parse)? })
 }
 
 /// 0 means all, 1 the first.

@@ -1,6 +1,5 @@
 //! `distinct`: the different values of one field.
 
-use super::find::refuse_collation;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
@@ -22,7 +21,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let key = key(invocation)?;
-    let scope = invocation.scope();
+    let scope = invocation.scope_in(invocation, &namespace)?;
     let query = parse(invocation, Arc::clone(&scope))?;
     let values = match invocation.collection(&namespace) {
         None if view_reads::is_view(invocation, &namespace)? => {
@@ -53,7 +52,6 @@ pub(super) fn key<'a>(fields: &Fields<'a>) -> Result<&'a str> {
 /// # Errors
 /// MongoDB's codes for malformed fields.
 pub(super) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery> {
-    refuse_collation(fields)?;
     let mut query = FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), scope)?;
     // A null is no hint here.
     query.hint = fields.body.get("hint").map_or(Ok(None), Hint::parse)?;

@@ -12,7 +12,7 @@ use crate::pipeline_writes::PipelineWrite;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::STAGE_MEMORY_BYTES_MAX;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef, Writer, number};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::WriteExplanation;
@@ -105,13 +105,9 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         }
     };
     oplog_view::check(&invocation.service.catalog, &namespace, invocation.command.name)?;
-    Ok(Subject {
-        fields: Fields::new(command.name, body),
-        collection: invocation.collection(&namespace),
-        namespace,
-        verbosity,
-        scope: invocation.scope(),
-    })
+    let fields = Fields::new(command.name, body);
+    let scope = invocation.scope_in(&fields, &namespace)?;
+    Ok(Subject { fields, collection: invocation.collection(&namespace), namespace, verbosity, scope })
 }
 
 fn verbosity(invocation: &Invocation<'_>) -> Result<Verbosity> {
@@ -241,10 +237,14 @@ fn explain_stages(
 
 fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
     let fields = &subject.fields;
-    let explanation = WriteExplanation {
+    let scope = scope_with_let(fields, Arc::clone(&subject.scope))?;
+    let explanation = |strings: Option<&StringOrder>| WriteExplanation {
         collection: subject.collection.as_ref(),
         namespace: &subject.namespace,
-        scope: scope_with_let(fields, Arc::clone(&subject.scope))?,
+        scope: match strings {
+            Some(strings) => Arc::new(scope.with_strings(strings)),
+            None => Arc::clone(&scope),
+        },
         verbosity: subject.verbosity,
     };
     let refuse_long = |filter, sort, targets| {
@@ -257,17 +257,17 @@ fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<D
         "update" => {
             let statement = update::parse(only_statement(fields, "updates")?)?;
             refuse_long(statement.filter, statement.sort, statement.targets)?;
-            explanation.update(&statement)
+            explanation(statement.strings.as_ref()).update(&statement)
         }
         "delete" => {
             let statement = delete::parse(only_statement(fields, "deletes")?)?;
             refuse_long(statement.filter, None, statement.targets)?;
-            explanation.delete(&statement)
+            explanation(statement.strings.as_ref()).delete(&statement)
         }
         _ => {
             let statement = find_and_modify::parse(fields)?;
             refuse_long(statement.filter, statement.sort, Targets::One)?;
-            explanation.find_and_modify(&statement)
+            explanation(statement.strings.as_ref()).find_and_modify(&statement)
         }
     };
     Ok(explained?)

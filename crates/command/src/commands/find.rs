@@ -76,7 +76,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     {
         return Err(Failure::not_supported_yet("tailable").into());
     }
-    let query = parse(invocation, invocation.scope())?;
+    let query = parse(invocation, invocation.scope_in(invocation, &namespace)?)?;
     let batch_size = invocation.size("batchSize")?;
     let is_single_batch = invocation.boolean("singleBatch", false)?;
     let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
@@ -182,7 +182,6 @@ pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQ
 }
 
 fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
-    refuse_collation(fields)?;
     for name in ["returnKey", "showRecordId"] {
         if fields.boolean(name, false)? {
             return Err(fields.unsupported(name));
@@ -202,11 +201,4 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
         fields.boolean(name, false)?;
     }
     Ok(())
-}
-
-/// Refuses any collation but the simple one, which is what there is.
-pub(crate) fn refuse_collation(fields: &Fields<'_>) -> Result<(), Failure> {
-    let Some(collation) = fields.document("collation")? else { return Ok(()) };
-    let is_simple = collation.get("locale").and_then(ValueRef::as_str) == Some("simple");
-    if collation.is_empty() || is_simple { Ok(()) } else { Err(fields.unsupported("collation")) }
 }

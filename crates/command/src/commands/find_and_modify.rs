@@ -1,8 +1,8 @@
 //! `findAndModify`: changes or removes one document and returns it.
 
-use super::find::refuse_collation;
 use super::insert::bypasses;
 use super::update::scope;
+use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
@@ -61,12 +61,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 /// Reads what a findAndModify asks for; `explain` does too.
 pub(super) fn parse<'a>(fields: &Fields<'a>) -> Result<FindAndModify<'a>> {
-    refuse_collation(fields)?;
     Ok(FindAndModify {
         filter: fields.document("query")?.unwrap_or(DocumentRef::EMPTY),
         sort: fields.document("sort")?.filter(|sort| !sort.is_empty()),
         hint: fields.field("hint").map_or(Ok(None), Hint::parse)?,
         projection: fields.document("fields")?,
+        strings: collation_option::asked(fields)?,
         action: action(fields)?,
     })
 }

@@ -1,7 +1,7 @@
 //! `update`: changes documents, or inserts them where none matches.
 
-use super::find::refuse_collation;
 use super::insert::{bypasses, check_batch_size, write_errors};
+use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
@@ -84,13 +84,13 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
         let message = "Constant values may only be specified for pipeline updates";
         return Err(Failure::new(ErrorCode(51198), message));
     }
-    refuse_collation(&fields)?;
     let targets = if strict_boolean(&fields, "multi")? { Targets::Many } else { Targets::One };
     let sort = fields.document("sort")?.filter(|sort| !sort.is_empty());
     if sort.is_some() && targets == Targets::Many {
         return Err(Failure::failed_to_parse("Cannot specify sort with multi=true"));
     }
     Ok(UpdateStatement {
+        strings: collation_option::asked(&fields)?,
         filter,
         update,
         array_filters: array_filters(&fields)?,
@@ -101,7 +101,7 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
     })
 }
 
-/// What the expressions of a write see.
+/// What the expressions of a write see, but for its order of strings, which each statement has.
 /// # Errors
 /// As [`scope_with_let`].
 pub(super) fn scope(invocation: &Invocation<'_>) -> Result<Arc<QueryScope>> {

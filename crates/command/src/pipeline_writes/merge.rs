@@ -113,6 +113,7 @@ impl Merging<'_, '_> {
             upsert,
             hint: None,
             sort: None,
+            strings: None,
         };
         let outcome = writes.update(&statement)?;
         if outcome.matched == 0 && outcome.upserted.is_none() {

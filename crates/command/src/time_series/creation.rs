@@ -19,8 +19,10 @@ pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, opt
         let message = format!("time-series collection options are not compatible with the option '{option}'");
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
-    if invocation.field("expireAfterSeconds").is_some() {
-        return Err(invocation.unsupported("expireAfterSeconds"));
+    for option in ["expireAfterSeconds", "collation"] {
+        if invocation.field(option).is_some() {
+            return Err(invocation.unsupported(&format!("{option} of a time-series collection")));
+        }
     }
     let catalog = &invocation.service.catalog;
     if let Some(existing) = super::find(catalog, namespace)? {

@@ -27,8 +27,12 @@ pub(crate) fn delete_instead(
         return Err(refusal);
     }
     let series = super::find(&invocation.service.catalog, namespace)?.ok_or(refusal)?;
+    let scope = match &statement.strings {
+        Some(strings) => Arc::new(scope.with_strings(strings)),
+        None => Arc::clone(scope),
+    };
     let mut deleted = Deleted::default();
-    let outcome = delete(invocation, &series, statement.filter, statement.targets, scope, &mut deleted);
+    let outcome = delete(invocation, &series, statement.filter, statement.targets, &scope, &mut deleted);
     invocation.note_written(deleted.lsn);
     outcome?;
     Ok(deleted.count)

@@ -56,6 +56,7 @@ fn update(writes: &mut Writes<'_>, series: &Series, statement: &UpdateStatement<
         upsert: Upsert::No,
         hint: statement.hint.clone(),
         sort: None,
+        strings: statement.strings.clone(),
     };
     writes.update(&statement)
 }

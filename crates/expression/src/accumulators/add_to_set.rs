@@ -2,8 +2,8 @@
 
 use super::{Accumulator, Form, Kind, check_gathered};
 use crate::Evaluated;
-use bunko_bson::key_string::{self, Direction};
-use bunko_bson::{ArrayBuf, Value};
+use bunko_bson::key_string::Direction;
+use bunko_bson::{ArrayBuf, StringOrder, Value};
 use bunko_errors::Result;
 use foldhash::HashSet;
 
@@ -21,6 +21,7 @@ pub(super) struct Set {
     values: ArrayBuf,
     /// Reused between values.
     key: Vec<u8>,
+    strings: StringOrder,
 }
 
 impl Accumulator for Set {
@@ -28,7 +29,7 @@ impl Accumulator for Set {
         let Some(value) = value.get() else { return Ok(()) };
         // Equal values of different number types have equal key strings.
         self.key.clear();
-        key_string::append(&mut self.key, value, Direction::Ascending);
+        self.strings.append_key(&mut self.key, value, Direction::Ascending);
         if !self.seen.contains(self.key.as_slice()) {
             check_gathered(KIND.name, self.memory_bytes(), value)?;
             self.seen.insert(self.key.as_slice().into());
@@ -40,6 +41,10 @@ impl Accumulator for Set {
 
     fn value(&self) -> Value {
         Value::Array(self.values.clone())
+    }
+
+    fn collate(&mut self, strings: &StringOrder) {
+        self.strings = strings.clone();
     }
 
     fn finish(self: Box<Self>) -> Value {

@@ -2,7 +2,7 @@
 
 use super::{Accumulator, value_bytes};
 use crate::Evaluated;
-use bunko_bson::{Value, order};
+use bunko_bson::{StringOrder, Value};
 use bunko_errors::Result;
 use std::cmp::Ordering;
 
@@ -10,11 +10,12 @@ use std::cmp::Ordering;
 pub(super) struct Extreme {
     wanted: Ordering,
     kept: Option<Value>,
+    strings: StringOrder,
 }
 
 impl Extreme {
     pub(super) fn new(wanted: Ordering) -> Self {
-        Self { wanted, kept: None }
+        Self { wanted, kept: None, strings: StringOrder::default() }
     }
 }
 
@@ -25,7 +26,7 @@ impl Accumulator for Extreme {
         }
         let better = match &self.kept {
             None => true,
-            Some(kept) => order::compare(value.or_null(), kept.as_ref()) == self.wanted,
+            Some(kept) => self.strings.compare(value.or_null(), kept.as_ref()) == self.wanted,
         };
         if better {
             self.kept = value.into_value();
@@ -35,6 +36,10 @@ impl Accumulator for Extreme {
 
     fn value(&self) -> Value {
         self.kept.clone().unwrap_or(Value::Null)
+    }
+
+    fn collate(&mut self, strings: &StringOrder) {
+        self.strings = strings.clone();
     }
 
     fn finish(self: Box<Self>) -> Value {

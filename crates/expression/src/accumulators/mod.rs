@@ -26,7 +26,7 @@ mod top_bottom;
 
 use crate::call::{Parameters, Refusal, refuse};
 use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope, SortPattern, made, percentiles};
-use bunko_bson::{ArrayRef, Element, Value, ValueRef};
+use bunko_bson::{ArrayRef, Element, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 pub(crate) use several::Which;
 use std::sync::Arc;
@@ -89,6 +89,9 @@ pub trait Accumulator: Send {
     fn finish(self: Box<Self>) -> Value {
         self.value()
     }
+
+    /// Says in which order strings are; told once, before the first value. Only accumulators that compare listen.
+    fn collate(&mut self, _strings: &StringOrder) {}
 
     /// Memory that it holds now, in bytes.
     fn memory_bytes(&self) -> usize;
@@ -245,7 +248,10 @@ impl AccumulatorExpression {
             let value = self.count.evaluate(group)?;
             count = read_count(&value).map_err(|_| refuse(NO_COUNT, &crate::printed::printed(&value)))?;
         }
-        Ok((self.kind.make)(&Settings { count, percentiles: Arc::clone(&self.percentiles) }))
+        let settings = Settings { count, percentiles: Arc::clone(&self.percentiles) };
+        let mut accumulator = (self.kind.make)(&settings);
+        accumulator.collate(group.strings());
+        Ok(accumulator)
     }
 
     /// With its `$`.
@@ -262,7 +268,7 @@ impl AccumulatorExpression {
         context.operation().work(made::steps(value.or_null()))?;
         let Some(order) = &self.order else { return accumulator.add(value) };
         let mut key = Vec::new();
-        order.append_key(&mut key, context.root(), context.operation())?;
+        order.append_key(&mut key, context.root(), context.operation(), context.strings())?;
         accumulator.add_sorted(key, value)
     }
 

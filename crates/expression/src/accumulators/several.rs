@@ -2,8 +2,8 @@
 
 use super::{Accumulator, value_bytes};
 use crate::Evaluated;
-use bunko_bson::key_string::{self, Direction};
-use bunko_bson::{ArrayBuf, Value};
+use bunko_bson::key_string::Direction;
+use bunko_bson::{ArrayBuf, StringOrder, Value};
 use bunko_errors::Result;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -27,6 +27,7 @@ pub(crate) struct Several {
     ranked: BinaryHeap<Ranked>,
     bytes: usize,
     next_turn: u64,
+    strings: StringOrder,
 }
 
 /// A value by its rank: its key string, inverted where the greatest come first; equal ones in their turn.
@@ -69,13 +70,14 @@ impl Ranked {
 
 impl Several {
     pub(crate) fn new(count: usize, which: Which) -> Self {
-        Self { count, which, in_turn: VecDeque::new(), ranked: BinaryHeap::new(), bytes: 0, next_turn: 0 }
+        let (in_turn, ranked, strings) = (VecDeque::new(), BinaryHeap::new(), StringOrder::default());
+        Self { count, which, in_turn, ranked, bytes: 0, next_turn: 0, strings }
     }
 
     fn add_ranked(&mut self, value: Evaluated<'_>) {
         let direction = if self.which == Which::Greatest { Direction::Descending } else { Direction::Ascending };
         let mut key = Vec::new();
-        key_string::append(&mut key, value.or_null(), direction);
+        self.strings.append_key(&mut key, value.or_null(), direction);
         let rank = Rank { key, turn: self.next_turn };
         self.next_turn += 1;
         if self.ranked.len() == self.count {
@@ -110,6 +112,10 @@ impl Accumulator for Several {
             Which::Least | Which::Greatest => self.add_ranked(value),
         }
         Ok(())
+    }
+
+    fn collate(&mut self, strings: &StringOrder) {
+        self.strings = strings.clone();
     }
 
     fn value(&self) -> Value {

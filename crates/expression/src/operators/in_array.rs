@@ -17,7 +17,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let steps = made::steps(wanted);
     for element in elements.iter() {
         context.operation().work(steps)?;
-        if bunko_bson::order::equal(element, wanted) {
+        if context.strings().equal(element, wanted) {
             return Ok(true.into());
         }
     }

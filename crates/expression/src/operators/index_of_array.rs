@@ -24,7 +24,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let steps = made::steps(wanted);
     for (position, element) in elements.iter().enumerate().take(to).skip(from) {
         context.operation().work(steps)?;
-        if bunko_bson::order::equal(element, wanted) {
+        if context.strings().equal(element, wanted) {
             return Ok((position as i32).into());
         }
     }

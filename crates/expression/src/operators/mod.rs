@@ -325,7 +325,7 @@ fn compared<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Order
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);
     // Only two large values take long.
     context.operation().work(made::steps(left.or_null()).min(made::steps(right.or_null())))?;
-    Ok(left.compare(&right))
+    Ok(context.strings().compare(left.comparable(), right.comparable()))
 }
 
 /// Feeds an accumulator with the arguments, or with the elements of an only argument that is an array.
@@ -334,6 +334,7 @@ fn accumulate<'a>(
     context: &EvaluationContext<'a>,
     mut accumulator: Box<dyn Accumulator>,
 ) -> Result<Evaluated<'a>> {
+    accumulator.collate(context.strings());
     if call.arguments.len() == 1 {
         let only = call.argument(0, context)?;
         if let Some(ValueRef::Array(array)) = only.get() {

@@ -3,7 +3,7 @@
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
 use crate::array::{contains, distinct, elements};
 use crate::made::MadeArray;
-use bunko_bson::{ValueRef, order};
+use bunko_bson::ValueRef;
 
 const FIRST: Refusal = (17048, "both operands of $setDifference must be arrays. First argument is of type: {}");
 const SECOND: Refusal = (17049, "both operands of $setDifference must be arrays. Second argument is of type: {}");
@@ -26,13 +26,13 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let mut kept = Vec::new();
     for (position, element) in candidates.into_iter().enumerate() {
         context.operation().work(1)?;
-        if !contains(&excluded, element) {
+        if !contains(&excluded, element, context.strings()) {
             kept.push((position, element));
         }
     }
     // Equal ones stand together, the first of the input in front; then back into the input's order.
-    let mut kept = context.operation().sort_by(kept, |(_, a), (_, b)| order::compare(*a, *b))?;
-    kept.dedup_by(|(_, a), (_, b)| order::equal(*a, *b));
+    let mut kept = context.operation().sort_by(kept, |(_, a), (_, b)| context.strings().compare(*a, *b))?;
+    kept.dedup_by(|(_, a), (_, b)| context.strings().equal(*a, *b));
     let kept = context.operation().sort_by(kept, |(a, _), (b, _)| a.cmp(b))?;
     let mut difference = MadeArray::new(call.name(), context);
     difference.extend(kept.into_iter().map(|(_, element)| element))?;

@@ -23,7 +23,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         match &first {
             None => first = Some(elements.into_iter().map(ValueRef::to_value).collect()),
             Some(first) => {
-                let same = |(a, b): (&Value, &ValueRef<'_>)| bunko_bson::order::equal(a.as_ref(), *b);
+                let same = |(a, b): (&Value, &ValueRef<'_>)| context.strings().equal(a.as_ref(), *b);
                 equal &= first.len() == elements.len() && first.iter().zip(&elements).all(same);
             }
         }

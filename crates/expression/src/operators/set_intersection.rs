@@ -24,7 +24,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
             None => values,
             Some(mut common) => {
                 context.operation().work(common.len())?;
-                common.retain(|element| contains(&values, *element));
+                common.retain(|element| contains(&values, *element, context.strings()));
                 common
             }
         });

@@ -14,7 +14,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
             let right = distinct(elements(right, context)?, context)?;
             for element in left.iter() {
                 context.operation().work(1)?;
-                if !contains(&right, element) {
+                if !contains(&right, element, context.strings()) {
                     return Ok(false.into());
                 }
             }

@@ -6,7 +6,7 @@ use crate::call::Prepared;
 use crate::made::{self, MadeArray};
 use crate::number::as_i32;
 use crate::{Expression, ParseScope, SortPattern};
-use bunko_bson::{ArrayRef, DocumentRef, ValueRef, order};
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (2_942_500, "$sortArray requires an object as an argument, found: {}"),
@@ -32,7 +32,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         context.operation().work(made::steps(element))?;
         let mut key = Vec::new();
         let document = element.as_document().unwrap_or(DocumentRef::EMPTY);
-        pattern.append_key(&mut key, document, context.operation())?;
+        pattern.append_key(&mut key, document, context.operation(), context.strings())?;
         keyed.push((key, element));
     }
     let keyed = context.operation().sort_by(keyed, |(a, _), (b, _)| a.cmp(b))?;
@@ -40,7 +40,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
 }
 
 fn sorted_values<'a>(call: &'a Call, context: &EvaluationContext<'a>, array: ArrayRef<'_>) -> Result<Evaluated<'a>> {
-    let mut sorted = context.operation().sort_by(elements(array, context)?, |a, b| order::compare(*a, *b))?;
+    let mut sorted =
+        context.operation().sort_by(elements(array, context)?, |a, b| context.strings().compare(*a, *b))?;
     if call.argument(1, context)?.get().and_then(as_i32) == Some(-1) {
         sorted.reverse();
     }

@@ -5,7 +5,7 @@ use super::{Rule, Rules, arguments, failed};
 use crate::evaluate::Evaluation;
 use crate::expression::Comparison;
 use crate::operators::compare;
-use bunko_bson::{Decimal128, DocumentBuf, Value, ValueRef, number};
+use bunko_bson::{Decimal128, DocumentBuf, StringOrder, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 
 #[derive(Debug)]
@@ -74,7 +74,7 @@ fn decimal(value: ValueRef<'_>) -> Decimal128 {
 
 impl Rule for Bound {
     fn holds(&self, value: ValueRef<'_>, _: &mut Evaluation<'_>) -> bool {
-        !value.is_number() || compare::matches(self.op, Some(value), self.operand.as_ref())
+        !value.is_number() || compare::matches(self.op, Some(value), self.operand.as_ref(), StringOrder::BYTES)
     }
 
     fn details(&self, value: ValueRef<'_>, _: &mut Evaluation<'_>) -> DocumentBuf {

@@ -4,7 +4,7 @@ use super::FieldOperator;
 use crate::expression::{Comparison, Expression};
 use crate::parse::Operand;
 use crate::path::Path;
-use bunko_bson::{ValueRef, order};
+use bunko_bson::{StringOrder, ValueRef, order};
 use bunko_errors::{Failure, Result};
 
 pub(crate) const EQ: FieldOperator =
@@ -49,24 +49,29 @@ fn comparison(path: &Path, op: Comparison, value: ValueRef<'_>) -> Result<Expres
 
 /// Whether `value`, or a missing one, compares so with `operand`.
 #[inline]
-pub(crate) fn matches(op: Comparison, value: Option<ValueRef<'_>>, operand: ValueRef<'_>) -> bool {
+pub(crate) fn matches(
+    op: Comparison,
+    value: Option<ValueRef<'_>>,
+    operand: ValueRef<'_>,
+    strings: &StringOrder,
+) -> bool {
     match (value, operand) {
         (Some(ValueRef::Int32(value)), ValueRef::Int32(operand)) => op.holds(value.cmp(&operand)),
-        (Some(ValueRef::String(value)), ValueRef::String(operand)) => op.holds(value.cmp(operand)),
+        (Some(ValueRef::String(value)), ValueRef::String(operand)) => op.holds(strings.compare_strings(value, operand)),
         (Some(ValueRef::ObjectId(value)), ValueRef::ObjectId(operand)) => op.holds(value.0.cmp(&operand.0)),
-        (Some(value), operand) => matches_present(op, value, operand),
+        (Some(value), operand) => matches_present(op, value, operand, strings),
         // A missing value is null, and beyond neither end of the order.
         (None, ValueRef::Null) => op.includes_equality(),
         (None, operand) => within_ends(op, operand),
     }
 }
 
-fn matches_present(op: Comparison, value: ValueRef<'_>, operand: ValueRef<'_>) -> bool {
+fn matches_present(op: Comparison, value: ValueRef<'_>, operand: ValueRef<'_>, strings: &StringOrder) -> bool {
     if order::rank(value.kind()) != order::rank(operand.kind()) {
         return within_ends(op, operand);
     }
     match (is_nan(value), is_nan(operand)) {
-        (false, false) => op.holds(order::compare(value, operand)),
+        (false, false) => op.holds(strings.compare(value, operand)),
         // NaN equals itself and is neither less nor greater than any number.
         (value, operand) => value && operand && op.includes_equality(),
     }
@@ -91,6 +96,6 @@ fn is_nan(value: ValueRef<'_>) -> bool {
 }
 
 /// Whether two values are equal, as `$eq` sees them.
-pub(crate) fn equals(value: ValueRef<'_>, operand: ValueRef<'_>) -> bool {
-    matches(Comparison::Eq, Some(value), operand)
+pub(crate) fn equals(value: ValueRef<'_>, operand: ValueRef<'_>, strings: &StringOrder) -> bool {
+    matches(Comparison::Eq, Some(value), operand, strings)
 }

@@ -4,15 +4,15 @@ use super::FieldOperator;
 use super::regex::Regex;
 use crate::evaluate::Evaluation;
 use crate::expression::Expression;
-use crate::parse::{Operand, holds_operators};
-use bunko_bson::{Value, ValueRef, order};
+use crate::parse::{Operand, Parser, holds_operators};
+use bunko_bson::{Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const IN: FieldOperator = FieldOperator { name: "$in", parse: |_, operand| parse(operand) };
+pub(crate) const IN: FieldOperator = FieldOperator { name: "$in", parse };
 pub(crate) const NIN: FieldOperator =
-    FieldOperator { name: "$nin", parse: |_, operand| Ok(Expression::not(parse(operand)?)) };
+    FieldOperator { name: "$nin", parse: |parser, operand| Ok(Expression::not(parse(parser, operand)?)) };
 
-fn parse(operand: &Operand<'_>) -> Result<Expression> {
+fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
     let ValueRef::Array(list) = operand.value else {
         return Err(Failure::bad_value(format!("{} needs an array", operand.name)));
     };
@@ -27,8 +27,9 @@ fn parse(operand: &Operand<'_>) -> Result<Expression> {
             value => values.push(value.to_value()),
         }
     }
-    values.sort_by(|a, b| order::compare(a.as_ref(), b.as_ref()));
-    values.dedup_by(|a, b| order::compare(a.as_ref(), b.as_ref()).is_eq());
+    let strings = parser.compiler.strings();
+    values.sort_by(|a, b| strings.compare(a.as_ref(), b.as_ref()));
+    values.dedup_by(|a, b| strings.equal(a.as_ref(), b.as_ref()));
     Ok(simplest(operand, values, regexes))
 }
 
@@ -50,6 +51,6 @@ pub(crate) fn matches(
     evaluation: &mut Evaluation<'_>,
 ) -> bool {
     let sought = value.unwrap_or(ValueRef::Null);
-    values.binary_search_by(|candidate| order::compare(candidate.as_ref(), sought)).is_ok()
+    values.binary_search_by(|candidate| evaluation.strings.compare(candidate.as_ref(), sought)).is_ok()
         || regexes.iter().any(|regex| evaluation.regex(regex, value))
 }

@@ -7,6 +7,7 @@
 use super::index_bounds::IndexBounds;
 use super::intervals::Intervals;
 use super::sort_order::scan_direction;
+use bunko_bson::StringOrder;
 use bunko_catalog::{Answers, Index};
 use bunko_expression::SortPattern;
 use bunko_matcher::{Expression, implies};
@@ -22,13 +23,18 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub fn new(index: &Arc<Index>, predicates: &[Expression], sort: Option<&SortPattern>) -> Self {
-        Self::of_bounds(IndexBounds::derive(index, predicates), sort)
+    pub fn new(
+        index: &Arc<Index>,
+        predicates: &[Expression],
+        sort: Option<&SortPattern>,
+        strings: &StringOrder,
+    ) -> Self {
+        Self::of_bounds(IndexBounds::derive(index, predicates, strings), sort, strings)
     }
 
     /// A way to use an index within bounds that are known.
-    pub fn of_bounds(bounds: IndexBounds, sort: Option<&SortPattern>) -> Self {
-        let sorted = sort.and_then(|sort| scan_direction(&bounds, sort));
+    pub fn of_bounds(bounds: IndexBounds, sort: Option<&SortPattern>, strings: &StringOrder) -> Self {
+        let sorted = sort.filter(|_| bounds.index.strings == *strings).and_then(|sort| scan_direction(&bounds, sort));
         Self { bounds, sorted }
     }
 
@@ -64,12 +70,17 @@ fn is_open(index: &Index, predicates: &[Expression]) -> bool {
 }
 
 /// The best index for documents that satisfy all of `predicates`; `None` where none helps. Of equals the oldest wins.
-pub(crate) fn best(indexes: &[Arc<Index>], predicates: &[Expression], sort: Option<&SortPattern>) -> Option<Candidate> {
+pub(crate) fn best(
+    indexes: &[Arc<Index>],
+    predicates: &[Expression],
+    sort: Option<&SortPattern>,
+    strings: &StringOrder,
+) -> Option<Candidate> {
     indexes
         .iter()
         .rev()
         .filter(|index| is_open(index, predicates))
-        .map(|index| Candidate::new(index, predicates, sort))
+        .map(|index| Candidate::new(index, predicates, sort, strings))
         .filter(Candidate::is_useful)
         .max_by(|a, b| a.score().cmp(&b.score()))
 }

@@ -2,9 +2,9 @@
 
 use super::intervals::{Edge, Interval, Intervals};
 use super::key_window::KeyWindow;
-use super::predicates::{Bounds, Exactness, Keys, bounds};
+use super::predicates::{Bounds, Exactness, Keys, Orders, bounds};
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
-use bunko_bson::{Value, ValueRef, hashed_key};
+use bunko_bson::{StringOrder, Value, ValueRef, hashed_key};
 use bunko_catalog::{Index, KeyForm, Multikey};
 use bunko_matcher::Expression;
 use std::sync::Arc;
@@ -69,8 +69,9 @@ impl IndexBounds {
         Self { window: Some(window), ..Self::full(index) }
     }
 
-    /// What documents that satisfy all of `predicates` have in the index.
-    pub fn derive(index: &Arc<Index>, predicates: &[Expression]) -> Self {
+    /// What documents that satisfy all of `predicates` have in the index, where the query has strings in that order.
+    pub fn derive(index: &Arc<Index>, predicates: &[Expression], strings: &StringOrder) -> Self {
+        let orders = Orders { index: &index.strings, query: strings };
         let mut this = Self::full(index);
         for position in 0..index.fields.len() {
             let path = &index.fields[position].path;
@@ -81,7 +82,7 @@ impl IndexBounds {
             let found: Vec<(usize, Bounds)> = predicates
                 .iter()
                 .enumerate()
-                .filter_map(|(number, predicate)| Some((number, bounds(predicate, path, keys)?)))
+                .filter_map(|(number, predicate)| Some((number, bounds(predicate, path, keys, orders)?)))
                 .map(|(number, found)| (number, this.form_of(position, found)))
                 .collect();
             match keys {

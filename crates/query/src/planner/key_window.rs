@@ -2,8 +2,8 @@
 
 use super::index_bounds::ScanRange;
 use crate::find_query::KeyBounds;
-use bunko_bson::key_string::{self, MAX_BYTE};
-use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_bson::key_string::MAX_BYTE;
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::Index;
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -21,11 +21,12 @@ pub(crate) struct KeyWindow {
 impl KeyWindow {
     /// The part of an index that `min` and `max` name.
     /// # Errors
-    /// 51174 where their fields are not those of the index, in its order; 51175 where `min` does not come before `max`.
+    /// 51174 where their fields are not those of the index, in its order, or their strings in another order than its; 51175 where `min` does not come before `max`.
     /// Source: MongoDB manual, "cursor.min()" and "cursor.max()".
-    pub fn new(index: &Index, bounds: &KeyBounds) -> Result<Self> {
-        let start = if bounds.min.as_ref().is_empty() { Vec::new() } else { key(index, bounds.min.as_ref())? };
-        let end = if bounds.max.as_ref().is_empty() { vec![MAX_BYTE] } else { key(index, bounds.max.as_ref())? };
+    pub fn new(index: &Index, bounds: &KeyBounds, strings: &StringOrder) -> Result<Self> {
+        let key = |bound: &DocumentBuf| key(index, bound.as_ref(), strings);
+        let start = if bounds.min.as_ref().is_empty() { Vec::new() } else { key(&bounds.min)? };
+        let end = if bounds.max.as_ref().is_empty() { vec![MAX_BYTE] } else { key(&bounds.max)? };
         if start >= end {
             return Err(Failure::new(
                 ErrorCode(51175),
@@ -46,15 +47,16 @@ pub(super) fn without_hint() -> Failure {
     Failure::new(ErrorCode(51173), "When using min()/max() a hint of which index to use must be provided")
 }
 
-fn key(index: &Index, bound: DocumentRef<'_>) -> Result<Vec<u8>> {
+fn key(index: &Index, bound: DocumentRef<'_>, strings: &StringOrder) -> Result<Vec<u8>> {
     let has_fields_of_index =
         bound.iter().map(|element| element.name).eq(index.fields.iter().map(|field| field.path.as_str()));
-    if !has_fields_of_index {
+    let is_ordered_alike = index.strings == *strings || !StringOrder::holds_strings(ValueRef::Document(bound));
+    if !has_fields_of_index || !is_ordered_alike {
         return Err(Failure::new(ErrorCode(51174), "The index chosen is not compatible with min/max"));
     }
     let mut key = Vec::new();
     for (element, field) in bound.iter().zip(&index.fields) {
-        key_string::append(&mut key, element.value, field.direction);
+        index.strings.append_key(&mut key, element.value, field.direction);
     }
     Ok(key)
 }

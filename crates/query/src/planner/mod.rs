@@ -4,6 +4,7 @@
 //! an `$or`, or the whole collection. The filter is evaluated after the fetch unless the keys alone decide it.
 
 mod choose;
+mod collated;
 mod index_bounds;
 mod intervals;
 mod key_window;
@@ -17,7 +18,7 @@ pub(crate) use intervals::{Edge, Interval, Intervals};
 pub(crate) use key_window::KeyWindow;
 
 use crate::find_query::{FindQuery, Hint};
-use crate::id_lookup::is_plain_id;
+use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::NearSearch;
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
@@ -117,6 +118,7 @@ impl Builder<'_> {
     /// All that matches, before sort, skip and limit.
     fn found(&mut self) -> Result<Found> {
         let root = self.query.filter.root();
+        let strings = &self.query.scope.strings;
         if let Some(bounds) = &self.query.key_bounds {
             let index = match &self.query.hint {
                 None | Some(Hint::Natural(_)) => return Err(key_window::without_hint()),
@@ -125,8 +127,8 @@ impl Builder<'_> {
             if index.kind.answers() != Answers::ByField {
                 return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
             }
-            let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds)?);
-            return Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref())));
+            let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds, strings)?);
+            return Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref(), strings)));
         }
         if let Some(search) = near_plan::search(self.query) {
             return self.near(search);
@@ -143,15 +145,17 @@ impl Builder<'_> {
                     let spans = near_plan::spans(&index, predicates_of(root)).unwrap_or_else(GeoField::all_keys);
                     return Ok(self.geo_scan(index, spans));
                 }
-                let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref());
+                let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
                 return Ok(self.index_scan(candidate));
             }
         }
-        if let Some(id) = looked_up_id(root) {
+        if let Some(id) = looked_up_id(root)
+            && can_look_up(self.collection, id.as_ref(), strings)
+        {
             return Ok(self.express(id));
         }
         let indexes = self.allowed_indexes();
-        let best = choose::best(&indexes, predicates_of(root), self.query.sort.as_ref());
+        let best = choose::best(&indexes, predicates_of(root), self.query.sort.as_ref(), strings);
         let (narrowing, sorting): (Vec<_>, Vec<_>) = best.into_iter().partition(|best| best.bounds.is_narrowed());
         if let Some(best) = narrowing.into_iter().next() {
             return Ok(self.index_scan(best));
@@ -160,7 +164,7 @@ impl Builder<'_> {
             return Ok(self.geo_scan(index, spans));
         }
         let alternatives = predicates_of(root).iter().find_map(|predicate| match predicate {
-            Expression::Or(alternatives) => or_plan::branches(&indexes, alternatives),
+            Expression::Or(alternatives) => or_plan::branches(&indexes, alternatives, strings),
             _ => None,
         });
         match (alternatives, sorting.into_iter().next()) {

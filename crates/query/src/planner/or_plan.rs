@@ -3,6 +3,7 @@
 use super::choose;
 use super::index_bounds::IndexBounds;
 use super::predicates_of;
+use bunko_bson::StringOrder;
 use bunko_catalog::Index;
 use bunko_matcher::Expression;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ pub(crate) struct OrBounds {
 }
 
 /// Scans for an `$or` with these alternatives; `None` unless an index narrows each of them down.
-pub(crate) fn branches(indexes: &[Arc<Index>], alternatives: &[Expression]) -> Option<OrBounds> {
+pub(crate) fn branches(indexes: &[Arc<Index>], alternatives: &[Expression], strings: &StringOrder) -> Option<OrBounds> {
     let mut branches = Vec::with_capacity(alternatives.len());
     let mut is_decided = true;
     for alternative in alternatives {
         let predicates = predicates_of(alternative);
-        let best = choose::best(indexes, predicates, None)?;
+        let best = choose::best(indexes, predicates, None, strings)?;
         is_decided &= best.bounds.decided.len() == predicates.len();
         branches.push(best.bounds);
     }

@@ -4,8 +4,9 @@
 //! expression's bounds. The reverse holds for bounds that are [`Exactness::Exact`]; all others need the filter after
 //! the fetch.
 
+use super::collated;
 use super::intervals::{Edge, Interval, Intervals};
-use bunko_bson::{ObjectId, Timestamp, Type, Value, ValueRef};
+use bunko_bson::{ObjectId, StringOrder, Timestamp, Type, Value, ValueRef};
 use bunko_matcher::{Comparison, Expression, Path, Regex};
 
 /// Whether a key within the bounds means a match.
@@ -69,11 +70,19 @@ impl Bounds {
     }
 }
 
-/// Bounds on the keys at `path` that `expression` implies, if it implies any.
+/// Bounds on the keys at `path` that `expression` implies, if it implies any: of values as the keys hold them.
 ///
 /// The path must name no array index: an index on `a.0` holds other values than the filter's `a.0` looks at.
-pub(crate) fn bounds(expression: &Expression, path: &str, keys: Keys) -> Option<Bounds> {
-    derive(expression, Target::Named(path), keys)
+pub(crate) fn bounds(expression: &Expression, path: &str, keys: Keys, orders: Orders<'_>) -> Option<Bounds> {
+    let expression = collated::in_keys(expression, orders.index, orders.query)?;
+    derive(&expression, Target::Named(path), keys)
+}
+
+/// In which orders an index and a query have strings.
+#[derive(Clone, Copy)]
+pub(crate) struct Orders<'o> {
+    pub index: &'o StringOrder,
+    pub query: &'o StringOrder,
 }
 
 fn derive(expression: &Expression, target: Target<'_>, keys: Keys) -> Option<Bounds> {
@@ -262,7 +271,7 @@ mod tests {
     fn of(filter: &str, path: &str, keys: Keys) -> String {
         let filter = shell::parse_document(filter).expect("a document");
         let filter = Filter::parse(filter.as_ref()).expect("a filter");
-        match bounds(filter.root(), path, keys) {
+        match bounds(filter.root(), path, keys, Orders { index: StringOrder::BYTES, query: StringOrder::BYTES }) {
             None => "none".to_owned(),
             Some(bounds) => {
                 let intervals: Vec<_> = bounds.intervals.as_slice().iter().map(ToString::to_string).collect();

@@ -4,7 +4,7 @@ use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
-use bunko_bson::key_string::{self, Direction};
+use bunko_bson::key_string::Direction;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_catalog::{Index, from_storage};
@@ -22,7 +22,7 @@ pub(crate) struct Express {
 impl Express {
     pub fn new(number: StageNumber, index: Arc<Index>, id: &Value) -> Self {
         let mut key = Vec::with_capacity(24);
-        key_string::append(&mut key, id.as_ref(), Direction::Ascending);
+        index.strings.append_key(&mut key, id.as_ref(), Direction::Ascending);
         Self { number, index, key: key.into() }
     }
 }

@@ -129,7 +129,7 @@ impl Sorting {
         while let Some(row) = self.input.next(run)? {
             key.clear();
             query.scope.operation.work(1 + row.document.len_bytes() / 64)?;
-            pattern.append_key(&mut key, row.document, &query.scope.operation)?;
+            pattern.append_key(&mut key, row.document, &query.scope.operation, &query.scope.strings)?;
             kept.offer(&key, sequence, &row);
             sequence += 1;
             let statistics = run.at(self.number);

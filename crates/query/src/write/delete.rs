@@ -3,7 +3,7 @@
 use super::Writes;
 use super::search::{Choice, Operation, Wanted};
 use crate::find_query::Hint;
-use bunko_bson::DocumentRef;
+use bunko_bson::{DocumentRef, StringOrder};
 use bunko_catalog::Verdict;
 use bunko_errors::Result;
 use bunko_update::Targets;
@@ -16,6 +16,8 @@ pub struct DeleteStatement<'a> {
     pub targets: Targets,
     /// The index to use.
     pub hint: Option<Hint>,
+    /// In which order strings are, if not in the collection's.
+    pub strings: Option<StringOrder>,
 }
 
 impl Writes<'_> {
@@ -24,6 +26,7 @@ impl Writes<'_> {
     /// What is wrong with the filter or the hint, before anything is done; what [`Writes::new`]'s `interrupt` says;
     /// `WriteConflict` where others overtake it too often.
     pub fn delete(&mut self, statement: &DeleteStatement<'_>) -> Result<u64> {
+        self.collate(statement.strings.as_ref())?;
         let choice = Choice { sort: None, hint: statement.hint.clone() };
         let wanted = Wanted::parse(statement.filter, choice, Operation::Delete, &self.scope)?;
         let changes = self.change_matching(&wanted, statement.targets, &mut |_, _| Ok(Verdict::Delete))?;

@@ -3,7 +3,7 @@
 use super::search::{Choice, Operation, Wanted};
 use super::{Upsert, Writes};
 use crate::find_query::{FindQuery, Hint};
-use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_catalog::Verdict;
 use bunko_errors::{Failure, Result};
 use bunko_expression::check_document_bytes;
@@ -20,6 +20,8 @@ pub struct FindAndModify<'a> {
     pub hint: Option<Hint>,
     /// What to return of the document.
     pub projection: Option<DocumentRef<'a>>,
+    /// In which order strings are, if not in the collection's.
+    pub strings: Option<StringOrder>,
     /// What to do with it.
     pub action: Action<'a>,
 }
@@ -70,6 +72,7 @@ impl Writes<'_> {
     /// As [`Writes::update`]; `BadValue` for a positional projection of the new state.
     pub fn find_and_modify(&mut self, statement: &FindAndModify<'_>) -> Result<FindAndModifyOutcome> {
         let projected = Projected::parse(statement, self)?;
+        self.collate(statement.strings.as_ref())?;
         let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
         let wanted = Wanted::parse(statement.filter, choice, Operation::FindAndModify, &self.scope)?;
         let mut outcome = FindAndModifyOutcome::default();
@@ -98,7 +101,8 @@ impl Writes<'_> {
         projected: &Projected,
         outcome: &mut FindAndModifyOutcome,
     ) -> Result<()> {
-        let update = Update::parse(modification.update, &modification.array_filters, Targets::One)?;
+        let update =
+            Update::parse(modification.update, &modification.array_filters, Targets::One, &self.scope.strings)?;
         wanted.check_upsert(modification.upsert)?;
         let scope = Arc::clone(&self.scope);
         let mut context = self.apply_context(&update, &scope);

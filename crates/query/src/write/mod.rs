@@ -21,6 +21,7 @@ pub use find_and_modify::{Action, FindAndModify, FindAndModifyOutcome, Modificat
 pub use update::{UpdateOutcome, UpdateStatement, Upsert};
 
 use crate::QueryScope;
+use bunko_bson::StringOrder;
 use bunko_catalog::stored_document::{EmptyTimestamps, Stamps};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::Result;
@@ -53,6 +54,18 @@ impl<'w> Writes<'w> {
     /// The last record written so far: what an acknowledgement waits for.
     pub fn written(&self) -> Option<Lsn> {
         self.written
+    }
+
+    /// Has the next statement compare strings in that order, or in the collection's.
+    fn collate(&mut self, strings: Option<&StringOrder>) -> Result<()> {
+        let wanted = match strings {
+            Some(strings) => strings.clone(),
+            None => self.catalog.default_strings(self.namespace)?,
+        };
+        if self.scope.strings != wanted {
+            self.scope = Arc::new(self.scope.with_strings(&wanted));
+        }
+        Ok(())
     }
 
     fn check_interrupt(&self) -> Result<()> {

@@ -3,9 +3,9 @@
 use super::upsert::check_filter;
 use super::{Upsert, Writes};
 use crate::find_query::{FindQuery, Hint};
-use crate::id_lookup::{id_lookup, is_plain_id};
+use crate::id_lookup::{can_look_up, id_lookup, is_plain_id};
 use crate::{Execution, QueryScope, plan};
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::{Collection, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{Comparison, Expression, MatchedPosition};
@@ -20,6 +20,7 @@ const SEARCHES_MAX: usize = 1000;
 pub(super) struct Wanted<'a> {
     by: By<'a>,
     operation: Operation,
+    strings: StringOrder,
 }
 
 enum By<'a> {
@@ -87,12 +88,13 @@ impl<'a> Wanted<'a> {
             Some(id) if choice.hint.is_none() && choice.sort.is_none() => By::Id(id),
             _ => By::Query(Arc::new(Self::query(filter, choice, scope)?)),
         };
-        Ok(Self { by, operation })
+        Ok(Self { by, operation, strings: scope.strings.clone() })
     }
 
     /// What that query finds.
     pub(super) fn of_query(query: FindQuery, operation: Operation) -> Self {
-        Self { by: By::Query(Arc::new(query)), operation }
+        let strings = query.scope.strings.clone();
+        Self { by: By::Query(Arc::new(query)), operation, strings }
     }
 
     /// The query that finds what a statement looks for.
@@ -131,8 +133,12 @@ impl<'a> Wanted<'a> {
         equalities.unwrap_or_default()
     }
 
-    /// The one `_id` that documents must have, if they must.
-    fn id(&self) -> Option<ValueRef<'_>> {
+    /// The one `_id` that documents must have, if they must and the index on `_id` can tell.
+    fn id(&self, collection: &Collection) -> Option<ValueRef<'_>> {
+        self.only_id().filter(|id| can_look_up(collection, *id, &self.strings))
+    }
+
+    fn only_id(&self) -> Option<ValueRef<'_>> {
         let query = match &self.by {
             By::Id(id) => return Some(*id),
             By::Query(query) if query.hint.is_some() => return None,
@@ -207,7 +213,7 @@ impl Writes<'_> {
                 self.catalog.refuse_view(self.namespace)?;
                 return Ok(changes);
             };
-            let mut search = Self::search(wanted, &collection)?;
+            let mut search = Self::search(wanted, &collection, &self.scope)?;
             let mut was_overtaken = false;
             while let Some(record) = search.next()? {
                 self.check_interrupt()?;
@@ -238,12 +244,19 @@ impl Writes<'_> {
         ))
     }
 
-    fn search(wanted: &Wanted<'_>, collection: &Arc<Collection>) -> Result<Search> {
-        if let Some(id) = wanted.id() {
+    fn search(wanted: &Wanted<'_>, collection: &Arc<Collection>, scope: &Arc<QueryScope>) -> Result<Search> {
+        if let Some(id) = wanted.id(collection) {
             return Ok(Search::One(collection.record_of_id(id)?));
         }
-        let By::Query(query) = &wanted.by else { return Ok(Search::One(None)) };
-        let execution = plan(collection, Arc::clone(query))?.open(collection.snapshot())?;
+        let query = match &wanted.by {
+            By::Query(query) => Arc::clone(query),
+            // The index on `_id` has strings in another order.
+            By::Id(id) => {
+                let filter = DocumentBuf::new().with("_id", *id);
+                Arc::new(FindQuery::new(filter.as_ref(), Arc::clone(scope))?)
+            }
+        };
+        let execution = plan(collection, query)?.open(collection.snapshot())?;
         Ok(Search::Plan(Box::new(execution)))
     }
 
@@ -255,7 +268,7 @@ impl Writes<'_> {
         decide: &mut Decision<'_>,
     ) -> Result<Sighting> {
         let mut sighting = Sighting::Gone;
-        let target = wanted.id().map_or(Target::Record(record), |id| Target::Id(record, id));
+        let target = wanted.id(collection).map_or(Target::Record(record), |id| Target::Id(record, id));
         let scope = Arc::clone(&self.scope);
         let lsn = self.catalog.change(collection, target, &*scope.operation, &mut |document| {
             let Some(position) = wanted.matches(document)? else {

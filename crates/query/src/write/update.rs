@@ -4,7 +4,7 @@ use super::Writes;
 use super::search::{Choice, Operation, Wanted};
 use crate::QueryScope;
 use crate::find_query::Hint;
-use bunko_bson::{DocumentRef, Timestamp, Value, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, Timestamp, Value, ValueRef};
 use bunko_catalog::Verdict;
 use bunko_catalog::stored_document::EmptyTimestamps;
 use bunko_errors::Result;
@@ -36,6 +36,8 @@ pub struct UpdateStatement<'a> {
     pub hint: Option<Hint>,
     /// Which document is the first.
     pub sort: Option<DocumentRef<'a>>,
+    /// In which order strings are, if not in the collection's.
+    pub strings: Option<StringOrder>,
 }
 
 /// What an update statement did.
@@ -56,7 +58,8 @@ impl Writes<'_> {
     /// leaves earlier documents of a statement for many updated, as MongoDB does; `WriteConflict` where others
     /// overtake it too often.
     pub fn update(&mut self, statement: &UpdateStatement<'_>) -> Result<UpdateOutcome> {
-        let update = Update::parse(statement.update, &statement.array_filters, statement.targets)?;
+        self.collate(statement.strings.as_ref())?;
+        let update = Update::parse(statement.update, &statement.array_filters, statement.targets, &self.scope.strings)?;
         let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
         let wanted = Wanted::parse(statement.filter, choice, Operation::Update, &self.scope)?;
         wanted.check_upsert(statement.upsert)?;

@@ -4,7 +4,7 @@ use super::sorted_values::SortedValues;
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, Value, ValueRef, order};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
@@ -15,16 +15,20 @@ const FEW_VALUES: usize = 8;
 
 /// The values to add, each once.
 #[derive(Debug)]
-struct AddToSet(ArrayBuf);
+struct AddToSet {
+    values: ArrayBuf,
+    strings: StringOrder,
+}
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     let values = match field.value {
         ValueRef::Document(each) if each.first().is_some_and(|first| first.name == "$each") => {
-            distinct(parse_each(each)?)
+            distinct(parse_each(each)?, plan.strings())
         }
         single => std::iter::once(single).collect(),
     };
-    plan.modify(field.name, AddToSet(values))
+    let strings = plan.strings().clone();
+    plan.modify(field.name, AddToSet { values, strings })
 }
 
 fn parse_each(argument: DocumentRef<'_>) -> Result<ArrayRef<'_>> {
@@ -44,25 +48,26 @@ fn parse_each(argument: DocumentRef<'_>) -> Result<ArrayRef<'_>> {
     Ok(values)
 }
 
-fn distinct(values: ArrayRef<'_>) -> ArrayBuf {
-    let mut kept = SortedValues::new(values).distinct().into_iter().peekable();
+fn distinct(values: ArrayRef<'_>, strings: &StringOrder) -> ArrayBuf {
+    let mut kept = SortedValues::new(values, strings).distinct().into_iter().peekable();
     let is_kept = |(position, _): &(usize, ValueRef<'_>)| kept.next_if_eq(position).is_some();
     values.iter().enumerate().filter(is_kept).map(|(_, value)| value).collect()
 }
 
-/// Which of `values` are in `array`, by position.
-fn held(array: ArrayRef<'_>, values: &ArrayBuf, operation: &OperationContext) -> Result<Vec<bool>> {
+/// Which of the values are in `array`, by position.
+fn held(array: ArrayRef<'_>, added: &AddToSet, operation: &OperationContext) -> Result<Vec<bool>> {
+    let AddToSet { values, strings } = added;
     let mut held = vec![false; values.count()];
     if values.count() <= FEW_VALUES {
         for element in array.iter() {
             operation.work(1)?;
             for (held, value) in held.iter_mut().zip(values.as_ref().iter()) {
-                *held = *held || order::equal(value, element);
+                *held = *held || strings.equal(value, element);
             }
         }
         return Ok(held);
     }
-    let sorted = SortedValues::new(values.as_ref());
+    let sorted = SortedValues::new(values.as_ref(), strings);
     for element in array.iter() {
         operation.work(1)?;
         if let Some(position) = sorted.find(element) {
@@ -75,14 +80,14 @@ fn held(array: ArrayRef<'_>, values: &ArrayBuf, operation: &OperationContext) ->
 impl Modifier for AddToSet {
     fn modify<'a>(&'a self, current: Option<ValueRef<'a>>, scene: &Scene<'a>) -> Result<Effect<'a>> {
         match current {
-            None => Ok(Effect::Set((&self.0).into())),
+            None => Ok(Effect::Set((&self.values).into())),
             Some(ValueRef::Array(array)) => {
-                let held = held(array, &self.0, scene.context.operation)?;
+                let held = held(array, self, scene.context.operation)?;
                 if held.iter().all(|held| *held) {
                     return Ok(Effect::Keep);
                 }
                 let mut set = array.to_owned();
-                for (value, _) in self.0.as_ref().iter().zip(held).filter(|(_, held)| !held) {
+                for (value, _) in self.values.as_ref().iter().zip(held).filter(|(_, held)| !held) {
                     set.push(value);
                 }
                 Ok(Effect::Make(Value::Array(set)))

@@ -10,5 +10,6 @@ use std::cmp::Ordering;
 pub(super) const OPERATOR: Operator = Operator { name: "$max", parse };
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
-    plan.modify(field.name, Compare { value: field.value.to_value(), wanted: Ordering::Greater })
+    let strings = plan.strings().clone();
+    plan.modify(field.name, Compare { value: field.value.to_value(), wanted: Ordering::Greater, strings })
 }

@@ -10,5 +10,6 @@ use std::cmp::Ordering;
 pub(super) const OPERATOR: Operator = Operator { name: "$min", parse };
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
-    plan.modify(field.name, Compare { value: field.value.to_value(), wanted: Ordering::Less })
+    let strings = plan.strings().clone();
+    plan.modify(field.name, Compare { value: field.value.to_value(), wanted: Ordering::Less, strings })
 }

@@ -17,7 +17,8 @@ fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     {
         Filter::parse(condition)?;
     }
-    plan.modify(field.name, ArrayCull(ElementFilter::parse(field.value)?))
+    let condition = ElementFilter::parse(field.value, plan.strings())?;
+    plan.modify(field.name, ArrayCull(condition))
 }
 
 impl Culling for ElementFilter {

@@ -3,7 +3,7 @@
 use super::Operator;
 use super::array_cull::{ArrayCull, Culling};
 use crate::trie::Plan;
-use bunko_bson::{Element, Value, ValueRef, order};
+use bunko_bson::{Element, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
@@ -11,7 +11,10 @@ pub(super) const OPERATOR: Operator = Operator { name: "$pullAll", parse };
 
 /// In order.
 #[derive(Debug)]
-struct Listed(Vec<Value>);
+struct Listed {
+    values: Vec<Value>,
+    strings: StringOrder,
+}
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     let ValueRef::Array(values) = field.value else {
@@ -21,12 +24,13 @@ fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
         )));
     };
     let mut listed: Vec<Value> = values.iter().map(ValueRef::to_value).collect();
-    listed.sort_by(|a, b| order::compare(a.as_ref(), b.as_ref()));
-    plan.modify(field.name, ArrayCull(Listed(listed)))
+    let strings = plan.strings().clone();
+    listed.sort_by(|a, b| strings.compare(a.as_ref(), b.as_ref()));
+    plan.modify(field.name, ArrayCull(Listed { values: listed, strings }))
 }
 
 impl Culling for Listed {
     fn removes(&self, element: ValueRef<'_>, _operation: &OperationContext) -> Result<bool> {
-        Ok(self.0.binary_search_by(|value| order::compare(value.as_ref(), element)).is_ok())
+        Ok(self.values.binary_search_by(|value| self.strings.compare(value.as_ref(), element)).is_ok())
     }
 }

@@ -3,7 +3,7 @@
 use super::push_sort::PushSort;
 use super::{Effect, Modifier, Operator, Scene, whole_number};
 use crate::trie::Plan;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, Value, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
@@ -17,19 +17,20 @@ struct Push {
     sort: Option<PushSort>,
     /// How many elements stay: the first, or the last where negative.
     slice: Option<i64>,
+    strings: StringOrder,
 }
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     let push = match field.value {
-        ValueRef::Document(clauses) if clauses.get("$each").is_some() => Push::parse(clauses)?,
+        ValueRef::Document(clauses) if clauses.get("$each").is_some() => Push::parse(clauses, plan.strings())?,
         single => Push { values: [single].into_iter().collect(), ..Push::default() },
     };
     plan.modify(field.name, push)
 }
 
 impl Push {
-    fn parse(clauses: DocumentRef<'_>) -> Result<Self> {
-        let mut push = Self::default();
+    fn parse(clauses: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
+        let mut push = Self { strings: strings.clone(), ..Self::default() };
         for clause in clauses {
             match clause.name {
                 "$each" => push.values = parse_each(clause.value)?.to_owned(),
@@ -52,7 +53,7 @@ impl Push {
         let at = self.position.map_or(values.len(), |position| insertion_point(position, values.len()));
         values.splice(at..at, self.values.as_ref().iter());
         if let Some(sort) = &self.sort {
-            values = sort.sorted(&values, operation)?;
+            values = sort.sorted(&values, &self.strings, operation)?;
         }
         if let Some(slice) = self.slice {
             let kept = usize::try_from(slice.unsigned_abs()).unwrap_or(usize::MAX).min(values.len());

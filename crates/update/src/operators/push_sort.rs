@@ -2,7 +2,7 @@
 
 use super::whole_number;
 use crate::dotted_path::as_index;
-use bunko_bson::{DocumentRef, ValueRef, order};
+use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 use std::cmp::Ordering;
@@ -57,10 +57,15 @@ impl PushSort {
     /// The values in order; equal ones keep theirs.
     /// # Errors
     /// What the operation says.
-    pub fn sorted<'v>(&self, values: &[ValueRef<'v>], operation: &OperationContext) -> Result<Vec<ValueRef<'v>>> {
+    pub fn sorted<'v>(
+        &self,
+        values: &[ValueRef<'v>],
+        strings: &StringOrder,
+        operation: &OperationContext,
+    ) -> Result<Vec<ValueRef<'v>>> {
         let order = match self {
             Self::WholeElements(direction) => {
-                sorted_positions(values.len(), operation, |a, b| direction.apply(order::compare(values[a], values[b])))
+                sorted_positions(values.len(), operation, |a, b| direction.apply(strings.compare(values[a], values[b])))
             }
             Self::Fields(fields) => {
                 // Each element's fields are looked up once, not at each comparison.
@@ -70,7 +75,9 @@ impl PushSort {
                     keys.extend(fields.iter().map(|(path, _)| key(*value, path)));
                 }
                 let keys_of = |position: usize| &keys[position * fields.len()..(position + 1) * fields.len()];
-                sorted_positions(values.len(), operation, |a, b| compare_fields(fields, keys_of(a), keys_of(b)))
+                sorted_positions(values.len(), operation, |a, b| {
+                    compare_fields(fields, keys_of(a), keys_of(b), strings)
+                })
             }
         }?;
         Ok(order.into_iter().map(|position| values[position]).collect())
@@ -135,11 +142,16 @@ fn parse_pattern(pattern: DocumentRef<'_>) -> Result<Vec<(String, Direction)>> {
         .collect()
 }
 
-fn compare_fields(fields: &[(String, Direction)], a: &[ValueRef<'_>], b: &[ValueRef<'_>]) -> Ordering {
+fn compare_fields(
+    fields: &[(String, Direction)],
+    a: &[ValueRef<'_>],
+    b: &[ValueRef<'_>],
+    strings: &StringOrder,
+) -> Ordering {
     fields
         .iter()
         .zip(a.iter().zip(b))
-        .map(|((_, direction), (a, b))| direction.apply(order::compare(*a, *b)))
+        .map(|((_, direction), (a, b))| direction.apply(strings.compare(*a, *b)))
         .find(|ordering| ordering.is_ne())
         .unwrap_or(Ordering::Equal)
 }

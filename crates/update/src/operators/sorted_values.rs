@@ -1,28 +1,31 @@
 //! Values in order, among which equal ones are found fast.
 
-use bunko_bson::{ArrayRef, ValueRef, order};
+use bunko_bson::{ArrayRef, StringOrder, ValueRef};
 
 /// The values of an array, each with its position there.
-pub(super) struct SortedValues<'v>(Vec<(ValueRef<'v>, usize)>);
+pub(super) struct SortedValues<'v> {
+    values: Vec<(ValueRef<'v>, usize)>,
+    strings: &'v StringOrder,
+}
 
 impl<'v> SortedValues<'v> {
-    pub fn new(array: ArrayRef<'v>) -> Self {
+    pub fn new(array: ArrayRef<'v>, strings: &'v StringOrder) -> Self {
         let mut values: Vec<_> = array.iter().enumerate().map(|(position, value)| (value, position)).collect();
-        values.sort_by(|(a, _), (b, _)| order::compare(*a, *b));
-        Self(values)
+        values.sort_by(|(a, _), (b, _)| strings.compare(*a, *b));
+        Self { values, strings }
     }
 
     /// Positions of the values, of equal ones only the first.
     pub fn distinct(mut self) -> Vec<usize> {
-        self.0.dedup_by(|(later, _), (first, _)| order::equal(*later, *first));
-        let mut positions: Vec<_> = self.0.into_iter().map(|(_, position)| position).collect();
+        self.values.dedup_by(|(later, _), (first, _)| self.strings.equal(*later, *first));
+        let mut positions: Vec<_> = self.values.into_iter().map(|(_, position)| position).collect();
         positions.sort_unstable();
         positions
     }
 
     /// The position of a value equal to that one.
     pub fn find(&self, sought: ValueRef<'_>) -> Option<usize> {
-        let found = self.0.binary_search_by(|(value, _)| order::compare(*value, sought));
-        found.ok().map(|place| self.0[place].1)
+        let found = self.values.binary_search_by(|(value, _)| self.strings.compare(*value, sought));
+        found.ok().map(|place| self.values[place].1)
     }
 }

@@ -272,7 +272,7 @@ impl SetWindowFields {
             let mut order = Vec::new();
             let mut value = Value::Null;
             if let Some(pattern) = &self.order {
-                pattern.append_key(&mut order, document, environment.operation())?;
+                pattern.append_key(&mut order, document, environment.operation(), environment.strings())?;
                 let first = pattern.parts().next();
                 value = first.and_then(|(path, _)| path.follow(document.into()).into_value()).unwrap_or(Value::Null);
             }

@@ -3,7 +3,7 @@
 use super::delta::Delta;
 use super::entry::excerpt;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, number, order};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Timestamp, ValueRef, number, order};
 use bunko_catalog::stored_document;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
@@ -126,7 +126,7 @@ impl Operators {
         if document.as_ref().is_empty() {
             return Err(refused("an update without operators", object));
         }
-        let all = Update::parse((&document).into(), &[], Targets::One)?;
+        let all = Update::parse((&document).into(), &[], Targets::One, StringOrder::BYTES)?;
         Ok(Self { all, document })
     }
 
@@ -150,7 +150,9 @@ impl Operators {
             for field in fields {
                 let one = DocumentBuf::new().with(field.name, field.value);
                 let one = DocumentBuf::new().with(operator.name, &one);
-                match Update::parse((&one).into(), &[], Targets::One)?.apply(next.as_ref(), &context(operation)) {
+                match Update::parse((&one).into(), &[], Targets::One, StringOrder::BYTES)?
+                    .apply(next.as_ref(), &context(operation))
+                {
                     Ok(Outcome::Unchanged) => {}
                     Ok(Outcome::Changed(changed)) => next = changed,
                     Err(failure) if failure.code() == ErrorCode::PATH_NOT_VIABLE => {}

@@ -1,0 +1,42 @@
+//! The option `collation` of commands: which order of strings one has.
+
+use crate::fields::Fields;
+use bunko_bson::StringOrder;
+use bunko_catalog::{Catalog, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// The collation of a collection to be made.
+/// # Errors
+/// `BadValue` for an empty document; as [`bunko_collation::parse`].
+pub(crate) fn of_collection(fields: &Fields<'_>) -> Result<StringOrder> {
+    match fields.document("collation")? {
+        Some(collation) if collation.is_empty() => Err(Failure::bad_value("'collation' cannot be an empty document.")),
+        Some(collation) => bunko_collation::parse(collation),
+        None => Ok(StringOrder::default()),
+    }
+}
+
+/// The order for a command on a collection or view: what is asked for, else what it has by default.
+/// # Errors
+/// `OptionNotSupportedOnView` for another order than the view's; those of the storage.
+pub(crate) fn of_command(catalog: &Catalog, asked: Option<StringOrder>, namespace: &Namespace) -> Result<StringOrder> {
+    let Some(asked) = asked else { return catalog.default_strings(namespace) };
+    match catalog.view_strings(namespace)? {
+        Some(own) if own != asked => Err(overrides_view(namespace)),
+        _ => Ok(asked),
+    }
+}
+
+/// The refusal of another collation than a view's.
+pub(crate) fn overrides_view(view: &Namespace) -> Failure {
+    let message = format!("Cannot override a view's default collation: {view}");
+    Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message)
+}
+
+/// The order that is asked for; `None` leaves it to the collection. An empty document asks for nothing.
+/// # Errors
+/// As [`bunko_collation::parse`].
+pub(crate) fn asked(fields: &Fields<'_>) -> Result<Option<StringOrder>> {
+    let collation = fields.document("collation")?.filter(|collation| !collation.is_empty());
+    collation.map(bunko_collation::parse).transpose()
+}

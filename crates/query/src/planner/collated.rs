@@ -1,0 +1,65 @@
+//! What a filter means in an index whose strings are in another order than that of their bytes.
+//!
+//! Bounds on such an index are of values as its keys hold them ([`StringOrder::in_keys`]); below this file nothing knows of
+//! collations. An index whose order is not the query's serves only what asks for no strings.
+
+use bunko_bson::{StringOrder, Value};
+use bunko_matcher::Expression;
+use std::borrow::Cow;
+
+/// The expression as bounds on the index are derived from it; `None` where the index's order cannot serve it.
+pub(super) fn in_keys<'e>(
+    expression: &'e Expression,
+    index: &StringOrder,
+    query: &StringOrder,
+) -> Option<Cow<'e, Expression>> {
+    if index.is_bytes() && query.is_bytes() {
+        return Some(Cow::Borrowed(expression));
+    }
+    if !serves(expression, index, index == query) {
+        return None;
+    }
+    Some(if index.is_bytes() { Cow::Borrowed(expression) } else { Cow::Owned(translated(expression, index)) })
+}
+
+fn serves(expression: &Expression, index: &StringOrder, is_same_order: bool) -> bool {
+    let fits = |value: &Value| is_same_order || !StringOrder::holds_strings(value.as_ref());
+    match expression {
+        Expression::Compare { value, .. } => fits(value),
+        Expression::In { values, regexes, .. } => values.iter().all(fits) && (regexes.is_empty() || index.is_bytes()),
+        Expression::Regex { .. } => index.is_bytes(),
+        Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
+            children.iter().all(|child| serves(child, index, is_same_order))
+        }
+        Expression::Not(child)
+        | Expression::ElemMatchObject { filter: child, .. }
+        | Expression::ElemMatchValue { condition: child, .. } => serves(child, index, is_same_order),
+        _ => true,
+    }
+}
+
+fn translated(expression: &Expression, index: &StringOrder) -> Expression {
+    let all = |children: &[Expression]| children.iter().map(|child| translated(child, index)).collect();
+    let one = |child: &Expression| Box::new(translated(child, index));
+    match expression {
+        Expression::Compare { path, op, value } => {
+            Expression::Compare { path: path.clone(), op: *op, value: index.in_keys(value.as_ref()) }
+        }
+        Expression::In { path, values, regexes } => Expression::In {
+            path: path.clone(),
+            values: values.iter().map(|value| index.in_keys(value.as_ref())).collect(),
+            regexes: regexes.clone(),
+        },
+        Expression::And(children) => Expression::And(all(children)),
+        Expression::Or(children) => Expression::Or(all(children)),
+        Expression::Nor(children) => Expression::Nor(all(children)),
+        Expression::Not(child) => Expression::Not(one(child)),
+        Expression::ElemMatchObject { path, filter } => {
+            Expression::ElemMatchObject { path: path.clone(), filter: one(filter) }
+        }
+        Expression::ElemMatchValue { path, condition } => {
+            Expression::ElemMatchValue { path: path.clone(), condition: one(condition) }
+        }
+        other => other.clone(),
+    }
+}
