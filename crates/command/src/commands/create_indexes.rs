@@ -3,8 +3,9 @@
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable;
+use crate::time_series::{self, Series};
 use bunko_bson::text::ValueText;
-use bunko_bson::{ValueRef, Writer};
+use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, CreateOptions, IndexSpec, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use std::sync::Arc;
@@ -27,8 +28,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if invocation.field("commitQuorum").is_some() {
         return Err(Failure::bad_value("Standalones can't specify commitQuorum").into());
     }
-    let specs = parse_specs(invocation)?;
-    let existing = invocation.collection_not_view(&namespace)?;
+    let series = time_series::find(&invocation.service.catalog, &namespace)?;
+    let specs = parse_specs(invocation, series.as_ref())?;
+    let existing = match series {
+        Some(series) => Some(series.buckets),
+        None => invocation.collection_not_view(&namespace)?,
+    };
     invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| is_long(collection)))?;
     let was_created = existing.is_none();
     let collection = match existing {
@@ -52,7 +57,7 @@ fn is_long(collection: &Collection) -> bool {
     collection.count() > DOCUMENTS_SHORT_MAX || collection.data_bytes() > BYTES_SHORT_MAX
 }
 
-fn parse_specs(invocation: &Invocation<'_>) -> Result<Vec<IndexSpec>, Failure> {
+fn parse_specs(invocation: &Invocation<'_>, series: Option<&Series>) -> Result<Vec<IndexSpec>, Failure> {
     let ignores_unknown = invocation.boolean("ignoreUnknownIndexOptions", false)?;
     let documents = invocation.documents("indexes")?;
     if documents.is_empty() {
@@ -61,17 +66,21 @@ fn parse_specs(invocation: &Invocation<'_>) -> Result<Vec<IndexSpec>, Failure> {
     documents
         .into_iter()
         .map(|document| {
-            let parsed = if ignores_unknown {
-                IndexSpec::parse(IndexSpec::without_unknown_options(document).as_ref())
-            } else {
-                IndexSpec::parse(document)
-            };
+            let parsed = parse_spec(document, ignores_unknown, series);
             parsed.map_err(|failure| {
                 let text = ValueText(ValueRef::Document(document));
                 failure.with_prefix(&format!("Error in specification {text} :: caused by :: "))
             })
         })
         .collect()
+}
+
+fn parse_spec(document: DocumentRef<'_>, ignores_unknown: bool, series: Option<&Series>) -> Result<IndexSpec, Failure> {
+    let mut spec = if ignores_unknown { IndexSpec::without_unknown_options(document) } else { document.to_owned() };
+    if let Some(series) = series {
+        spec = time_series::of_buckets(spec.as_ref(), &series.options)?;
+    }
+    IndexSpec::parse(spec.as_ref())
 }
 
 fn create_collection(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<Arc<Collection>, Failure> {

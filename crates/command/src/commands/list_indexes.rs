@@ -21,7 +21,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         // The buckets' own index on `_id` is none of the measurements.
         let indexes = indexes.iter().filter(|index| !index.is_id());
         let specs = indexes
-            .map(|index| time_series::described_index(index.spec().document.as_ref(), &series.options))
+            .map(|index| time_series::of_measurements(index.spec().document.as_ref(), &series.options))
             .collect();
         return Ok(write_document_list(invocation, reply, namespace, specs)?);
     }

@@ -59,12 +59,10 @@ fn is_off(value: ValueRef<'_>) -> bool {
 /// Buckets are found by their source and time.
 fn index(series: &TimeSeries) -> Result<Option<IndexSpec>> {
     let Some(source) = series.source_field() else { return Ok(None) };
-    let time = &series.time_field;
-    let key = DocumentBuf::new()
-        .with("meta", 1)
-        .with(&format!("control.min.{time}"), 1)
-        .with(&format!("control.max.{time}"), 1);
+    let time = series.time_field.as_str();
+    let key = DocumentBuf::new().with(source, 1).with(time, 1);
     let spec = DocumentBuf::new().with("key", &key).with("name", format!("{source}_1_{time}_1").as_str());
+    let spec = super::of_buckets(spec.as_ref(), series)?;
     IndexSpec::parse(spec.as_ref()).map(Some)
 }
 
@@ -77,29 +75,6 @@ pub(super) fn pipeline(series: &TimeSeries) -> ArrayBuf {
     let mut pipeline = ArrayBuf::new();
     pipeline.push(&DocumentBuf::new().with("$_internalUnpackBucket", &unpack));
     pipeline
-}
-
-/// An index of the buckets as the time series' own: over its fields.
-pub(crate) fn described_index(spec: DocumentRef<'_>, series: &TimeSeries) -> DocumentBuf {
-    let mut described = DocumentBuf::new();
-    for element in spec {
-        let ("key", ValueRef::Document(key)) = (element.name, element.value) else {
-            described.append(element.name, element.value);
-            continue;
-        };
-        let mut fields = DocumentBuf::new();
-        for field in key {
-            if let Some(rest) = field.name.strip_prefix("meta") {
-                fields.append(&format!("{}{rest}", series.source_field().unwrap_or("meta")), field.value);
-            } else if let Some(path) = field.name.strip_prefix("control.min.") {
-                fields.append(path, field.value);
-            } else if !field.name.starts_with("control.max.") {
-                fields.append(field.name, field.value);
-            }
-        }
-        described.append("key", &fields);
-    }
-    described
 }
 
 /// The options of the view of that name as `listCollections` shows them, where it is one of a time series.

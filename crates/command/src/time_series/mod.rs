@@ -5,13 +5,15 @@
 
 mod creation;
 mod delete;
+mod index_specs;
 mod insert;
 mod modification;
 mod open_buckets;
 mod update;
 
-pub(crate) use creation::{create, described_index, described_options};
+pub(crate) use creation::{create, described_options};
 pub(crate) use delete::delete_instead;
+pub(crate) use index_specs::{of_buckets, of_measurements};
 pub(crate) use insert::insert_instead;
 pub(crate) use modification::modify;
 pub(crate) use open_buckets::OpenBuckets;

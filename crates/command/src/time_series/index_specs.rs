@@ -1,0 +1,83 @@
+//! Indexes of a time series are indexes of its buckets: by the source, and by the bounds of fields.
+
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_timeseries::TimeSeries;
+
+/// The specification of the index of buckets that an index of measurements becomes.
+/// # Errors
+/// `InvalidOptions` for what an index of measurements cannot be; `CommandNotSupported` for what is not built yet.
+pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
+    let mut of_buckets = DocumentBuf::new();
+    for element in spec {
+        match (element.name, element.value) {
+            ("key", ValueRef::Document(key)) => {
+                of_buckets.append("key", &bucket_key(key, series)?);
+            }
+            ("unique" | "sparse" | "expireAfterSeconds", value) if !matches!(value, ValueRef::Boolean(false)) => {
+                let message = format!("the option '{}' is not supported on time-series collections", element.name);
+                return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+            }
+            ("partialFilterExpression", _) => {
+                return Err(Failure::not_supported_yet("a partial index of a time-series collection"));
+            }
+            (name, value) => {
+                of_buckets.append(name, value);
+            }
+        }
+    }
+    Ok(of_buckets)
+}
+
+fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
+    let mut fields = DocumentBuf::new();
+    for field in key {
+        let of_source = series.source_field().and_then(|source| field.name.strip_prefix(source));
+        if let Some(rest) = of_source.filter(|rest| rest.is_empty() || rest.starts_with('.')) {
+            fields.append(&format!("meta{rest}"), field.value);
+            continue;
+        }
+        let is_descending = match (field.value, number::as_f64(field.value)) {
+            (ValueRef::String("text"), _) => {
+                let message = "text indexes are not supported on time-series collections";
+                return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+            }
+            (_, Some(direction)) => direction < 0.0,
+            (other, None) => {
+                let kind = other.as_str().unwrap_or_else(|| other.kind().alias());
+                let message = format!("indexes of type '{kind}' are not supported on measurements of a time series");
+                return Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message));
+            }
+        };
+        // A walk in the order of the index meets buckets in the order of their first measurements.
+        let sides = if is_descending { ["max", "min"] } else { ["min", "max"] };
+        for side in sides {
+            fields.append(&format!("control.{side}.{}", field.name), field.value);
+        }
+    }
+    Ok(fields)
+}
+
+/// An index of buckets as one of the measurements.
+pub(crate) fn of_measurements(spec: DocumentRef<'_>, series: &TimeSeries) -> DocumentBuf {
+    let mut described = DocumentBuf::new();
+    for element in spec {
+        let ("key", ValueRef::Document(key)) = (element.name, element.value) else {
+            described.append(element.name, element.value);
+            continue;
+        };
+        let mut fields = DocumentBuf::new();
+        for field in key {
+            let source = series.source_field().unwrap_or("meta");
+            if let Some(rest) = field.name.strip_prefix("meta") {
+                fields.append(&format!("{source}{rest}"), field.value);
+            } else if let Some(path) = field.name.strip_prefix("control.min.") {
+                fields.append(path, field.value);
+            } else if !field.name.starts_with("control.max.") {
+                fields.append(field.name, field.value);
+            }
+        }
+        described.append("key", &fields);
+    }
+    described
+}
