@@ -53,7 +53,7 @@ pub(crate) fn civil(call: &Call, context: &EvaluationContext<'_>) -> Result<Opti
     let not_a_string = |zone: ValueRef<'_>| {
         let (kind, found) = (zone.kind().alias(), printed_value(zone));
         let message = format!(" requires a string for the timezone argument, but was given a {kind} ({found})");
-        call.failure(40533, &message)
+        call.failure(40517, &message)
     };
     let Some(zone) = read_zone(zone.as_ref(), not_a_string)? else { return Ok(None) };
     Ok(Some(Civil::of(zone.local_ms(moment(&date)?))))

@@ -5,7 +5,7 @@ use crate::number::{Number, as_i32, integer_like};
 use crate::printed::printed;
 use crate::variables::EvaluationContext;
 use crate::{Evaluated, decimal};
-use bunko_bson::{Decimal128, Rounding};
+use bunko_bson::{Decimal128, Rounding, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Which neighbour a number becomes.
@@ -53,6 +53,16 @@ pub(crate) fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>, mode
 }
 
 fn read_places(call: &Call, places: &Evaluated<'_>) -> Result<i32> {
+    if !places.get().is_some_and(ValueRef::is_number) {
+        let message = format!("can't convert from BSON type {} to int", places.type_name());
+        return Err(Failure::new(ErrorCode(16004), message));
+    }
+    if let Some(ValueRef::Double(number)) = places.get()
+        && !number.is_finite()
+    {
+        let message = format!("Can't coerce out of range value {} to int", printed(places));
+        return Err(Failure::new(ErrorCode(31109), message));
+    }
     let Some(number) = places.get().and_then(as_i32) else {
         let message = format!("precision argument to  {} must be a integral value", call.name());
         return Err(Failure::new(ErrorCode(51082), message));
