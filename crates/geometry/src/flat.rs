@@ -30,7 +30,7 @@ pub enum FlatShape {
 }
 
 impl FlatShape {
-    /// Whether a point is inside; the borders of boxes and circles are, those of polygons as [`is_in_polygon`] says.
+    /// Whether a point is inside; the borders of boxes and circles are, those of polygons as `is_in_polygon` says.
     pub fn contains(&self, point: FlatPoint) -> bool {
         match self {
             Self::Box { low, high } => low.x <= point.x && point.x <= high.x && low.y <= point.y && point.y <= high.y,
