@@ -79,7 +79,7 @@ pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut
     if !index.is_plain {
         return false;
     }
-    for field in &index.fields {
+    for field in index.fields.iter() {
         let Some(value) = scalar_at(document, &field.path) else { return false };
         index.strings.append_key(key, value, field.direction);
     }

@@ -30,8 +30,7 @@ const OPTIONS: &[&str] = &[
     "prepareUnique",
 ];
 /// Options of kinds that are not built.
-const OPTIONS_UNSUPPORTED: &[&str] =
-    &["weights", "default_language", "language_override", "textIndexVersion", "wildcardProjection"];
+const OPTIONS_UNSUPPORTED: &[&str] = &["weights", "default_language", "language_override", "textIndexVersion"];
 /// Options that the index on `_id` may carry.
 const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation", "clustered"];
 /// What makes two indexes on the same keys different ones, so that a collection may have both.
@@ -47,7 +46,7 @@ pub struct IndexSpec {
     /// What it makes of documents.
     pub kind: Arc<dyn IndexKind>,
     /// The fields in order.
-    pub fields: Vec<IndexField>,
+    pub fields: Arc<[IndexField]>,
     /// Whether keys are unique.
     pub is_unique: bool,
     /// Whether documents without any of its fields have no keys.
@@ -78,7 +77,7 @@ impl IndexSpec {
         Self {
             name: ID_INDEX.to_owned(),
             kind: ordered.kind,
-            fields: ordered.fields,
+            fields: ordered.fields.into(),
             is_unique: true,
             is_sparse: false,
             is_hidden: false,
@@ -141,7 +140,7 @@ impl IndexSpec {
             name: name.to_owned(),
             is_plain: takes_all && read.kind.name().is_empty(),
             kind: read.kind,
-            fields: read.fields,
+            fields: read.fields.into(),
             is_unique: options.is_unique,
             is_sparse: options.is_sparse,
             is_hidden: options.is_hidden,
@@ -292,6 +291,9 @@ impl Options {
             }
             // The kind reads it.
             _ if of_kind.contains(&name) => {}
+            "wildcardProjection" => {
+                return Err(Failure::bad_value(format!("The field '{name}' is only allowed in an 'wildcard' index")));
+            }
             _ if is_option(name) => return Err(unsupported(name)),
             _ => {
                 return Err(Failure::new(

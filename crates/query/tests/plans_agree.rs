@@ -168,7 +168,14 @@ fn pattern() -> impl Strategy<Value = String> {
 
 /// Documents with arrays on its paths are refused.
 fn hashed_pattern() -> impl Strategy<Value = String> {
-    let patterns = ["{s: 'hashed'}", "{t: 'hashed', s: 1}", "{s: -1, t: 'hashed'}", "{a: 'hashed'}"];
+    let patterns = [
+        "{'$**': 1}",
+        "{'a.$**': -1}",
+        "{s: 'hashed'}",
+        "{t: 'hashed', s: 1}",
+        "{s: -1, t: 'hashed'}",
+        "{a: 'hashed'}",
+    ];
     prop::sample::select(patterns.to_vec()).prop_map(str::to_owned)
 }
 
@@ -233,10 +240,11 @@ impl Sort {
         match self {
             Self::None => None,
             Self::By(pattern) => Some(pattern.clone()),
-            Self::AsIndex(number) => Some(indexes[number % indexes.len()].replace("'hashed'", "1")),
+            Self::AsIndex(number) => Some(indexes[number % indexes.len()].replace("'hashed'", "1").replace("$**", "b")),
             Self::AgainstIndex(number) => Some(
                 indexes[number % indexes.len()]
                     .replace("'hashed'", "1")
+                    .replace("$**", "b")
                     .replace(": 1", ": x")
                     .replace(": -1", ": 1")
                     .replace(": x", ": -1"),
@@ -325,7 +333,9 @@ fn in_two_windows(collection: &Arc<Collection>, filter: &str, index: &Index) -> 
 
 /// The indexes that a hint may name and that hold all documents; by the others a hint finds only what they hold.
 fn whole_indexes(collection: &Collection) -> Vec<Arc<Index>> {
-    let is_whole = |index: &Arc<Index>| !index.is_hidden && !index.is_sparse && index.partial_filter.is_none();
+    let is_whole = |index: &Arc<Index>| {
+        !index.is_hidden && !index.is_sparse && index.partial_filter.is_none() && index.kind.name() != "wildcard"
+    };
     collection.ready_indexes().into_iter().filter(is_whole).collect()
 }
 

@@ -64,7 +64,7 @@ impl IndexKind for Hashed {
             return Ok(multikey);
         }
         let mut key = Vec::with_capacity(24);
-        for (value, field) in first.iter().zip(&index.fields) {
+        for (value, field) in first.iter().zip(index.fields.iter()) {
             let value = value.unwrap_or(ValueRef::Null);
             let value = match field.form {
                 KeyForm::Value => value,

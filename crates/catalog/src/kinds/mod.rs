@@ -7,6 +7,7 @@ mod hashed;
 mod ordered;
 mod plane;
 mod sphere;
+mod wildcard;
 
 use crate::index_keys::KeySet;
 use crate::{IndexField, IndexSpec, Multikey};
@@ -27,6 +28,11 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
 
     /// What the planner may ask of it.
     fn answers(&self) -> Answers;
+
+    /// Whether documents have keys of that path, where the index answers by path.
+    fn covers(&self, _path: &str) -> bool {
+        false
+    }
 }
 
 /// How an index answers conditions on the paths of its fields.
@@ -34,6 +40,8 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
 pub enum Answers {
     /// Its keys are those of its fields, one behind the other: see [`KeyForm`].
     ByField,
+    /// Its keys are paths and values: one condition's path is looked for, where the index [covers](IndexKind::covers) it.
+    ByPath,
     /// Only a stage of its own can ask it.
     ByItself,
 }
@@ -68,10 +76,10 @@ pub(crate) struct KindEntry {
 }
 
 /// All kinds; the first is the one of patterns that name none.
-pub(crate) const KINDS: &[KindEntry] = &[ordered::ENTRY, hashed::ENTRY, sphere::ENTRY, plane::ENTRY];
+pub(crate) const KINDS: &[KindEntry] = &[ordered::ENTRY, hashed::ENTRY, sphere::ENTRY, plane::ENTRY, wildcard::ENTRY];
 
 /// Kinds of MongoDB's that are not built.
-const UNSUPPORTED: &[&str] = &["text", "wildcard"];
+const UNSUPPORTED: &[&str] = &["text"];
 
 /// The kind that a key pattern names.
 /// # Errors
@@ -79,21 +87,19 @@ const UNSUPPORTED: &[&str] = &["text", "wildcard"];
 pub(crate) fn of_pattern(key: DocumentRef<'_>) -> Result<&'static KindEntry> {
     let mut found = &KINDS[0];
     for element in key {
-        if element.name.contains("$**") {
-            return Err(Failure::new(
-                ErrorCode::CANNOT_CREATE_INDEX,
-                format!("wildcard indexes are not supported, found key '{}'", element.name),
-            ));
+        if element.name.contains(wildcard::ALL_PATHS) {
+            return Ok(&wildcard::ENTRY);
         }
         let Some(name) = element.value.as_str() else { continue };
-        found = KINDS.iter().skip(1).find(|kind| kind.name == name).ok_or_else(|| {
-            let message = if UNSUPPORTED.contains(&name) {
-                format!("indexes of type '{name}' are not supported, asked for on field '{}'", element.name)
-            } else {
-                format!("Unknown index plugin '{name}'")
-            };
-            Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message)
-        })?;
+        found =
+            KINDS.iter().skip(1).find(|kind| kind.name == name && name != wildcard::ENTRY.name).ok_or_else(|| {
+                let message = if UNSUPPORTED.contains(&name) {
+                    format!("indexes of type '{name}' are not supported, asked for on field '{}'", element.name)
+                } else {
+                    format!("Unknown index plugin '{name}'")
+                };
+                Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message)
+            })?;
     }
     Ok(found)
 }
@@ -105,7 +111,7 @@ fn add_combinations(index: &IndexSpec, parts: &[Vec<Value>], keys: &mut KeySet<'
     let mut chosen = vec![0; parts.len()];
     loop {
         let mut key = Vec::with_capacity(24);
-        for ((part, &position), field) in parts.iter().zip(&chosen).zip(&index.fields) {
+        for ((part, &position), field) in parts.iter().zip(&chosen).zip(index.fields.iter()) {
             index.strings.append_key(&mut key, part[position].as_ref(), field.direction);
         }
         keys.add(key)?;

@@ -33,7 +33,7 @@ impl IndexKind for Ordered {
                 return Ok(());
             }
             let mut key = Vec::with_capacity(24);
-            for (value, field) in values.iter().zip(&index.fields) {
+            for (value, field) in values.iter().zip(index.fields.iter()) {
                 index.strings.append_key(&mut key, value.unwrap_or(ValueRef::Null), field.direction);
             }
             keys.add(key)

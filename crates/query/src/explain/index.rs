@@ -3,6 +3,7 @@
 use crate::planner::{Edge, IndexBounds, Interval, Intervals, KeyWindow};
 use bunko_bson::key_string;
 use bunko_bson::{ArrayBuf, DocumentBuf};
+use bunko_catalog::Answers;
 use bunko_store::Direction;
 
 /// Adds the fields of a stage that scans an index.
@@ -18,7 +19,7 @@ pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: 
         return;
     }
     let mut printed = DocumentBuf::new();
-    for (field, intervals) in bounds.index.fields.iter().zip(&bounds.fields) {
+    for (field, intervals) in bounds.pattern.iter().zip(&bounds.fields) {
         let is_reversed = (field.direction == key_string::Direction::Descending) != (direction == Direction::Backward);
         printed.append(&field.path, &printed_intervals(intervals, is_reversed));
     }
@@ -29,7 +30,7 @@ pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: 
 pub(super) fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf) {
     let index = &bounds.index;
     let mut multikey_paths = DocumentBuf::new();
-    for (position, field) in index.fields.iter().enumerate() {
+    for (position, field) in bounds.pattern.iter().enumerate() {
         let mut paths = ArrayBuf::new();
         let ends = field.path.match_indices('.').map(|(end, _)| end).chain([field.path.len()]);
         for (_, end) in ends.enumerate().filter(|(component, _)| bounds.multikey.has_array_at(position, *component)) {
@@ -38,7 +39,7 @@ pub(super) fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf)
         multikey_paths.append(&field.path, &paths);
     }
     facts
-        .append("keyPattern", index.key_pattern())
+        .append("keyPattern", &key_pattern(bounds))
         .append("indexName", &index.name)
         .append("isMultiKey", !bounds.multikey.is_empty())
         .append("multiKeyPaths", &multikey_paths)
@@ -46,6 +47,17 @@ pub(super) fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf)
         .append("isSparse", index.is_sparse)
         .append("isPartial", index.partial_filter.is_some())
         .append("indexVersion", 2_i32);
+}
+
+/// As the index has it; of one that answers by path, with the path that is looked for.
+fn key_pattern(bounds: &IndexBounds) -> DocumentBuf {
+    let index = &bounds.index;
+    if index.kind.answers() == Answers::ByField {
+        return index.key_pattern().to_owned();
+    }
+    bounds.pattern.iter().fold(DocumentBuf::new(), |pattern, field| {
+        pattern.with(&field.path, if field.direction == key_string::Direction::Ascending { 1_i32 } else { -1 })
+    })
 }
 
 fn printed_intervals(intervals: &Intervals, is_reversed: bool) -> ArrayBuf {
@@ -86,7 +98,7 @@ fn reversed(interval: &Interval) -> Interval {
 pub(super) fn describe_count_bounds(bounds: &IndexBounds, facts: &mut DocumentBuf) {
     let (mut start, mut end) = (DocumentBuf::new(), DocumentBuf::new());
     let (mut start_inclusive, mut end_inclusive) = (true, true);
-    for (field, intervals) in bounds.index.fields.iter().zip(&bounds.fields) {
+    for (field, intervals) in bounds.pattern.iter().zip(&bounds.fields) {
         let Some(interval) = intervals.as_slice().first() else { continue };
         let interval = match field.direction {
             key_string::Direction::Ascending => interval.clone(),

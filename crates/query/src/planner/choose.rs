@@ -65,7 +65,7 @@ impl Candidate {
 /// Whether an index may be considered for documents that satisfy all of `predicates`.
 fn is_open(index: &Index, predicates: &[Expression]) -> bool {
     !index.is_hidden
-        && index.kind.answers() == Answers::ByField
+        && index.kind.answers() != Answers::ByItself
         && index.partial_filter.as_ref().is_none_or(|partial| implies(predicates, partial.expression()))
 }
 

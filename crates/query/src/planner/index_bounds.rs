@@ -1,11 +1,12 @@
 //! The part of one index that a filter needs: intervals for each field, and the ranges of keys that hold them.
 
+use super::by_path;
 use super::intervals::{Edge, Interval, Intervals};
 use super::key_window::KeyWindow;
 use super::predicates::{Bounds, Exactness, Keys, Orders, bounds};
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
 use bunko_bson::{StringOrder, Value, ValueRef, hashed_key};
-use bunko_catalog::{Index, KeyForm, Multikey};
+use bunko_catalog::{Answers, Index, IndexField, KeyForm, Multikey};
 use bunko_matcher::Expression;
 use std::sync::Arc;
 
@@ -16,7 +17,9 @@ const RANGES_MAX: usize = 10_000;
 #[derive(Clone)]
 pub(crate) struct IndexBounds {
     pub index: Arc<Index>,
-    /// For each field of the index the values that matter, ascending whatever the field's direction.
+    /// The fields that the keys are made of: those of the index, or of one that answers by path a path and its values.
+    pub pattern: Arc<[IndexField]>,
+    /// For each of them the values that matter, ascending whatever the field's direction.
     pub fields: Vec<Intervals>,
     /// Where documents have arrays on the index's paths, as of the planning.
     pub multikey: Arc<Multikey>,
@@ -26,6 +29,8 @@ pub(crate) struct IndexBounds {
     pub window: Option<KeyWindow>,
     /// Whether each document within the bounds has a value in some field of the index.
     pub excludes_missing: bool,
+    /// Whether keys of several paths are within the bounds, and so several keys of one document.
+    pub spans_paths: bool,
 }
 
 /// Keys to read, and what to check of each.
@@ -47,7 +52,7 @@ pub(crate) enum ScanRange {
 }
 
 /// Whether a path names an array index, in which the index's keys and the filter see different values.
-fn names_array_index(path: &str) -> bool {
+pub(super) fn names_array_index(path: &str) -> bool {
     path.split('.').any(|component| component.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
@@ -60,7 +65,9 @@ impl IndexBounds {
             multikey: index.multikey(),
             decided: Vec::new(),
             window: None,
+            pattern: Arc::clone(&index.fields),
             excludes_missing: false,
+            spans_paths: false,
         }
     }
 
@@ -72,6 +79,9 @@ impl IndexBounds {
     /// What documents that satisfy all of `predicates` have in the index, where the query has strings in that order.
     pub fn derive(index: &Arc<Index>, predicates: &[Expression], strings: &StringOrder) -> Self {
         let orders = Orders { index: &index.strings, query: strings };
+        if index.kind.answers() == Answers::ByPath {
+            return by_path::derive(index, predicates, orders);
+        }
         let mut this = Self::full(index);
         for position in 0..index.fields.len() {
             let path = &index.fields[position].path;
@@ -99,7 +109,7 @@ impl IndexBounds {
 
     /// The bounds as far as the keys of a field tell: two values may have one hash.
     fn form_of(&self, position: usize, bounds: Bounds) -> Bounds {
-        match self.index.fields[position].form {
+        match self.pattern[position].form {
             KeyForm::Value => bounds,
             KeyForm::Hash => Bounds { exactness: Exactness::Inexact, ..bounds },
         }
@@ -108,7 +118,8 @@ impl IndexBounds {
     /// Whether each document that satisfies the predicates is in the index, of those that its partial filter takes: a sparse
     /// one leaves out what has no value in any of its fields.
     pub fn is_complete(&self) -> bool {
-        !self.index.is_sparse || self.excludes_missing
+        let leaves_out_missing = self.index.is_sparse || self.index.kind.answers() == Answers::ByPath;
+        !leaves_out_missing || self.excludes_missing
     }
 
     fn narrow_by_all(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
@@ -137,7 +148,7 @@ impl IndexBounds {
 
     /// Whether some document may have an array on the part of their paths that two fields have in common.
     fn share_array(&self, one: usize, other: usize) -> bool {
-        let components = |field: usize| self.index.fields[field].path.split('.');
+        let components = |field: usize| self.pattern[field].path.split('.');
         let common = components(one).zip(components(other)).take_while(|(one, other)| one == other).count();
         (0..common)
             .any(|component| self.multikey.has_array_at(one, component) && self.multikey.has_array_at(other, component))
@@ -169,7 +180,7 @@ impl IndexBounds {
 
     /// Whether the path of a field is one whose values in the index order documents as a sort does.
     pub fn sorts_at(&self, position: usize) -> bool {
-        let field = &self.index.fields[position];
+        let field = &self.pattern[position];
         !self.is_multikey_at(position) && !names_array_index(&field.path) && field.form == KeyForm::Value
     }
 
@@ -180,7 +191,7 @@ impl IndexBounds {
         }
         let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
         for (position, intervals) in self.fields.iter().enumerate() {
-            let direction = self.index.fields[position].direction;
+            let direction = self.pattern[position].direction;
             if position > 0 && prefixes.len() * intervals.as_slice().len() > RANGES_MAX {
                 return self.ranges_of_prefixes(prefixes, position);
             }

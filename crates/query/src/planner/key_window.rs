@@ -55,7 +55,7 @@ fn key(index: &Index, bound: DocumentRef<'_>, strings: &StringOrder) -> Result<V
         return Err(Failure::new(ErrorCode(51174), "The index chosen is not compatible with min/max"));
     }
     let mut key = Vec::new();
-    for (element, field) in bound.iter().zip(&index.fields) {
+    for (element, field) in bound.iter().zip(index.fields.iter()) {
         index.strings.append_key(&mut key, element.value, field.direction);
     }
     Ok(key)

@@ -3,6 +3,7 @@
 //! `{_id: value}` is looked up; else the best index by [`choose`]'s rules is scanned, or one index for each branch of
 //! an `$or`, or the whole collection. The filter is evaluated after the fetch unless the keys alone decide it.
 
+mod by_path;
 mod choose;
 mod collated;
 mod index_bounds;
@@ -146,6 +147,9 @@ impl Builder<'_> {
                     return Ok(self.geo_scan(index, spans));
                 }
                 let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
+                if index.kind.answers() == Answers::ByPath && !candidate.bounds.is_narrowed() {
+                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+                }
                 return Ok(self.index_scan(candidate));
             }
         }
@@ -252,7 +256,7 @@ impl Builder<'_> {
             Hint::Natural(_) => false,
         };
         let index = self.usable_indexes().into_iter().find(is_meant).ok_or_else(|| self.bad_hint())?;
-        if index.kind.answers() != Answers::ByField && !GeoField::is_in(index.document.as_ref()) {
+        if index.kind.answers() == Answers::ByItself && !GeoField::is_in(index.document.as_ref()) {
             return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
         }
         Ok(index)

@@ -11,7 +11,7 @@ use bunko_store::Direction;
 /// and in the sort count for nothing. A field with arrays gives no order: a document's place depends on which of its
 /// keys are within the bounds.
 pub(crate) fn scan_direction(bounds: &IndexBounds, sort: &SortPattern) -> Option<Direction> {
-    let fields = &bounds.index.fields;
+    let fields = &bounds.pattern;
     let mut direction = None;
     let mut next = 0;
     for (path, wanted) in sort.parts() {

@@ -57,7 +57,7 @@ impl IndexScan {
             direction: self.direction,
             cursor: None,
             check: Check::new(&self.bounds, &self.checked),
-            seen: (!self.bounds.multikey.is_empty()).then(HashSet::new),
+            seen: (!self.bounds.multikey.is_empty() || self.bounds.spans_paths).then(HashSet::new),
         }
     }
 }
@@ -129,7 +129,7 @@ impl Check {
     fn new(bounds: &IndexBounds, checked: &[usize]) -> Self {
         let last = checked.last().map_or(0, |last| last + 1);
         Self {
-            directions: bounds.index.fields[..last].iter().map(|field| field.direction).collect(),
+            directions: bounds.pattern[..last].iter().map(|field| field.direction).collect(),
             fields: checked.iter().map(|&position| (position, bounds.fields[position].clone())).collect(),
         }
     }

@@ -1,0 +1,78 @@
+//! Bounds in an index whose keys are paths and values: of the paths that the filter has conditions on, the one whose condition
+//! is narrowest.
+//!
+//! Such an index has no keys of missing fields, nor of whole documents and arrays but those in arrays; conditions that may be
+//! satisfied by these are not asked of it.
+
+use super::index_bounds::{IndexBounds, names_array_index};
+use super::intervals::{Edge, Interval, Intervals};
+use super::predicates::{Bounds, Keys, Orders, bounds};
+use bunko_bson::Value;
+use bunko_catalog::{Index, IndexField};
+use bunko_matcher::Expression;
+use std::sync::Arc;
+
+/// The bounds that `predicates`, all of which hold, give; unbounded where no condition can be asked of the index.
+pub(super) fn derive(index: &Arc<Index>, predicates: &[Expression], orders: Orders<'_>) -> IndexBounds {
+    let full = IndexBounds::full(index);
+    let keys = if full.is_multikey_at(1) { Keys::Several } else { Keys::One };
+    let mut best: Option<(usize, &str, Bounds)> = None;
+    let mut existing = None;
+    for path in predicates.iter().flat_map(paths) {
+        if !index.kind.covers(path) || names_array_index(path) {
+            continue;
+        }
+        let found = predicates.iter().filter_map(|predicate| bounds(predicate, path, keys, orders));
+        let found = found.filter(|bounds| bounds.intervals.as_slice().iter().all(has_keys));
+        if let Some(tightest) = found.min_by_key(Bounds::looseness) {
+            let looseness = tightest.looseness();
+            if best.as_ref().is_none_or(|(other, ..)| looseness < *other) {
+                best = Some((looseness, path, tightest));
+            }
+        } else if predicates.iter().any(|predicate| asks_existence(predicate, path)) {
+            existing = Some(path);
+        }
+    }
+    if let Some((_, path, bounds)) = best {
+        let paths = Intervals::union(vec![Interval::point(Value::String(path.to_owned()))]);
+        return with(full, path, vec![paths, bounds.intervals]);
+    }
+    let Some(path) = existing else { return full };
+    // Its own values, and those of the documents that are in its place.
+    let at_or_below = Intervals::union(vec![
+        Interval::point(Value::String(path.to_owned())),
+        Interval {
+            start: Value::String(format!("{path}.")),
+            start_edge: Edge::Inclusive,
+            end: Value::String(format!("{path}/")),
+            end_edge: Edge::Exclusive,
+        },
+    ]);
+    let bounds = with(full, path, vec![at_or_below, Intervals::full()]);
+    IndexBounds { spans_paths: true, ..bounds }
+}
+
+fn with(full: IndexBounds, path: &str, fields: Vec<Intervals>) -> IndexBounds {
+    let of_path = full.index.fields[0].clone();
+    let of_value = IndexField { path: path.to_owned(), ..full.index.fields[1].clone() };
+    IndexBounds { pattern: Arc::new([of_path, of_value]), fields, excludes_missing: true, ..full }
+}
+
+/// The paths that an expression has conditions on, as far as one scan can answer it.
+fn paths(expression: &Expression) -> Vec<&str> {
+    match expression {
+        Expression::And(children) | Expression::Or(children) => children.iter().flat_map(paths).collect(),
+        other => other.path().map(bunko_matcher::Path::as_str).into_iter().collect(),
+    }
+}
+
+fn asks_existence(predicate: &Expression, existing: &str) -> bool {
+    matches!(predicate, Expression::Exists { path } if path.as_str() == existing)
+}
+
+/// Whether all values of an interval have keys wherever they are.
+fn has_keys(interval: &Interval) -> bool {
+    let is_whole = |value: &Value| matches!(value, Value::Document(_) | Value::Array(_) | Value::MinKey | Value::Null);
+    let ends_before_documents = matches!(&interval.end, Value::Document(_)) && interval.end_edge == Edge::Exclusive;
+    !is_whole(&interval.start) && (!is_whole(&interval.end) || ends_before_documents)
+}
