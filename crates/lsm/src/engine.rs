@@ -133,6 +133,7 @@ impl LsmEngine {
 
 fn open_tree(files: &TreeFiles, cache_bytes: u64, filter: Arc<WithoutDropped>) -> Result<AnyTree> {
     files.check_version()?;
+    files.make_durable_directory()?;
     // Versions of the tree count for themselves, below any LSN: a snapshot always reads the newest version, in which
     // every entry has the LSN of its batch.
     lsm_tree::Config::new(&files.path, SequenceNumberCounter::default(), SequenceNumberCounter::default())

@@ -9,7 +9,7 @@
 //! tables/    a file of blocks for each table, with a checksum for each block
 //! ```
 
-use bunko_store::{Result, StorageError};
+use bunko_store::{Result, StorageError, make_directory};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -36,6 +36,20 @@ impl TreeFiles {
     /// The file that leads to all others.
     pub fn current(&self) -> PathBuf {
         self.path.join("current")
+    }
+
+    /// Makes the directory of new trees. lsm-tree syncs what is in it but not its own name, and a manifest that names
+    /// trees which a power cut took back is a start that is refused.
+    pub fn make_durable_directory(&self) -> Result<()> {
+        if self.current().exists() {
+            return Ok(());
+        }
+        make_directory(&self.path)?;
+        // A process that was killed here before may have made it and not synced its name.
+        let data_directory = self.path.parent().unwrap_or(&self.path);
+        File::open(data_directory)
+            .and_then(|directory| directory.sync_all())
+            .map_err(|error| StorageError::io(data_directory, error))
     }
 
     /// Compares the present version's file with its checksum, which lsm-tree writes but never reads: a table more or
