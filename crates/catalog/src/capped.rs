@@ -9,7 +9,7 @@ use crate::waiting::lock;
 use crate::write::{key_stripe, record_stripe};
 use crate::{Catalog, Collection, Index, Inserted, Order, from_storage, notes};
 use bunko_bson::{DocumentRef, ValueRef, number};
-use bunko_errors::{Failure, Result};
+use bunko_errors::Result;
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, Direction, Location, RecordId, RecordRange, View};
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ impl Cap {
         Some(Self { bytes: limit("size").unwrap_or(u64::MAX), documents: limit("max") })
     }
 
-    fn holds(self, documents: u64, bytes: u64) -> bool {
+    pub fn holds(self, documents: u64, bytes: u64) -> bool {
         bytes <= self.bytes && self.documents.is_none_or(|most| documents <= most)
     }
 }
@@ -55,7 +55,7 @@ struct Victim {
 pub(crate) struct Victims(Vec<Victim>);
 
 impl Victims {
-    /// Finds those that a document of that size pushes out. The caller holds the collection's `capped_order`.
+    /// Finds those that a document of that size pushes out: all, where it is larger than the collection may be. The caller holds the collection's `capped_order`.
     pub fn find(
         collection: &Collection,
         cap: Cap,
@@ -149,7 +149,6 @@ impl Catalog {
     pub(crate) fn insert_capped(
         &self,
         collection: &Collection,
-        cap: Cap,
         documents: &[Cow<'_, [u8]>],
         offset: usize,
         order: Order,
@@ -161,14 +160,8 @@ impl Catalog {
             if inserted.count > 0 {
                 operation.operation().note_change();
             }
-            let part = if document.len() as u64 > cap.bytes {
-                let failure = Failure::bad_value("object to insert exceeds cappedMaxSize");
-                Ok(Some(Inserted { failures: vec![(offset + position, failure)], ..Inserted::default() }))
-            } else {
-                let document = std::slice::from_ref(document);
-                self.insert_batch(collection, document, offset + position, order, Place::Log, operation)
-            };
-            match part {
+            let document = std::slice::from_ref(document);
+            match self.insert_batch(collection, document, offset + position, order, Place::Log, operation) {
                 Ok(Some(part)) => inserted.add(part),
                 Ok(None) if position == 0 => return Ok(None),
                 Ok(None) => {

@@ -3,11 +3,12 @@
 use crate::building::IndexBuild;
 use crate::collection::{self, Collection, Parts};
 use crate::directory::Directory;
+use crate::index_set::counted;
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::waiting::{exclude, lock};
-use crate::{EngineChoice, Index, IndexState, Multikey, Namespace, from_storage, notes, persistence};
-use bunko_bson::{DocumentBuf, DocumentRef, StringOrder};
+use crate::{EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, from_storage, notes, persistence};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// All databases of one store.
 pub struct Catalog {
     pub(crate) store: Arc<Store>,
-    collections: RwLock<Directory>,
+    pub(crate) collections: RwLock<Directory>,
     /// One change of the catalog at a time.
     pub(crate) changes: Mutex<Allocation>,
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
@@ -152,7 +153,16 @@ impl Catalog {
         create: CreateOptions,
         operation: &dyn OperationSource,
     ) -> Result<(Arc<Collection>, Lsn)> {
-        let mut changes = lock(&self.changes, operation)?;
+        self.create_under(&mut *lock(&self.changes, operation)?, namespace, create)
+    }
+
+    /// The same by somebody who changes the catalog already.
+    pub(crate) fn create_under(
+        &self,
+        changes: &mut Allocation,
+        namespace: &Namespace,
+        create: CreateOptions,
+    ) -> Result<(Arc<Collection>, Lsn)> {
         if self.collection(namespace).is_some() || self.shows_oplog(namespace) || self.view(namespace)?.is_some() {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_EXISTS,
@@ -167,7 +177,7 @@ impl Catalog {
         }
         self.refuse_other_case(namespace.database())?;
         let strings = collection::strings(create.options.as_ref())?;
-        let spec = IndexSpec::id().with_strings(&strings);
+        let spec = id_spec(create.options.as_ref()).with_strings(&strings);
         if !strings.is_bytes() {
             self.note_collation();
         }
@@ -192,7 +202,10 @@ impl Catalog {
         persistence::put(&self.store, &mut batch, catalog_record, record)?;
         let mut created = DocumentBuf::new().with("create", namespace.collection());
         created.extend((*collection.options()).as_ref());
-        notes::put_command(&mut batch, &collection, &created.with("idIndex", &collection.id_index().document));
+        if !collection.is_clustered() {
+            created.append("idIndex", &collection.id_index().document);
+        }
+        notes::put_command(&mut batch, &collection, &created);
         for keyspace in [records, keys] {
             collection.engine.create_keyspace(&mut batch, keyspace);
         }
@@ -228,7 +241,7 @@ impl Catalog {
     }
 
     /// Whether the name is taken by the view of the log.
-    fn shows_oplog(&self, namespace: &Namespace) -> bool {
+    pub(crate) fn shows_oplog(&self, namespace: &Namespace) -> bool {
         namespace.is_oplog() && self.store.keeps_history()
     }
 
@@ -251,7 +264,7 @@ impl Catalog {
     }
 
     /// Names that differ only in case would be one directory on some systems; MongoDB refuses them everywhere.
-    fn refuse_other_case(&self, database: &str) -> Result<()> {
+    pub(crate) fn refuse_other_case(&self, database: &str) -> Result<()> {
         check_database(database)?;
         match self.collections.read().in_other_case(database) {
             Some(other) => Err(Failure::new(
@@ -270,7 +283,17 @@ impl Catalog {
         namespace: &Namespace,
         operation: &dyn OperationSource,
     ) -> Result<Option<DropOutcome>> {
-        let _changes = lock(&self.changes, operation)?;
+        let mut changes = lock(&self.changes, operation)?;
+        self.drop_under(&mut changes, namespace, operation)
+    }
+
+    /// The same by somebody who changes the catalog already.
+    pub(crate) fn drop_under(
+        &self,
+        _changes: &mut Allocation,
+        namespace: &Namespace,
+        operation: &dyn OperationSource,
+    ) -> Result<Option<DropOutcome>> {
         let Some(collection) = self.collection(namespace) else { return Ok(None) };
         let _no_writer = exclude(&collection.structure, operation)?;
         let mut batch = Batch::new();
@@ -295,7 +318,7 @@ impl Catalog {
         Ok((collections.len(), last))
     }
 
-    fn put_drop(&self, batch: &mut Batch<'_>, collection: &Collection) -> Result<usize> {
+    pub(crate) fn put_drop(&self, batch: &mut Batch<'_>, collection: &Collection) -> Result<usize> {
         let indexes = collection.indexes();
         persistence::delete(&self.store, batch, collection.catalog_record)?;
         let dropped = DocumentBuf::new().with("drop", collection.namespace().collection());
@@ -304,60 +327,7 @@ impl Catalog {
         for index in indexes.iter() {
             batch.drop_keyspace(index.keyspace);
         }
-        Ok(indexes.len())
-    }
-
-    /// Gives a collection another name, dropping what has that name where `replace` says so.
-    /// # Errors
-    /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays; `IllegalOperation` where both are one.
-    pub fn rename(
-        &self,
-        from: &Namespace,
-        to: &Namespace,
-        replace: RenameTarget,
-        operation: &dyn OperationSource,
-    ) -> Result<Lsn> {
-        // One collection's structure cannot be locked twice.
-        if from == to {
-            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
-        }
-        let _changes = lock(&self.changes, operation)?;
-        self.refuse_view(from)?;
-        let source = self.collection(from).ok_or_else(|| {
-            Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
-        })?;
-        let target = self.collection(to);
-        if target.is_none() && self.view(to)?.is_some() {
-            return Err(Failure::new(
-                ErrorCode::NAMESPACE_EXISTS,
-                format!("a view already exists with that name: {to}"),
-            ));
-        }
-        let _no_writer = exclude(&source.structure, operation)?;
-        let _no_writer_either = target.as_ref().map(|target| exclude(&target.structure, operation)).transpose()?;
-        if self.shows_oplog(to) || target.is_some() && replace == RenameTarget::Keep {
-            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
-        }
-        let mut batch = Batch::new();
-        if let Some(target) = &target {
-            self.put_drop(&mut batch, target)?;
-        } else {
-            self.refuse_other_case(to.database())?;
-        }
-        let renamed = DocumentBuf::new().with("renameCollection", from.as_str()).with("to", to.as_str());
-        notes::put_command(&mut batch, &source, &renamed.with("stayTemp", false));
-        let record = persistence::encode(&source, to, &source.indexes());
-        persistence::put(&self.store, &mut batch, source.catalog_record, record)?;
-        let lsn = self.store.commit(&batch).map_err(from_storage)?;
-        let mut collections = self.collections.write();
-        if let Some(target) = &target {
-            target.set_dropped();
-            collections.remove(target);
-        }
-        collections.remove(&source);
-        source.rename(to.clone());
-        collections.insert(&source);
-        Ok(lsn)
+        Ok(counted(&indexes))
     }
 
     /// Saves a collection's record with the indexes given, and lets writers see them.
@@ -441,6 +411,14 @@ impl Catalog {
     }
 }
 
+/// The index on `_id` of a collection with these options.
+fn id_spec(options: DocumentRef<'_>) -> IndexSpec {
+    match options.get("clusteredIndex").and_then(ValueRef::as_document) {
+        Some(clustered) => IndexSpec::clustered(clustered.get("name").and_then(ValueRef::as_str).unwrap_or(ID_INDEX)),
+        None => IndexSpec::id(),
+    }
+}
+
 /// The indexes that a new set has more or less than the one before.
 #[derive(Clone, Copy)]
 pub(crate) enum Difference<'a> {
@@ -458,13 +436,4 @@ impl Difference<'_> {
     fn completes(&self, index: &Arc<Index>) -> bool {
         matches!(self, Self::Built(built, _) if built.iter().any(|built| Arc::ptr_eq(built, index)))
     }
-}
-
-/// What becomes of a collection that has the new name already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RenameTarget {
-    /// It stays, and the rename is refused.
-    Keep,
-    /// It is dropped.
-    Drop,
 }

@@ -2,10 +2,10 @@
 
 use crate::building::BuildNotes;
 use crate::duplicate_key::duplicate_key;
-use crate::index_keys::{index_keys, scalar_key, stored_key};
+use crate::index_keys::{index_keys, own_part, scalar_key, stored_key};
 use crate::key_list::KEY_BYTES_USUAL;
 use crate::waiting::{lock_stripes, share};
-use crate::write::{is_guarded, key_stripe, record_stripe};
+use crate::write::{holder, is_guarded, locks_keys, record_stripe, stored_key_stripe};
 use crate::{Catalog, Collection, Index, Multikey, from_storage, notes};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -84,12 +84,12 @@ impl Catalog {
             }
             let (old, new) = self.changed_keys(collection, &indexes, record, &current, replacement.as_deref())?;
             // Who removes a key from an index that is being built must know whose it is.
-            let given_up = old.iter().filter(|(index, _)| indexes[*index].is_unique && !is_guarded(&indexes[*index]));
+            let given_up = old.iter().filter(|(index, _)| locks_keys(&indexes[*index]) && !is_guarded(&indexes[*index]));
             let mut needed: Vec<usize> = new
                 .iter()
-                .filter(|(index, _)| indexes[*index].is_unique)
+                .filter(|(index, _)| locks_keys(&indexes[*index]))
                 .chain(given_up)
-                .map(|(index, key)| key_stripe(indexes[*index].keyspace, key))
+                .map(|(index, key)| stored_key_stripe(&indexes[*index], key))
                 .filter(|stripe| !stripes.contains(stripe))
                 .collect();
             if !needed.is_empty() {
@@ -98,10 +98,11 @@ impl Catalog {
                 continue;
             }
             for (index, key) in new.iter().filter(|(index, _)| is_guarded(&indexes[*index])) {
-                let holder = latest.key(indexes[*index].keyspace, key).map_err(from_storage)?;
+                let index = &indexes[*index];
+                let holder = holder(latest, index, key).map_err(from_storage)?;
                 if holder.is_some_and(|holder| holder != record) {
                     let own = replacement.as_deref().map(DocumentRef::trusted);
-                    return Err(duplicate_key(collection, &indexes[*index], key, own));
+                    return Err(duplicate_key(collection, index, own_part(index, key), own));
                 }
             }
             let (mut batch, mut notes) = (notes::batch_of(collection), BuildNotes::default());

@@ -118,6 +118,11 @@ impl Collection {
         Arc::clone(&self.indexes.load()[0])
     }
 
+    /// Whether its natural order is that of `_id`.
+    pub fn is_clustered(&self) -> bool {
+        self.indexes.load()[0].is_clustered
+    }
+
     pub(crate) fn set_indexes(&self, indexes: Vec<Arc<Index>>) {
         self.indexes.store(Arc::new(indexes));
     }

@@ -3,7 +3,7 @@
 use crate::index_keys::values_at;
 use crate::{Collection, Index};
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, key_string, order};
+use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, key_string, number, order};
 use bunko_errors::{ErrorCode, Failure};
 
 /// `key` is the key that is there already, without a record id; `document` is what would have had it too, where it is
@@ -25,7 +25,17 @@ pub(crate) fn duplicate_key(
         ValueText(ValueRef::Document(key_value.as_ref()))
     );
     let details = DocumentBuf::new().with("keyPattern", index.key_pattern()).with("keyValue", &key_value);
-    Failure::new(ErrorCode::DUPLICATE_KEY, message).with_details(details.as_ref())
+    Failure::new(code(index, key_value.as_ref()), message).with_details(details.as_ref())
+}
+
+/// What is no finite number has codes of its own as the `_id` of a clustered collection.
+fn code(index: &Index, key_value: DocumentRef<'_>) -> ErrorCode {
+    let id = key_value.get("_id").filter(|_| index.is_clustered);
+    match id.and_then(number::as_f64) {
+        Some(id) if id.is_nan() => ErrorCode(50_819),
+        Some(id) if id.is_infinite() => ErrorCode(50_826),
+        _ => ErrorCode::DUPLICATE_KEY,
+    }
 }
 
 /// The key by field, each value as the document has it; of strings in another order than that of their bytes the sort key.

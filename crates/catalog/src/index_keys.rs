@@ -16,6 +16,10 @@ use std::collections::BTreeSet;
 /// Longest index key, in bytes; the trees below take no longer ones.
 pub(crate) const KEY_BYTES_MAX: usize = 60_000;
 
+/// Longest `_id` of a clustered collection on MongoDB, in bytes of its key. What is longer fails otherwise than what is too
+/// long for an index here.
+const CLUSTERED_KEY_BYTES_MAX: usize = 8 << 20;
+
 /// Most bytes that a document's keys in one index take in memory. An array of as many numbers as a document holds takes
 /// less; what takes more would not fit into a record of the log.
 const KEYS_BYTES_MAX: usize = 64 << 20;
@@ -115,6 +119,10 @@ pub(crate) fn values_at<'a>(document: DocumentRef<'a>, path: &str) -> Vec<ValueR
 }
 
 fn check_length(index: &IndexSpec, key: &[u8]) -> Result<()> {
+    if index.is_clustered && key.len() > CLUSTERED_KEY_BYTES_MAX {
+        let message = format!("the _id of a clustered collection has at most {CLUSTERED_KEY_BYTES_MAX} bytes");
+        return Err(Failure::new(ErrorCode(5_894_900), message));
+    }
     if key.len() <= KEY_BYTES_MAX {
         return Ok(());
     }
@@ -134,11 +142,16 @@ fn check_bytes(index: &IndexSpec, bytes: usize) -> Result<()> {
     ))
 }
 
-/// The key as it stands in the index: followed by the record id where the index is not unique.
+/// The key as it stands in the index: followed by the record id where the index is not unique, or once was not.
 pub(crate) fn stored_key(index: &IndexSpec, key: &mut Vec<u8>, record: RecordId) {
-    if !index.is_unique {
+    if index.ends_with_record() {
         key.extend_from_slice(&record.0.to_be_bytes());
     }
+}
+
+/// A stored key without the record behind it.
+pub(crate) fn own_part<'k>(index: &IndexSpec, key: &'k [u8]) -> &'k [u8] {
+    if index.ends_with_record() { &key[..key.len() - size_of::<RecordId>()] } else { key }
 }
 
 #[cfg(test)]

@@ -108,12 +108,12 @@ impl Catalog {
             return self.request_indexes(collection, specs, operation);
         }
         if built.is_empty() {
-            let count = existing.len();
+            let count = counted(&existing);
             return Ok(Request::Present(IndexesCreated { before: count, after: count, lsn: None }));
         }
         self.save_indexes(collection, indexes, Difference::Created(&built), operation)?;
         operation.operation().note_change();
-        Ok(Request::Begun { before: existing.len(), built, build })
+        Ok(Request::Begun { before: counted(&existing), built, build })
     }
 
     fn new_index(
@@ -149,6 +149,10 @@ impl Catalog {
             let index = collection.index(name).ok_or_else(|| {
                 Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("index not found with name [{name}]"))
             })?;
+            if index.is_clustered {
+                let message = "Cannot drop the clustered index. Try dropping the collection instead.";
+                return Err(Failure::new(ErrorCode(5_979_800), message));
+            }
             if index.is_id() {
                 return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "cannot drop _id index"));
             }
@@ -193,7 +197,7 @@ impl Catalog {
                 ));
             }
         }
-        let before = indexes.len();
+        let before = counted(&indexes);
         if dropped.is_empty() {
             return Ok(IndexesDropped { before, lsn: None });
         }
@@ -232,13 +236,27 @@ impl Catalog {
         options: DocumentRef<'_>,
         operation: &dyn OperationSource,
     ) -> Result<Lsn> {
-        let _changes = lock(&self.changes, operation)?;
+        let mut changes = lock(&self.changes, operation)?;
+        self.respecify_under(&mut changes, collection, name, options, operation)
+    }
+
+    /// The same by somebody who changes the catalog already.
+    pub(crate) fn respecify_under(
+        &self,
+        _changes: &mut Allocation,
+        collection: &Collection,
+        name: &str,
+        options: DocumentRef<'_>,
+        operation: &dyn OperationSource,
+    ) -> Result<Lsn> {
         let mut indexes = collection.indexes().as_ref().clone();
         let is_meant = |index: &&mut Arc<Index>| index.name == name && index.state() == IndexState::Ready;
         let Some(index) = indexes.iter_mut().find(is_meant) else {
             return Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("index not found with name [{name}]")));
         };
         let spec = index.spec().with_options(options)?;
+        // Its keys stay as they are, with the record behind each.
+        let spec = if spec.is_unique && index.ends_with_record() { spec.converted() } else { spec };
         let changed = index.respecified(spec);
         changed.set_state(IndexState::Ready);
         *index = Arc::new(changed);
@@ -264,6 +282,11 @@ impl Catalog {
             .collect();
         self.save_indexes(collection, left, Difference::Dropped(dropped), operation)
     }
+}
+
+/// How many indexes commands say that there are: a clustered collection's own is none of them.
+pub(crate) fn counted(indexes: &[Arc<Index>]) -> usize {
+    indexes.iter().filter(|index| !index.is_clustered).count()
 }
 
 /// That very index, if it exists.

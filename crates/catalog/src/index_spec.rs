@@ -49,6 +49,12 @@ pub struct IndexSpec {
     pub fields: Arc<[IndexField]>,
     /// Whether keys are unique.
     pub is_unique: bool,
+    /// Whether a document is refused that would have a key of another, though some may have had the same before.
+    pub prepares_unique: bool,
+    /// Whether it became unique after its keys were made, which therefore end with the record.
+    pub(crate) was_converted: bool,
+    /// Whether it is the index on `_id` of a clustered collection.
+    pub is_clustered: bool,
     /// Whether documents without any of its fields have no keys.
     pub is_sparse: bool,
     /// Whether queries pass it over.
@@ -79,6 +85,9 @@ impl IndexSpec {
             kind: ordered.kind,
             fields: ordered.fields.into(),
             is_unique: true,
+            prepares_unique: false,
+            was_converted: false,
+            is_clustered: false,
             is_sparse: false,
             is_hidden: false,
             partial_filter: None,
@@ -88,6 +97,20 @@ impl IndexSpec {
             document: spec,
             is_plain: true,
         }
+    }
+
+    /// The specification of the index that a clustered collection has in its place.
+    pub fn clustered(name: &str) -> Self {
+        let key = DocumentBuf::new().with("_id", 1_i32);
+        let document = DocumentBuf::new().with("v", 2_i32).with("key", &key).with("name", name);
+        let document = document.with("unique", true).with("clustered", true);
+        Self { name: name.to_owned(), is_clustered: true, document, ..Self::id() }
+    }
+
+    /// The specification of an index that became unique after its keys were made.
+    #[must_use]
+    pub(crate) fn converted(self) -> Self {
+        Self { was_converted: true, ..self }
     }
 
     /// Parses one element of `createIndexes`.
@@ -142,6 +165,9 @@ impl IndexSpec {
             kind: read.kind,
             fields: read.fields.into(),
             is_unique: options.is_unique,
+            prepares_unique: options.prepares_unique,
+            was_converted: false,
+            is_clustered: false,
             is_sparse: options.is_sparse,
             is_hidden: options.is_hidden,
             partial_filter: options.partial_filter,
@@ -186,7 +212,7 @@ impl IndexSpec {
         for element in options.iter().filter(|element| !element.value.is_nullish()) {
             document.append(element.name, element.value);
         }
-        Self::parse(document.as_ref())
+        Ok(Self { was_converted: self.was_converted, ..Self::parse(document.as_ref())? })
     }
 
     /// The key pattern, such as `{a: 1, b: -1}`.
@@ -196,7 +222,12 @@ impl IndexSpec {
 
     /// Whether it is the index on `_id`.
     pub fn is_id(&self) -> bool {
-        self.name == ID_INDEX
+        self.name == ID_INDEX || self.is_clustered
+    }
+
+    /// Whether the record stands behind each key, because several may have the same or once might.
+    pub fn ends_with_record(&self) -> bool {
+        !self.is_unique || self.was_converted
     }
 
     /// Whether a collection can have only one of the two: they have the same keys of the same documents.
@@ -228,6 +259,7 @@ fn same_value(one: Option<ValueRef<'_>>, other: Option<ValueRef<'_>>) -> bool {
 #[derive(Default)]
 struct Options {
     is_unique: bool,
+    prepares_unique: bool,
     is_sparse: bool,
     is_hidden: bool,
     partial_filter: Option<Arc<PartialFilter>>,
@@ -285,9 +317,8 @@ impl Options {
                 self.strings = Some(collation(value)?);
             }
             "prepareUnique" => {
-                if truth(name, value)? {
-                    return Err(unsupported(name));
-                }
+                self.prepares_unique = truth(name, value)?;
+                self.show_if(name, self.prepares_unique);
             }
             // The kind reads it.
             _ if of_kind.contains(&name) => {}

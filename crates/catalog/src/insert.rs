@@ -3,10 +3,11 @@
 use crate::building::BuildNotes;
 use crate::capped::Victims;
 use crate::duplicate_key::duplicate_key;
+use crate::index_keys::own_part;
 use crate::key_list::KeyList;
 use crate::taken::Taken;
 use crate::waiting::{lock_stripes, share};
-use crate::write::{is_guarded, key_stripe, put_key, record_stripe};
+use crate::write::{holder, is_guarded, locks_keys, put_key, record_stripe, stored_key_stripe};
 use crate::{Catalog, Collection, Index, Namespace, from_storage, notes};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -133,7 +134,7 @@ impl Catalog {
         }
         let collection = self.collection_or_create(namespace, operation)?;
         match collection.cap() {
-            Some(cap) => self.insert_capped(&collection, cap, batch, first, order, operation),
+            Some(_) => self.insert_capped(&collection, batch, first, order, operation),
             None => self.insert_batch(&collection, batch, first, order, Place::Log, operation),
         }
     }
@@ -177,9 +178,9 @@ impl Catalog {
             }
         }
         self.grow_multikey(collection, &indexes, &grown)?;
-        let unique = keys.entries.iter().filter(|entry| indexes[entry.index].is_unique);
+        let locked = keys.entries.iter().filter(|entry| locks_keys(&indexes[entry.index]));
         let mut stripes: Vec<usize> =
-            unique.map(|entry| key_stripe(indexes[entry.index].keyspace, keys.of(entry))).collect();
+            locked.map(|entry| stored_key_stripe(&indexes[entry.index], keys.of(entry))).collect();
         // Somebody may find a record by its `_id` before the last of its keys is applied, and must wait for that.
         stripes.extend((0..documents.len()).map(|position| record_stripe(collection.records, record(position))));
         let victims = match collection.cap() {
@@ -207,7 +208,7 @@ impl Catalog {
                 let (index, key) = (&indexes[entry.index], keys.of(entry));
                 let is_taken = is_taken(latest, index, key, taken.get(entry.index))?;
                 let own = Some(DocumentRef::trusted(document));
-                failure = is_taken.then(|| duplicate_key(collection, index, key, own));
+                failure = is_taken.then(|| duplicate_key(collection, index, own_part(index, key), own));
             }
             if let Some(failure) = failure {
                 inserted.failures.push((offset + position, failure));
@@ -232,10 +233,10 @@ impl Catalog {
                     }
                 }
                 put_key(&mut batch, index, key, record(position), Presence::New);
-                if index.is_unique
+                if locks_keys(index)
                     && let Some(taken) = taken.get_mut(entry.index)
                 {
-                    taken.add(key);
+                    taken.add(own_part(index, key));
                 }
             }
             inserted.count += 1;
@@ -252,8 +253,8 @@ impl Catalog {
 /// Whether a unique key leads to a record, or will after the batch that `taken` goes with.
 fn is_taken(latest: &dyn View, index: &Index, key: &[u8], taken: Option<&Taken<'_>>) -> Result<bool> {
     let is_taken = match taken {
-        Some(taken) => taken.contains(latest, key),
-        None => latest.key(index.keyspace, key).map(|holder| holder.is_some()),
+        Some(taken) => taken.contains(latest, index, key),
+        None => holder(latest, index, key).map(|holder| holder.is_some()),
     };
     is_taken.map_err(from_storage)
 }

@@ -1,7 +1,8 @@
 //! The index keys of many documents, side by side.
 
-use crate::index_keys::{KEY_BYTES_MAX, index_keys, scalar_key, stored_key};
+use crate::index_keys::{KEY_BYTES_MAX, index_keys, own_part, scalar_key, stored_key};
 use crate::taken::Taken;
+use crate::write::locks_keys;
 use crate::{Index, Multikey, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::Result;
@@ -37,8 +38,8 @@ impl KeyList {
     /// Of each index, which of the keys are taken if it is unique. The keys must be locked.
     pub(crate) fn taken<'k>(&'k self, view: &dyn View, indexes: &[Arc<Index>]) -> Result<Vec<Taken<'k>>> {
         let of_index = |(position, index): (usize, &Arc<Index>)| {
-            let own = self.entries.iter().filter(move |entry| index.is_unique && entry.index == position);
-            Taken::new(view, index.keyspace, own.map(|entry| self.of(entry)))
+            let own = self.entries.iter().filter(move |entry| locks_keys(index) && entry.index == position);
+            Taken::new(view, index, own.map(|entry| own_part(index, self.of(entry))))
         };
         indexes.iter().enumerate().map(of_index).collect::<bunko_store::Result<_>>().map_err(from_storage)
     }

@@ -3,9 +3,6 @@
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt;
 
-/// Longest namespace, in bytes.
-/// Source: MongoDB limits, "Namespace Length".
-const NAMESPACE_BYTES_MAX: usize = 255;
 /// Longest database name, in bytes.
 const DATABASE_BYTES_MAX: usize = 63;
 
@@ -17,6 +14,9 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// Longest namespace, in bytes.
+    /// Source: MongoDB limits, "Namespace Length".
+    pub const BYTES_MAX: usize = 255;
     /// The database that has the oplog.
     pub const OPLOG_DATABASE: &str = "local";
     /// The oplog's name in it.
@@ -93,9 +93,10 @@ fn check_collection(namespace: &Namespace) -> Result<()> {
     if name.is_empty() || name.starts_with('.') || name.ends_with('.') || name.bytes().any(is_bad) {
         return Err(invalid(format!("Invalid collection name: {name}")));
     }
-    if namespace.full.len() > NAMESPACE_BYTES_MAX {
+    if namespace.full.len() > Namespace::BYTES_MAX {
         return Err(invalid(format!(
-            "Fully qualified namespace is too long. Namespace: {namespace} Max: {NAMESPACE_BYTES_MAX}"
+            "Fully qualified namespace is too long. Namespace: {namespace} Max: {}",
+            Namespace::BYTES_MAX
         )));
     }
     Ok(())

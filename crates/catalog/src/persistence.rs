@@ -2,7 +2,7 @@
 
 use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
-use crate::{EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, from_storage};
+use crate::{EngineChoice, Index, IndexState, Multikey, Namespace, from_storage};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -104,14 +104,29 @@ fn read_engine(document: DocumentRef<'_>) -> Result<EngineChoice> {
 
 fn read_index(document: DocumentRef<'_>) -> Result<Index> {
     let spec = document.get("spec").and_then(ValueRef::as_document).ok_or_else(|| malformed("spec"))?;
-    let spec = IndexSpec::parse(spec)?;
+    let spec = read_spec(spec)?;
     let multikey = read_multikey(document).ok_or_else(|| malformed("multikey"))?;
     let is_ready =
-        matches!(document.get("ready"), Some(ValueRef::Boolean(true))) && has_present_sort_keys(document, &spec)?;
+        is_true(document, "ready") && has_present_sort_keys(document, &spec)?;
     let state = if is_ready { IndexState::Ready } else { IndexState::Building };
+    // One that is made anew gets the keys of any unique index.
+    let spec = if is_ready && is_true(document, "converted") { spec.converted() } else { spec };
     let index = Index::new(spec, keyspace(document, "keyspace")?);
     let index = index.with_state(state, multikey);
     Ok(if is_ready { index } else { index.built_by(Arc::default()) })
+}
+
+fn is_true(document: DocumentRef<'_>, name: &str) -> bool {
+    matches!(document.get(name), Some(ValueRef::Boolean(true)))
+}
+
+fn read_spec(spec: DocumentRef<'_>) -> Result<IndexSpec> {
+    if !is_true(spec, "clustered") {
+        return IndexSpec::parse(spec);
+    }
+    let name = spec.get("name").and_then(ValueRef::as_str).ok_or_else(|| malformed("name"))?;
+    let strings = spec.get("collation").and_then(ValueRef::as_document).map(bunko_collation::parse).transpose()?;
+    Ok(IndexSpec::clustered(name).with_strings(&strings.unwrap_or_default()))
 }
 
 /// Whether an index's keys are what this process would make; one with others is built anew.
@@ -123,7 +138,7 @@ fn has_present_sort_keys(document: DocumentRef<'_>, spec: &IndexSpec) -> Result<
     if !is_collated || matches!(found, Some(ValueRef::Int32(bunko_collation::SORT_KEYS))) {
         return Ok(true);
     }
-    if spec.name == ID_INDEX {
+    if spec.is_id() {
         return Err(Failure::new(
             ErrorCode::INCOMPATIBLE_COLLATION_VERSION,
             format!(
@@ -168,6 +183,9 @@ pub(crate) fn encode_with(
             .with("keyspace", i64::from(index.keyspace.0))
             .with("ready", is_ready(index))
             .with("multikey", &multikey(index).bits().iter().map(|bits| *bits as i64).collect::<ArrayBuf>());
+        if index.was_converted {
+            document.append("converted", true);
+        }
         if !index.strings.is_bytes() {
             document.append("sortKeys", bunko_collation::SORT_KEYS);
         }

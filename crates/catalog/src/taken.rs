@@ -1,6 +1,9 @@
 //! Whether a unique key of an insert is taken: in the collection, or by a document before it in the same batch.
 
-use bunko_store::{KeyspaceId, Result, View};
+use crate::Index;
+use crate::index_keys::own_part;
+use crate::write::holder;
+use bunko_store::{Result, View};
 use foldhash::HashSet;
 
 /// Keys of a batch from which on it is looked whether all of them are new at once.
@@ -8,7 +11,6 @@ const RANGE_KEYS_MIN: usize = 8;
 
 /// The unique keys of one index.
 pub(crate) struct Taken<'k> {
-    keyspace: KeyspaceId,
     /// Whether the collection has none from the smallest to the largest of the batch, as is usual for object ids and
     /// counters: then none has to be looked up.
     is_vacant: bool,
@@ -23,25 +25,27 @@ enum Added<'k> {
 }
 
 impl<'k> Taken<'k> {
-    /// Of the index in that keyspace, for all the keys that a batch may add. Whoever asks holds the locks of these.
-    pub fn new(view: &dyn View, keyspace: KeyspaceId, keys: impl Iterator<Item = &'k [u8]> + Clone) -> Result<Self> {
+    /// Of that index, for all the keys that a batch may add, without records behind them. Whoever asks holds the locks
+    /// of these.
+    pub fn new(view: &dyn View, index: &Index, keys: impl Iterator<Item = &'k [u8]> + Clone) -> Result<Self> {
         let count = keys.clone().count();
         let is_vacant = match (keys.clone().min(), keys.max()) {
-            (Some(smallest), Some(largest)) if count >= RANGE_KEYS_MIN => {
-                view.is_vacant(keyspace, smallest, largest)?
+            (Some(smallest), Some(largest)) if count >= RANGE_KEYS_MIN && !index.ends_with_record() => {
+                view.is_vacant(index.keyspace, smallest, largest)?
             }
             _ => false,
         };
-        Ok(Self { keyspace, is_vacant, added: Added::Ascending(Vec::with_capacity(count)) })
+        Ok(Self { is_vacant, added: Added::Ascending(Vec::with_capacity(count)) })
     }
 
-    /// Whether a document cannot have that key.
-    pub fn contains(&self, view: &dyn View, key: &[u8]) -> Result<bool> {
+    /// Whether a document cannot have that stored key.
+    pub fn contains(&self, view: &dyn View, index: &Index, key: &[u8]) -> Result<bool> {
+        let own = own_part(index, key);
         let is_added = match &self.added {
-            Added::Ascending(keys) => keys.last().is_some_and(|last| key <= *last) && keys.binary_search(&key).is_ok(),
-            Added::Any(keys) => keys.contains(key),
+            Added::Ascending(keys) => keys.last().is_some_and(|last| own <= *last) && keys.binary_search(&own).is_ok(),
+            Added::Any(keys) => keys.contains(own),
         };
-        Ok(is_added || !self.is_vacant && view.key(self.keyspace, key)?.is_some())
+        Ok(is_added || !self.is_vacant && holder(view, index, key)?.is_some())
     }
 
     /// A document of the batch has that key, which was not taken.
@@ -61,7 +65,8 @@ impl<'k> Taken<'k> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_store::{Batch, RecordId, Store, StoreOptions};
+    use crate::IndexSpec;
+    use bunko_store::{Batch, KeyspaceId, RecordId, Store, StoreOptions};
     use std::sync::Arc;
 
     const INDEX: KeyspaceId = KeyspaceId(1);
@@ -84,10 +89,11 @@ mod tests {
     fn refused(store: &Store, batch: &[u8]) -> (Vec<u8>, bool) {
         let keys: Vec<[u8; 1]> = batch.iter().map(|key| [*key]).collect();
         let view = store.latest();
-        let mut taken = Taken::new(view, INDEX, keys.iter().map(<[u8; 1]>::as_slice)).expect("readable");
+        let index = Index::new(IndexSpec::id(), INDEX);
+        let mut taken = Taken::new(view, &index, keys.iter().map(<[u8; 1]>::as_slice)).expect("readable");
         let mut refused = Vec::new();
         for key in &keys {
-            if taken.contains(view, key).expect("readable") {
+            if taken.contains(view, &index, key).expect("readable") {
                 refused.push(key[0]);
             } else {
                 taken.add(key);

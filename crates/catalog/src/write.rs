@@ -1,8 +1,10 @@
 //! What all writes of documents share: locks, keys, and the record that says which indexes are multikey.
 
+use crate::index_keys::own_part;
 use crate::{Catalog, Collection, Index, IndexState, Multikey, from_storage, persistence};
 use bunko_errors::Result;
-use bunko_store::{Batch, KeyspaceId, LockTable, Presence, RecordId};
+use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, LockTable, Presence, RecordId, View};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Puts a key; that of `_id` is the primary key.
@@ -24,9 +26,32 @@ pub(crate) fn record_stripe(keyspace: KeyspaceId, record: RecordId) -> usize {
     LockTable::stripe((keyspace, record))
 }
 
+/// Whether a key is locked before it is put, so that nobody else puts the same.
+pub(crate) fn locks_keys(index: &Index) -> bool {
+    index.is_unique || index.prepares_unique
+}
+
+/// The lock of a stored key of an index that [`locks_keys`].
+pub(crate) fn stored_key_stripe(index: &Index, key: &[u8]) -> usize {
+    key_stripe(index.keyspace, own_part(index, key))
+}
+
 /// Whether a second record with one key is refused at once. An index that is being built decides that at its end.
 pub(crate) fn is_guarded(index: &Index) -> bool {
-    index.is_unique && index.build().is_none()
+    locks_keys(index) && index.build().is_none()
+}
+
+/// A record that has that key already, if there is one.
+pub(crate) fn holder(view: &dyn View, index: &Index, key: &[u8]) -> bunko_store::Result<Option<RecordId>> {
+    if !index.ends_with_record() {
+        return view.key(index.keyspace, key);
+    }
+    // No key is the beginning of another, so that what begins with it is it, with a record behind.
+    let own = own_part(index, key);
+    let with_record = |record: u64| [own, record.to_be_bytes().as_slice()].concat();
+    let range = KeyRange { start: Bound::Included(with_record(0)), end: Bound::Included(with_record(u64::MAX)) };
+    let mut cursor = view.keys(index.keyspace, range, Direction::Forward);
+    Ok(cursor.next()?.map(|(_, record)| record))
 }
 
 impl Catalog {

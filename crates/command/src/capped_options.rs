@@ -3,7 +3,7 @@
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Collection;
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Largest size of a capped collection, in bytes. Source: MongoDB manual, "create", `size`.
 const BYTES_MAX: i64 = 1 << 50;
@@ -32,6 +32,33 @@ pub(crate) fn size(invocation: &Invocation<'_>, name: &str) -> Result<Option<i64
     Err(Failure::bad_value(format!("BSON field '{name}' value must be >= 1 and <= {BYTES_MAX}, actual value '{size}'")))
 }
 
+/// The same for the commands that make a capped collection of another.
+/// # Errors
+/// `InvalidOptions` for what is no number, or below 1; `BadValue` beyond the range.
+pub(crate) fn size_of_copy(invocation: &Invocation<'_>) -> Result<i64> {
+    let size = invocation.field("size").and_then(cut_off).unwrap_or(0);
+    if size < 1 {
+        let message = "Capped collection size must be greater than zero";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
+    if size > BYTES_MAX {
+        return Err(Failure::bad_value(format!(
+            "BSON field 'size' value must be >= 1 and <= {BYTES_MAX}, actual value '{size}'"
+        )));
+    }
+    Ok(size)
+}
+
+/// The options of a capped copy of a collection; how many documents it may have is not among them.
+pub(crate) fn of_copy(source: DocumentRef<'_>, size: i64) -> DocumentBuf {
+    let mut kept = DocumentBuf::new();
+    let has_no_meaning = |name: &str| matches!(name, "max" | "clusteredIndex" | "expireAfterSeconds");
+    for element in source.iter().filter(|element| !has_no_meaning(element.name)) {
+        kept.append(element.name, element.value);
+    }
+    put_into(kept.as_ref(), Some(size), None)
+}
+
 /// A number of documents; 0 and less stand for no limit.
 /// # Errors
 /// `TypeMismatch`; `BadValue` from 2^31 on.
@@ -50,11 +77,15 @@ fn whole(invocation: &Invocation<'_>, name: &str, value: ValueRef<'_>) -> Result
     if !value.is_number() {
         return Err(invocation.mismatch(name, value, "types '[long, int, decimal, double]'"));
     }
-    let whole = match value {
+    Ok(cut_off(value).unwrap_or(0))
+}
+
+/// A number as a whole one; doubles are cut off, decimals rounded to the nearest, to the even one of two.
+pub(crate) fn cut_off(value: ValueRef<'_>) -> Option<i64> {
+    match value {
         ValueRef::Decimal128(decimal) => number::clamp_to_i64(ValueRef::Decimal128(decimal.round_to_integral())),
         value => number::clamp_to_i64(value),
-    };
-    Ok(whole.unwrap_or(0))
+    }
 }
 
 /// A collection's options with these limits, in the place of those that it had.

@@ -1,34 +1,9 @@
-//! Options of `create` and `collMod` that nothing stands behind: refused, unless their value asks for nothing.
+//! Options that `create` and `collMod` read alike.
 
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
-
-/// Checks the types of those options and refuses each that would have an effect.
-/// # Errors
-/// `CommandNotSupported` names the option; `TypeMismatch` and `BadValue` where its value is malformed.
-pub(crate) fn refuse_unsupported(invocation: &Invocation<'_>, options: &[&str]) -> Result<()> {
-    for option in options {
-        if let Some(value) = invocation.field(option)
-            && !asks_for_nothing(invocation, option, value)?
-        {
-            return Err(invocation.unsupported(option));
-        }
-    }
-    Ok(())
-}
-
-fn asks_for_nothing(invocation: &Invocation<'_>, option: &str, value: ValueRef<'_>) -> Result<bool> {
-    Ok(match option {
-        "clusteredIndex" => matches!(value, ValueRef::Boolean(false)),
-        "indexOptionDefaults" => invocation.document(option)?.is_none_or(DocumentRef::is_empty),
-        "timeseries" | "encryptedFields" => invocation.document(option)?.is_none(),
-        "viewOn" => invocation.string(option)?.is_none(),
-        "pipeline" => invocation.array(option)?.is_none(),
-        _ => false,
-    })
-}
 
 /// `changeStreamPreAndPostImages`: whether they are to be kept, if anything is said.
 /// # Errors

@@ -19,7 +19,32 @@ pub(crate) const MMAP: &str = "mmap";
 /// # Errors
 /// `InvalidOptions`, `BadValue` and `TypeMismatch`, each with the name or value that it is about.
 pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<EngineChoice>> {
-    let Some(option) = invocation.document("storageEngine")? else { return Ok(None) };
+    match invocation.document("storageEngine")? {
+        Some(option) => choice(invocation, option),
+        None => Ok(None),
+    }
+}
+
+/// Checks `indexOptionDefaults`, which may name an engine and have nothing to say to it: indexes are where their collection is.
+/// # Errors
+/// As [`parse`]; `IDLUnknownField`; `CommandNotSupported` for settings.
+pub(crate) fn check_of_indexes(invocation: &Invocation<'_>) -> Result<()> {
+    const NAME: &str = "indexOptionDefaults";
+    let Some(defaults) = invocation.document(NAME)? else { return Ok(()) };
+    if let Some(other) = defaults.iter().find(|element| element.name != "storageEngine") {
+        let message = format!("BSON field 'create.{NAME}.{}' is an unknown field.", other.name);
+        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+    }
+    let Some(engine) = defaults.get("storageEngine").filter(|value| !value.is_nullish()) else { return Ok(()) };
+    let place = format!("{NAME}.storageEngine");
+    let option = engine.as_document().ok_or_else(|| invocation.mismatch(&place, engine, "type 'object'"))?;
+    match choice(invocation, option)? {
+        Some(choice) if !choice.settings.as_ref().is_empty() => Err(invocation.unsupported(&place)),
+        _ => Ok(()),
+    }
+}
+
+fn choice(invocation: &Invocation<'_>, option: DocumentRef<'_>) -> Result<Option<EngineChoice>> {
     let mut engines = option.iter();
     let Some(engine) = engines.next() else { return Ok(None) };
     if let Some(other) = engines.next() {
@@ -75,20 +100,23 @@ fn translate(engine: &str, settings: DocumentRef<'_>) -> Result<DocumentBuf> {
 
 /// `block_compressor=zstd`, the one key of `WiredTiger`'s that means something here.
 fn translate_config_string(text: &str, settings: &mut DocumentBuf) -> Result<()> {
+    if text.contains('\0') {
+        return Err(Failure::failed_to_parse("malformed 'configString' value: embedded null byte"));
+    }
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
             Some(("block_compressor", name)) if settings.as_ref().is_empty() => {
                 settings.append("blockCompressor", name)
             }
             Some(("block_compressor", _)) => {
-                return Err(invalid_options(format!("'configString' has block_compressor twice: '{text}'")));
+                return Err(Failure::bad_value(format!("'configString' has block_compressor twice: '{text}'")));
             }
             Some((key, value)) => {
-                return Err(invalid_options(format!(
+                return Err(Failure::bad_value(format!(
                     "'configString' may have block_compressor alone, not {key} with the value '{value}'"
                 )));
             }
-            None => return Err(invalid_options(format!("'configString' has '{pair}', which is no key=value"))),
+            None => return Err(Failure::bad_value(format!("'configString' has '{pair}', which is no key=value"))),
         };
     }
     Ok(())

@@ -1,17 +1,20 @@
-//! The thread that deletes what TTL indexes say is too old.
+//! The thread that deletes what is too old, as TTL indexes, clustered collections and time series say.
 //!
-//! Each pass goes over the TTL indexes in turn and deletes a batch by each, until none has anything left: so one collection
+//! Each pass goes over these in turn and deletes a batch by each, until none has anything left: so one collection
 //! with very much to delete does not keep the others waiting. Between batches it rests as long as the batch took, which
 //! leaves at least half of a core to whoever else writes.
 //! Source: MongoDB manual, "TTL Indexes".
 
+use crate::expiry_option;
 use crate::service::Service;
+use bunko_bson::{DocumentBuf, ObjectId, ValueRef};
 use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Collection, Index, IndexState};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
-use bunko_query::QueryScope;
 use bunko_query::write::Writes;
+use bunko_query::{Hint, QueryScope};
+use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -91,6 +94,16 @@ impl TimeToLive {
     }
 }
 
+/// What says that documents of a collection are too old.
+enum Rule {
+    /// An index, by its dates.
+    Index(Arc<Index>),
+    /// The collection's options, by the `_id` that is a date.
+    Clustered,
+    /// The same of a collection of buckets, each of which goes as a whole.
+    Buckets(TimeSeries),
+}
+
 /// Who hears of an index by which nothing could be deleted: the namespace, the index's name and why.
 pub type OnFailure<'f> = dyn Fn(&str, &str, &Failure) + 'f;
 
@@ -108,24 +121,24 @@ pub fn delete_expired_until_stopped(service: &Service, on_failure: &OnFailure<'_
     }
 }
 
-/// One pass: deletes all that is expired now, by one index after the other in batches.
+/// One pass: deletes all that is expired now, by one rule after the other in batches.
 pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_failure: &OnFailure<'_>) {
     let state = &service.time_to_live;
-    let mut expiring = expiring_indexes(service);
+    let mut expiring = rules(service);
     while !expiring.is_empty() && operation.check().is_ok() && state.is_enabled() {
-        expiring.retain(|(collection, index)| {
+        expiring.retain(|(collection, rule)| {
             let began = Instant::now();
             // Whoever locks the server against writes either sees this or is seen.
             state.is_deleting.store(true, Ordering::SeqCst);
             let outcome = if service.write_lock.is_closed() {
                 Ok(0)
             } else {
-                delete_batch(service, collection, index, operation)
+                delete_batch(service, collection, rule, operation)
             };
             state.is_deleting.store(false, Ordering::SeqCst);
             let deleted = outcome.unwrap_or_else(|failure| {
                 if operation.check().is_ok() {
-                    on_failure(collection.namespace().as_str(), &index.name, &failure);
+                    on_failure(collection.namespace().as_str(), &rule.index(collection).name, &failure);
                 }
                 0
             });
@@ -141,16 +154,36 @@ pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_f
     state.passes.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The TTL indexes that are complete; one of a kind that does not keep values in their order expires nothing.
-fn expiring_indexes(service: &Service) -> Vec<(Arc<Collection>, Arc<Index>)> {
+impl Rule {
+    /// The index that documents are found by.
+    fn index(&self, collection: &Collection) -> Arc<Index> {
+        match self {
+            Self::Index(index) => Arc::clone(index),
+            Self::Clustered | Self::Buckets(_) => collection.id_index(),
+        }
+    }
+}
+
+/// Whatever expires. An index that is not complete, or of a kind that does not keep values in their order, expires nothing.
+fn rules(service: &Service) -> Vec<(Arc<Collection>, Rule)> {
     let mut found = Vec::new();
     for database in service.catalog.databases() {
         for collection in service.catalog.collections(&database) {
             for index in collection.indexes().iter() {
                 let is_expiring = index.expire_after_seconds.is_some() && index.kind.name().is_empty();
                 if is_expiring && index.state() == IndexState::Ready {
-                    found.push((Arc::clone(&collection), Arc::clone(index)));
+                    found.push((Arc::clone(&collection), Rule::Index(Arc::clone(index))));
                 }
+            }
+            if expiry_option::seconds_of(&collection).is_none() {
+                continue;
+            }
+            let options = collection.options();
+            match (*options).as_ref().get("timeseries").and_then(ValueRef::as_document) {
+                Some(series) => {
+                    found.push((Arc::clone(&collection), Rule::Buckets(TimeSeries::of_document(series))));
+                }
+                None => found.push((Arc::clone(&collection), Rule::Clustered)),
             }
         }
     }
@@ -160,19 +193,50 @@ fn expiring_indexes(service: &Service) -> Vec<(Arc<Collection>, Arc<Index>)> {
 fn delete_batch(
     service: &Service,
     collection: &Collection,
-    index: &Index,
+    rule: &Rule,
     operation: &Arc<OperationContext>,
 ) -> Result<u64> {
-    let Some(seconds) = index.expire_after_seconds else { return Ok(0) };
+    let seconds = match rule {
+        Rule::Index(index) => index.expire_after_seconds.map(i64::from),
+        Rule::Clustered | Rule::Buckets(_) => expiry_option::seconds_of(collection),
+    };
+    let Some(seconds) = seconds else { return Ok(0) };
     // The index may have been dropped, or given another expiry, since the pass began.
-    let is_there = collection.indexes().iter().any(|other| std::ptr::eq(&raw const **other, index));
-    if collection.is_dropped() || !is_there {
+    let index = rule.index(collection);
+    if collection.is_dropped() || !collection.indexes().iter().any(|other| Arc::ptr_eq(other, &index)) {
         return Ok(0);
     }
     let now_ms = service.world.now_ms();
+    let until_ms = now_ms - seconds * 1_000;
     let scope = Arc::new(QueryScope::new(now_ms, Arc::clone(operation)));
     let namespace = collection.namespace();
     let stamps: &dyn Stamps = &service.world;
     let mut writes = Writes::new(&service.catalog, &namespace, stamps, scope);
-    writes.delete_expired(index, now_ms - i64::from(seconds) * 1_000, BATCH_COUNT_MAX)
+    match rule {
+        Rule::Index(_) | Rule::Clustered => writes.delete_expired(&index, until_ms, BATCH_COUNT_MAX),
+        Rule::Buckets(series) => {
+            let mut deleted = 0;
+            for filter in expired_buckets(series, until_ms) {
+                deleted += writes.delete_some(&filter, Some(Hint::Name(index.name.clone())), BATCH_COUNT_MAX - deleted)?;
+                if deleted == BATCH_COUNT_MAX {
+                    break;
+                }
+            }
+            Ok(deleted)
+        }
+    }
+}
+
+/// The buckets whose newest measurement is too old. Their ids begin with the seconds of their first measurement, of which
+/// 32 bits are kept: those from before 1970 and after 2038 are looked through on their own.
+fn expired_buckets(series: &TimeSeries, until_ms: i64) -> [DocumentBuf; 2] {
+    let id = |seconds: u32| ObjectId::from_parts(seconds, [0; 5], 0);
+    let newest = format!("control.max.{}", series.time_field);
+    let too_old = DocumentBuf::new().with("$lte", ValueRef::DateTime(until_ms));
+    let within = |bound: &str, seconds: u32| {
+        let ids = DocumentBuf::new().with(bound, id(seconds));
+        DocumentBuf::new().with("_id", &ids).with(&newest, &too_old)
+    };
+    let until_seconds = u32::try_from(until_ms.div_euclid(1_000) + 1).unwrap_or(0);
+    [within("$lt", until_seconds.min(1 << 31)), within("$gte", 1 << 31)]
 }

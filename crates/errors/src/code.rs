@@ -109,6 +109,7 @@ codes! {
     OBJECT_IS_BUSY = 314 "ObjectIsBusy";
     API_VERSION_ERROR = 322 "APIVersionError";
     API_STRICT_ERROR = 323 "APIStrictError";
+    CANNOT_CONVERT_INDEX_TO_UNIQUE = 359 "CannotConvertIndexToUnique";
     COLLECTION_UUID_MISMATCH = 361 "CollectionUUIDMismatch";
     OUT_OF_DISK_SPACE = 14031 "OutOfDiskSpace";
     CANNOT_MODIFY = 10003 "CannotGrowDocumentInCappedNamespace";

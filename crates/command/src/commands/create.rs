@@ -1,9 +1,13 @@
 //! `create`: makes a collection; options of collections that are not built are refused by name.
 
 use crate::capped_options;
+use crate::clustered_index;
 use crate::collation_option;
-use crate::collection_options::{pre_and_post_images, refuse_unsupported};
+use crate::collection_options::pre_and_post_images;
 use crate::dispatch::{Command, Databases, Halt};
+use crate::encrypted_fields;
+use crate::expiry_option::{self, Expiry};
+use crate::id_index_option;
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
@@ -11,10 +15,8 @@ use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
 use bunko_bson::text::ValueText;
-use bunko_bson::{
-    ArrayRef, BinarySubtype, Collator, DocumentBuf, DocumentRef, StringOrder, ValueRef, Writer, number, order,
-};
-use bunko_catalog::{Collection, CreateOptions, ID_INDEX, IndexSpec, Namespace};
+use bunko_bson::{ArrayRef, BinarySubtype, Collator, DocumentBuf, DocumentRef, ValueRef, Writer, order};
+use bunko_catalog::{Collection, CreateOptions, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
@@ -44,9 +46,6 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// Options that nothing stands behind yet.
-const UNSUPPORTED: &[&str] = &["indexOptionDefaults", "clusteredIndex", "encryptedFields"];
-
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     Ok(create(invocation, None)?)
 }
@@ -64,13 +63,16 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     if let Some(option) = invocation.document("timeseries")? {
         return time_series::create(invocation, &namespace, option);
     }
-    check_dependent_options(invocation)?;
+    let clustered = clustered_index::parse(invocation)?;
+    check_dependent_options(invocation, clustered.as_ref())?;
+    let expiry = Expiry::parse(invocation)?;
     let strings = collation_option::of_collection(invocation)?;
-    check_id_index(invocation, &strings)?;
+    id_index_option::check(invocation, &strings)?;
     let validation = ValidationOptions::parse(invocation)?;
     validation.check(invocation, &namespace)?;
     let images = pre_and_post_images(invocation)?;
-    refuse_unsupported(invocation, UNSUPPORTED)?;
+    storage_engine_option::check_of_indexes(invocation)?;
+    encrypted_fields::refuse(invocation)?;
     let mut create =
         CreateOptions { engine: storage_engine_option::parse(invocation)?, uuid, ..CreateOptions::default() };
     if create.engine.is_some()
@@ -84,6 +86,10 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     if images == Some(true) {
         create.options.append("changeStreamPreAndPostImages", &DocumentBuf::new().with("enabled", true));
     }
+    if let Some(clustered) = &clustered {
+        create.options.append("clusteredIndex", clustered);
+    }
+    create.options = expiry.put_into(create.options.as_ref());
     if validation.are_given() {
         create.options = validation.put_into(create.options.as_ref());
     }
@@ -108,14 +114,20 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
 /// Options that a view cannot have; of the others that collections have nothing comes.
 const NOT_WITH_VIEW: &[&str] = &[
     "timeseries",
-    "clusteredIndex",
     "expireAfterSeconds",
     "changeStreamPreAndPostImages",
-    "encryptedFields",
     "idIndex",
 ];
 
 fn create_view(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<(), Failure> {
+    if invocation.field("clusteredIndex").is_some() {
+        let message = "The 'clusteredIndex' option is not supported with the 'viewOn' option";
+        return Err(Failure::new(ErrorCode(6_026_500), message));
+    }
+    if invocation.field("encryptedFields").is_some() {
+        let message = "'encryptedFields' is not allowed with 'viewOn'";
+        return Err(Failure::new(ErrorCode(6_346_401), message));
+    }
     if let Some(option) = NOT_WITH_VIEW.iter().find(|option| invocation.field(option).is_some()) {
         return Err(invalid_options(&format!("'{option}' is not allowed with 'viewOn'")));
     }
@@ -167,7 +179,7 @@ fn invalid_options(message: &str) -> Failure {
 }
 
 /// Options that mean nothing without others.
-fn check_dependent_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
+fn check_dependent_options(invocation: &Invocation<'_>, clustered: Option<&DocumentBuf>) -> Result<(), Failure> {
     let is_capped = invocation.boolean("capped", false)?;
     let has_size = capped_options::size(invocation, "size")?.is_some();
     let has_max = capped_options::documents(invocation, "max")?.is_some();
@@ -182,57 +194,11 @@ fn check_dependent_options(invocation: &Invocation<'_>) -> Result<(), Failure> {
     if invocation.array("pipeline")?.is_some() && invocation.string("viewOn")?.is_none() {
         return Err(invalid_options("'pipeline' requires 'viewOn' to also be specified"));
     }
-    let may_expire = invocation.field("timeseries").is_some() || invocation.field("clusteredIndex").is_some();
-    if invocation.field("expireAfterSeconds").is_some() && !may_expire {
+    if invocation.field(expiry_option::NAME).is_some() && clustered.is_none() {
         return Err(invalid_options(
             "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is \
              specified",
         ));
-    }
-    Ok(())
-}
-
-/// The index on `_id` is always made, and always the same.
-fn check_id_index(invocation: &Invocation<'_>, strings: &StringOrder) -> Result<(), Failure> {
-    if !invocation.boolean("autoIndexId", true)? {
-        return Err(invocation.unsupported("autoIndexId: false"));
-    }
-    let Some(spec) = invocation.document("idIndex")? else { return Ok(()) };
-    let key = spec.get("key").unwrap_or(ValueRef::Null);
-    let own = IndexSpec::id();
-    let own_key = own.document.as_ref().get("key").unwrap_or(ValueRef::Null);
-    if !order::equal(key, own_key) {
-        return Err(Failure::bad_value(format!(
-            "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
-            ValueText(key)
-        )));
-    }
-    for element in spec {
-        let is_default = match element.name {
-            "key" | "ns" => true,
-            "name" => element.value.as_str() == Some(ID_INDEX),
-            "v" => number::as_i64_exact(element.value) == Some(2),
-            "collation" => match element.value.as_document() {
-                Some(collation) if bunko_collation::parse(collation)? == *strings => true,
-                Some(_) => {
-                    let message = "The _id index must have the same collation as the collection.";
-                    return Err(Failure::bad_value(message));
-                }
-                None => false,
-            },
-            other => {
-                return Err(Failure::new(
-                    ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
-                    format!(
-                        "The field '{other}' is not valid for an _id index specification. Specification: {}",
-                        ValueText(ValueRef::Document(spec))
-                    ),
-                ));
-            }
-        };
-        if !is_default {
-            return Err(invocation.unsupported(&format!("idIndex.{}: {}", element.name, ValueText(element.value))));
-        }
     }
     Ok(())
 }

@@ -65,8 +65,6 @@ fn describe(collection: &Collection, detail: Detail) -> DocumentBuf {
     }
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     let info = DocumentBuf::new().with("readOnly", false).with("uuid", uuid);
-    document
-        .with("options", &*collection.options())
-        .with("info", &info)
-        .with("idIndex", &collection.id_index().document)
+    let document = document.with("options", &*collection.options()).with("info", &info);
+    if collection.is_clustered() { document } else { document.with("idIndex", &collection.id_index().document) }
 }

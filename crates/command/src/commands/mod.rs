@@ -12,6 +12,7 @@ mod auto_compact;
 mod build_info;
 mod bulk_insert;
 mod bulk_write;
+mod clone_collection_as_capped;
 mod cluster_parameter;
 mod coll_mod;
 mod coll_stats;
@@ -19,6 +20,7 @@ mod compact;
 mod compact_encryption_data;
 mod conn_pool_stats;
 mod connection_status;
+mod convert_to_capped;
 mod count;
 mod create;
 mod create_indexes;
@@ -89,6 +91,7 @@ pub const COMMANDS: &[Command] = &[
     build_info::COMMAND,
     bulk_insert::COMMAND,
     bulk_write::COMMAND,
+    clone_collection_as_capped::COMMAND,
     cluster_parameter::GET,
     cluster_parameter::SET,
     coll_mod::COMMAND,
@@ -98,6 +101,7 @@ pub const COMMANDS: &[Command] = &[
     compact_encryption_data::COMPACT,
     conn_pool_stats::COMMAND,
     connection_status::COMMAND,
+    convert_to_capped::COMMAND,
     count::COMMAND,
     create::COMMAND,
     create_indexes::COMMAND,

@@ -8,9 +8,6 @@ use bunko_aggregate::{DocumentStream, Environment, WriteStage};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Longest namespace that can be written to, in bytes.
-const NAMESPACE_BYTES_MAX: usize = 255;
-
 /// A write at the end of a pipeline, whose target has been looked at.
 pub(crate) struct PipelineWrite {
     stage: WriteStage,
@@ -28,9 +25,11 @@ impl PipelineWrite {
             WriteStage::Merge(merge) => (merge.database.as_deref(), merge.collection.as_str()),
         };
         let database = database.unwrap_or(invocation.request.database);
-        if database.len() + 1 + collection.len() > NAMESPACE_BYTES_MAX {
+        if database.len() + 1 + collection.len() > Namespace::BYTES_MAX {
             let message = format!(
-                "error with target namespace: Fully qualified namespace is too long. Namespace: {database}.{collection} Max: {NAMESPACE_BYTES_MAX}"
+                "error with target namespace: Fully qualified namespace is too long. Namespace: {database}.{collection} \
+                 Max: {}",
+                Namespace::BYTES_MAX
             );
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
         }

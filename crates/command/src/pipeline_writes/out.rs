@@ -5,7 +5,7 @@ use crate::invocation::Invocation;
 use bunko_aggregate::DocumentStream;
 use bunko_bson::ValueRef;
 use bunko_catalog::stored_document::{self, EmptyTimestamps};
-use bunko_catalog::{CreateOptions, ID_INDEX, IndexSpec, Namespace, Order, RenameTarget};
+use bunko_catalog::{CreateOptions, IndexSpec, Namespace, Order, RenameTarget};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::borrow::Cow;
 
@@ -61,7 +61,7 @@ fn fill(
     if let Some(existing) = invocation.collection(target) {
         create.options = (*existing.options()).clone();
         create.engine = Some(existing.engine.clone());
-        for index in existing.ready_indexes().iter().filter(|index| index.name != ID_INDEX) {
+        for index in existing.ready_indexes().iter().filter(|index| !index.is_id()) {
             indexes.push(IndexSpec::parse(index.document.as_ref())?);
         }
     }

@@ -75,8 +75,11 @@ fn describe(collection: &Collection, shards: Shards) -> DocumentBuf {
     let mut described = DocumentBuf::new()
         .with("ns", namespace.as_str())
         .with("db", namespace.database())
-        .with("type", "collection")
-        .with("idIndex", &collection.id_index().document)
+        .with("type", "collection");
+    if !collection.is_clustered() {
+        described.append("idIndex", &collection.id_index().document);
+    }
+    described = described
         .with("options", &*collection.options())
         .with("info", &info)
         .with("sharded", false);

@@ -1,6 +1,7 @@
 //! Making a time series collection: the collection of its buckets, an index on it, and the view.
 
 use super::buckets_of;
+use crate::expiry_option::Expiry;
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, CreateOptions, IndexSpec, Namespace, ViewDefinition};
@@ -8,7 +9,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::TimeSeries;
 
 /// Options that a time series cannot have.
-const REFUSED: &[&str] = &["capped", "viewOn", "validator", "clusteredIndex", "changeStreamPreAndPostImages"];
+const REFUSED: &[&str] =
+    &["capped", "viewOn", "validator", "clusteredIndex", "changeStreamPreAndPostImages", "idIndex"];
 
 /// Creates a time series collection, or finds it there with the same options.
 /// # Errors
@@ -19,14 +21,19 @@ pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, opt
         let message = format!("time-series collection options are not compatible with the option '{option}'");
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
-    for option in ["expireAfterSeconds", "collation"] {
-        if invocation.field(option).is_some() {
-            return Err(invocation.unsupported(&format!("{option} of a time-series collection")));
-        }
+    if invocation.field("encryptedFields").is_some() {
+        let message = "'encryptedFields' is not allowed with 'timeseries'";
+        return Err(Failure::new(ErrorCode(6_346_401), message));
     }
+    if invocation.field("collation").is_some() {
+        return Err(invocation.unsupported("collation of a time-series collection"));
+    }
+    let expiry = Expiry::parse(invocation)?;
+    let options = DocumentBuf::new().with("timeseries", &series.document());
+    let options = expiry.put_into(options.as_ref());
     let catalog = &invocation.service.catalog;
     if let Some(existing) = super::find(catalog, namespace)? {
-        if existing.options == series {
+        if existing.options == series && existing.buckets.options().as_ref() == &options {
             return Ok(());
         }
         let message = format!("namespace {namespace} already exists, but with different options");
@@ -37,7 +44,6 @@ pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, opt
         return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
     }
     let buckets = buckets_of(namespace)?;
-    let options = DocumentBuf::new().with("timeseries", &series.document());
     let (collection, lsn) =
         catalog.create(&buckets, CreateOptions { options, ..CreateOptions::default() }, invocation)?;
     invocation.note_written(Some(lsn));

@@ -1,36 +1,54 @@
-//! `collMod` of a time series: spans of buckets that grow.
+//! `collMod` of a time series: spans of buckets that grow, and how long measurements stay.
 
 use super::{Series, creation};
+use crate::expiry_option::{self, Expiry};
 use crate::invocation::Invocation;
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Options that a time series does not have.
-const REFUSED: &[&str] = &["validator", "validationLevel", "validationAction", "viewOn", "pipeline"];
+const REFUSED: &[&str] = &[
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "viewOn",
+    "pipeline",
+    "changeStreamPreAndPostImages",
+    "cappedSize",
+    "cappedMax",
+];
 
 /// Changes what the command asks for.
 /// # Errors
 /// `InvalidOptions` for options that it cannot have and spans that would shrink; `CommandNotSupported` for what is not
 /// built yet.
-pub(crate) fn modify(invocation: &mut Invocation<'_>, namespace: &Namespace, series: &Series) -> Result<()> {
+pub(crate) fn modify(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    series: &Series,
+    expiry: Expiry,
+) -> Result<()> {
     if let Some(option) = REFUSED.iter().find(|option| invocation.field(option).is_some()) {
         let message = format!("option not supported on a time-series collection: {option}");
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
-    for option in ["index", "expireAfterSeconds", "changeStreamPreAndPostImages", "cappedSize", "cappedMax"] {
-        if invocation.field(option).is_some() {
-            return Err(invocation.unsupported(&format!("{option} of a time-series collection")));
-        }
-    }
-    let Some(change) = invocation.document("timeseries")? else { return Ok(()) };
-    let changed = series.options.changed(change, "collMod.timeseries")?;
-    if changed == series.options {
+    let change = invocation.document("timeseries")?;
+    let changed = match change {
+        Some(change) => series.options.changed(change, "collMod.timeseries")?,
+        None => series.options.clone(),
+    };
+    if changed == series.options && expiry == Expiry::Unchanged {
         return Ok(());
     }
     let buckets = series.buckets.namespace();
     let catalog = &invocation.service.catalog;
-    let command = DocumentBuf::new().with("collMod", buckets.collection()).with("timeseries", change);
+    let mut command = DocumentBuf::new().with("collMod", buckets.collection());
+    for option in ["timeseries", expiry_option::NAME] {
+        if let Some(value) = invocation.field(option) {
+            command.append(option, value);
+        }
+    }
     let lsn = catalog.change_options(&buckets, &command, &*invocation, &mut |options| {
         let mut next = DocumentBuf::new();
         for element in options {
@@ -40,8 +58,12 @@ pub(crate) fn modify(invocation: &mut Invocation<'_>, namespace: &Namespace, ser
                 next.append(element.name, element.value);
             }
         }
-        Ok(next)
+        Ok(expiry.put_into(next.as_ref()))
     })?;
+    if changed == series.options {
+        invocation.note_written(lsn);
+        return Ok(());
+    }
     let pipeline = creation::pipeline(&changed);
     let view = ViewDefinition::new(namespace, buckets.collection(), pipeline.as_ref(), None);
     let view_lsn = catalog.change_view(namespace, &view, &*invocation)?;

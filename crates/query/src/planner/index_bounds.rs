@@ -204,7 +204,7 @@ impl IndexBounds {
                 extended(prefix, &interval.start, direction)
             });
         }
-        if self.index.is_unique {
+        if !self.index.ends_with_record() {
             return KeyRanges { ranges: prefixes.into_iter().map(ScanRange::Key).collect(), checked: Vec::new() };
         }
         self.ranges_of_prefixes(prefixes, self.fields.len())

@@ -23,7 +23,7 @@ use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::NearSearch;
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
-    CollectionScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan, Limit, OrScan, ProjectionStage,
+    ClusteredScan, CollectionScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan, Limit, OrScan, ProjectionStage,
     RecordStage, Residual, Skip, Sort, StageNumber,
 };
 use bunko_bson::text::ValueText;
@@ -209,6 +209,10 @@ impl Builder<'_> {
 
     fn collection_scan(&mut self, direction: Direction) -> Found {
         let residual = if self.query.has_no_filter() { Residual::none() } else { Residual::whole() };
+        if self.collection.is_clustered() {
+            let bounds = IndexBounds::full(&self.collection.id_index());
+            return self.clustered_scan(bounds, direction, residual, Order::Any);
+        }
         let stage = CollectionScan { number: self.number(), direction, residual };
         Found { stage: Box::new(stage), order: Order::Any }
     }
@@ -222,9 +226,25 @@ impl Builder<'_> {
     fn index_scan(&mut self, candidate: Candidate) -> Found {
         let predicates = predicates_of(self.query.filter.root());
         let residual = Residual::without(&candidate.bounds.decided, predicates.len());
-        let scan = self.scan(candidate.bounds, candidate.sorted.unwrap_or(Direction::Forward));
+        let direction = candidate.sorted.unwrap_or(Direction::Forward);
         let order = if candidate.sorted.is_some() { Order::AsAsked } else { Order::Any };
+        if candidate.bounds.index.is_clustered {
+            return self.clustered_scan(candidate.bounds, direction, residual, order);
+        }
+        let scan = self.scan(candidate.bounds, direction);
         self.fetch(Box::new(scan), residual, order)
+    }
+
+    fn clustered_scan(
+        &mut self,
+        bounds: IndexBounds,
+        direction: Direction,
+        residual: Residual,
+        order: Order,
+    ) -> Found {
+        let scan = self.scan(bounds, direction);
+        let stage = ClusteredScan::new(self.number(), scan, direction, residual);
+        Found { stage: Box::new(stage), order }
     }
 
     fn or_scan(&mut self, or: or_plan::OrBounds) -> Found {

@@ -29,7 +29,7 @@ impl Express {
 
 impl Stage for Express {
     fn name(&self, _query: &FindQuery) -> &'static str {
-        "EXPRESS_IXSCAN"
+        if self.index.is_clustered { "EXPRESS_CLUSTERED_IXSCAN" } else { "EXPRESS_IXSCAN" }
     }
 
     fn number(&self) -> StageNumber {

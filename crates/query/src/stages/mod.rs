@@ -1,6 +1,7 @@
 //! The stages that plans are made of, one file each. Every stage has a plan's side, which is shared and explained
 //! ([`Stage`]), and a running side, which it opens.
 
+mod clustered_scan;
 mod collection_scan;
 mod eof;
 mod express;
@@ -15,6 +16,7 @@ mod residual;
 mod skip;
 mod sort;
 
+pub(crate) use clustered_scan::ClusteredScan;
 pub(crate) use collection_scan::CollectionScan;
 pub(crate) use eof::Eof;
 pub(crate) use express::Express;

@@ -1,4 +1,4 @@
-//! Deleting what a TTL index says is too old.
+//! Deleting what is too old: by a TTL index, by the `_id` of a clustered collection, or whole buckets of time series.
 
 use super::Writes;
 use super::search::{Operation, Wanted};
@@ -15,9 +15,17 @@ impl Writes<'_> {
     /// # Errors
     /// What the scope's operation says, and what the store does.
     pub fn delete_expired(&mut self, index: &Index, until_ms: i64, count_max: u64) -> Result<u64> {
-        let mut query = FindQuery::new(expired(index, until_ms).as_ref(), Arc::clone(&self.scope))?;
         // Queries pass a hidden index over, and then the whole collection is looked through.
-        query.hint = (!index.is_hidden).then(|| Hint::Name(index.name.clone()));
+        let hint = (!index.is_hidden).then(|| Hint::Name(index.name.clone()));
+        self.delete_some(&expired(index, until_ms), hint, count_max)
+    }
+
+    /// Deletes documents that match, by the index that is hinted at; `count_max` of them at most. How many there were.
+    /// # Errors
+    /// As [`Self::delete_expired`].
+    pub fn delete_some(&mut self, filter: &DocumentBuf, hint: Option<Hint>, count_max: u64) -> Result<u64> {
+        let mut query = FindQuery::new(filter.as_ref(), Arc::clone(&self.scope))?;
+        query.hint = hint;
         query.limit = Some(count_max);
         let wanted = Wanted::of_query(query, Operation::Delete);
         let changes = self.change_matching(&wanted, Targets::Many, &mut |_, _| Ok(Verdict::Delete))?;

@@ -4,7 +4,7 @@ use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number, order};
-use bunko_catalog::{Collection, Index};
+use bunko_catalog::{Collection, Conversion, Index};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
@@ -67,22 +67,52 @@ impl<'a> IndexChange<'a> {
         self.unique == Some(true)
     }
 
-    /// Carries it out, and says in the reply what was and what is.
+    /// Refuses what the indexes of a time series cannot be.
     /// # Errors
-    /// `InvalidOptions`, `BadValue`, `IndexNotFound`; `CommandNotSupported` for `prepareUnique`.
-    pub fn run(&self, invocation: &mut Invocation<'_>, collection: &Collection, reply: &mut Writer<'_>) -> Result<()> {
+    /// `InvalidOptions`; `CommandNotSupported` where the index is not named.
+    pub fn check_of_series(&self, invocation: &Invocation<'_>) -> Result<()> {
+        if self.unique.is_some() || self.prepare_unique.is_some() || self.expire_after_seconds.is_some() {
+            return Err(invalid("indexes of time-series collections are not unique and expire nothing"));
+        }
+        match self.key_pattern {
+            Some(_) => Err(invocation.unsupported("index.keyPattern of a time-series collection")),
+            None => Ok(()),
+        }
+    }
+
+    /// Carries it out, or only tries it, and says in the reply what was and what is.
+    /// # Errors
+    /// `InvalidOptions`, `BadValue`, `IndexNotFound`; `CannotConvertIndexToUnique`; 6011800 for the index of a clustered
+    /// collection.
+    pub fn run(
+        &self,
+        invocation: &mut Invocation<'_>,
+        collection: &Collection,
+        conversion: Conversion,
+        reply: &mut Writer<'_>,
+    ) -> Result<()> {
         let index = self.find(collection)?;
+        if self.hidden.is_some() && index.is_clustered {
+            return Err(Failure::new(ErrorCode(6_011_800), "Cannot hide or unhide the clustered index"));
+        }
         if self.unique == Some(false) {
             return Err(Failure::bad_value("Cannot make index non-unique"));
         }
         if self.hidden == Some(true) && index.is_id() {
             return Err(Failure::bad_value("can't hide _id index"));
         }
-        if self.unique == Some(true) && !index.is_unique {
-            return Err(invalid("Cannot make index unique with 'unique: true' without 'prepareUnique' set before"));
+        let prepare_unique = self.prepare_unique.filter(|prepares| *prepares != index.prepares_unique);
+        if prepare_unique.is_some() && self.changes() > 1 {
+            return Err(invalid("cannot combine a change of prepareUnique with another one of the same index"));
         }
-        if self.prepare_unique == Some(true) {
-            return Err(invocation.unsupported("index.prepareUnique"));
+        if self.unique == Some(true) && !index.is_unique {
+            let catalog = &invocation.service.catalog;
+            let lsn = catalog.convert_to_unique(collection, &index, conversion, &*invocation)?;
+            invocation.note_written(lsn);
+            if conversion == Conversion::Done {
+                reply.append("unique_new", true);
+            }
+            return self.rest().map_or(Ok(()), |rest| rest.run(invocation, collection, conversion, reply));
         }
         let mut options = DocumentBuf::new();
         if let Some(value) = self.expire_after_seconds {
@@ -97,7 +127,11 @@ impl<'a> IndexChange<'a> {
             options.append("hidden", is_hidden);
             reply.append("hidden_old", index.is_hidden).append("hidden_new", is_hidden);
         }
-        if options.as_ref().is_empty() {
+        if let Some(prepares) = prepare_unique {
+            options.append("prepareUnique", if prepares { ValueRef::Boolean(true) } else { ValueRef::Null });
+            reply.append("prepareUnique_old", index.prepares_unique).append("prepareUnique_new", prepares);
+        }
+        if options.as_ref().is_empty() || conversion == Conversion::Tried {
             return Ok(());
         }
         let catalog = &invocation.service.catalog;
@@ -111,7 +145,7 @@ impl<'a> IndexChange<'a> {
         let (found, shown) = match (self.name, self.key_pattern) {
             (Some(_), Some(_)) => return Err(invalid("Cannot specify both key pattern and name.")),
             (None, None) => return Err(invalid("must specify either index name or key pattern")),
-            _ if !self.changes_something() => {
+            _ if self.changes() == 0 => {
                 return Err(invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field"));
             }
             (Some(name), None) => (indexes.into_iter().find(|index| index.name == name), name.to_owned()),
@@ -126,11 +160,21 @@ impl<'a> IndexChange<'a> {
         })
     }
 
-    fn changes_something(&self) -> bool {
-        self.expire_after_seconds.is_some()
-            || self.hidden.is_some()
-            || self.unique.is_some()
-            || self.prepare_unique.is_some()
+    /// What is left to do once the index is unique.
+    fn rest(&self) -> Option<Self> {
+        let rest = Self { unique: None, prepare_unique: None, ..*self };
+        (rest.changes() > 0).then_some(rest)
+    }
+
+    /// How many of its properties are to change.
+    fn changes(&self) -> usize {
+        let given = [
+            self.expire_after_seconds.is_some(),
+            self.hidden.is_some(),
+            self.unique.is_some(),
+            self.prepare_unique.is_some(),
+        ];
+        given.into_iter().filter(|is_given| *is_given).count()
     }
 }
 

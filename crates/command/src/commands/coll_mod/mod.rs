@@ -5,11 +5,13 @@ mod index;
 use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
 use crate::dispatch::{Command, Databases, Halt};
+use crate::expiry_option::{self, Expiry};
 use crate::invocation::Invocation;
 use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Writer};
+use bunko_catalog::Conversion;
 use bunko_errors::{ErrorCode, Failure, Result};
 use index::IndexChange;
 
@@ -39,6 +41,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let images = pre_and_post_images(invocation)?;
     let is_dry_run = invocation.boolean("dryRun", false)?;
     check_types(invocation)?;
+    let expiry = Expiry::parse(invocation)?;
     let size = capped_options::size(invocation, "cappedSize")?;
     let documents = capped_options::documents(invocation, "cappedMax")?;
     if is_dry_run && !index.as_ref().is_some_and(IndexChange::converts_to_unique) {
@@ -46,21 +49,23 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let Some(collection) = invocation.collection(&namespace) else {
         if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
-            return Ok(time_series::modify(invocation, &namespace, &series)?);
+            if let Some(index) = &index {
+                index.check_of_series(invocation)?;
+                index.run(invocation, &series.buckets, Conversion::Done, reply)?;
+            }
+            return Ok(time_series::modify(invocation, &namespace, &series, expiry)?);
         }
         return Ok(view_definition::modify(invocation, &namespace)?);
     };
     if invocation.field("viewOn").is_some() || invocation.field("pipeline").is_some() {
         return Err(invalid("cannot modify view options on a non-view collection").into());
     }
-    // All of these belong to a kind of collection that there is none of.
-    for (option, kind) in [
-        ("timeseries", "time-series collections"),
-        ("expireAfterSeconds", "time-series collections or with the 'clusteredIndex' option"),
-    ] {
-        if invocation.field(option).is_some() {
-            return Err(invalid(format!("'{option}' is only supported on {kind}: {namespace}")).into());
-        }
+    if invocation.field("timeseries").is_some() {
+        return Err(invalid(format!("'timeseries' is only supported on time-series collections: {namespace}")).into());
+    }
+    if expiry != Expiry::Unchanged && !collection.is_clustered() {
+        let kinds = "time-series collections or with the 'clusteredIndex' option";
+        return Err(invalid(format!("'{}' is only supported on {kinds}: {namespace}", expiry_option::NAME)).into());
     }
     let is_capped = capped_options::is_capped(&collection);
     if !is_capped && (size.is_some() || documents.is_some()) {
@@ -68,15 +73,25 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     validation.check(invocation, &namespace)?;
     if let Some(index) = &index {
-        index.run(invocation, &collection, reply)?;
+        let conversion = if is_dry_run { Conversion::Tried } else { Conversion::Done };
+        index.run(invocation, &collection, conversion, reply)?;
     }
-    if !validation.are_given() && images.is_none() && size.is_none() && documents.is_none() {
+    if is_dry_run {
+        return Ok(());
+    }
+    if expiry == Expiry::Unchanged && !validation.are_given() && images.is_none() && size.is_none() && documents.is_none() {
         return Ok(());
     }
     let mut command = DocumentBuf::new().with("collMod", namespace.collection());
-    for option in
-        ["validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages", "cappedSize", "cappedMax"]
-    {
+    for option in [
+        "validator",
+        "validationLevel",
+        "validationAction",
+        "changeStreamPreAndPostImages",
+        "expireAfterSeconds",
+        "cappedSize",
+        "cappedMax",
+    ] {
         if let Some(value) = invocation.field(option) {
             command.append(option, value);
         }
@@ -90,7 +105,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         if is_capped {
             options = capped_options::put_into(options.as_ref(), size, documents);
         }
-        Ok(options)
+        Ok(expiry.put_into(options.as_ref()))
     })?;
     invocation.note_written(lsn);
     Ok(())
@@ -118,14 +133,7 @@ fn check_types(invocation: &Invocation<'_>) -> Result<()> {
             return Err(invocation.mismatch("pipeline", stage, "type 'object'"));
         }
     }
-    invocation.document("timeseries")?;
-    if let Some(value) = invocation.field("expireAfterSeconds")
-        && !value.is_number()
-        && value.as_str().is_none()
-    {
-        return Err(invocation.mismatch("expireAfterSeconds", value, "types '[string, long]'"));
-    }
-    Ok(())
+    invocation.document("timeseries").map(drop)
 }
 
 fn invalid(message: impl Into<String>) -> Failure {

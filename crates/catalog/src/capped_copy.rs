@@ -1,0 +1,157 @@
+//! A capped copy of a collection: the newest documents go into a collection beside it, which takes its name, or the name
+//! of the copy, in one step. A server that is killed before keeps what was there, and a collection of the temporary name.
+
+use crate::capped::Cap;
+use crate::insert::{BATCH_COUNT_MAX, Place};
+use crate::waiting::{exclude, lock};
+use crate::{Catalog, Collection, CreateOptions, Namespace, Order, from_storage};
+use bunko_bson::DocumentBuf;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::{Direction, Lsn, RecordCursor, RecordId, RecordRange, Snapshot, View};
+use std::borrow::Cow;
+use std::ops::Bound;
+
+/// Bytes that are inserted at once, beyond the last document.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// What is copied, and to where.
+pub struct CappedCopy<'a> {
+    /// The collection that is read.
+    pub from: &'a Namespace,
+    /// The name of the copy: the same as `from` for a collection that becomes capped itself.
+    pub to: &'a Namespace,
+    /// The name that the copy has until it is whole.
+    pub temporary: &'a Namespace,
+    /// The options of the copy, those of a capped collection among them.
+    pub options: DocumentBuf,
+}
+
+impl Catalog {
+    /// Makes a capped copy, without the indexes but that on `_id`. `own` is an operation of the server's
+    /// own, which no client stops: it takes away what a failure leaves.
+    /// # Errors
+    /// `NamespaceNotFound` where there is nothing to copy, `NamespaceExists` where the name of the copy is taken. What
+    /// the operation says; nothing is left then.
+    pub fn copy_capped(
+        &self,
+        copy: &CappedCopy<'_>,
+        operation: &dyn OperationSource,
+        own: &dyn OperationSource,
+    ) -> Result<Lsn> {
+        if copy.from == copy.to { self.convert(copy, operation, own) } else { self.clone_capped(copy, operation, own) }
+    }
+
+    /// The collection itself becomes capped. Nobody writes to it meanwhile, nor changes the catalog: what was written
+    /// after it was read would be lost.
+    fn convert(&self, copy: &CappedCopy<'_>, operation: &dyn OperationSource, own: &dyn OperationSource) -> Result<Lsn> {
+        let mut changes = lock(&self.changes, operation)?;
+        let source = self.collection(copy.from).ok_or_else(|| not_found(copy.from))?;
+        let _no_writer = exclude(&source.structure, operation)?;
+        let (target, _) = self.create_under(&mut changes, copy.temporary, unvalidated(copy, &source))?;
+        let outcome = self.copy_newest(&source, &target, operation).and_then(|()| {
+            let _no_writer_either = exclude(&target.structure, operation)?;
+            self.commit_rename(&target, Some(&source), copy.to, Some(&copy.options))
+        });
+        if outcome.is_err() {
+            self.drop_under(&mut changes, copy.temporary, own)?;
+        }
+        outcome
+    }
+
+    fn clone_capped(
+        &self,
+        copy: &CappedCopy<'_>,
+        operation: &dyn OperationSource,
+        own: &dyn OperationSource,
+    ) -> Result<Lsn> {
+        let source = self.collection(copy.from).ok_or_else(|| not_found(copy.from))?;
+        self.refuse_taken(copy.to)?;
+        let (target, _) = self.create(copy.temporary, unvalidated(copy, &source), operation)?;
+        let outcome = self.copy_newest(&source, &target, operation).and_then(|()| {
+            let _changes = lock(&self.changes, operation)?;
+            self.refuse_taken(copy.to)?;
+            let _no_writer = exclude(&target.structure, operation)?;
+            self.commit_rename(&target, None, copy.to, Some(&copy.options))
+        });
+        if outcome.is_err() {
+            self.drop_collection(copy.temporary, own)?;
+        }
+        outcome
+    }
+
+    fn refuse_taken(&self, to: &Namespace) -> Result<()> {
+        if self.collection(to).is_none() && !self.shows_oplog(to) && self.view(to)?.is_none() {
+            return Ok(());
+        }
+        let message = format!("cloneCollectionAsCapped failed - destination collection {to} already exists");
+        Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message))
+    }
+
+    /// Puts the newest documents of one collection, as many as the other may hold, into it.
+    fn copy_newest(&self, source: &Collection, target: &Collection, operation: &dyn OperationSource) -> Result<()> {
+        let snapshot = source.snapshot();
+        let Some(first) = first_that_fits(source, target, &snapshot, operation)? else { return Ok(()) };
+        let range = RecordRange { start: Bound::Included(first), end: Bound::Unbounded };
+        let mut cursor = snapshot.records(source.records, range, Direction::Forward);
+        loop {
+            let batch = next_batch(&mut *cursor, operation)?;
+            if batch.is_empty() {
+                return Ok(());
+            }
+            let inserted = self.insert_batch(target, &batch, 0, Order::Ordered, Place::Log, operation)?;
+            let inserted = inserted.ok_or_else(|| crate::dropped(target))?;
+            operation.operation().note_change();
+            if let Some((_, failure)) = inserted.failures.into_iter().next() {
+                return Err(failure);
+            }
+        }
+    }
+}
+
+fn next_batch(cursor: &mut dyn RecordCursor, operation: &dyn OperationSource) -> Result<Vec<Cow<'static, [u8]>>> {
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    while batch.len() < BATCH_COUNT_MAX && bytes < BATCH_BYTES_MAX {
+        let Some((_, _, document)) = cursor.next().map_err(from_storage)? else { break };
+        operation.operation().work(1 + document.len() / 64)?;
+        bytes += document.len();
+        batch.push(Cow::Owned(document.to_vec()));
+    }
+    Ok(batch)
+}
+
+/// The oldest of the newest documents that together are no more than the target may hold; one fits whatever its size.
+fn first_that_fits(
+    source: &Collection,
+    target: &Collection,
+    snapshot: &Snapshot,
+    operation: &dyn OperationSource,
+) -> Result<Option<RecordId>> {
+    let cap = Cap::of((*target.options()).as_ref());
+    let mut cursor = snapshot.records(source.records, RecordRange::ALL, Direction::Backward);
+    let (mut first, mut documents, mut bytes) = (None, 0, 0);
+    while let Some((record, _, document)) = cursor.next().map_err(from_storage)? {
+        operation.operation().work(1)?;
+        (documents, bytes) = (documents + 1, bytes + document.len() as u64);
+        if first.is_some() && cap.is_some_and(|cap| !cap.holds(documents, bytes)) {
+            break;
+        }
+        first = Some(record);
+    }
+    Ok(first)
+}
+
+/// How the copy is made at first: what was stored is not judged again.
+fn unvalidated(copy: &CappedCopy<'_>, source: &Collection) -> CreateOptions {
+    let mut options = DocumentBuf::new();
+    let is_judge = |name: &str| matches!(name, "validator" | "validationLevel" | "validationAction");
+    for element in copy.options.as_ref().iter().filter(|element| !is_judge(element.name)) {
+        options.append(element.name, element.value);
+    }
+    CreateOptions { options, engine: Some(source.engine.clone()), uuid: None }
+}
+
+fn not_found(namespace: &Namespace) -> Failure {
+    Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("source collection {namespace} does not exist"))
+}
+

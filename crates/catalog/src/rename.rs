@@ -1,0 +1,108 @@
+//! Giving a collection another name.
+
+use crate::waiting::{exclude, lock};
+use crate::{Catalog, Collection, Namespace, from_storage, notes, persistence};
+use bunko_bson::DocumentBuf;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::{Batch, Lsn};
+use std::sync::Arc;
+
+/// What becomes of a collection that has the new name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameTarget {
+    /// It stays, and the rename is refused.
+    Keep,
+    /// It is dropped.
+    Drop,
+}
+
+impl Catalog {
+    /// Gives a collection another name, dropping what has that name where `replace` says so.
+    /// # Errors
+    /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays; `IllegalOperation` where both are one.
+    pub fn rename(
+        &self,
+        from: &Namespace,
+        to: &Namespace,
+        replace: RenameTarget,
+        operation: &dyn OperationSource,
+    ) -> Result<Lsn> {
+        // One collection's structure cannot be locked twice.
+        if from == to {
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
+        }
+        let _changes = lock(&self.changes, operation)?;
+        self.refuse_view(from)?;
+        let source = self.collection(from).ok_or_else(|| {
+            Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
+        })?;
+        let target = self.collection(to);
+        if target.is_none() && self.view(to)?.is_some() {
+            return Err(Failure::new(
+                ErrorCode::NAMESPACE_EXISTS,
+                format!("a view already exists with that name: {to}"),
+            ));
+        }
+        let _no_writer = exclude(&source.structure, operation)?;
+        let _no_writer_either = target.as_ref().map(|target| exclude(&target.structure, operation)).transpose()?;
+        if self.shows_oplog(to) || target.is_some() && replace == RenameTarget::Keep {
+            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
+        }
+        if target.is_none() {
+            self.refuse_other_case(to.database())?;
+        }
+        self.commit_rename(&source, target.as_ref(), to, None)
+    }
+
+    /// Gives `source` the name `to`, and the options where some are given, in the place of `target`. The caller changes
+    /// the catalog, and keeps writers out of both.
+    pub(crate) fn commit_rename(
+        &self,
+        source: &Arc<Collection>,
+        target: Option<&Arc<Collection>>,
+        to: &Namespace,
+        options: Option<&DocumentBuf>,
+    ) -> Result<Lsn> {
+        let mut batch = Batch::new();
+        if let Some(target) = target {
+            self.put_drop(&mut batch, target)?;
+        }
+        let from = source.namespace();
+        let renamed = DocumentBuf::new().with("renameCollection", from.as_str()).with("to", to.as_str());
+        notes::put_command(&mut batch, source, &renamed.with("stayTemp", false));
+        if let Some(command) = options.and_then(|options| validation_command(to, options)) {
+            notes::put_command(&mut batch, source, &command);
+        }
+        let mut record = persistence::encode(source, to, &source.indexes());
+        if let Some(options) = options {
+            record = persistence::with_options(record.as_ref(), options);
+        }
+        persistence::put(&self.store, &mut batch, source.catalog_record, record)?;
+        let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        if let Some(options) = options {
+            source.set_options(options.clone());
+        }
+        let mut collections = self.collections.write();
+        if let Some(target) = target {
+            target.set_dropped();
+            collections.remove(target);
+        }
+        collections.remove(source);
+        source.rename(to.clone());
+        collections.insert(source);
+        Ok(lsn)
+    }
+}
+
+/// What the oplog is told where a collection has a validator from now on.
+fn validation_command(to: &Namespace, options: &DocumentBuf) -> Option<DocumentBuf> {
+    options.as_ref().get("validator")?;
+    let mut command = DocumentBuf::new().with("collMod", to.collection());
+    for name in ["validator", "validationLevel", "validationAction"] {
+        if let Some(value) = options.as_ref().get(name) {
+            command.append(name, value);
+        }
+    }
+    Some(command)
+}

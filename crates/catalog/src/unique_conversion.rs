@@ -1,0 +1,100 @@
+//! Making an index unique that was not: `collMod` with `unique: true`.
+
+use crate::index_keys::own_part;
+use crate::waiting::lock;
+use crate::{Catalog, Collection, Index, from_storage};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::{Direction, KeyRange, Lsn, RecordId, View};
+use std::sync::Arc;
+
+/// Bytes of the violations that are told; there may be more.
+const VIOLATIONS_BYTES_MAX: usize = 8 << 20;
+
+/// Whether an index is made unique, or it is only looked whether it could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conversion {
+    /// It is.
+    Done,
+    /// It could be.
+    Tried,
+}
+
+impl Catalog {
+    /// Makes an index unique that refuses duplicates already, so that none can come while it is looked for old ones.
+    /// Nothing is written but the specification: its keys keep the record behind them.
+    /// # Errors
+    /// `CannotConvertIndexToUnique` with the `violations`; `InvalidOptions` where the index does not refuse duplicates, or
+    /// was changed meanwhile; what the operation says.
+    pub fn convert_to_unique(
+        &self,
+        collection: &Collection,
+        index: &Arc<Index>,
+        conversion: Conversion,
+        operation: &dyn OperationSource,
+    ) -> Result<Option<Lsn>> {
+        if !index.prepares_unique {
+            let message = "Cannot make index unique with 'unique: true' without 'prepareUnique' set before";
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
+        let violations = violations(collection, index, operation)?;
+        if violations.count() > 0 {
+            let message = "Cannot convert the index to unique. Please resolve conflicting documents before running \
+                           collMod again.";
+            let details = DocumentBuf::new().with("violations", &violations);
+            let failure = Failure::new(ErrorCode::CANNOT_CONVERT_INDEX_TO_UNIQUE, message);
+            return Err(failure.with_details(details.as_ref()));
+        }
+        if conversion == Conversion::Tried {
+            return Ok(None);
+        }
+        let mut changes = lock(&self.changes, operation)?;
+        if !collection.indexes().iter().any(|present| Arc::ptr_eq(present, index)) {
+            let message = format!("the index {} was changed while it was made unique", index.name);
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
+        let options = DocumentBuf::new().with("unique", true).with("prepareUnique", ValueRef::Null);
+        self.respecify_under(&mut changes, collection, &index.name, options.as_ref(), operation).map(Some)
+    }
+}
+
+/// The documents that have a key of another, as `{ids: [...]}` for each key.
+fn violations(collection: &Collection, index: &Index, operation: &dyn OperationSource) -> Result<ArrayBuf> {
+    let snapshot = collection.snapshot();
+    let mut cursor = snapshot.keys(index.keyspace, KeyRange::ALL, Direction::Forward);
+    let mut violations = ArrayBuf::new();
+    let mut told_bytes = 0;
+    let (mut key, mut holders): (Vec<u8>, Vec<RecordId>) = (Vec::new(), Vec::new());
+    loop {
+        operation.operation().work(1)?;
+        let next = cursor.next().map_err(from_storage)?.map(|(next, record)| (own_part(index, next), record));
+        if let Some((next, record)) = next
+            && next == key
+            && !holders.is_empty()
+        {
+            holders.push(record);
+            continue;
+        }
+        if holders.len() > 1 {
+            let mut ids = ArrayBuf::new();
+            let mut document = Vec::new();
+            for holder in &holders {
+                operation.operation().work(16)?;
+                snapshot.record(collection.records, *holder, &mut document).map_err(from_storage)?;
+                ids.push(DocumentRef::trusted(&document).get("_id").unwrap_or(ValueRef::Null));
+                told_bytes += 16 + document.len().min(1024);
+                if told_bytes > VIOLATIONS_BYTES_MAX {
+                    break;
+                }
+            }
+            violations.push(&DocumentBuf::new().with("ids", &ids));
+        }
+        let Some((next, record)) = next.filter(|_| told_bytes <= VIOLATIONS_BYTES_MAX) else {
+            return Ok(violations);
+        };
+        key.clear();
+        key.extend_from_slice(next);
+        holders = vec![record];
+    }
+}

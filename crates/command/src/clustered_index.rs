@@ -1,0 +1,86 @@
+//! `clusteredIndex` of `create`: a collection whose natural order is that of `_id`.
+
+use crate::fields::wrong_type;
+use crate::invocation::Invocation;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_catalog::ID_INDEX;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+const NAME: &str = "clusteredIndex";
+
+/// What the collection is to keep of the option, as `listCollections` shows it; `None` where it asks for nothing.
+/// # Errors
+/// `TypeMismatch`, 40414 and `IDLUnknownField` for what is malformed; 5979703 for `true` in place of a document, 5979700
+/// where it is not unique, 5979704 for another version than 2, `InvalidIndexSpecificationOption` for another key than
+/// `{_id: 1}`; 6049200, 6049204 and `InvalidOptions` beside options that do not go with it.
+pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<DocumentBuf>> {
+    let Some(value) = invocation.request.body.get(NAME) else { return Ok(None) };
+    if invocation.boolean("capped", false)? {
+        let message = "The 'clusteredIndex' option cannot be used with a capped collection";
+        return Err(Failure::new(ErrorCode(6_049_200), message));
+    }
+    let spec = match value {
+        ValueRef::Document(spec) => spec,
+        ValueRef::Boolean(false) => return Ok(None),
+        value if number::as_f64(value) == Some(0.0) => return Ok(None),
+        value if value.is_number() || matches!(value, ValueRef::Boolean(_)) => {
+            let message = "The 'clusteredIndex' option takes a document with 'key' and 'unique'";
+            return Err(Failure::new(ErrorCode(5_979_703), message));
+        }
+        value => return Err(invocation.mismatch(NAME, value, "types '[bool, object]'")),
+    };
+    let parsed = read(spec)?;
+    if invocation.field("max").is_some() {
+        let message = "The 'max' option cannot be used with a clustered collection";
+        return Err(Failure::new(ErrorCode(6_049_204), message));
+    }
+    if invocation.field("idIndex").is_some() {
+        let message = "The 'clusteredIndex' option is not supported with the 'idIndex' option";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
+    Ok(Some(parsed))
+}
+
+fn read(spec: DocumentRef<'_>) -> Result<DocumentBuf> {
+    let place = |field: &str| format!("create.{NAME}.{field}");
+    let (mut key, mut is_unique, mut name, mut version) = (None, None, ID_INDEX, 2);
+    for element in spec {
+        let value = element.value;
+        match element.name {
+            _ if value.is_nullish() => {}
+            "key" => key = Some(value.as_document().ok_or_else(|| wrong_type(&place("key"), value, "object"))?),
+            "unique" => {
+                let flag = match value {
+                    ValueRef::Boolean(flag) => Some(flag),
+                    value => number::as_f64(value).map(|number| number != 0.0),
+                };
+                is_unique = Some(flag.ok_or_else(|| wrong_type(&place("unique"), value, "bool"))?);
+            }
+            "name" => name = value.as_str().ok_or_else(|| wrong_type(&place("name"), value, "string"))?,
+            "v" => version = number::clamp_to_i64(value).ok_or_else(|| wrong_type(&place("v"), value, "int"))?,
+            other => {
+                let message = format!("BSON field '{}' is an unknown field.", place(other));
+                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            }
+        }
+    }
+    let missing = |field: &str| {
+        let message = format!("BSON field '{}' is missing but a required field", place(field));
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    };
+    let key = key.ok_or_else(|| missing("key"))?;
+    if !is_unique.ok_or_else(|| missing("unique"))? {
+        return Err(Failure::new(ErrorCode(5_979_700), "The clustered index must be unique: 'unique: true'"));
+    }
+    if version != 2 {
+        return Err(Failure::new(ErrorCode(5_979_704), format!("The clustered index must have v: 2, not v: {version}")));
+    }
+    let is_by_id = key.count() == 1 && key.get("_id").and_then(number::as_f64) == Some(1.0);
+    if !is_by_id {
+        let message = format!("The clustered index must have the key {{ _id: 1 }}, not {}", ValueText(key.into()));
+        return Err(Failure::new(ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION, message));
+    }
+    let key = DocumentBuf::new().with("_id", 1_i32);
+    Ok(DocumentBuf::new().with("v", 2_i32).with("key", &key).with("name", name).with("unique", true))
+}

@@ -1,0 +1,60 @@
+//! `cloneCollectionAsCapped`: a capped collection of the newest documents of another.
+
+use super::convert_to_capped::{check_source, copy};
+use crate::capped_options;
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::system_namespace::check_creatable;
+use bunko_bson::{ValueRef, Writer};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const COMMAND: Command = Command {
+    name: "cloneCollectionAsCapped",
+    aliases: &[],
+    // MongoDB takes any, and passes over them.
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let name = "cloneCollectionAsCapped";
+    let from_name = string(name, Some(invocation.argument()))?;
+    let to_name = string("toCollection", invocation.field("toCollection"))?;
+    let size = capped_options::size_of_copy(invocation)?;
+    if invocation.request.database.len() + 1 + from_name.len() > Namespace::BYTES_MAX {
+        // Nothing can have such a name.
+        let message = format!("source collection {}.{from_name} does not exist", invocation.request.database);
+        return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message).into());
+    }
+    let from = Namespace::new(invocation.request.database, from_name)?;
+    let to = Namespace::new(invocation.request.database, to_name)?;
+    invocation.note_collection(from_name);
+    check_source(&from)?;
+    if invocation.collection(&to).is_none() {
+        check_target(&to)?;
+    }
+    copy(invocation, &from, &to, size)
+}
+
+/// A value that must be a string, which says nothing of the command's name where it is not.
+fn string<'a>(field: &str, value: Option<ValueRef<'a>>) -> Result<&'a str> {
+    let value = value.unwrap_or(ValueRef::Null);
+    value.as_str().ok_or_else(|| {
+        let kind = value.kind().alias();
+        Failure::type_mismatch(format!("\"{field}\" had the wrong type. Expected string, found {kind}"))
+    })
+}
+
+/// Who makes a collection by its name alone may not make those that the server reads, nor buckets without their series.
+fn check_target(to: &Namespace) -> Result<()> {
+    match to.collection() {
+        "system.profile" | "system.users" => Ok(()),
+        name if name.starts_with("system.buckets.") => {
+            let message = format!("Cannot create a bucket collection without a time series: {to}");
+            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
+        }
+        _ => check_creatable(to),
+    }
+}

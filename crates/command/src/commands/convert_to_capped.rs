@@ -1,0 +1,57 @@
+//! `convertToCapped`: a collection becomes a capped one that holds its newest documents, without its indexes.
+
+use crate::capped_options;
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::system_namespace::{Creation, check_writable};
+use bunko_bson::Writer;
+use bunko_catalog::{CappedCopy, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const COMMAND: Command = Command {
+    name: "convertToCapped",
+    aliases: &[],
+    // MongoDB takes any, and passes over them.
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let size = capped_options::size_of_copy(invocation)?;
+    check_writable(&invocation.service.catalog, &namespace, Creation::None)?;
+    check_source(&namespace)?;
+    copy(invocation, &namespace, &namespace, size)
+}
+
+/// Refuses the buckets of a time series.
+/// # Errors
+/// `IllegalOperation`.
+pub(super) fn check_source(from: &Namespace) -> Result<()> {
+    if !from.collection().starts_with("system.buckets.") {
+        return Ok(());
+    }
+    let message = format!("cannot convert to a capped collection what holds the buckets of a time series: {from}");
+    Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
+}
+
+/// Makes the capped copy of `from` that is called `to`; they may be the same.
+/// # Errors
+/// `NamespaceNotFound`, `NamespaceExists`, `CommandNotSupportedOnView`.
+pub(super) fn copy(invocation: &mut Invocation<'_>, from: &Namespace, to: &Namespace, size: i64) -> Result<(), Halt> {
+    let Some(source) = invocation.collection_not_view(from)? else {
+        let message = format!("source collection {from} does not exist");
+        return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message).into());
+    };
+    invocation.service.catalog.refuse_view(to)?;
+    invocation.refuse_if_long(true)?;
+    let random = (invocation.service.world.random)();
+    let temporary = Namespace::new(from.database(), &format!("tmp{random:016x}.convertToCapped"))?;
+    let options = capped_options::of_copy((*source.options()).as_ref(), size);
+    let copy = CappedCopy { from, to, temporary: &temporary, options };
+    let own = invocation.service.own_operation();
+    let lsn = invocation.service.catalog.copy_capped(&copy, &*invocation, &*own)?;
+    invocation.note_written(Some(lsn));
+    Ok(())
+}

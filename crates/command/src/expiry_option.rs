@@ -1,0 +1,81 @@
+//! `expireAfterSeconds` of `create` and `collMod`: after how long documents of a clustered collection, or measurements of a
+//! time series, are deleted.
+
+use crate::capped_options::cut_off;
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_catalog::Collection;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(crate) const NAME: &str = "expireAfterSeconds";
+
+/// What the command asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// Nothing.
+    Unchanged,
+    /// Documents stay: `off`, which only `collMod` knows.
+    Off,
+    /// They go after that many seconds.
+    After(i64),
+}
+
+impl Expiry {
+    /// Reads the option, in which doubles are cut off and decimals rounded.
+    /// # Errors
+    /// `TypeMismatch`; `InvalidOptions` for other strings than `off`, below 0, and for what lies before 1970 counted from
+    /// now.
+    pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Self> {
+        let value = match invocation.request.body.get(NAME) {
+            None => return Ok(Self::Unchanged),
+            Some(value) if invocation.command.name == "create" && value.is_nullish() => return Ok(Self::Unchanged),
+            Some(value) => value,
+        };
+        let invalid = |message: String| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        let is_changing = invocation.command.name == "collMod";
+        match value {
+            ValueRef::String("off") if is_changing => return Ok(Self::Off),
+            ValueRef::String(other) if is_changing => {
+                return invalid(format!("invalid string value for the 'collMod::{NAME}' option: '{other}'"));
+            }
+            value if !value.is_number() => {
+                let expected =
+                    if is_changing { "types '[string, long]'" } else { "types '[long, int, decimal, double]'" };
+                return Err(invocation.mismatch(NAME, value, expected));
+            }
+            _ => {}
+        }
+        let seconds = cut_off(value).unwrap_or(0);
+        if seconds < 0 {
+            return invalid(format!("'{NAME}' option cannot be less than 0, and is {seconds}"));
+        }
+        let Some(milliseconds) = seconds.checked_mul(1000) else {
+            return invalid(format!("'{NAME}' option must be within an acceptable range, try a lower number than {seconds}"));
+        };
+        if milliseconds > invocation.service.world.now_ms() {
+            return invalid(format!("'{NAME}' value is longer than the time since 1970: {seconds}"));
+        }
+        Ok(Self::After(seconds))
+    }
+
+    /// A collection's options with it, in the place of what they had.
+    pub(crate) fn put_into(self, options: DocumentRef<'_>) -> DocumentBuf {
+        if self == Self::Unchanged {
+            return options.to_owned();
+        }
+        let mut changed = DocumentBuf::new();
+        if let Self::After(seconds) = self {
+            changed.append(NAME, seconds);
+        }
+        for element in options.iter().filter(|element| element.name != NAME) {
+            changed.append(element.name, element.value);
+        }
+        changed
+    }
+}
+
+/// After how many seconds the documents of a collection are deleted, if they are.
+pub(crate) fn seconds_of(collection: &Collection) -> Option<i64> {
+    let options = collection.options();
+    (*options).as_ref().get(NAME).and_then(number::as_i64_exact)
+}

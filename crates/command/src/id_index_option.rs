@@ -1,0 +1,83 @@
+//! `idIndex` of `create`, which changes nothing: the index on `_id` is always made, and always the same.
+
+use crate::invocation::Invocation;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentRef, StringOrder, ValueRef, number, order};
+use bunko_catalog::IndexSpec;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Checks that it asks for no other index. `strings` is the order of the collection's strings.
+/// # Errors
+/// `FailedToParse` where key or name are missing, `TypeMismatch`; `BadValue` for another key or collation,
+/// `CannotCreateIndex` for an empty name or another version, `InvalidIndexSpecificationOption` for other options.
+pub(crate) fn check(invocation: &Invocation<'_>, strings: &StringOrder) -> Result<()> {
+    if !invocation.boolean("autoIndexId", true)? {
+        return Err(invocation.unsupported("autoIndexId: false"));
+    }
+    let Some(spec) = invocation.document("idIndex")? else { return Ok(()) };
+    let key = required(spec, "key")?;
+    let Some(pattern) = key.as_document() else { return Err(wrong_type(spec, "key", "object", key)) };
+    let own = IndexSpec::id();
+    if !order::equal(pattern.into(), own.key_pattern().into()) {
+        return Err(Failure::bad_value(format!(
+            "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
+            ValueText(key)
+        )));
+    }
+    let name = required(spec, "name")?;
+    match name.as_str() {
+        None => return Err(wrong_type(spec, "name", "string", name)),
+        Some("") => return Err(cannot_create("index name cannot be empty".to_owned())),
+        Some(_) => {}
+    }
+    spec.iter().try_for_each(|element| check_option(spec, element.name, element.value, strings))
+}
+
+fn required<'a>(spec: DocumentRef<'a>, field: &str) -> Result<ValueRef<'a>> {
+    spec.get(field).ok_or_else(|| {
+        let text = ValueText(spec.into());
+        Failure::failed_to_parse(format!("The '{field}' field is a required property of an index specification: {text}"))
+    })
+}
+
+fn check_option(spec: DocumentRef<'_>, name: &str, value: ValueRef<'_>, strings: &StringOrder) -> Result<()> {
+    match name {
+        "key" | "name" | "ns" => Ok(()),
+        "v" if !value.is_number() => Err(wrong_type(spec, "v", "number", value)),
+        "v" => match number::as_i64_exact(value) {
+            Some(1 | 2) => Ok(()),
+            Some(version) => Err(cannot_create(format!(
+                "Invalid index specification {}; cannot create an index with v={version}",
+                ValueText(spec.into())
+            ))),
+            None => Err(Failure::bad_value(format!(
+                "Index version must be representable as a 32-bit integer, but got {}",
+                ValueText(value)
+            ))),
+        },
+        "collation" => match value.as_document() {
+            Some(collation) if bunko_collation::parse(collation)? == *strings => Ok(()),
+            Some(_) => Err(Failure::bad_value("The _id index must have the same collation as the collection.")),
+            None => Err(wrong_type(spec, "collation", "object", value)),
+        },
+        other => Err(Failure::new(
+            ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
+            format!(
+                "The field '{other}' is not valid for an _id index specification. Specification: {}",
+                ValueText(spec.into())
+            ),
+        )),
+    }
+}
+
+fn wrong_type(spec: DocumentRef<'_>, field: &str, expected: &str, value: ValueRef<'_>) -> Failure {
+    Failure::type_mismatch(format!(
+        "The field '{field}' must be of type {expected}, but got {}. Specification: {}",
+        value.kind().alias(),
+        ValueText(spec.into())
+    ))
+}
+
+fn cannot_create(message: String) -> Failure {
+    Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message)
+}
