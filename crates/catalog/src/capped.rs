@@ -174,6 +174,9 @@ impl Catalog {
                 break;
             }
         }
+        if inserted.count > 0 {
+            collection.bell.ring();
+        }
         Ok(Some(inserted))
     }
 }

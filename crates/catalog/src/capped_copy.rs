@@ -44,7 +44,12 @@ impl Catalog {
 
     /// The collection itself becomes capped. Nobody writes to it meanwhile, nor changes the catalog: what was written
     /// after it was read would be lost.
-    fn convert(&self, copy: &CappedCopy<'_>, operation: &dyn OperationSource, own: &dyn OperationSource) -> Result<Lsn> {
+    fn convert(
+        &self,
+        copy: &CappedCopy<'_>,
+        operation: &dyn OperationSource,
+        own: &dyn OperationSource,
+    ) -> Result<Lsn> {
         let mut changes = lock(&self.changes, operation)?;
         let source = self.collection(copy.from).ok_or_else(|| not_found(copy.from))?;
         let _no_writer = exclude(&source.structure, operation)?;
@@ -154,4 +159,3 @@ fn unvalidated(copy: &CappedCopy<'_>, source: &Collection) -> CreateOptions {
 fn not_found(namespace: &Namespace) -> Failure {
     Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("source collection {namespace} does not exist"))
 }
-

@@ -84,7 +84,8 @@ impl Catalog {
             }
             let (old, new) = self.changed_keys(collection, &indexes, record, &current, replacement.as_deref())?;
             // Who removes a key from an index that is being built must know whose it is.
-            let given_up = old.iter().filter(|(index, _)| locks_keys(&indexes[*index]) && !is_guarded(&indexes[*index]));
+            let given_up =
+                old.iter().filter(|(index, _)| locks_keys(&indexes[*index]) && !is_guarded(&indexes[*index]));
             let mut needed: Vec<usize> = new
                 .iter()
                 .filter(|(index, _)| locks_keys(&indexes[*index]))

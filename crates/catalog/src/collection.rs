@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
-use bunko_store::{KeyspaceId, KeyspaceStatistics, RecordId, Snapshot, Store, View};
+use bunko_store::{Bell, KeyspaceId, KeyspaceStatistics, RecordId, Snapshot, Store, View};
 use parking_lot::{Mutex, RwLock};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub struct Collection {
     cap: ArcSwapOption<Cap>,
     /// Held over an insert into a capped collection.
     pub(crate) capped_order: Mutex<()>,
+    /// Rung by inserts into a capped collection, and where it is dropped or renamed.
+    pub(crate) bell: Arc<Bell>,
     strings: StringOrder,
     /// The engine that holds it and its indexes.
     pub engine: EngineChoice,
@@ -70,6 +72,7 @@ impl Collection {
             is_capped: AtomicBool::new(cap.is_some()),
             cap: ArcSwapOption::new(cap),
             capped_order: Mutex::new(()),
+            bell: Arc::default(),
             has_validator: AtomicBool::new(validator.is_some()),
             validator: ArcSwapOption::new(validator),
             engine: parts.engine,
@@ -91,6 +94,12 @@ impl Collection {
 
     pub(crate) fn rename(&self, namespace: Namespace) {
         self.namespace.store(Arc::new(namespace));
+        self.bell.ring();
+    }
+
+    /// What whoever follows a capped collection listens to.
+    pub fn bell(&self) -> &Arc<Bell> {
+        &self.bell
     }
 
     /// All indexes, those under construction included, `_id` first.
@@ -185,6 +194,7 @@ impl Collection {
 
     pub(crate) fn set_dropped(&self) {
         self.is_dropped.store(true, Ordering::Release);
+        self.bell.ring();
     }
 
     /// The record that is inserted next. The caller keeps writers out.

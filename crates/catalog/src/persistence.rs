@@ -106,8 +106,7 @@ fn read_index(document: DocumentRef<'_>) -> Result<Index> {
     let spec = document.get("spec").and_then(ValueRef::as_document).ok_or_else(|| malformed("spec"))?;
     let spec = read_spec(spec)?;
     let multikey = read_multikey(document).ok_or_else(|| malformed("multikey"))?;
-    let is_ready =
-        is_true(document, "ready") && has_present_sort_keys(document, &spec)?;
+    let is_ready = is_true(document, "ready") && has_present_sort_keys(document, &spec)?;
     let state = if is_ready { IndexState::Ready } else { IndexState::Building };
     // One that is made anew gets the keys of any unique index.
     let spec = if is_ready && is_true(document, "converted") { spec.converted() } else { spec };

@@ -74,7 +74,10 @@ fn read(spec: DocumentRef<'_>) -> Result<DocumentBuf> {
         return Err(Failure::new(ErrorCode(5_979_700), "The clustered index must be unique: 'unique: true'"));
     }
     if version != 2 {
-        return Err(Failure::new(ErrorCode(5_979_704), format!("The clustered index must have v: 2, not v: {version}")));
+        return Err(Failure::new(
+            ErrorCode(5_979_704),
+            format!("The clustered index must have v: 2, not v: {version}"),
+        ));
     }
     let is_by_id = key.count() == 1 && key.get("_id").and_then(number::as_f64) == Some(1.0);
     if !is_by_id {

@@ -1,9 +1,11 @@
 //! What the server remembers about one client.
 
+use crate::awaiting::{Parked, ParkedCursor};
 use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use crate::session_id::random_uuid;
 use bunko_bson::DocumentBuf;
 use bunko_wire::Compressor;
+use parking_lot::Mutex;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -41,12 +43,14 @@ pub struct ClientConnection {
     registration: Option<Registration>,
     /// Made when it is first asked for.
     uuid: Option<[u8; 16]>,
+    /// The command that waits, if one does.
+    parked: Option<Parked>,
 }
 
 impl ClientConnection {
     /// A connection that has not said hello.
     pub fn new(id: i32, peer: Peer) -> Self {
-        Self { id, peer, metadata: None, compressors: Vec::new(), registration: None, uuid: None }
+        Self { id, peer, metadata: None, compressors: Vec::new(), registration: None, uuid: None, parked: None }
     }
 
     /// What `connectionStatus` calls the connection.
@@ -65,10 +69,24 @@ impl ClientConnection {
         self.registration.as_ref().map(Registration::absence)
     }
 
-    /// Notes that a command begins.
-    pub(crate) fn begin_operation(&mut self, operations: &Operations, beginning: &Beginning<'_>) -> RunningOperation {
+    /// Notes that a command begins, or goes on after a wait.
+    pub(crate) fn begin_operation(
+        &mut self,
+        operations: &Operations,
+        beginning: &Beginning<'_>,
+    ) -> (RunningOperation, Option<ParkedCursor>) {
+        if let Some(mut parked) = self.parked.take() {
+            parked.operation.note_end_of_wait();
+            return (parked.operation, Some(parked.cursor.into_inner()));
+        }
         let (id, client) = (self.id, self.peer);
         let registration = self.registration.get_or_insert_with(|| operations.register(id, client));
-        registration.begin(beginning, self.metadata.as_ref())
+        (registration.begin(beginning, self.metadata.as_ref()), None)
+    }
+
+    /// Keeps a command that waits.
+    pub(crate) fn park(&mut self, mut operation: RunningOperation, cursor: Option<ParkedCursor>) {
+        operation.note_wait();
+        self.parked = cursor.map(|cursor| Parked { operation, cursor: Mutex::new(cursor) });
     }
 }

@@ -1,12 +1,14 @@
 //! Filling a batch and keeping the rest for `getMore`.
 
+use crate::awaiting::{Await, ParkedCursor};
 use crate::counters::Counters;
 use crate::cursor_store::{CursorSource, OpenCursor};
-use crate::dispatch::check_reply_bytes;
+use crate::dispatch::{Halt, check_reply_bytes};
 use crate::invocation::{Examined, Invocation};
 use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, Writer};
 use bunko_catalog::Namespace;
-use bunko_errors::Result;
+use bunko_errors::{Failure, Result};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Documents of a first batch whose size nobody named.
@@ -36,6 +38,10 @@ enum End {
     NotYet,
 }
 
+/// How long a `getMore` waits for documents where it does not say.
+/// Source: MongoDB manual, "Tailable Cursors", `awaitData`.
+const WAIT: Duration = Duration::from_secs(1);
+
 /// Writes `cursor: {firstBatch, id, ns}` and keeps the cursor where there may be more.
 pub fn write_first_batch(
     invocation: &mut Invocation<'_>,
@@ -49,10 +55,10 @@ pub fn write_first_batch(
     let counters = &invocation.service.counters;
     let filled = fill(reply, source.as_mut(), &mut pending, batch.documents, counters);
     note_examined(invocation, source.as_ref(), None);
-    let end = filled?;
+    let end = filled?.end;
     reply.end();
     let name = namespace.as_str().to_owned();
-    let id = if batch.is_only || end == End::Reached {
+    let id = if batch.is_only || end == End::Reached && !source.stays_open() {
         0
     } else {
         let cursor = OpenCursor {
@@ -83,18 +89,35 @@ fn originating_command(invocation: &Invocation<'_>) -> DocumentBuf {
     if body.len_bytes() > ORIGINATING_COMMAND_BYTES_MAX { DocumentBuf::new() } else { body.to_owned() }
 }
 
-/// Writes `cursor: {nextBatch, id, ns}`.
+/// Writes `cursor: {nextBatch, id, ns}`. A cursor that awaits data waits for `wait` where there is none.
+/// # Errors
+/// [`Halt::Awaits`] while it waits; `BadValue` for a `wait` of a cursor that awaits nothing.
 pub fn write_next_batch(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
     id: i64,
     namespace: &Namespace,
     documents: u64,
-) -> Result<()> {
+    wait: Option<Duration>,
+) -> Result<(), Halt> {
     let cursors = &invocation.service.cursors;
-    let mut cursor = cursors.take(id, namespace, invocation.options.session)?;
+    let (mut cursor, until) = match invocation.parked.take() {
+        Some(parked) => (parked.cursor, parked.until),
+        None => {
+            let cursor = cursors.take(id, namespace, invocation.options.session)?;
+            (cursor, invocation.started() + wait.unwrap_or(WAIT))
+        }
+    };
+    if wait.is_some() && cursor.source.bell().is_none() {
+        cursors.put_back(id, cursor, Instant::now());
+        return Err(Failure::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor").into());
+    }
+    // Before it is looked for documents, and for reasons to stop.
+    let heard = cursor.source.bell().map(|bell| (Arc::clone(bell), bell.rings()));
+    let stop = Arc::clone(invocation.stop_bell());
+    let stop_heard = stop.rings();
     cursor.source.resume().inspect_err(|_| cursors.finish(id))?;
-    let began = invocation.started();
+    let began = Instant::now();
     invocation.take_over(&cursor.context, cursor.time_left).inspect_err(|_| cursors.finish(id))?;
     // Most batches are about as long as the one before; a buffer that grew under them would be copied several times.
     reply.reserve(cursor.batch_bytes + cursor.batch_bytes / 16);
@@ -104,13 +127,23 @@ pub fn write_next_batch(
     let examined = source.examined();
     let filled = fill(reply, source.as_mut(), pending, documents, &invocation.service.counters);
     note_examined(invocation, source.as_ref(), examined);
-    let end = match filled {
-        Ok(end) => end,
+    let Filled { end, documents } = match filled {
+        Ok(filled) => filled,
         Err(failure) => {
             cursors.finish(id);
-            return Err(failure.with_prefix("Executor error during getMore :: caused by :: "));
+            return Err(failure.with_prefix("Executor error during getMore :: caused by :: ").into());
         }
     };
+    let end = if cursor.source.stays_open() { End::NotYet } else { end };
+    if let Some((bell, heard)) = heard
+        && documents == 0
+        && end == End::NotYet
+        && Instant::now() < until
+    {
+        invocation.parked = Some(ParkedCursor { id, cursor, until });
+        let (news, stop) = (bell.after(heard), stop.after(stop_heard));
+        return Err(Halt::Awaits(Box::new(Await { news, stop, until })));
+    }
     reply.end();
     cursor.batch_bytes = reply.len_bytes() - before;
     cursor.is_long = began.elapsed() > LONG_BATCH;
@@ -132,13 +165,19 @@ fn note_examined(invocation: &mut Invocation<'_>, source: &dyn CursorSource, bef
     }
 }
 
+/// What became of a batch.
+struct Filled {
+    end: End,
+    documents: u64,
+}
+
 fn fill(
     reply: &mut Writer<'_>,
     source: &mut dyn CursorSource,
     pending: &mut Option<DocumentBuf>,
     documents: u64,
     counters: &Counters,
-) -> Result<End> {
+) -> Result<Filled> {
     let before = reply.len_bytes();
     let mut index = 0;
     let end = loop {
@@ -160,5 +199,5 @@ fn fill(
         index += 1;
     };
     counters.note_returned(index);
-    Ok(end)
+    Ok(Filled { end, documents: index })
 }

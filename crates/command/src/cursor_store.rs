@@ -7,6 +7,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::Bell;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -41,8 +42,18 @@ pub trait CursorSource: Send {
     /// Asked before each batch but the first.
     /// # Errors
     /// `QueryPlanKilled` where what it reads is no more.
-    fn resume(&self) -> Result<()> {
+    fn resume(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    /// Whether its end is only that of what there is now.
+    fn stays_open(&self) -> bool {
+        false
+    }
+
+    /// What tells of more, where a `getMore` that finds nothing is to wait for it.
+    fn bell(&self) -> Option<&Arc<Bell>> {
+        None
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a request to a reply: finding the command, checking its fields, running it, writing what came of it.
 
+use crate::awaiting::Await;
 use crate::commands;
 use crate::connection::ClientConnection;
 use crate::generic_options::{GenericOptions, writes};
@@ -49,6 +50,8 @@ pub enum Halt {
     Failed(Failure),
     /// It would take too long where it runs; nothing has been done yet.
     TooLong,
+    /// It has nothing to say yet: run it again once that is over, and nothing else of its connection before.
+    Awaits(Box<Await>),
 }
 
 impl From<Failure> for Halt {
@@ -99,8 +102,8 @@ impl Service {
     /// Runs one command and appends its reply document to `out`.
     ///
     /// # Errors
-    /// [`Halt::TooLong`] only, and only with [`RunOn::SharedThread`]: run it again with [`RunOn::OwnThread`]. Failures
-    /// are replies.
+    /// [`Halt::TooLong`], only with [`RunOn::SharedThread`]: run it again with [`RunOn::OwnThread`]. [`Halt::Awaits`]: run
+    /// it again later. Failures are replies.
     pub fn run(
         &self,
         connection: &mut ClientConnection,
@@ -112,9 +115,9 @@ impl Service {
         let mut answer = Answer::default();
         match self.attempt(connection, request, run_on, out, &mut answer) {
             Ok(()) => Ok(answer),
-            Err(Halt::TooLong) => {
+            Err(halt @ (Halt::TooLong | Halt::Awaits(_))) => {
                 out.truncate(start);
-                Err(Halt::TooLong)
+                Err(halt)
             }
             Err(Halt::Failed(failure)) => {
                 out.truncate(start);
@@ -147,8 +150,10 @@ impl Service {
         if self.operations.are_interrupted() {
             return Err(at_shutdown().into());
         }
-        let operation = connection.begin_operation(&self.operations, &beginning);
+        let (operation, parked) = connection.begin_operation(&self.operations, &beginning);
+        let waited = operation.waited();
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
+        invocation.parked = parked;
         let start = out.len();
         let room_before = out.capacity();
         let mut reply = Writer::new(out);
@@ -167,13 +172,21 @@ impl Service {
         answer.repeat_after = invocation.repeat_after;
         // A write that came before a failure is acknowledged with the failure, so it must hold too.
         answer.acknowledgement = Acknowledgement::of(invocation.options.write_concern, written);
+        if let Err(Halt::Awaits(_)) = &outcome {
+            let parked = invocation.parked.take();
+            connection.park(operation, parked);
+            return outcome;
+        }
+        if let Some(left) = invocation.parked.take() {
+            self.cursors.finish(left.id);
+        }
         let failure = match &outcome {
             Ok(()) => None,
             Err(Halt::Failed(failure)) => Some(failure),
             // It runs again, and is counted then.
-            Err(Halt::TooLong) => return outcome,
+            Err(Halt::TooLong | Halt::Awaits(_)) => return outcome,
         };
-        let elapsed = invocation.started().elapsed();
+        let elapsed = invocation.started().elapsed().saturating_sub(waited);
         let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
         self.counters.note_command(command.name, namespace, elapsed, examined, failure.map(Failure::code));
         if self.profiler.may_note(elapsed) || self.parameters.verbosity.logs_all_commands() {

@@ -11,7 +11,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 const PLACE: &str = "create.encryptedFields";
 /// Types that cannot be encrypted: there is only one value of each, or it has no type to be found by.
-const TYPES_REFUSED: &[&str] = &["double", "decimal", "object", "array", "bool", "minKey", "maxKey", "null", "undefined"];
+const TYPES_REFUSED: &[&str] =
+    &["double", "decimal", "object", "array", "bool", "minKey", "maxKey", "null", "undefined"];
 
 /// Checks the option, and refuses it.
 /// # Errors

@@ -50,7 +50,9 @@ impl Expiry {
             return invalid(format!("'{NAME}' option cannot be less than 0, and is {seconds}"));
         }
         let Some(milliseconds) = seconds.checked_mul(1000) else {
-            return invalid(format!("'{NAME}' option must be within an acceptable range, try a lower number than {seconds}"));
+            return invalid(format!(
+                "'{NAME}' option must be within an acceptable range, try a lower number than {seconds}"
+            ));
         };
         if milliseconds > invocation.service.world.now_ms() {
             return invalid(format!("'{NAME}' value is longer than the time since 1970: {seconds}"));

@@ -36,7 +36,9 @@ pub(crate) fn check(invocation: &Invocation<'_>, strings: &StringOrder) -> Resul
 fn required<'a>(spec: DocumentRef<'a>, field: &str) -> Result<ValueRef<'a>> {
     spec.get(field).ok_or_else(|| {
         let text = ValueText(spec.into());
-        Failure::failed_to_parse(format!("The '{field}' field is a required property of an index specification: {text}"))
+        Failure::failed_to_parse(format!(
+            "The '{field}' field is a required property of an index specification: {text}"
+        ))
     })
 }
 

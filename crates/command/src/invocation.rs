@@ -1,5 +1,6 @@
 //! One running command: its request, its options, and what it may use.
 
+use crate::awaiting::ParkedCursor;
 use crate::collation_option;
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, Halt, Request, RunOn};
@@ -13,7 +14,7 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, Place};
 use bunko_query::QueryScope;
-use bunko_store::Lsn;
+use bunko_store::{Bell, Lsn};
 use std::cell::OnceCell;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct Invocation<'a> {
     pub has_integer_ok: bool,
     /// Answer again after that long, where the client listens for it; only `hello` does.
     pub repeat_after: Option<Duration>,
+    /// The cursor that a command brings which goes on after a wait, or leaves where it is to wait.
+    pub(crate) parked: Option<ParkedCursor>,
     run_on: RunOn,
     operation: &'a RunningOperation,
     context: OnceCell<Context>,
@@ -89,6 +92,7 @@ impl<'a> Invocation<'a> {
             delay: None,
             has_integer_ok: false,
             repeat_after: None,
+            parked: None,
             run_on,
             operation,
             context: OnceCell::new(),
@@ -242,6 +246,11 @@ impl<'a> Invocation<'a> {
     /// When the command began.
     pub(crate) fn started(&self) -> Instant {
         self.operation.started()
+    }
+
+    /// Rung where the command may have to stop.
+    pub(crate) fn stop_bell(&self) -> &Arc<Bell> {
+        self.operation.stop_bell()
     }
 
     /// The command's id in `currentOp`.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod auto_compaction;
+mod awaiting;
 mod capped_options;
 mod client_metadata;
 mod cluster_parameters;
@@ -13,6 +14,7 @@ mod clustered_index;
 mod collation_option;
 mod collection_options;
 mod collection_statistics;
+mod collection_uuid;
 mod commands;
 mod connection;
 mod counters;
@@ -59,6 +61,7 @@ mod write_concern;
 mod write_lock;
 mod write_statement;
 
+pub use awaiting::Await;
 pub use commands::COMMANDS;
 pub use connection::{ClientConnection, Peer};
 pub use counters::Counters;

@@ -9,6 +9,7 @@ use crate::generic_options::writes;
 use crate::session_id::SessionId;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_store::Bell;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -32,6 +33,8 @@ pub(crate) struct OperationSlot {
     killed: AtomicU32,
     is_client_gone: AtomicBool,
     are_all_interrupted: Arc<AtomicBool>,
+    /// Rung where the running operation may have to stop, for one that waits without a thread.
+    stop: Arc<Bell>,
     details: Mutex<Details>,
 }
 
@@ -121,6 +124,9 @@ pub(crate) struct RunningOperation {
     command_name: &'static str,
     opid: u32,
     started: Instant,
+    /// How long it has waited without a thread, and since when it does.
+    waited: Duration,
+    waits_since: Option<Instant>,
 }
 
 impl Drop for RunningOperation {
@@ -139,6 +145,7 @@ impl Operations {
             killed: AtomicU32::new(0),
             is_client_gone: AtomicBool::new(false),
             are_all_interrupted: Arc::clone(&self.registry.are_all_interrupted),
+            stop: Arc::default(),
             details: Mutex::new(Details {
                 command_name: "",
                 database: String::new(),
@@ -156,7 +163,8 @@ impl Operations {
 
     /// Asks all operations to stop, those to come as well: the server ends.
     pub(crate) fn interrupt_all(&self) {
-        self.registry.are_all_interrupted.store(true, Ordering::Relaxed);
+        self.registry.are_all_interrupted.store(true, Ordering::SeqCst);
+        self.registry.slots.lock().values().for_each(|slot| slot.stop.ring());
     }
 
     /// Whether all operations have been asked to stop.
@@ -189,6 +197,7 @@ impl Operations {
         for slot in self.registry.slots.lock().values() {
             if opid != 0 && slot.running.load(Ordering::Acquire) == opid {
                 slot.killed.store(opid, Ordering::Release);
+                slot.stop.ring();
             }
         }
     }
@@ -200,6 +209,7 @@ impl Operations {
             let opid = slot.running.load(Ordering::Acquire);
             if opid != 0 && opid != asking && details.session.is_some_and(&mut is_chosen) {
                 slot.killed.store(opid, Ordering::Release);
+                slot.stop.ring();
             }
         }
     }
@@ -236,7 +246,14 @@ impl Registration {
         // Under the lock, so that who sees the id sees what it belongs to.
         self.slot.running.store(opid, Ordering::Release);
         drop(details);
-        RunningOperation { slot: Arc::clone(&self.slot), command_name: beginning.command_name, opid, started }
+        RunningOperation {
+            slot: Arc::clone(&self.slot),
+            command_name: beginning.command_name,
+            opid,
+            started,
+            waited: Duration::ZERO,
+            waits_since: None,
+        }
     }
 
     /// Where to note that the client has gone away.
@@ -305,6 +322,26 @@ impl RunningOperation {
         self.slot.details.lock().is_held_back = is_held_back;
     }
 
+    /// Rung where it may have to stop.
+    pub(crate) fn stop_bell(&self) -> &Arc<Bell> {
+        &self.slot.stop
+    }
+
+    /// It waits without a thread from now on.
+    pub(crate) fn note_wait(&mut self) {
+        self.waits_since = Some(Instant::now());
+    }
+
+    /// It goes on.
+    pub(crate) fn note_end_of_wait(&mut self) {
+        self.waited += self.waits_since.take().map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    /// How long it has waited.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
+    }
+
     /// When it began.
     pub(crate) fn started(&self) -> Instant {
         self.started
@@ -362,7 +399,8 @@ impl Interruption {
 
     /// The cursor for which the operation works has been killed.
     pub(crate) fn note_killed_cursor(&self) {
-        self.is_cursor_killed.store(true, Ordering::Relaxed);
+        self.is_cursor_killed.store(true, Ordering::SeqCst);
+        self.target.lock().slot.stop.ring();
     }
 }
 

@@ -36,6 +36,20 @@ pub(crate) fn check_creatable(namespace: &Namespace) -> Result<()> {
     Err(Failure::new(ErrorCode::INVALID_NAMESPACE, format!("Invalid system namespace: {namespace}")))
 }
 
+/// The same for commands that make a collection by its name: it may be one that the server reads where it is there.
+/// # Errors
+/// `InvalidNamespace`; `IllegalOperation` for buckets without their time series.
+pub(crate) fn check_creatable_by_name(namespace: &Namespace) -> Result<()> {
+    match namespace.collection() {
+        "system.profile" | "system.users" => Ok(()),
+        name if name.starts_with("system.buckets.") => {
+            let message = format!("Cannot create a bucket collection without its time series: {namespace}");
+            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
+        }
+        _ => check_creatable(namespace),
+    }
+}
+
 /// `system.js` and `admin`'s users and roles are what dumps of other servers bring along.
 fn is_creatable(namespace: &Namespace) -> bool {
     match namespace.collection() {

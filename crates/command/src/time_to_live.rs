@@ -130,11 +130,8 @@ pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_f
             let began = Instant::now();
             // Whoever locks the server against writes either sees this or is seen.
             state.is_deleting.store(true, Ordering::SeqCst);
-            let outcome = if service.write_lock.is_closed() {
-                Ok(0)
-            } else {
-                delete_batch(service, collection, rule, operation)
-            };
+            let outcome =
+                if service.write_lock.is_closed() { Ok(0) } else { delete_batch(service, collection, rule, operation) };
             state.is_deleting.store(false, Ordering::SeqCst);
             let deleted = outcome.unwrap_or_else(|failure| {
                 if operation.check().is_ok() {
@@ -217,7 +214,8 @@ fn delete_batch(
         Rule::Buckets(series) => {
             let mut deleted = 0;
             for filter in expired_buckets(series, until_ms) {
-                deleted += writes.delete_some(&filter, Some(Hint::Name(index.name.clone())), BATCH_COUNT_MAX - deleted)?;
+                deleted +=
+                    writes.delete_some(&filter, Some(Hint::Name(index.name.clone())), BATCH_COUNT_MAX - deleted)?;
                 if deleted == BATCH_COUNT_MAX {
                     break;
                 }

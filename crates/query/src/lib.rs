@@ -21,6 +21,7 @@ mod plan;
 mod planner;
 mod query_shape;
 mod stages;
+mod tail;
 pub mod write;
 
 pub use count::{CountPlan, count};
@@ -35,3 +36,4 @@ pub use near::{NearOutput, NearSearch};
 pub use plan::Plan;
 pub use planner::plan;
 pub use query_shape::QueryShape;
+pub use tail::Tail;

@@ -7,7 +7,7 @@ use crate::first_bytes::{self, Foreign, HTTP_ANSWER};
 use crate::input::Input;
 use crate::scratch;
 use crate::socket::{Next, Socket};
-use bunko_command::{Acknowledgement, Answer, ClientConnection, RunOn, Service};
+use bunko_command::{Acknowledgement, Answer, Await, ClientConnection, RunOn, Service};
 use bunko_wire::{Codec, HEADER_BYTES, Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
 use std::future::poll_fn;
 use std::io;
@@ -121,6 +121,8 @@ enum Stop {
     Hold { answer: Answer, request_id: i32, start: usize },
     /// A frame that would take long.
     Long(Header, Vec<u8>),
+    /// A frame whose command has nothing to say yet.
+    Await(Header, Vec<u8>, Box<Await>),
     /// A frame that cannot be read; what came before it is answered first.
     Malformed(WireError),
     /// No frame at all.
@@ -215,6 +217,10 @@ impl Session {
                     pass.stop = Stop::Long(header, frame.to_vec());
                     break;
                 }
+                Ok(Executed::Awaits(wait)) => {
+                    pass.stop = Stop::Await(header, frame.to_vec(), wait);
+                    break;
+                }
                 Err(error) => {
                     out.truncate(start);
                     pass.stop = Stop::Malformed(error);
@@ -229,6 +235,7 @@ impl Session {
     async fn finish(&mut self, mut out: Vec<u8>, mut pass: Pass) -> Result<(), Ended> {
         let mut malformed = None;
         let mut held = None;
+        let mut awaits = None;
         match std::mem::replace(&mut pass.stop, Stop::Pause) {
             Stop::Pause => {}
             Stop::Malformed(error) => malformed = Some(error),
@@ -240,24 +247,17 @@ impl Session {
             }
             Stop::Hold { answer, request_id, start } => held = Some((answer, request_id, start)),
             Stop::Long(header, frame) => {
-                let client = self.client.take().expect("no long command is running");
-                let absence = client.absence();
-                let mut apart = pin!(execute_apart(&self.service, self.executor.apart(), client, header, frame, out));
-                let (client, replies, executed) = tokio::select! {
-                    finished = &mut apart => finished,
-                    () = self.socket.ended() => {
-                        if let Some(absence) = absence {
-                            absence.note();
-                        }
-                        apart.await
-                    }
-                };
-                self.client = Some(client);
+                let (frame, replies, executed) = self.apart(header, frame, out).await;
                 out = replies;
-                if let Executed::Done(answer) = executed? {
-                    pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
+                match executed? {
+                    Executed::Done(answer) => {
+                        pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
+                    }
+                    Executed::Awaits(wait) => awaits = Some((header, frame, wait)),
+                    Executed::TooLong => {}
                 }
             }
+            Stop::Await(header, frame, wait) => awaits = Some((header, frame, wait)),
         }
         let peers = self.executor.connections();
         wait(&self.service, pass.acknowledgement, peers).await.map_err(|_| Ended::Storage)?;
@@ -266,7 +266,71 @@ impl Session {
         }
         self.send(&out).await?;
         scratch::with(|scratch| scratch.replies.give(out));
+        if let Some((header, frame, wait)) = awaits {
+            return self.attend(header, frame, *wait).await;
+        }
         malformed.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Runs a command on a thread of its own; its frame, the replies, and what came of it.
+    async fn apart(
+        &mut self,
+        header: Header,
+        frame: Vec<u8>,
+        out: Vec<u8>,
+    ) -> (Vec<u8>, Vec<u8>, Result<Executed, WireError>) {
+        let client = self.client.take().expect("no long command is running");
+        let absence = client.absence();
+        let mut apart = pin!(execute_apart(&self.service, self.executor.apart(), client, header, frame, out));
+        let returned = tokio::select! {
+            finished = &mut apart => finished,
+            () = self.socket.ended() => {
+                if let Some(absence) = absence {
+                    absence.note();
+                }
+                apart.await
+            }
+        };
+        self.client = Some(returned.connection);
+        (returned.frame, returned.out, returned.executed)
+    }
+
+    /// Waits for what a command waits for, runs it again, and so on until it has something to say. No thread waits with
+    /// it: a bell, a timer or the socket wakes the connection's task.
+    async fn attend(&mut self, header: Header, frame: Vec<u8>, wait: Await) -> Result<(), Ended> {
+        let (mut frame, mut wait) = (frame, wait);
+        loop {
+            let Await { news, stop, until } = wait;
+            tokio::select! {
+                () = news => {}
+                () = stop => {}
+                () = tokio::time::sleep_until(until.into()) => {}
+                () = self.socket.ended() => {
+                    // The command hears of it, and gives its cursor back.
+                    if let Some(absence) = self.client.as_ref().and_then(ClientConnection::absence) {
+                        absence.note();
+                    }
+                }
+            }
+            let mut out = scratch::with(|scratch| scratch.replies.take());
+            let client = self.client.as_mut().expect("no long command is running");
+            let mut executed = scratch::with(|scratch| {
+                let codec = &mut scratch.codec;
+                execute(&self.service, client, codec, &header, &frame, RunOn::SharedThread, &mut out)
+            });
+            if matches!(executed, Ok(Executed::TooLong)) {
+                (frame, out, executed) = self.apart(header, frame, out).await;
+            }
+            match executed? {
+                Executed::Awaits(next) => wait = *next,
+                Executed::Done(_) | Executed::TooLong => {
+                    self.send(&out).await?;
+                    scratch::with(|scratch| scratch.replies.give(out));
+                    return Ok(());
+                }
+            }
+            scratch::with(|scratch| scratch.replies.give(out));
+        }
     }
 
     /// Sends a heartbeat's reply once its time has come, again and again where the client listens for that.

@@ -2,7 +2,7 @@
 
 use crate::legacy;
 use bunko_bson::{BsonError, ValueRef};
-use bunko_command::{Answer, ClientConnection, Halt, Request, RunOn, Service, write_failure};
+use bunko_command::{Answer, Await, ClientConnection, Halt, Request, RunOn, Service, write_failure};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{
     Codec, HEADER_BYTES, Header, MAX_FRAME_BYTES, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError,
@@ -17,6 +17,19 @@ pub(crate) enum Executed {
     Done(Answer),
     /// It would take long: run the frame again off the connections' thread. Nothing has been done.
     TooLong,
+    /// It waits: run the frame again once that is over.
+    Awaits(Box<Await>),
+}
+
+impl Executed {
+    /// What a command without a reply asks for.
+    pub(crate) fn of(halt: Halt) -> Self {
+        match halt {
+            Halt::Awaits(wait) => Self::Awaits(wait),
+            // Failures are replies.
+            Halt::TooLong | Halt::Failed(_) => Self::TooLong,
+        }
+    }
 }
 
 /// Numbers replies; clients do not look at it.
@@ -69,9 +82,9 @@ fn message(
     let answer = service.run(connection, request, run_on, out);
     let mut answer = match answer {
         Ok(answer) => answer,
-        Err(Halt::TooLong | Halt::Failed(_)) => {
+        Err(halt) => {
             start.discard(out);
-            return Ok(Executed::TooLong);
+            return Ok(Executed::of(halt));
         }
     };
     answer.repeat_after = answer.repeat_after.filter(|_| is_streaming_allowed);
@@ -167,6 +180,14 @@ fn is_one_of(commands: &[&str], frame: &[u8]) -> bool {
     commands.iter().any(|command| name.strip_prefix(command.as_bytes()).is_some_and(|rest| rest.starts_with(&[0])))
 }
 
+/// What comes back from a command on a thread of its own: what went along, and what came of it.
+pub(crate) struct Returned {
+    pub connection: ClientConnection,
+    pub frame: Vec<u8>,
+    pub out: Vec<u8>,
+    pub executed: Result<Executed, WireError>,
+}
+
 /// Runs a long command on a thread of its own; the connection's state goes along.
 pub(crate) async fn execute_apart(
     service: &Arc<Service>,
@@ -175,7 +196,7 @@ pub(crate) async fn execute_apart(
     header: Header,
     frame: Vec<u8>,
     mut out: Vec<u8>,
-) -> (ClientConnection, Vec<u8>, Result<Executed, WireError>) {
+) -> Returned {
     let service = Arc::clone(service);
     let is_queued = !(header.op_code == OpCode::Message && is_one_of(&NEVER_QUEUED, &frame));
     // The semaphore is never closed.
@@ -183,7 +204,7 @@ pub(crate) async fn execute_apart(
     let task = tokio::task::spawn_blocking(move || {
         let mut codec = Codec::new();
         let executed = execute(&service, &mut connection, &mut codec, &header, &frame, RunOn::OwnThread, &mut out);
-        (connection, out, executed)
+        Returned { connection, frame, out, executed }
     });
     task.await.expect("a command does not panic")
 }

@@ -5,7 +5,7 @@
 
 use crate::execute::Executed;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_command::{Answer, ClientConnection, Halt, Request, RunOn, Service};
+use bunko_command::{Answer, ClientConnection, Request, RunOn, Service};
 use bunko_wire::{GetMore, KillCursors, Query, QueryFlags, ReplyFlags, ReplyHead, WireError, write_reply};
 
 /// Runs an OP_QUERY.
@@ -32,7 +32,7 @@ pub(crate) fn query(
             write_reply(out, query.request_id, query.request_id, head, |out| out.extend_from_slice(&reply))?;
             Ok(Executed::Done(Answer { repeat_after: None, ..answer }))
         }
-        Err(Halt::TooLong | Halt::Failed(_)) => Ok(Executed::TooLong),
+        Err(halt) => Ok(Executed::of(halt)),
     }
 }
 
@@ -116,7 +116,10 @@ fn run_cursor(
 ) -> Result<Executed, WireError> {
     let mut reply = Vec::new();
     let request = Request { database, body: body.as_ref(), message: None };
-    let Ok(answer) = service.run(connection, request, run_on, &mut reply) else { return Ok(Executed::TooLong) };
+    let answer = match service.run(connection, request, run_on, &mut reply) {
+        Ok(answer) => answer,
+        Err(halt) => return Ok(Executed::of(halt)),
+    };
     let reply = DocumentRef::trusted(&reply);
     let Some(cursor) = reply.get("cursor").and_then(ValueRef::as_document) else {
         return write_failure(reply, request_id, out);

@@ -8,6 +8,7 @@
 
 mod background;
 mod batch;
+mod bell;
 mod checkpoint;
 mod data_directory;
 mod delegate;
@@ -39,6 +40,7 @@ pub mod varint;
 mod watermark;
 
 pub use batch::Batch;
+pub use bell::{Bell, Listening};
 pub use directories::make_directory;
 pub use effects::{Effect, Effects, Noted, Presence, Statement};
 pub use engine::{Direction, Effort, Engine, KeyCursor, KeyRange, Reclaimed, RecordCursor, RecordRange, Space, View};

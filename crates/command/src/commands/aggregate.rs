@@ -320,7 +320,7 @@ impl CursorSource for Aggregated {
         Ok(self.current.as_ref().map(DocumentBuf::as_ref))
     }
 
-    fn resume(&self) -> Result<(), Failure> {
+    fn resume(&mut self) -> Result<(), Failure> {
         self.footing.upgrade().map_or(Ok(()), |footing| footing.check())
     }
 }

@@ -4,7 +4,7 @@ use super::convert_to_capped::{check_source, copy};
 use crate::capped_options;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::invocation::Invocation;
-use crate::system_namespace::check_creatable;
+use crate::system_namespace::check_creatable_by_name;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -32,8 +32,12 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     let to = Namespace::new(invocation.request.database, to_name)?;
     invocation.note_collection(from_name);
     check_source(&from)?;
+    if from == to && invocation.collection(&to).is_some() {
+        let message = format!("cloneCollectionAsCapped failed - destination collection {to} already exists");
+        return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message).into());
+    }
     if invocation.collection(&to).is_none() {
-        check_target(&to)?;
+        check_creatable_by_name(&to)?;
     }
     copy(invocation, &from, &to, size)
 }
@@ -45,16 +49,4 @@ fn string<'a>(field: &str, value: Option<ValueRef<'a>>) -> Result<&'a str> {
         let kind = value.kind().alias();
         Failure::type_mismatch(format!("\"{field}\" had the wrong type. Expected string, found {kind}"))
     })
-}
-
-/// Who makes a collection by its name alone may not make those that the server reads, nor buckets without their series.
-fn check_target(to: &Namespace) -> Result<()> {
-    match to.collection() {
-        "system.profile" | "system.users" => Ok(()),
-        name if name.starts_with("system.buckets.") => {
-            let message = format!("Cannot create a bucket collection without a time series: {to}");
-            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
-        }
-        _ => check_creatable(to),
-    }
 }

@@ -10,7 +10,7 @@ use crate::expiry_option::{self, Expiry};
 use crate::id_index_option;
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
-use crate::system_namespace::check_creatable;
+use crate::system_namespace::check_creatable_by_name;
 use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
@@ -55,7 +55,7 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
 pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) -> Result<(), Failure> {
     let namespace = invocation.namespace()?;
     if namespace.collection() != "system.views" {
-        check_creatable(&namespace)?;
+        check_creatable_by_name(&namespace)?;
     }
     if invocation.string("viewOn")?.is_some() {
         return create_view(invocation, &namespace);
@@ -112,12 +112,7 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
 }
 
 /// Options that a view cannot have; of the others that collections have nothing comes.
-const NOT_WITH_VIEW: &[&str] = &[
-    "timeseries",
-    "expireAfterSeconds",
-    "changeStreamPreAndPostImages",
-    "idIndex",
-];
+const NOT_WITH_VIEW: &[&str] = &["timeseries", "expireAfterSeconds", "changeStreamPreAndPostImages", "idIndex"];
 
 fn create_view(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<(), Failure> {
     if invocation.field("clusteredIndex").is_some() {

@@ -11,8 +11,9 @@ use crate::oplog_view::{self, is_oplog};
 use crate::view_reads;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
-use bunko_errors::Failure;
-use bunko_query::{Execution, FindQuery, Hint, QueryScope, fetch_by_id, id_lookup, parse_limit, plan};
+use bunko_errors::{ErrorCode, Failure};
+use bunko_query::{Execution, FindQuery, Hint, QueryScope, Tail, fetch_by_id, id_lookup, parse_limit, plan};
+use bunko_store::{Bell, Direction};
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -59,8 +60,37 @@ impl CursorSource for Execution {
         Some(Examined { keys: statistics.keys_examined, documents: statistics.docs_examined })
     }
 
-    fn resume(&self) -> Result<(), Failure> {
+    fn resume(&mut self) -> Result<(), Failure> {
         self.footing().check()
+    }
+}
+
+/// A tailable cursor.
+struct Tailing {
+    tail: Tail,
+    /// Whether a `getMore` waits for documents.
+    awaits_data: bool,
+}
+
+impl CursorSource for Tailing {
+    fn next(&mut self) -> Result<Option<DocumentRef<'_>>, Failure> {
+        self.tail.next()
+    }
+
+    fn examined(&self) -> Option<Examined> {
+        Some(Examined { keys: 0, documents: self.tail.examined() })
+    }
+
+    fn resume(&mut self) -> Result<(), Failure> {
+        self.tail.resume()
+    }
+
+    fn stays_open(&self) -> bool {
+        self.tail.has_place()
+    }
+
+    fn bell(&self) -> Option<&Arc<Bell>> {
+        self.awaits_data.then(|| self.tail.collection().bell())
     }
 }
 
@@ -70,17 +100,15 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let (Some(collection), Some(id)) = (&collection, express(invocation.request.body)) {
         return Ok(reply_with_one(invocation, reply, &namespace, collection, id)?);
     }
-    if let Some(collection) = &collection
-        && invocation.boolean("tailable", false)?
-        && is_capped(collection)
-    {
-        return Err(Failure::not_supported_yet("tailable").into());
-    }
     let query = parse(invocation, invocation.scope_in(invocation, &namespace)?)?;
     let batch_size = invocation.size("batchSize")?;
     let is_single_batch = invocation.boolean("singleBatch", false)?;
     let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
+    let is_tailable = invocation.boolean("tailable", false)?;
     if is_oplog(&invocation.service.catalog, &namespace) {
+        if is_tailable {
+            return Err(not_capped().into());
+        }
         invocation.refuse_if_long(true)?;
         let source = oplog_view::find(invocation, query, invocation.document("sort")?)?;
         let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
@@ -89,6 +117,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let Some(collection) = collection else {
         if view_reads::is_view(invocation, &namespace)? {
+            if is_tailable {
+                let message = "Option tailable is not supported on a view";
+                return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message).into());
+            }
             let (source, is_long) = view_reads::find(invocation, &namespace)?;
             let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
             let batch = FirstBatch { documents, is_only: is_single_batch, is_long, has_no_timeout };
@@ -97,6 +129,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
         return Ok(write_first_batch(invocation, reply, namespace, Box::new(NoDocuments), &batch)?);
     };
+    if is_tailable {
+        return follow(invocation, reply, namespace, &collection, query);
+    }
     let plan = plan(&collection, Arc::new(query))?;
     let is_long = plan.is_long(&collection);
     invocation.refuse_if_long(is_long)?;
@@ -108,6 +143,44 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         has_no_timeout,
     };
     Ok(write_batch(invocation, reply, namespace, Box::new(execution), &batch)?)
+}
+
+/// A find that goes on with what is inserted later.
+fn follow(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    namespace: Namespace,
+    collection: &Arc<Collection>,
+    query: FindQuery,
+) -> Result<(), Halt> {
+    if !is_capped(collection) {
+        return Err(not_capped().into());
+    }
+    if invocation.boolean("singleBatch", false)? {
+        return Err(Failure::bad_value("Cannot use tailable option with the 'singleBatch' option").into());
+    }
+    let sorts_backward = invocation.document("sort")?.is_some_and(|sort| !sort.is_empty())
+        && matches!(query.hint, Some(Hint::Natural(Direction::Backward)));
+    if sorts_backward {
+        let message = "cannot use tailable option with a sort other than {$natural: 1}";
+        return Err(Failure::bad_value(message).into());
+    }
+    let source =
+        Tailing { tail: Tail::new(collection, Arc::new(query))?, awaits_data: invocation.boolean("awaitData", false)? };
+    let batch = FirstBatch {
+        documents: invocation.size("batchSize")?.unwrap_or(FIRST_BATCH_DOCUMENTS),
+        is_only: false,
+        is_long: collection.count() > LONG_DOCUMENTS,
+        has_no_timeout: invocation.boolean("noCursorTimeout", false)?,
+    };
+    Ok(write_batch(invocation, reply, namespace, Box::new(source), &batch)?)
+}
+
+/// Documents that a `getMore` may have to pass over, from which on it runs on a thread of its own.
+const LONG_DOCUMENTS: u64 = 2_000;
+
+fn not_capped() -> Failure {
+    Failure::bad_value("error processing query: tailable cursor requested on non capped collection")
 }
 
 fn write_batch(
@@ -190,10 +263,7 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
     if fields.field("ntoreturn").is_some() {
         return Err(fields.unsupported("ntoreturn"));
     }
-    if fields.boolean("tailable", false)? {
-        return Err(Failure::bad_value("error processing query: tailable cursor requested on non capped collection"));
-    }
-    if fields.boolean("awaitData", false)? {
+    if fields.boolean("awaitData", false)? && !fields.boolean("tailable", false)? {
         return Err(Failure::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
     }
     for name in ["oplogReplay", "allowPartialResults", "allowDiskUse"] {

@@ -29,10 +29,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let collection = invocation.string("collection")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field")
     })?;
-    // Even one that means none.
-    if invocation.request.body.get("maxTimeMS").is_some_and(|limit| !limit.is_nullish()) {
-        return Err(Failure::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor").into());
-    }
+    // Also where it is 0: then it does not wait.
+    let is_told = invocation.request.body.get("maxTimeMS").is_some_and(|limit| !limit.is_nullish());
+    let wait = is_told.then(|| invocation.options.max_time.unwrap_or_default());
     invocation.note_collection(collection);
     let namespace = Namespace::of_cursor(invocation.request.database, collection)?;
     let documents = match invocation.size("batchSize")? {
@@ -40,6 +39,5 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Some(size) => size,
     };
     invocation.refuse_if_long(invocation.service.cursors.is_long(id))?;
-    write_next_batch(invocation, reply, id, &namespace, documents)?;
-    Ok(())
+    write_next_batch(invocation, reply, id, &namespace, documents, wait)
 }

@@ -36,11 +36,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let Some((name, bytes)) = oplog_view::database(catalog) {
         *listed.entry(name).or_default() += bytes;
     }
+    // Every server of MongoDB's has it, and clients look for it there.
+    listed.entry("admin").or_default();
     for (name, bytes) in listed {
         let mut item = DocumentBuf::new().with("name", name);
         if !is_name_only {
-            // A database is there while it has a collection, so it is never empty.
-            item.append("sizeOnDisk", bytes as i64).append("empty", false);
+            // Others are there while they have a collection.
+            let is_empty = name == "admin" && !names.iter().any(|other| other == name);
+            item.append("sizeOnDisk", bytes as i64).append("empty", is_empty);
         }
         if let Some(filter) = &filter
             && !filter.try_matches(item.as_ref())?

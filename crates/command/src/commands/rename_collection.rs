@@ -1,5 +1,6 @@
 //! `renameCollection`: gives a collection another name, in any database.
 
+use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable;
@@ -7,29 +8,47 @@ use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::{Namespace, RenameTarget};
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "renameCollection", aliases: &[], fields: &["to", "dropTarget"], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "renameCollection",
+    aliases: &[],
+    fields: &["to", "dropTarget", "collectionUUID"],
+    databases: Databases::Admin,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let missing = |field: &str| {
+        let message = format!("BSON field 'renameCollection.{field}' is missing but a required field");
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    };
+    if invocation.argument().is_nullish() {
+        return Err(missing("renameCollection").into());
+    }
     let ValueRef::String(from) = invocation.argument() else {
         return Err(invocation.mismatch("renameCollection", invocation.argument(), "type 'string'").into());
     };
-    let to = invocation.string("to")?.ok_or_else(|| {
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'renameCollection.to' is missing but a required field")
-    })?;
+    let to = invocation.string("to")?.ok_or_else(|| missing("to"))?;
+    let uuid = collection_uuid::parse(invocation)?;
     let replace = if invocation.boolean("dropTarget", false)? { RenameTarget::Drop } else { RenameTarget::Keep };
     let from = parse("source", from)?;
     let to = parse("target", to)?;
     check_allowed("source", &from)?;
     check_allowed("target", &to)?;
+    collection_uuid::check(&invocation.service.catalog, &from, uuid)?;
     let lsn = invocation.service.catalog.rename(&from, &to, replace, invocation)?;
     invocation.note_written(Some(lsn));
     Ok(())
 }
 
 fn parse(side: &str, name: &str) -> Result<Namespace, Failure> {
-    Namespace::parse(name)
-        .map_err(|_| Failure::new(ErrorCode::INVALID_NAMESPACE, format!("Invalid {side} namespace: {name}")))
+    Namespace::parse(name).map_err(|failure| {
+        // A name without a collection is no namespace at all; others are such that no collection can have.
+        let is_whole = name.split_once('.').is_some_and(|(database, collection)| {
+            !database.is_empty() && !collection.is_empty() && !collection.starts_with('.') && !name.contains('\0')
+        });
+        let code = if is_whole { ErrorCode::ILLEGAL_OPERATION } else { ErrorCode::INVALID_NAMESPACE };
+        Failure::new(code, format!("Invalid {side} namespace: {name}: {}", failure.message()))
+    })
 }
 
 fn check_allowed(side: &str, namespace: &Namespace) -> Result<(), Failure> {

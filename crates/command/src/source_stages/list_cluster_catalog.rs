@@ -72,17 +72,12 @@ fn describe(collection: &Collection, shards: Shards) -> DocumentBuf {
     let namespace = collection.namespace();
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     let info = DocumentBuf::new().with("readOnly", false).with("uuid", uuid);
-    let mut described = DocumentBuf::new()
-        .with("ns", namespace.as_str())
-        .with("db", namespace.database())
-        .with("type", "collection");
+    let mut described =
+        DocumentBuf::new().with("ns", namespace.as_str()).with("db", namespace.database()).with("type", "collection");
     if !collection.is_clustered() {
         described.append("idIndex", &collection.id_index().document);
     }
-    described = described
-        .with("options", &*collection.options())
-        .with("info", &info)
-        .with("sharded", false);
+    described = described.with("options", &*collection.options()).with("info", &info).with("sharded", false);
     if shards == Shards::Told {
         described.append("shards", &ArrayBuf::new());
     }

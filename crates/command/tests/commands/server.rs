@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// 2026-01-01T00:00:00Z, which is what every server's clock says.
 const NOW_MS: u64 = 1_767_225_600_000;
@@ -94,11 +94,16 @@ impl Server {
         let request = Request { database, body, message: None };
         let mut reply = Vec::new();
         // As the server has it: what refuses to be short runs again where it may be long.
-        let answer = match self.service.run(connection, request, RunOn::SharedThread, &mut reply) {
-            Err(Halt::TooLong) => self.service.run(connection, request, RunOn::OwnThread, &mut reply),
-            answer => answer,
-        }
-        .expect("a command may be long");
+        let mut run_on = RunOn::SharedThread;
+        let answer = loop {
+            match self.service.run(connection, request, run_on, &mut reply) {
+                Ok(answer) => break answer,
+                Err(Halt::TooLong) => run_on = RunOn::OwnThread,
+                // Nobody else does anything meanwhile.
+                Err(Halt::Awaits(wait)) => std::thread::sleep(wait.until.saturating_duration_since(Instant::now())),
+                Err(Halt::Failed(failure)) => panic!("failures are replies: {failure}"),
+            }
+        };
         if let Acknowledgement::Written(lsn) | Acknowledgement::Durable(lsn) = answer.acknowledgement {
             self.service.catalog.store().write(lsn).expect("the log takes it");
         }

@@ -23,8 +23,8 @@ use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::NearSearch;
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
-    ClusteredScan, CollectionScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan, Limit, OrScan, ProjectionStage,
-    RecordStage, Residual, Skip, Sort, StageNumber,
+    ClusteredScan, CollectionScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan, Limit, OrScan,
+    ProjectionStage, RecordStage, Residual, Skip, Sort, StageNumber,
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Value, ValueRef, order};
@@ -235,13 +235,7 @@ impl Builder<'_> {
         self.fetch(Box::new(scan), residual, order)
     }
 
-    fn clustered_scan(
-        &mut self,
-        bounds: IndexBounds,
-        direction: Direction,
-        residual: Residual,
-        order: Order,
-    ) -> Found {
+    fn clustered_scan(&mut self, bounds: IndexBounds, direction: Direction, residual: Residual, order: Order) -> Found {
         let scan = self.scan(bounds, direction);
         let stage = ClusteredScan::new(self.number(), scan, direction, residual);
         Found { stage: Box::new(stage), order }

@@ -7,6 +7,7 @@ mod operation;
 
 use super::insert::{bypasses, check_batch_size};
 use super::{delete, update};
+use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::document_list::write_document_list;
 use crate::fields::Fields;
@@ -14,7 +15,7 @@ use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::write_statement::{is_interruption, refuse_long_batch, required, statement};
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
 use bunko_catalog::{Inserted, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -343,34 +344,14 @@ fn target(info: DocumentRef<'_>) -> Result<Target> {
     if fields.field("encryptionInformation").is_some() {
         return Err(fields.unsupported("encryptionInformation"));
     }
-    let uuid = match fields.field("collectionUUID") {
-        None => None,
-        Some(ValueRef::Binary { subtype: BinarySubtype::UUID, bytes }) if bytes.len() == 16 => bytes.try_into().ok(),
-        Some(other) => return Err(fields.mismatch("collectionUUID", other, "type 'UUID'")),
-    };
+    let uuid = collection_uuid::parse(&fields)?;
     Ok(Target { namespace: Namespace::parse(name)?, uuid })
 }
 
 impl Target {
     /// # Errors
-    /// `CollectionUUIDMismatch` where the collection is another one than the client thinks.
+    /// As [`collection_uuid::check`].
     fn check_uuid(&self, invocation: &Invocation<'_>) -> Result<()> {
-        let Some(uuid) = &self.uuid else { return Ok(()) };
-        let catalog = &invocation.service.catalog;
-        if catalog.collection(&self.namespace).is_some_and(|collection| collection.uuid == *uuid) {
-            return Ok(());
-        }
-        let actual = catalog
-            .collection_by_uuid(*uuid)
-            .map(|collection| collection.namespace())
-            .filter(|actual| actual.database() == self.namespace.database());
-        let actual = actual.as_ref().map_or(ValueRef::Null, |actual| ValueRef::String(actual.collection()));
-        let details = DocumentBuf::new()
-            .with("db", self.namespace.database())
-            .with("collectionUUID", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: uuid })
-            .with("expectedCollection", self.namespace.collection())
-            .with("actualCollection", actual);
-        let message = format!("Collection UUID does not match that specified, for {}", self.namespace);
-        Err(Failure::new(ErrorCode::COLLECTION_UUID_MISMATCH, message).with_details(details.as_ref()))
+        collection_uuid::check(&invocation.service.catalog, &self.namespace, self.uuid)
     }
 }

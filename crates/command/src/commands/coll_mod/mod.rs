@@ -79,7 +79,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if is_dry_run {
         return Ok(());
     }
-    if expiry == Expiry::Unchanged && !validation.are_given() && images.is_none() && size.is_none() && documents.is_none() {
+    if expiry == Expiry::Unchanged
+        && !validation.are_given()
+        && images.is_none()
+        && size.is_none()
+        && documents.is_none()
+    {
         return Ok(());
     }
     let mut command = DocumentBuf::new().with("collMod", namespace.collection());

@@ -1,0 +1,47 @@
+//! `collectionUUID`: the collection that a client thinks a name has.
+
+use crate::fields::Fields;
+use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
+use bunko_catalog::{Catalog, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+const NAME: &str = "collectionUUID";
+
+/// What the field says, if it is there.
+/// # Errors
+/// `TypeMismatch`; `InvalidUUID` for one of another length.
+pub(crate) fn parse(fields: &Fields<'_>) -> Result<Option<[u8; 16]>> {
+    match fields.field(NAME) {
+        None => Ok(None),
+        Some(ValueRef::Binary { subtype: BinarySubtype::UUID, bytes }) => bytes.try_into().map(Some).map_err(|_| {
+            let length = bytes.len();
+            Failure::new(
+                ErrorCode::INVALID_UUID,
+                format!("uuid must be a 16-byte binary field with UUID (4) subtype, and has {length} bytes"),
+            )
+        }),
+        Some(other) => Err(fields.mismatch(NAME, other, "type 'UUID'")),
+    }
+}
+
+/// Refuses a name that another collection has, where it is said which is meant.
+/// # Errors
+/// `CollectionUUIDMismatch`.
+pub(crate) fn check(catalog: &Catalog, namespace: &Namespace, uuid: Option<[u8; 16]>) -> Result<()> {
+    let Some(uuid) = uuid else { return Ok(()) };
+    if catalog.collection(namespace).is_some_and(|collection| collection.uuid == uuid) {
+        return Ok(());
+    }
+    let actual = catalog
+        .collection_by_uuid(uuid)
+        .map(|collection| collection.namespace())
+        .filter(|actual| actual.database() == namespace.database());
+    let actual = actual.as_ref().map_or(ValueRef::Null, |actual| ValueRef::String(actual.collection()));
+    let details = DocumentBuf::new()
+        .with("db", namespace.database())
+        .with(NAME, ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &uuid })
+        .with("expectedCollection", namespace.collection())
+        .with("actualCollection", actual);
+    let message = format!("Collection UUID does not match that specified, for {namespace}");
+    Err(Failure::new(ErrorCode::COLLECTION_UUID_MISMATCH, message).with_details(details.as_ref()))
+}

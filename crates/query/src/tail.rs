@@ -1,0 +1,140 @@
+//! A find that goes on at the end of a capped collection, with what is inserted later.
+
+use crate::find_query::FindQuery;
+use bunko_bson::DocumentRef;
+use bunko_catalog::{Collection, Namespace, dropped, from_storage};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, Snapshot, View};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A scan in the order of insertion. It keeps no snapshot while it waits, only its place: the last record that it looked at.
+pub struct Tail {
+    collection: Arc<Collection>,
+    namespace: Arc<Namespace>,
+    query: Arc<FindQuery>,
+    place: Option<RecordId>,
+    /// From the first document of a batch to the last one that there is.
+    open: Option<Open>,
+    examined: u64,
+    skipped: u64,
+    returned: u64,
+    matched: Vec<u8>,
+    projected: Vec<u8>,
+}
+
+struct Open {
+    cursor: Box<dyn RecordCursor>,
+    _snapshot: Snapshot,
+}
+
+impl Tail {
+    /// Begins with the oldest document.
+    /// # Errors
+    /// `BadValue` for an order that is not the natural one, and for bounds of keys.
+    pub fn new(collection: &Arc<Collection>, query: Arc<FindQuery>) -> Result<Self> {
+        if query.sort.is_some() || query.key_bounds.is_some() || query.near.is_some() {
+            return Err(Failure::bad_value("cannot use tailable option with a sort other than {$natural: 1}"));
+        }
+        Ok(Self {
+            namespace: collection.namespace(),
+            collection: Arc::clone(collection),
+            query,
+            place: None,
+            open: None,
+            examined: 0,
+            skipped: 0,
+            returned: 0,
+            matched: Vec::new(),
+            projected: Vec::new(),
+        })
+    }
+
+    /// The collection that is read.
+    pub fn collection(&self) -> &Arc<Collection> {
+        &self.collection
+    }
+
+    /// Whether it has a place to go on from: one that has met no document yet has none, and is over.
+    pub fn has_place(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// Documents looked at so far.
+    pub fn examined(&self) -> u64 {
+        self.examined
+    }
+
+    /// Goes on after a pause, with what has been inserted meanwhile.
+    /// # Errors
+    /// `QueryPlanKilled` where the collection has been dropped or renamed; `CappedPositionLost` where the document that was
+    /// looked at last is no more: those behind it may be gone too.
+    pub fn resume(&mut self) -> Result<()> {
+        if self.collection.is_dropped() {
+            return Err(dropped(&self.collection));
+        }
+        let name = self.collection.namespace();
+        if name != self.namespace {
+            let message = format!("collection renamed from '{}' to '{name}'", self.namespace);
+            return Err(Failure::new(ErrorCode::QUERY_PLAN_KILLED, message));
+        }
+        self.open = None;
+        let snapshot = self.collection.snapshot();
+        let records = self.collection.records();
+        if let Some(place) = self.place {
+            let mut document = Vec::new();
+            if snapshot.record(records, place, &mut document).map_err(from_storage)?.is_none() {
+                let message = format!(
+                    "CollectionScan died due to position in capped collection being deleted. Last seen record id: {}",
+                    place.0
+                );
+                return Err(Failure::new(ErrorCode::CAPPED_POSITION_LOST, message));
+            }
+        }
+        let start = self.place.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = RecordRange { start, end: Bound::Unbounded };
+        let cursor = snapshot.records(records, range, Direction::Forward);
+        self.open = Some(Open { cursor, _snapshot: snapshot });
+        Ok(())
+    }
+
+    /// The next document that matches, or `None` at the end of what there is now.
+    /// # Errors
+    /// Storage errors, those of expressions, what the operation says.
+    #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
+    pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
+        if self.query.limit.is_some_and(|limit| self.returned >= limit) {
+            // It has a place all the same: MongoDB keeps the cursor.
+            return Ok(None);
+        }
+        if self.open.is_none() {
+            self.resume()?;
+        }
+        if !self.search()? {
+            self.open = None;
+            return Ok(None);
+        }
+        self.returned += 1;
+        self.query.projected(DocumentRef::trusted(&self.matched), &mut self.projected).map(Some)
+    }
+
+    fn search(&mut self) -> Result<bool> {
+        let Some(open) = &mut self.open else { return Ok(false) };
+        while let Some((record, _, bytes)) = open.cursor.next().map_err(from_storage)? {
+            self.query.scope.operation.work(1 + bytes.len() / 64)?;
+            self.place = Some(record);
+            self.examined += 1;
+            if !self.query.filter.try_matches(DocumentRef::trusted(bytes))? {
+                continue;
+            }
+            if self.skipped < self.query.skip {
+                self.skipped += 1;
+                continue;
+            }
+            self.matched.clear();
+            self.matched.extend_from_slice(bytes);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}
