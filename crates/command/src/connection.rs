@@ -69,19 +69,18 @@ impl ClientConnection {
         self.registration.as_ref().map(Registration::absence)
     }
 
-    /// Notes that a command begins, or goes on after a wait.
-    pub(crate) fn begin_operation(
-        &mut self,
-        operations: &Operations,
-        beginning: &Beginning<'_>,
-    ) -> (RunningOperation, Option<ParkedCursor>) {
-        if let Some(mut parked) = self.parked.take() {
-            parked.operation.note_end_of_wait();
-            return (parked.operation, Some(parked.cursor.into_inner()));
-        }
+    /// Notes that a command begins.
+    pub(crate) fn begin_operation(&mut self, operations: &Operations, beginning: &Beginning<'_>) -> RunningOperation {
         let (id, client) = (self.id, self.peer);
         let registration = self.registration.get_or_insert_with(|| operations.register(id, client));
-        (registration.begin(beginning, self.metadata.as_ref()), None)
+        registration.begin(beginning, self.metadata.as_ref())
+    }
+
+    /// The command that waited, if one did.
+    pub(crate) fn unpark(&mut self) -> Option<(RunningOperation, ParkedCursor)> {
+        let Parked { mut operation, cursor } = self.parked.take()?;
+        operation.note_end_of_wait();
+        Some((operation, cursor.into_inner()))
     }
 
     /// Keeps a command that waits.

@@ -135,6 +135,8 @@ impl Service {
         out: &mut Vec<u8>,
         answer: &mut Answer,
     ) -> Result<(), Halt> {
+        // Whatever becomes of the command, it waits no longer.
+        let parked = connection.unpark();
         let name = request.body.first().map(|element| element.name).unwrap_or_default();
         let Some(command) = commands::find(name) else {
             self.counters.note_refused(None);
@@ -150,7 +152,10 @@ impl Service {
         if self.operations.are_interrupted() {
             return Err(at_shutdown().into());
         }
-        let (operation, parked) = connection.begin_operation(&self.operations, &beginning);
+        let (operation, parked) = match parked {
+            Some((operation, cursor)) => (operation, Some(cursor)),
+            None => (connection.begin_operation(&self.operations, &beginning), None),
+        };
         let waited = operation.waited();
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
         invocation.parked = parked;
