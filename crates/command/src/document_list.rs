@@ -18,6 +18,10 @@ impl CursorSource for DocumentList {
         self.lent = document;
         Ok(Some(self.lent.as_ref()))
     }
+
+    fn is_over(&self) -> bool {
+        self.rest.len() == 0
+    }
 }
 
 /// Writes the first batch of a finished list, as large as `cursor.batchSize` says, else whole.

@@ -7,9 +7,11 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
+use crate::time_series;
 use crate::write_statement::{array_filters, check_modification, refuse_long_batch};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
-use bunko_errors::{Failure, Result};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
 use bunko_query::write::{Action, FindAndModify, FindAndModifyOutcome, Modification, Returning, Upsert, Writes};
 use bunko_update::Targets;
@@ -49,7 +51,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope).with_empty_timestamps(empty);
     let outcome = writes.find_and_modify(&statement);
     invocation.note_written(writes.written());
-    let outcome = outcome?;
+    let outcome = outcome.map_err(|failure| refuse_of_series(invocation, &namespace, &statement.action, failure))?;
     let changed = u64::from(outcome.is_found);
     match statement.action {
         Action::Remove => service.counters.note_deletes(0, changed),
@@ -57,6 +59,24 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     write_outcome(reply, &statement.action, &outcome);
     Ok(())
+}
+
+/// What a time series says to an update of one document; the refusal of any view otherwise.
+fn refuse_of_series(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    action: &Action<'_>,
+    refusal: Failure,
+) -> Failure {
+    let is_update_of_view =
+        refusal.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW && matches!(action, Action::Update(_));
+    match time_series::find(&invocation.service.catalog, namespace) {
+        Ok(Some(_)) if is_update_of_view => {
+            let message = "Cannot perform a findAndModify with an update on a time-series collection";
+            Failure::new(ErrorCode::INVALID_OPTIONS, message)
+        }
+        _ => refusal,
+    }
 }
 
 /// Reads what a findAndModify asks for; `explain` does too.
