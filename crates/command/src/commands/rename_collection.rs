@@ -5,7 +5,7 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable;
 use bunko_bson::{ValueRef, Writer};
-use bunko_catalog::{Namespace, RenameTarget};
+use bunko_catalog::{Namespace, RenameTarget, check_database};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
@@ -40,13 +40,15 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     Ok(())
 }
 
+/// `IllegalOperation` for a dollar and for a name that is too long, `InvalidNamespace` for what else no name may have.
 fn parse(side: &str, name: &str) -> Result<Namespace, Failure> {
     Namespace::parse(name).map_err(|failure| {
-        // A name without a collection is no namespace at all; others are such that no collection can have.
-        let is_whole = name.split_once('.').is_some_and(|(database, collection)| {
-            !database.is_empty() && !collection.is_empty() && !collection.starts_with('.') && !name.contains('\0')
-        });
-        let code = if is_whole { ErrorCode::ILLEGAL_OPERATION } else { ErrorCode::INVALID_NAMESPACE };
+        let (database, collection) = name.split_once('.').unwrap_or((name, ""));
+        let is_sound = check_database(&database.replace('$', "s")).is_ok()
+            && !collection.is_empty()
+            && !collection.starts_with('.')
+            && !collection.contains('\0');
+        let code = if is_sound { ErrorCode::ILLEGAL_OPERATION } else { ErrorCode::INVALID_NAMESPACE };
         Failure::new(code, format!("Invalid {side} namespace: {name}: {}", failure.message()))
     })
 }
