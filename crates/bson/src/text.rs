@@ -7,6 +7,8 @@ use std::fmt::{self, Write};
 const CUT_STRING_BYTES: usize = 160;
 /// What is left of a string that is cut, in bytes.
 const KEPT_STRING_BYTES: usize = 150;
+/// Longest printed value, in bytes, without the dots behind it: a message need not be as large as what it is about.
+pub const PRINTED_BYTES_MAX: usize = 4096;
 /// Digits of a double that are shown.
 const DOUBLE_DIGITS: i32 = 16;
 
@@ -18,69 +20,108 @@ pub struct ElementText<'a>(pub Element<'a>);
 
 impl fmt::Display for ElementText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.name, ValueText(self.0.value))
+        cut(f, |f| write_element(f, self.0))
     }
 }
 
 impl fmt::Display for ValueText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            ValueRef::Double(number) => f.write_str(&double_text(number)),
-            ValueRef::String(text) | ValueRef::Symbol(text) => write_string(f, text),
-            ValueRef::Document(document) => write_document(f, document),
-            ValueRef::Array(array) => write_array(f, array),
-            ValueRef::Binary { subtype, bytes } => write_binary(f, subtype, bytes),
-            ValueRef::Undefined => f.write_str("undefined"),
-            ValueRef::ObjectId(id) => write!(f, "ObjectId('{id}')"),
-            ValueRef::Boolean(boolean) => write!(f, "{boolean}"),
-            ValueRef::DateTime(milliseconds) => write!(f, "new Date({milliseconds})"),
-            ValueRef::Null => f.write_str("null"),
-            ValueRef::Regex { pattern, options } => write!(f, "/{pattern}/{options}"),
-            ValueRef::DbPointer { namespace, id } => write!(f, "DBRef('{namespace}',{id})"),
-            ValueRef::JavaScript(code) => f.write_str(code),
-            ValueRef::JavaScriptWithScope { code, scope } => {
-                write!(f, "CodeWScope( {code}, {})", ValueText(ValueRef::Document(scope)))
-            }
-            ValueRef::Int32(number) => write!(f, "{number}"),
-            ValueRef::Timestamp(timestamp) => write!(f, "Timestamp({}, {})", timestamp.seconds, timestamp.increment),
-            ValueRef::Int64(number) => write!(f, "{number}"),
-            ValueRef::Decimal128(number) => write!(f, "{number}"),
-            ValueRef::MinKey => f.write_str("MinKey"),
-            ValueRef::MaxKey => f.write_str("MaxKey"),
-        }
+        cut(f, |f| write_value(f, self.0))
     }
 }
 
-fn write_string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+/// Prints with `print`, and cuts what becomes longer than [`PRINTED_BYTES_MAX`].
+/// # Errors
+/// Those of `out`.
+pub fn cut(out: &mut dyn Write, print: impl FnOnce(&mut dyn Write) -> fmt::Result) -> fmt::Result {
+    let mut cut = Cut { out, left: PRINTED_BYTES_MAX, is_full: false };
+    match print(&mut cut) {
+        Err(fmt::Error) if cut.is_full => cut.out.write_str("..."),
+        printed => printed,
+    }
+}
+
+/// Takes so many bytes, and fails then.
+struct Cut<'o> {
+    out: &'o mut dyn Write,
+    left: usize,
+    is_full: bool,
+}
+
+impl Write for Cut<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let taken = text.floor_char_boundary(self.left);
+        self.out.write_str(&text[..taken])?;
+        self.left -= taken;
+        self.is_full = taken < text.len();
+        if self.is_full { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+fn write_element(f: &mut dyn Write, element: Element<'_>) -> fmt::Result {
+    write!(f, "{}: ", element.name)?;
+    write_value(f, element.value)
+}
+
+fn write_value(f: &mut dyn Write, value: ValueRef<'_>) -> fmt::Result {
+    match value {
+        ValueRef::Double(number) => f.write_str(&double_text(number)),
+        ValueRef::String(text) | ValueRef::Symbol(text) => write_string(f, text),
+        ValueRef::Document(document) => write_document(f, document),
+        ValueRef::Array(array) => write_array(f, array),
+        ValueRef::Binary { subtype, bytes } => write_binary(f, subtype, bytes),
+        ValueRef::Undefined => f.write_str("undefined"),
+        ValueRef::ObjectId(id) => write!(f, "ObjectId('{id}')"),
+        ValueRef::Boolean(boolean) => write!(f, "{boolean}"),
+        ValueRef::DateTime(milliseconds) => write!(f, "new Date({milliseconds})"),
+        ValueRef::Null => f.write_str("null"),
+        ValueRef::Regex { pattern, options } => write!(f, "/{pattern}/{options}"),
+        ValueRef::DbPointer { namespace, id } => write!(f, "DBRef('{namespace}',{id})"),
+        ValueRef::JavaScript(code) => f.write_str(code),
+        ValueRef::JavaScriptWithScope { code, scope } => {
+            write!(f, "CodeWScope( {code}, ")?;
+            write_document(f, scope)?;
+            f.write_char(')')
+        }
+        ValueRef::Int32(number) => write!(f, "{number}"),
+        ValueRef::Timestamp(timestamp) => write!(f, "Timestamp({}, {})", timestamp.seconds, timestamp.increment),
+        ValueRef::Int64(number) => write!(f, "{number}"),
+        ValueRef::Decimal128(number) => write!(f, "{number}"),
+        ValueRef::MinKey => f.write_str("MinKey"),
+        ValueRef::MaxKey => f.write_str("MaxKey"),
+    }
+}
+
+fn write_string(f: &mut dyn Write, text: &str) -> fmt::Result {
     if text.len() < CUT_STRING_BYTES {
         return write!(f, "\"{text}\"");
     }
     write!(f, "\"{}...\"", &text[..text.floor_char_boundary(KEPT_STRING_BYTES)])
 }
 
-fn write_document(f: &mut fmt::Formatter<'_>, document: DocumentRef<'_>) -> fmt::Result {
+fn write_document(f: &mut dyn Write, document: DocumentRef<'_>) -> fmt::Result {
     if document.is_empty() {
         return f.write_str("{}");
     }
     for (index, element) in document.iter().enumerate() {
         f.write_str(if index == 0 { "{ " } else { ", " })?;
-        write!(f, "{}", ElementText(element))?;
+        write_element(f, element)?;
     }
     f.write_str(" }")
 }
 
-fn write_array(f: &mut fmt::Formatter<'_>, array: ArrayRef<'_>) -> fmt::Result {
+fn write_array(f: &mut dyn Write, array: ArrayRef<'_>) -> fmt::Result {
     if array.is_empty() {
         return f.write_str("[]");
     }
     for (index, value) in array.iter().enumerate() {
         f.write_str(if index == 0 { "[ " } else { ", " })?;
-        write!(f, "{}", ValueText(value))?;
+        write_value(f, value)?;
     }
     f.write_str(" ]")
 }
 
-fn write_binary(f: &mut fmt::Formatter<'_>, subtype: u8, bytes: &[u8]) -> fmt::Result {
+fn write_binary(f: &mut dyn Write, subtype: u8, bytes: &[u8]) -> fmt::Result {
     if subtype != BinarySubtype::UUID || bytes.len() != 16 {
         write!(f, "BinData({subtype}, ")?;
         bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
@@ -147,6 +188,14 @@ mod tests {
         let print = |length| ValueText(ValueRef::String(&"x".repeat(length))).to_string();
         assert_eq!(print(159), format!("\"{}\"", "x".repeat(159)));
         assert_eq!(print(160), format!("\"{}...\"", "x".repeat(150)));
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        let array: ArrayBuf = (0..100_000).collect();
+        let printed = ValueText((&DocumentBuf::new().with("a", &array)).into()).to_string();
+        assert!(printed.starts_with("{ a: [ 0, 1, 2, ") && printed.ends_with("..."), "{printed}");
+        assert_eq!(printed.len(), PRINTED_BYTES_MAX + "...".len());
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use crate::Evaluated;
 use crate::text::double_text;
-use bunko_bson::text::ValueText;
+use bunko_bson::text::{ValueText, cut};
 use bunko_bson::{DocumentRef, ValueRef};
+use std::fmt::{self, Write};
 
 /// A value, or `MISSING`.
 pub(crate) fn printed(value: &Evaluated<'_>) -> String {
@@ -12,21 +13,39 @@ pub(crate) fn printed(value: &Evaluated<'_>) -> String {
 
 /// A document in braces.
 pub(crate) fn printed_document(document: DocumentRef<'_>) -> String {
-    let fields: Vec<_> = document.iter().map(|e| format!("{}: {}", e.name, printed_value(e.value))).collect();
-    format!("{{{}}}", fields.join(", "))
+    printed_value(ValueRef::Document(document))
 }
 
 /// One value.
 pub(crate) fn printed_value(value: ValueRef<'_>) -> String {
+    let mut printed = String::new();
+    // A string takes what is written to it.
+    let _ = cut(&mut printed, |f| write_value(f, value));
+    printed
+}
+
+fn write_value(f: &mut dyn Write, value: ValueRef<'_>) -> fmt::Result {
     match value {
-        ValueRef::String(text) => format!("\"{text}\""),
-        ValueRef::Double(number) => double_text(number),
-        ValueRef::Document(document) => printed_document(document),
-        ValueRef::Array(array) => {
-            format!("[{}]", array.iter().map(printed_value).collect::<Vec<_>>().join(", "))
+        ValueRef::String(text) => write!(f, "\"{text}\""),
+        ValueRef::Double(number) => f.write_str(&double_text(number)),
+        ValueRef::Document(document) => {
+            f.write_char('{')?;
+            for (index, element) in document.iter().enumerate() {
+                write!(f, "{}{}: ", if index == 0 { "" } else { ", " }, element.name)?;
+                write_value(f, element.value)?;
+            }
+            f.write_char('}')
         }
-        ValueRef::ObjectId(id) => id.to_string(),
-        ValueRef::DateTime(ms) => crate::calendar::iso_text(ms),
-        other => ValueText(other).to_string(),
+        ValueRef::Array(array) => {
+            f.write_char('[')?;
+            for (index, value) in array.iter().enumerate() {
+                f.write_str(if index == 0 { "" } else { ", " })?;
+                write_value(f, value)?;
+            }
+            f.write_char(']')
+        }
+        ValueRef::ObjectId(id) => write!(f, "{id}"),
+        ValueRef::DateTime(ms) => f.write_str(&crate::calendar::iso_text(ms)),
+        other => write!(f, "{}", ValueText(other)),
     }
 }

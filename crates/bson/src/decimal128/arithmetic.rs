@@ -22,14 +22,24 @@ impl Decimal128 {
             (Parts::Infinity(sign), Parts::Finite(_)) | (Parts::Finite(_), Parts::Infinity(sign)) => {
                 Self::infinity(sign)
             }
-            _ => Self::NAN,
+            _ => self.invalid(other),
+        }
+    }
+
+    /// What an operation is that has no value: the operand that was none before, with its sign.
+    fn invalid(self, other: Self) -> Self {
+        match (self.is_nan(), other.is_nan()) {
+            (true, _) => self,
+            (false, true) => other,
+            (false, false) => Self::NAN,
         }
     }
 
     /// The difference; equal infinities give `NaN`.
     #[must_use]
     pub fn subtract(self, other: Self) -> Self {
-        self.add(other.negate())
+        // A NaN keeps its sign.
+        self.add(if other.is_nan() { other } else { other.negate() })
     }
 
     /// The product; zero times infinity gives `NaN`.
@@ -61,7 +71,7 @@ impl Decimal128 {
             (Parts::Finite(a), Parts::Infinity(b)) => {
                 Self::encode(Finite { sign: a.sign.times(b), coefficient: 0, exponent: EXPONENT_MIN })
             }
-            _ => Self::NAN,
+            _ => self.invalid(other),
         }
     }
 

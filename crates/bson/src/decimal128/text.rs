@@ -22,7 +22,7 @@ impl Decimal128 {
             return Some(Self::infinity(sign));
         }
         if magnitude.eq_ignore_ascii_case("nan") {
-            return Some(Self::NAN);
+            return Some(if sign == Sign::Negative { Self::NAN.negate() } else { Self::NAN });
         }
         let (number, power) = match magnitude.find(['e', 'E']) {
             Some(at) => (&magnitude[..at], parse_exponent(&magnitude[at + 1..])?),
