@@ -1,6 +1,7 @@
 //! Matching a tree against a subject.
 
-use crate::expression::{Expr, Expression};
+use crate::expression::{Comparison, Expr, Expression};
+use crate::many_equalities;
 use crate::operators::regex::Regex;
 use crate::operators::{bits, compare, elem_match, geo, in_list, modulo};
 use crate::path::{Leaves, Path, Subject, Visitor};
@@ -93,11 +94,18 @@ impl Expression {
     pub(crate) fn evaluate<S: Subject>(&self, subject: S, evaluation: &mut Evaluation<'_>) -> bool {
         match self {
             Self::And(children) => evaluation.scoped(|evaluation| {
+                if children.len() > FEW_PREDICATES
+                    && let Some(matched) = many_equalities::all_match(children, subject, evaluation)
+                {
+                    return matched;
+                }
                 children
                     .iter()
                     .all(|child| one_of(children, subject, evaluation) && child.evaluate(subject, evaluation))
             }),
-            Self::Or(children) => any(children, subject, evaluation),
+            Self::Or(children) if are_at_one_path(children) => any(children, subject, evaluation),
+            // What matched within a disjunction is no position, but for what is a list of values at heart.
+            Self::Or(children) => !evaluation.negated(|evaluation| any(children, subject, evaluation)),
             Self::Nor(children) => evaluation.negated(|evaluation| any(children, subject, evaluation)),
             Self::Not(child) => evaluation.negated(|evaluation| child.evaluate(subject, evaluation)),
             Self::Compare { path, op, value } => {
@@ -144,6 +152,16 @@ impl Expression {
 
 fn any<S: Subject>(children: &[Expression], subject: S, evaluation: &mut Evaluation<'_>) -> bool {
     children.iter().any(|child| !one_of(children, subject, evaluation) || child.evaluate(subject, evaluation))
+}
+
+/// Whether all are equalities at one path, which `$in` could say too.
+fn are_at_one_path(children: &[Expression]) -> bool {
+    let mut paths = children.iter().map(|child| match child {
+        Expression::Compare { path, op: Comparison::Eq, .. } | Expression::In { path, .. } => Some(path),
+        _ => None,
+    });
+    let first = paths.next().flatten();
+    first.is_some() && paths.all(|path| path == first)
 }
 
 /// Counts one predicate of a list, which may look at all of the document; false where the operation has to stop.

@@ -18,6 +18,7 @@ mod failure_details;
 mod filter;
 mod implication;
 mod json_schema;
+mod many_equalities;
 mod operators;
 mod parse;
 mod path;

@@ -45,6 +45,9 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
         "$reduce",
         &[
             "{X: {input: '$a', initialValue: 0, in: {$add: ['$$value', '$$this']}}}",
+            "{X: {input: '$a', initialValue: [], in: {$setUnion: ['$$value', ['$$this']]}}}",
+            "{X: {input: '$p', initialValue: {}, in: {$mergeObjects: ['$$value', {$arrayToObject: [['$$this']]}]}}}",
+            "{X: {input: '$a', initialValue: [], in: {$concatArrays: ['$$value', ['$$this']]}}}",
             "{X: {input: '$a', initialValue: [], in: {$concatArrays: [['$$this'], [1, 2]]}}}",
         ],
     ),

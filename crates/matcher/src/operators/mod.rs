@@ -20,6 +20,7 @@ pub(crate) mod near;
 mod not;
 pub(crate) mod refused;
 pub(crate) mod regex;
+mod sample_rate;
 mod size;
 
 use crate::expression::Expression;
@@ -76,6 +77,7 @@ const TOP_LEVEL_OPERATORS: &[TopLevelOperator] = &[
     logical::NOR,
     expr::EXPR,
     json_schema::JSON_SCHEMA,
+    sample_rate::SAMPLE_RATE,
     comment::TOP_LEVEL,
     always::ALWAYS_TRUE,
     always::ALWAYS_FALSE,

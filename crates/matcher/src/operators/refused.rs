@@ -12,7 +12,6 @@ pub(super) type Refusal = (&'static str, ErrorCode, &'static str);
 pub(super) const TOP_LEVEL: &[Refusal] = &[
     ("$where", ErrorCode::BAD_VALUE, "no globalScriptEngine in $where parsing"),
     ("$text", ErrorCode::INDEX_NOT_FOUND, "text index required for $text query"),
-    ("$sampleRate", ErrorCode::BAD_VALUE, "$sampleRate is not supported"),
 ];
 
 fn named(name: &str) -> Option<Failure> {

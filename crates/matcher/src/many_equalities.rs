@@ -1,0 +1,77 @@
+//! Many equalities at one path, all of which must hold: `{$all: [...]}` of many values.
+//!
+//! One by one, each of them would be compared with each element of the array.
+
+use crate::evaluate::{Evaluation, any_value};
+use crate::expression::{Comparison, Expression};
+use crate::operators::compare;
+use crate::path::{Leaves, Path, Subject};
+use bunko_bson::ValueRef;
+use std::cell::{Cell, RefCell};
+
+/// The equalities of a list, at one path, in the order of their operands.
+struct Equalities<'e> {
+    path: &'e Path,
+    /// Each once.
+    operands: Vec<ValueRef<'e>>,
+    /// That of the last of the list, whose match is the position.
+    last: ValueRef<'e>,
+}
+
+/// Whether all match; nothing unless all are equalities at one path, or where the operation has to stop.
+pub(crate) fn all_match<S: Subject>(
+    children: &[Expression],
+    subject: S,
+    evaluation: &mut Evaluation<'_>,
+) -> Option<bool> {
+    let equalities = Equalities::of(children, evaluation)?;
+    let strings = evaluation.strings;
+    let found = RefCell::new(vec![false; equalities.operands.len()]);
+    let missing = Cell::new(equalities.operands.len());
+    let position = Cell::new(None);
+    let matched =
+        any_value(subject, equalities.path, Leaves::ElementsAndWhole, evaluation, |value, index, evaluation| {
+            let sought = value.unwrap_or(ValueRef::Null);
+            let at = equalities.operands.binary_search_by(|operand| strings.compare(*operand, sought));
+            let Ok(at) = at else { return false };
+            let operand = equalities.operands[at];
+            // A missing value is not equal to all that it sorts with.
+            if !evaluation.goes_on(1) || !compare::matches(Comparison::Eq, value, operand, strings) {
+                return false;
+            }
+            if !std::mem::replace(&mut found.borrow_mut()[at], true) {
+                missing.set(missing.get() - 1);
+                if strings.equal(operand, equalities.last) {
+                    position.set(index);
+                }
+            }
+            missing.get() == 0
+        });
+    if matched && position.get().is_some() {
+        evaluation.position = position.get();
+    }
+    Some(matched)
+}
+
+impl<'e> Equalities<'e> {
+    fn of(children: &'e [Expression], evaluation: &mut Evaluation<'_>) -> Option<Self> {
+        let path = children.first()?.path()?;
+        let operands = children.iter().map(|child| match child {
+            Expression::Compare { path: at, op: Comparison::Eq, value } if at == path => match value.as_ref() {
+                // It may be a pattern.
+                ValueRef::Regex { .. } => None,
+                operand => Some(operand),
+            },
+            _ => None,
+        });
+        let mut operands: Vec<_> = operands.collect::<Option<_>>()?;
+        let last = *operands.last()?;
+        if !evaluation.goes_on(operands.len()) {
+            return None;
+        }
+        let strings = evaluation.strings;
+        operands.sort_by(|one, other| strings.compare(*one, *other));
+        operands.dedup_by(|one, other| strings.equal(*one, *other));
+        Some(Self { path, operands, last })
+    }
+}
