@@ -3,7 +3,7 @@
 use crate::{NoSources, Sources};
 use bunko_bson::{DocumentRef, StringOrder};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{EvaluationContext, Variables};
+use bunko_expression::{Engine, EvaluationContext, Variables};
 use bunko_operation::OperationContext;
 use bunko_query::QueryScope;
 use std::sync::Arc;
@@ -26,18 +26,31 @@ pub struct Environment {
     pub sources: Arc<dyn Sources>,
     /// How many pipelines stand around this one.
     pub depth: usize,
+    /// In which of MongoDB's engines a stage would run.
+    pub engine: Engine,
 }
 
 impl Environment {
     /// A world with MongoDB's limits, in which no stage can read a collection.
     pub fn new(scope: Arc<QueryScope>) -> Self {
-        Self { scope, stage_memory_bytes_max: STAGE_MEMORY_BYTES_MAX, sources: Arc::new(NoSources), depth: 0 }
+        Self {
+            scope,
+            stage_memory_bytes_max: STAGE_MEMORY_BYTES_MAX,
+            sources: Arc::new(NoSources),
+            depth: 0,
+            engine: Engine::Classic,
+        }
     }
 
     /// The same, with collections.
     #[must_use]
     pub fn with_sources(self, sources: Arc<dyn Sources>) -> Self {
         Self { sources, ..self }
+    }
+
+    /// The same world, in which a stage that is parsed would run in that engine.
+    pub(crate) fn in_engine(&self, engine: Engine) -> Self {
+        Self { engine, ..self.clone() }
     }
 
     /// The world of a pipeline inside one of this world's stages.
@@ -54,10 +67,7 @@ impl Environment {
     /// The same world, in which expressions see these variables.
     #[must_use]
     pub(crate) fn with_variables(&self, variables: Variables) -> Self {
-        let QueryScope { now_ms, operation, strings, .. } = &*self.scope;
-        let (operation, strings) = (Arc::clone(operation), strings.clone());
-        let scope = QueryScope { variables, now_ms: *now_ms, operation, strings };
-        Self { scope: Arc::new(scope), ..self.clone() }
+        Self { scope: Arc::new(self.scope.with_variables(variables)), ..self.clone() }
     }
 
     /// For whom the pipeline runs: whatever loops counts its work there.

@@ -5,11 +5,14 @@ use crate::stages::{self, Plannable, position};
 use crate::{DocumentStream, Environment, Flow, Stage, StageRun, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, SortPattern, check_document_bytes};
+use bunko_expression::{Dependencies, Engine, SortPattern, check_document_bytes};
 use std::sync::Arc;
 
 /// Most stages of a pipeline. Source: MongoDB limits, "Number of Stages".
 const STAGES_MAX: usize = 1000;
+
+/// The stages that MongoDB hands to its slot-based engine, or to the planner before it, where they lead a pipeline.
+const SLOT_BASED: [&str; 6] = ["$group", "$limit", "$lookup", "$match", "$skip", "$sort"];
 
 /// A parsed pipeline.
 pub struct Pipeline {
@@ -41,6 +44,9 @@ impl Pipeline {
     pub fn parse(pipeline: ArrayRef<'_>, environment: Environment) -> Result<Self> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         let (mut names, mut ends) = (Vec::new(), Vec::new());
+        let engines = [Engine::Classic, Engine::SlotBased].map(|engine| environment.in_engine(engine));
+        let [classic, slot_based] = &engines;
+        let mut leads = environment.depth == 0;
         for stage in pipeline.iter() {
             let ValueRef::Document(specification) = stage else {
                 return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
@@ -50,7 +56,8 @@ impl Pipeline {
                 return Err(Failure::new(ErrorCode(40323), message));
             };
             names.push(element.name);
-            for stage in stages::parse(element, &environment)? {
+            leads &= SLOT_BASED.contains(&element.name);
+            for stage in stages::parse(element, if leads { slot_based } else { classic })? {
                 push(&mut stages, stage);
             }
             ends.push(stages.len());
@@ -60,6 +67,9 @@ impl Pipeline {
             let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages.");
             let code = if environment.depth == 0 { ErrorCode::FAILED_TO_PARSE } else { ErrorCode(7_749_501) };
             return Err(Failure::new(code, message));
+        }
+        if environment.depth == 0 {
+            environment.scope.constant_failure.check("Failed to optimize pipeline")?;
         }
         limit_sorts(&mut stages);
         let stages = stages.into_iter().map(Arc::from).collect();

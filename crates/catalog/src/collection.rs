@@ -62,10 +62,11 @@ pub(crate) struct Parts {
 impl Collection {
     pub(crate) fn new(store: Arc<Store>, parts: Parts) -> Result<Self> {
         let cap = Cap::of(parts.options.as_ref()).map(Arc::new);
-        let validator = Validator::of(parts.options.as_ref(), store.clock()).map(Arc::new);
+        let strings = strings(parts.options.as_ref())?;
+        let validator = Validator::of(parts.options.as_ref(), store.clock(), &strings).map(Arc::new);
         Ok(Self {
             store,
-            strings: strings(parts.options.as_ref())?,
+            strings,
             namespace: ArcSwap::from_pointee(parts.namespace),
             uuid: parts.uuid,
             options: ArcSwap::from_pointee(parts.options),
@@ -244,7 +245,7 @@ impl Collection {
 
     /// Gives it other options. The caller keeps writers out.
     pub(crate) fn set_options(&self, options: DocumentBuf) {
-        let validator = Validator::of(options.as_ref(), self.store.clock()).map(Arc::new);
+        let validator = Validator::of(options.as_ref(), self.store.clock(), &self.strings).map(Arc::new);
         self.has_validator.store(validator.is_some(), Ordering::Release);
         self.validator.store(validator);
         let cap = Cap::of(options.as_ref()).map(Arc::new);

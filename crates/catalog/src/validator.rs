@@ -3,7 +3,7 @@
 //! Source: MongoDB manual, "Schema Validation".
 
 use crate::{Collection, Namespace};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, extended_json};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef, extended_json};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
 use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
@@ -40,8 +40,8 @@ pub(crate) struct Validator {
 }
 
 impl Validator {
-    /// The validator that a collection's options ask for, if they do.
-    pub fn of(options: DocumentRef<'_>, clock: &Clock) -> Option<Self> {
+    /// The validator that the options of a collection with that order of strings ask for, if they do.
+    pub fn of(options: DocumentRef<'_>, clock: &Clock, strings: &StringOrder) -> Option<Self> {
         let validator = options.get("validator").and_then(ValueRef::as_document)?;
         let text = |name: &str| options.get(name).and_then(ValueRef::as_str);
         let level = match text("validationLevel") {
@@ -57,7 +57,7 @@ impl Validator {
         if validator.is_empty() {
             return None;
         }
-        Some(Self { filter: parse(validator, clock), level, action })
+        Some(Self { filter: parse(validator, clock, strings), level, action })
     }
 
     /// Checks a document that is about to be written, in the place of `replaced` if there was one.
@@ -102,11 +102,11 @@ impl Validator {
 /// # Errors
 /// As [`Filter::parse_validator`].
 pub fn check_validator(validator: DocumentRef<'_>, clock: &Clock) -> Result<()> {
-    parse(validator, clock).map(drop)
+    parse(validator, clock, StringOrder::BYTES).map(drop)
 }
 
-fn parse(validator: DocumentRef<'_>, clock: &Clock) -> Result<Filter> {
-    Filter::parse_validator(validator, &ExprInValidator(Arc::clone(clock)))
+fn parse(validator: DocumentRef<'_>, clock: &Clock, strings: &StringOrder) -> Result<Filter> {
+    Filter::parse_validator(validator, &ExprInValidator { clock: Arc::clone(clock), strings: strings.clone() })
 }
 
 fn log(namespace: &Namespace, information: DocumentRef<'_>) {
@@ -118,19 +118,29 @@ fn log(namespace: &Namespace, information: DocumentRef<'_>) {
 }
 
 /// Compiles the operands of `$expr` in a validator, which outlives the operation that brought it.
-struct ExprInValidator(Clock);
+struct ExprInValidator {
+    clock: Clock,
+    strings: StringOrder,
+}
 
 struct Predicate {
     expression: Expression,
     variables: Variables,
     clock: Clock,
+    strings: StringOrder,
 }
 
 impl ExprCompiler for ExprInValidator {
     fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
         let variables = Variables::default();
-        let expression = Expression::parse(expression, &ParseScope::new(&variables))?;
-        Ok(Arc::new(Predicate { expression, variables, clock: Arc::clone(&self.0) }))
+        let scope = ParseScope::new(&variables).folding(&self.strings, &Arc::default());
+        let expression = Expression::parse(expression, &scope)?;
+        let (clock, strings) = (Arc::clone(&self.clock), self.strings.clone());
+        Ok(Arc::new(Predicate { expression, variables, clock, strings }))
+    }
+
+    fn strings(&self) -> &StringOrder {
+        &self.strings
     }
 }
 
@@ -145,7 +155,7 @@ impl ExprPredicate for Predicate {
                 &unlimited
             }
         };
-        let context = EvaluationContext::new(document, &self.variables, now_ms, operation);
+        let context = EvaluationContext::new(document, &self.variables, now_ms, operation).with_strings(&self.strings);
         Ok(self.expression.evaluate(&context)?.is_true())
     }
 }

@@ -8,6 +8,22 @@ pub(crate) const MS_PER_MINUTE: i64 = 60 * MS_PER_SECOND;
 pub(crate) const MS_PER_HOUR: i64 = 60 * MS_PER_MINUTE;
 pub(crate) const MS_PER_DAY: i64 = 24 * MS_PER_HOUR;
 
+/// The months' names.
+pub(crate) const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
 /// A moment taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Civil {
@@ -143,9 +159,9 @@ pub(crate) fn iso_text(ms: i64) -> String {
     )
 }
 
-/// What ISO 8601 text says.
+/// The moment that a text names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IsoMoment<'t> {
+pub(crate) struct WrittenMoment<'t> {
     /// Since 1970, in UTC where the text names no zone.
     pub(crate) ms: i64,
     /// The zone as it was written, or empty.
@@ -153,7 +169,7 @@ pub(crate) struct IsoMoment<'t> {
 }
 
 /// Reads ISO 8601: a date, `T` or a space, a time to the minute or finer, a zone. Whole years and months are not read.
-pub(crate) fn parse_iso(text: &str) -> Option<IsoMoment<'_>> {
+pub(crate) fn parse_iso(text: &str) -> Option<WrittenMoment<'_>> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = bytes.get(from..to)?;
@@ -171,7 +187,7 @@ pub(crate) fn parse_iso(text: &str) -> Option<IsoMoment<'_>> {
     }
     let mut civil = Civil { year, month, day, hour: 0, minute: 0, second: 0, millisecond: 0 };
     if bytes.len() == 10 {
-        return Some(IsoMoment { ms: civil.to_ms()?, zone: "" });
+        return Some(WrittenMoment { ms: civil.to_ms()?, zone: "" });
     }
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     // Any number of blanks may stand in the place of the T.
@@ -179,7 +195,7 @@ pub(crate) fn parse_iso(text: &str) -> Option<IsoMoment<'_>> {
     if blanks > 1 || bytes.get(10) == Some(&b'\t') {
         let single = format!("{} {}", text.get(..10)?, text.get(10 + blanks..)?);
         let moment = parse_iso(&single)?;
-        return Some(IsoMoment { ms: moment.ms, zone: text.get(text.len() - moment.zone.len()..)? });
+        return Some(WrittenMoment { ms: moment.ms, zone: text.get(text.len() - moment.zone.len()..)? });
     }
     if !matches!(bytes.get(10), Some(b'T' | b't' | b' ')) || bytes.get(13) != Some(&b':') {
         return None;
@@ -201,7 +217,7 @@ pub(crate) fn parse_iso(text: &str) -> Option<IsoMoment<'_>> {
     }
     let zone = text.get(end..)?.trim_start();
     let written = if zone.is_empty() { Zone::UTC } else { Zone::parse(zone).ok()? };
-    Some(IsoMoment { ms: written.utc_ms(civil.to_ms()?), zone })
+    Some(WrittenMoment { ms: written.utc_ms(civil.to_ms()?), zone })
 }
 
 #[cfg(test)]
@@ -218,7 +234,7 @@ mod tests {
 
     #[test]
     fn iso_text_is_read_at_any_offset() {
-        let moment = |ms, zone| Some(IsoMoment { ms, zone });
+        let moment = |ms, zone| Some(WrittenMoment { ms, zone });
         assert_eq!(parse_iso("2000-02-29T01:30:00.5+01:30"), moment(951_782_400_500, "+01:30"));
         assert_eq!(parse_iso("2000-02-29"), moment(951_782_400_000, ""));
         assert_eq!(parse_iso("2001-02-29"), None);

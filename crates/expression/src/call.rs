@@ -32,6 +32,8 @@ pub(crate) enum Form {
 /// How many positional arguments.
 pub(crate) enum Arity {
     Exactly(usize),
+    /// One, which conversions refuse in their own words.
+    Conversion,
     Between(usize, usize),
     Any,
 }
@@ -158,6 +160,10 @@ impl Arity {
             Self::Exactly(count) if given != count => {
                 let message = format!("Expression {name} takes exactly {count} arguments. {given} were passed in.");
                 Err(Failure::new(ErrorCode(16020), message))
+            }
+            Self::Conversion if given != 1 => {
+                let message = format!("{name} requires a single argument, got {given}");
+                Err(Failure::new(ErrorCode(50723), message))
             }
             Self::Between(least, most) if given < least || given > most => {
                 let message = format!(

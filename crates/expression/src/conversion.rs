@@ -4,6 +4,7 @@ use crate::binary_number::{self, ByteOrder};
 use crate::calendar;
 use crate::number::Number;
 use crate::text::double_text;
+use crate::written_date;
 use bunko_bson::{Decimal128, ObjectId, Rounding, Type, Value, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -252,17 +253,12 @@ fn to_date(value: ValueRef<'_>) -> Result<Option<Value>> {
             Some(ms) => ms,
             None => return Ok(None),
         },
-        ValueRef::String(text) => calendar::parse_iso(text.trim_matches(is_trimmed))
+        ValueRef::String(text) => written_date::parse(text)
             .map(|moment| moment.ms)
             .ok_or_else(|| failure(format!("Error parsing date string '{text}' {NO_ON_ERROR}")))?,
         _ => return Ok(None),
     };
     Ok(Some(Value::DateTime(ms)))
-}
-
-/// What may stand around a date.
-fn is_trimmed(character: char) -> bool {
-    character.is_whitespace() || character == '\0'
 }
 
 fn to_object_id(value: ValueRef<'_>) -> Result<Option<Value>> {

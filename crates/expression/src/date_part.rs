@@ -107,6 +107,10 @@ pub(crate) fn shifted<'a>(call: &'a Call, context: &EvaluationContext<'a>, sign:
         let message = format!("invalid {} 'amount' parameter value: {amount}", call.name());
         Failure::new(ErrorCode(6_045_000), message)
     })?;
+    if unit.amount_max().is_some_and(|most| amount.unsigned_abs() > most) {
+        let message = format!("invalid {} 'amount' parameter value: {amount}", call.name());
+        return Err(Failure::new(ErrorCode(5_976_500), message));
+    }
     let moved = unit.shift(&zone, start, amount).ok_or_else(|| refuse((5_166_406, "dateAdd overflowed"), ""))?;
     Ok(Value::DateTime(moved).into())
 }
@@ -148,6 +152,18 @@ impl Unit {
                 return Err(Failure::failed_to_parse(format!("{} {why}", call.name())));
             }
         })
+    }
+
+    /// How many may be moved by, either way: as many as there are between two dates.
+    /// Source: MongoDB manual, "$dateAdd", and the range of dates in 64 bits of milliseconds.
+    fn amount_max(self) -> Option<u64> {
+        const YEARS: u64 = 584_942_417;
+        match self {
+            Self::Months(months) => Some(YEARS * 12 / months.unsigned_abs()),
+            Self::Days(days) => Some(u64::MAX / (days * MS_PER_DAY).unsigned_abs()),
+            Self::Milliseconds(1) => None,
+            Self::Milliseconds(length) => Some(u64::MAX / length.unsigned_abs()),
+        }
     }
 
     /// Moves a moment by some units; nothing where it leaves the calendar. Days and longer units are a clock's: a day

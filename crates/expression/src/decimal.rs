@@ -12,6 +12,8 @@ pub(crate) type Arithmetic = Context<Wide>;
 pub(crate) const DIGITS: usize = 34;
 pub(crate) const EXPONENT_MAX: isize = 6144;
 pub(crate) const EXPONENT_MIN: isize = -6143;
+/// The least exponent that a coefficient of 34 digits can have.
+const ZERO_EXPONENT_MIN: i32 = -6176;
 
 fn arithmetic() -> Arithmetic {
     let mut context = Arithmetic::default();
@@ -40,13 +42,25 @@ pub(crate) fn unary(number: Decimal128, function: fn(&mut Arithmetic, &mut Wide)
     narrow(&wide)
 }
 
-/// A power.
+/// A power, in all 34 digits, as MongoDB's library gives it; a zero has the least exponent and no sign.
 pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
+    let one = Decimal128::from_i64(1);
+    if exponent.is_zero() || base.compare(one).is_eq() {
+        return one;
+    }
     let mut context = arithmetic();
     let mut wide = widen(&mut context, base);
     let exponent = widen(&mut context, exponent);
     context.pow(&mut wide, &exponent);
-    narrow(&wide)
+    let power = narrow(&wide);
+    let zero = zero_of_exponent(ZERO_EXPONENT_MIN);
+    if power.is_zero() { zero } else { power.add(zero) }
+}
+
+/// The next integer in a direction. What has more digits before the point than a decimal holds, is none.
+pub(crate) fn integer(number: Decimal128, rounding: bunko_bson::Rounding) -> Decimal128 {
+    let beyond = Decimal128::parse("1E34").unwrap_or(Decimal128::NAN);
+    if number.abs().compare(beyond).is_ge() { Decimal128::NAN } else { quantized(number, 0, rounding) }
 }
 
 /// Rounds to a multiple of `10^exponent` and writes it with that exponent, as far as 34 digits reach: 1.2 at -3 is 1.200.
@@ -64,6 +78,18 @@ fn zero_of_exponent(exponent: i32) -> Decimal128 {
 /// The exact value of a double, as far as 34 digits reach: 2.675 is a little less.
 pub(crate) fn from_binary(number: f64) -> Decimal128 {
     Decimal128::parse(&format!("{number:.33e}")).unwrap_or_else(|| Decimal128::from_f64(number))
+}
+
+/// The same without zeros behind the last digit that says something: 2.5, and 100 for 100.
+pub(crate) fn from_binary_exactly(number: f64) -> Decimal128 {
+    if !number.is_finite() {
+        return Decimal128::from_f64(number);
+    }
+    let text = format!("{number:.33e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let shortest = format!("{}e{exponent}", mantissa.trim_end_matches('0').trim_end_matches('.'));
+    let shortest = Decimal128::parse(&shortest).unwrap_or_else(|| from_binary(number));
+    if number == 0.0 { shortest } else { shortest.add(Decimal128::ZERO) }
 }
 
 /// A double as MongoDB promotes it: 15 significant digits.

@@ -78,12 +78,13 @@ impl Expression {
         if let Node::Literal(value) = &self.node { Some(value.as_ref()) } else { None }
     }
 
-    /// Whether its value is the same for every document: it reads none, nor anything that an operator around it binds.
+    /// Whether its value is the same for every document and at any time: it reads none, nor anything that an operator
+    /// around it binds.
     pub fn is_constant(&self) -> bool {
         match &self.node {
             Node::Literal(_) | Node::Absent => true,
             Node::Path { variable, .. } => {
-                matches!(variable, Variable::Global(_) | Variable::Now | Variable::Remove)
+                matches!(variable, Variable::Global(_) | Variable::Remove)
             }
             Node::Document(fields) => fields.iter().all(|(_, expression)| expression.is_constant()),
             Node::Array(elements) => elements.iter().all(Self::is_constant),
@@ -112,6 +113,17 @@ impl Expression {
             }
             Node::Document(fields) => evaluate_document(fields, context),
             Node::Array(elements) => evaluate_array(elements, context),
+        }
+    }
+
+    /// Whether it reads a variable.
+    pub(crate) fn reads(&self, wanted: Variable) -> bool {
+        match &self.node {
+            Node::Literal(_) | Node::Absent => false,
+            Node::Path { variable, .. } => *variable == wanted,
+            Node::Document(fields) => fields.iter().any(|(_, expression)| expression.reads(wanted)),
+            Node::Array(elements) => elements.iter().any(|element| element.reads(wanted)),
+            Node::Call(call) => call.arguments.iter().any(|argument| argument.reads(wanted)),
         }
     }
 
@@ -155,15 +167,15 @@ fn evaluate_array<'a>(elements: &'a [Expression], context: &EvaluationContext<'a
 fn parse_path(text: &str, scope: &ParseScope) -> Result<Expression> {
     let (variable, path) = if let Some(rest) = text.strip_prefix("$$") {
         let (name, path) = rest.split_once('.').map_or((rest, None), |(name, path)| (name, Some(path)));
-        (scope.resolve(name)?, path)
+        (scope.resolve(name)?, path.map(FieldPath::parse_behind_variable).transpose()?)
     } else {
         let path = &text[1..];
         if path.is_empty() {
             return Err(Failure::new(ErrorCode(16872), "'$' by itself is not a valid FieldPath"));
         }
-        (scope.current(), Some(path))
+        (scope.current(), Some(FieldPath::parse(path)?))
     };
-    let path = path.map(FieldPath::parse).transpose()?.unwrap_or_default();
+    let path = path.unwrap_or_default();
     scope.work(1)?;
     Ok(Expression { node: Node::Path { variable, path } })
 }

@@ -34,6 +34,13 @@ impl FieldPath {
         Ok(Self { components })
     }
 
+    /// Splits and checks the path behind a variable's name and a dot.
+    /// # Errors
+    /// As [`Self::parse`], where an empty one ends with a dot.
+    pub(crate) fn parse_behind_variable(path: &str) -> Result<Self> {
+        if path.is_empty() { Self::parse(".") } else { Self::parse(path) }
+    }
+
     /// The components, outermost first.
     pub fn components(&self) -> &[Box<str>] {
         &self.components
@@ -79,7 +86,8 @@ pub(crate) fn check_component(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Failure::new(ErrorCode(15998), "FieldPath field names may not be empty strings."));
     }
-    if name.starts_with('$') {
+    // The fields of a DBRef have such names.
+    if name.starts_with('$') && !matches!(name, "$db" | "$id" | "$ref") {
         let message = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
         return Err(Failure::new(ErrorCode(16410), message));
     }

@@ -9,15 +9,20 @@ use std::cmp::Ordering;
 
 /// A number of any BSON type.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Number {
+pub enum Number {
+    /// 32 bits.
     Int32(i32),
+    /// 64 bits.
     Int64(i64),
+    /// A binary number.
     Double(f64),
+    /// A decimal one.
     Decimal(Decimal128),
 }
 
 impl Number {
-    pub(crate) fn of(value: ValueRef<'_>) -> Option<Self> {
+    /// The value, if it is a number.
+    pub fn of(value: ValueRef<'_>) -> Option<Self> {
         match value {
             ValueRef::Int32(number) => Some(Self::Int32(number)),
             ValueRef::Int64(number) => Some(Self::Int64(number)),
@@ -27,7 +32,8 @@ impl Number {
         }
     }
 
-    pub(crate) fn to_f64(self) -> f64 {
+    /// The nearest double.
+    pub fn to_f64(self) -> f64 {
         match self {
             Self::Int32(number) => f64::from(number),
             Self::Int64(number) => number as f64,
@@ -77,12 +83,34 @@ impl Number {
         self.combined(other, i64::checked_add, |a, b| a + b, Decimal128::add)
     }
 
-    pub(crate) fn minus(self, other: Self) -> Self {
+    /// The difference, in the wider type.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
         self.combined(other, i64::checked_sub, |a, b| a - b, Decimal128::subtract)
     }
 
-    pub(crate) fn times(self, other: Self) -> Self {
+    /// The product, in the wider type.
+    #[must_use]
+    pub fn times(self, other: Self) -> Self {
         self.combined(other, i64::checked_mul, |a, b| a * b, Decimal128::multiply)
+    }
+
+    /// The quotient by a count, which is a double: never an integer.
+    #[must_use]
+    pub fn over(self, count: usize) -> Self {
+        match self {
+            Self::Decimal(number) => Self::Decimal(number.divide(decimal::from_double(count as f64))),
+            other => Self::Double(other.to_f64() / count as f64),
+        }
+    }
+
+    /// Whether it is neither infinite nor NaN.
+    pub fn is_finite(self) -> bool {
+        match self {
+            Self::Double(number) => number.is_finite(),
+            Self::Decimal(number) => !number.is_nan() && !number.is_infinite(),
+            Self::Int32(_) | Self::Int64(_) => true,
+        }
     }
 
     /// The nearest integer of 64 bits, as a date takes it.
@@ -96,11 +124,13 @@ impl Number {
         }
     }
 
-    pub(crate) fn is_decimal(self) -> bool {
+    /// Whether it is a decimal.
+    pub fn is_decimal(self) -> bool {
         matches!(self, Self::Decimal(_))
     }
 
-    pub(crate) fn is_nan(self) -> bool {
+    /// Whether it is NaN.
+    pub fn is_nan(self) -> bool {
         match self {
             Self::Double(number) => number.is_nan(),
             Self::Decimal(number) => number.is_nan(),

@@ -146,15 +146,13 @@ impl<'a> Search<'a, 'a> {
             Prepared::Pattern(_) => None,
             _ => {
                 let (regex, options) = (call.argument(1, context)?, call.optional(2, context)?);
-                let compiled = compile(call.name(), regex.or_null(), options.as_ref().map(Evaluated::or_null))?;
-                match compiled {
-                    Some(pattern) => Some(pattern),
-                    None => return Ok(None),
-                }
+                compile(call.name(), regex.or_null(), options.as_ref().map(Evaluated::or_null))?
             }
         };
+        let has_pattern = own.is_some() || matches!(call.prepared, Prepared::Pattern(_));
         match input.get() {
             None | Some(ValueRef::Null | ValueRef::Undefined) => Ok(None),
+            Some(ValueRef::String(_)) if !has_pattern => Ok(None),
             Some(ValueRef::String(text)) => {
                 context.operation().work(made::text_steps(text))?;
                 Ok(Some(Self { call, input, own }))

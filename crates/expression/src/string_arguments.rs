@@ -4,7 +4,7 @@ use crate::call::Call;
 use crate::printed::printed;
 use crate::variables::EvaluationContext;
 use crate::{Evaluated, made};
-use bunko_bson::{ValueRef, number};
+use bunko_bson::{Rounding, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The text and what is looked for in it, as `$indexOfBytes` and `$indexOfCP` take them.
@@ -19,9 +19,18 @@ pub(crate) fn searched<'v>(call: &Call, value: &'v Evaluated<'_>, code: i32, pos
 
 /// Where a part of a string begins, or how long it is.
 /// # Errors
-/// `code` where the argument is no number.
+/// `code` where the argument is no number, 31109 for a double that is no integer of 64 bits.
 pub(crate) fn extent(call: &Call, value: &Evaluated<'_>, code: i32, what: &str) -> Result<i64> {
     match value.get() {
+        Some(ValueRef::Double(double)) => number::truncate_to_i64(ValueRef::Double(double)).ok_or_else(|| {
+            let message = format!("Can't coerce out of range value {} to long", printed(value));
+            Failure::new(ErrorCode(31109), message)
+        }),
+        // A decimal that is none becomes the least integer.
+        Some(ValueRef::Decimal128(decimal)) => {
+            let rounded = decimal.round_to_exponent(0, Rounding::HalfEven);
+            Ok(number::truncate_to_i64(ValueRef::Decimal128(rounded)).unwrap_or(i64::MIN))
+        }
         Some(number) if number.is_number() => Ok(number::truncate_to_i64(number).unwrap_or(i64::MAX)),
         _ => {
             let message =

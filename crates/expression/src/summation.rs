@@ -1,13 +1,14 @@
 //! Sums that do not depend on the order of their terms.
 
 use crate::accumulators::Removal;
+use crate::decimal::from_binary_exactly;
 use crate::number::Number;
 use bunko_bson::{Decimal128, Value};
 
 /// A running sum of numbers of all types: integers exactly, doubles with their rounding errors kept beside
 /// (Neumaier's and Knuth's compensated summation), decimals in decimal.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sum {
+pub struct Sum {
     integers: i128,
     high: f64,
     low: f64,
@@ -26,7 +27,8 @@ enum Widest {
 }
 
 impl Sum {
-    pub(crate) fn add(&mut self, number: Number) {
+    /// Adds a term.
+    pub fn add(&mut self, number: Number) {
         let kind = match number {
             Number::Int32(term) => {
                 self.integers += i128::from(term);
@@ -60,7 +62,7 @@ impl Sum {
     }
 
     /// Takes a term off. An infinity or NaN cannot be: what they were added to is lost.
-    pub(crate) fn take_off(&mut self, number: Number) -> Removal {
+    pub fn take_off(&mut self, number: Number) -> Removal {
         let kind = match number {
             Number::Int32(term) => {
                 self.integers -= i128::from(term);
@@ -99,28 +101,37 @@ impl Sum {
         self.high = sum;
     }
 
-    /// The sum of all but decimals.
-    fn to_f64(mut self) -> f64 {
+    /// Integers among the doubles.
+    fn add_integers(&mut self) {
         let high = self.integers as f64;
         self.add_double(high);
         let rest = self.integers - high as i128;
         self.add_double(rest as f64);
+    }
+
+    /// The sum of all but decimals.
+    fn to_f64(mut self) -> f64 {
+        self.add_integers();
         // An infinity minus its own error would be NaN.
         if self.high.is_finite() { self.high + self.low } else { self.high }
     }
 
-    fn to_decimal(self) -> Decimal128 {
+    fn to_decimal(mut self) -> Decimal128 {
         let decimals = self.decimals.unwrap_or_else(|| Decimal128::from_i64(0));
         if self.high == 0.0
             && let Ok(integers) = i64::try_from(self.integers)
         {
             return decimals.add(Decimal128::from_i64(integers));
         }
-        decimals.add(Number::Double(self.to_f64()).to_decimal())
+        self.add_integers();
+        if !self.high.is_finite() {
+            return decimals.add(Decimal128::from_f64(self.high));
+        }
+        decimals.add(from_binary_exactly(self.high).add(from_binary_exactly(self.low)))
     }
 
     /// The sum in the widest type of its terms; integers that leave 64 bits become a double.
-    pub(crate) fn value(self) -> Value {
+    pub fn value(self) -> Value {
         match self.widest() {
             Widest::Decimal => Value::Decimal128(self.to_decimal()),
             Widest::Double => Value::Double(self.to_f64()),

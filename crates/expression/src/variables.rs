@@ -1,6 +1,7 @@
 //! Variables: what `$$name` may mean while parsing, and what it is worth while evaluating.
 
-use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
+use crate::ConstantFailure;
+use bunko_bson::{ArrayRef, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ pub(crate) enum Variable {
     Now,
     /// `$$REMOVE`: always missing.
     Remove,
+    /// `$$USER_ROLES`: nobody has any, because there are no users.
+    UserRoles,
     /// Defined by the command, by position.
     Global(usize),
     /// Bound by an operator around this one, by slot.
@@ -83,6 +86,9 @@ pub struct ParseScope {
     current: Variable,
     next_slot: u32,
     operation: Option<Arc<OperationContext>>,
+    strings: StringOrder,
+    constant_failure: Arc<ConstantFailure>,
+    builtins: Builtins,
 }
 
 /// What one operator, or the command, names.
@@ -106,13 +112,47 @@ impl ParseScope {
         let variables: BTreeMap<_, _> = globals.map(|(index, name)| (name.clone(), Variable::Global(index))).collect();
         let current = variables.get("CURRENT").copied().unwrap_or(Variable::Root);
         let names = Some(Arc::new(Names { variables, outer: None }));
-        Self { names, current, next_slot: 0, operation: None }
+        let (strings, constant_failure) = (StringOrder::default(), Arc::default());
+        let builtins = Builtins::default();
+        Self { names, current, next_slot: 0, operation: None, strings, constant_failure, builtins }
     }
 
     /// The same, for an operation that the work of parsing is counted for.
     #[must_use]
     pub fn counted_for(self, operation: &Arc<OperationContext>) -> Self {
         Self { operation: Some(Arc::clone(operation)), ..self }
+    }
+
+    /// The same, in which constants are evaluated with strings in that order, and note there what they fail with.
+    #[must_use]
+    pub fn folding(self, strings: &StringOrder, constant_failure: &Arc<ConstantFailure>) -> Self {
+        Self { strings: strings.clone(), constant_failure: Arc::clone(constant_failure), ..self }
+    }
+
+    /// The same, in which expressions may read that of the server.
+    #[must_use]
+    pub fn with_builtins(self, builtins: Builtins) -> Self {
+        Self { builtins, ..self }
+    }
+
+    /// The scope of what is never evaluated: nobody asks what its constants fail with.
+    pub(crate) fn unreached(&self) -> Self {
+        Self { constant_failure: Arc::default(), ..self.clone() }
+    }
+
+    /// What constants failed with.
+    pub(crate) fn constant_failure(&self) -> &ConstantFailure {
+        &self.constant_failure
+    }
+
+    /// In which order strings are.
+    pub(crate) fn strings(&self) -> &StringOrder {
+        &self.strings
+    }
+
+    /// For whom it is parsed, if that is known.
+    pub(crate) fn operation(&self) -> Option<&OperationContext> {
+        self.operation.as_deref()
     }
 
     /// Counts work, see [`OperationContext::work`].
@@ -150,9 +190,23 @@ impl ParseScope {
         Self { names: Some(Arc::new(Names { variables, outer: self.names.clone() })), ..self.clone() }
     }
 
+    /// # Errors
+    /// 51144 where none is available, 10071200 for the time of the cluster, which a server alone has not.
+    fn builtin(&self, name: &str) -> Result<Variable> {
+        let unavailable =
+            |code| Err(Failure::new(ErrorCode(code), format!("Builtin variable '$${name}' is not available")));
+        match (self.builtins, name) {
+            (Builtins::Unavailable, _) => unavailable(51144),
+            (Builtins::Available, "NOW") => Ok(Variable::Now),
+            (Builtins::Available, "USER_ROLES") => Ok(Variable::UserRoles),
+            _ => unavailable(10_071_200),
+        }
+    }
+
     /// Finds what `$$name` means.
     /// # Errors
-    /// `FailedToParse` for what can be no name, 17276 for one that is not defined.
+    /// `FailedToParse` for what can be no name, 17276 for one that is not defined, 51144 and 10071200 for what the server
+    /// does not tell.
     pub(crate) fn resolve(&self, name: &str) -> Result<Variable> {
         check_read_name(name)?;
         let known = std::iter::successors(self.names.as_ref(), |names| names.outer.as_ref())
@@ -160,12 +214,22 @@ impl ParseScope {
         let variable = known.or(match name {
             "ROOT" => Some(Variable::Root),
             "CURRENT" => Some(self.current),
-            "NOW" => Some(Variable::Now),
             "REMOVE" => Some(Variable::Remove),
+            "NOW" | "CLUSTER_TIME" | "USER_ROLES" => Some(self.builtin(name)?),
             _ => None,
         });
         variable.ok_or_else(|| Failure::new(ErrorCode(17276), format!("Use of undefined variable: {name}")))
     }
+}
+
+/// Whether expressions may read what the server tells: the time, the user's roles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Builtins {
+    /// They may.
+    #[default]
+    Available,
+    /// They may not, as in counts and lists of names.
+    Unavailable,
 }
 
 /// Checks a name that a user wants to read; the system's own begin with capitals.
@@ -205,6 +269,23 @@ pub(crate) struct Binding<'a> {
     pub(crate) outer: Option<&'a Binding<'a>>,
 }
 
+/// Which of MongoDB's engines would evaluate an expression: a few errors have another code in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// That of most stages.
+    #[default]
+    Classic,
+    /// That of the groups at a pipeline's front.
+    SlotBased,
+}
+
+impl Engine {
+    /// The code of an error in this engine.
+    pub(crate) fn code(self, classic: i32, slot_based: i32) -> ErrorCode {
+        ErrorCode(if self == Self::SlotBased { slot_based } else { classic })
+    }
+}
+
 /// What an expression is evaluated against. Cheap to copy.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationContext<'a> {
@@ -214,12 +295,25 @@ pub struct EvaluationContext<'a> {
     now_ms: i64,
     operation: &'a OperationContext,
     strings: &'a StringOrder,
+    engine: Engine,
 }
 
 impl<'a> EvaluationContext<'a> {
     /// Evaluation over `root` for `operation`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
     pub fn new(root: DocumentRef<'a>, variables: &'a Variables, now_ms: i64, operation: &'a OperationContext) -> Self {
-        Self { root, globals: &variables.values, locals: None, now_ms, operation, strings: StringOrder::BYTES }
+        let (strings, engine) = (StringOrder::BYTES, Engine::default());
+        Self { root, globals: &variables.values, locals: None, now_ms, operation, strings, engine }
+    }
+
+    /// The same with the errors of that engine.
+    #[must_use]
+    pub fn in_engine(self, engine: Engine) -> Self {
+        Self { engine, ..self }
+    }
+
+    /// Whose errors are told.
+    pub(crate) fn engine(&self) -> Engine {
+        self.engine
     }
 
     /// The same with strings in another order than that of their bytes.
@@ -271,6 +365,7 @@ impl<'a> EvaluationContext<'a> {
             Variable::Root => Some(ValueRef::Document(self.root)),
             Variable::Now => Some(ValueRef::DateTime(self.now_ms)),
             Variable::Remove => None,
+            Variable::UserRoles => Some(ValueRef::Array(ArrayRef::EMPTY)),
             Variable::Decision(decision) => Some(decision.value()),
             Variable::Global(index) => self.globals.get(index)?.as_ref().map(Value::as_ref),
             Variable::Local(slot) => {

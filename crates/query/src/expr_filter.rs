@@ -2,7 +2,7 @@
 
 use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
-use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
+use bunko_expression::{Builtins, ConstantFailure, EvaluationContext, Expression, ParseScope, Variables};
 use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
@@ -19,12 +19,23 @@ pub struct QueryScope {
     pub operation: Arc<OperationContext>,
     /// In which order strings are: the command's collation, or the collection's.
     pub strings: StringOrder,
+    /// What constants among the expressions fail with, found out while these are parsed.
+    pub constant_failure: Arc<ConstantFailure>,
+    /// Whether expressions may read what the server tells.
+    pub builtins: Builtins,
 }
 
 impl QueryScope {
     /// A scope without variables of the user's.
     pub fn new(now_ms: i64, operation: Arc<OperationContext>) -> Self {
-        Self { variables: Variables::default(), now_ms, operation, strings: StringOrder::default() }
+        Self {
+            variables: Variables::default(),
+            now_ms,
+            operation,
+            strings: StringOrder::default(),
+            constant_failure: Arc::default(),
+            builtins: Builtins::Available,
+        }
     }
 
     /// The same with strings in another order.
@@ -35,12 +46,29 @@ impl QueryScope {
             now_ms: self.now_ms,
             operation: Arc::clone(&self.operation),
             strings: strings.clone(),
+            constant_failure: Arc::clone(&self.constant_failure),
+            builtins: self.builtins,
         }
+    }
+
+    /// The same, in which expressions may read nothing that the server tells.
+    #[must_use]
+    pub fn without_builtins(&self) -> Self {
+        Self { builtins: Builtins::Unavailable, ..self.with_strings(&self.strings) }
+    }
+
+    /// The same with these variables of the user's.
+    #[must_use]
+    pub fn with_variables(&self, variables: Variables) -> Self {
+        Self { variables, ..self.with_strings(&self.strings) }
     }
 
     /// The scope that expressions are parsed in.
     pub fn parse_scope(&self) -> ParseScope {
-        ParseScope::new(&self.variables).counted_for(&self.operation)
+        ParseScope::new(&self.variables)
+            .counted_for(&self.operation)
+            .folding(&self.strings, &self.constant_failure)
+            .with_builtins(self.builtins)
     }
 
     /// The context for evaluating over `document`.
@@ -62,6 +90,7 @@ pub fn parse_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<
 /// As [`Filter::parse_for_plan`], and those of the expressions.
 pub fn parse_plan_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<Filter> {
     let filter = Filter::parse_for_plan(filter, &ExprInFilter { scope: Arc::clone(scope) })?;
+    scope.constant_failure.check("Failed to optimize expression")?;
     Ok(filter.for_operation(Arc::clone(&scope.operation)))
 }
 

@@ -6,7 +6,7 @@ use crate::near::NearSearch;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Index;
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
 use bunko_expression::{Projection, SortPattern, check_document_bytes};
 use bunko_matcher::{ElemMatch, Filter};
@@ -179,6 +179,12 @@ impl FindQuery {
         };
         let kind = ProjectionKind::Find(&compile_element);
         self.projection = Some(Projection::parse(projection, kind, &self.scope.parse_scope())?);
+        self.scope.constant_failure.check("Failed to optimize projection")?;
+        let is_positional = self.projection.as_ref().is_some_and(|parsed| parsed.positional_path().is_some());
+        if is_positional && holds_expr(self.filter.root()) {
+            let message = "$expr is not allowed in the query of a positional projection";
+            return Err(Failure::new(ErrorCode::QUERY_FEATURE_NOT_ALLOWED, message));
+        }
         self.projection_document = projection.to_owned();
         Ok(())
     }
@@ -221,6 +227,17 @@ pub fn parse_count(field: &str, value: ValueRef<'_>) -> Result<u64> {
 /// As [`parse_count`].
 pub fn parse_limit(value: ValueRef<'_>) -> Result<Option<u64>> {
     Ok(Some(parse_count("limit", value)?).filter(|limit| *limit > 0))
+}
+
+/// Whether some part of a filter is an expression, which tells no position.
+fn holds_expr(filter: &bunko_matcher::Expression) -> bool {
+    use bunko_matcher::Expression::{And, Expr, Nor, Not, Or};
+    match filter {
+        Expr(_) => true,
+        And(children) | Or(children) | Nor(children) => children.iter().any(holds_expr),
+        Not(child) => holds_expr(child),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

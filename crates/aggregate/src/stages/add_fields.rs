@@ -27,7 +27,7 @@ fn parse(name: &'static str, value: ValueRef<'_>, environment: &Environment) -> 
     Ok(vec![Box::new(Projecting { name, projection })])
 }
 
-/// Looks for what no field can be added by: empty objects, and paths one of which begins with the other.
+/// Looks for what no field can be added by: dots in names of what is inside, and paths one of which begins with the other.
 struct PathCheck<'s> {
     specification: DocumentRef<'s>,
     seen: BTreeSet<String>,
@@ -38,14 +38,19 @@ impl PathCheck<'_> {
     fn fields(&mut self, fields: DocumentRef<'_>, prefix: &str) -> Result<()> {
         for field in fields {
             self.operation.work(1)?;
+            if !prefix.is_empty() && field.name.contains('.') {
+                let message = format!("cannot use dotted field name '{}' in a sub object", field.name);
+                return Err(Failure::new(ErrorCode(40183), message));
+            }
             let path = format!("{prefix}{}", field.name);
             match field.value {
-                ValueRef::Document(nested) if nested.is_empty() => {
-                    let message = format!("an empty object is not a valid value. Found empty object at path {path}");
-                    return Err(Failure::new(ErrorCode(40180), message));
-                }
-                ValueRef::Document(nested) if !nested.first().is_some_and(|first| first.name.starts_with('$')) => {
+                ValueRef::Document(nested) if nested.first().is_some_and(|first| !first.name.starts_with('$')) => {
                     self.fields(nested, &format!("{path}."))?;
+                }
+                ValueRef::Document(nested) if nested.count() > 1 => {
+                    let message =
+                        "an expression specification must contain exactly one field, the name of the expression";
+                    return Err(Failure::new(ErrorCode(40181), message));
                 }
                 _ => self.add(path)?,
             }

@@ -62,8 +62,8 @@ impl<'a> Buckets<'a> {
             return Err(refusal(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified."));
         };
         if let (Some(default), Some(lowest), Some(highest)) = (&default, boundaries.first(), boundaries.last())
-            && order::compare(default.as_ref(), lowest.as_ref()).is_ge()
-            && order::compare(default.as_ref(), highest.as_ref()).is_lt()
+            && environment.strings().compare(default.as_ref(), lowest.as_ref()).is_ge()
+            && environment.strings().compare(default.as_ref(), highest.as_ref()).is_lt()
         {
             let message = "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.";
             return Err(refusal(40199, message));
@@ -144,7 +144,7 @@ fn read_boundaries(value: ValueRef<'_>, environment: &Environment) -> Result<Vec
             let message = "All values in the the 'boundaries' option to $bucket must have the same type.";
             return Err(refusal(40193, message));
         }
-        if order::compare(lower, upper).is_ge() {
+        if environment.strings().compare(lower, upper).is_ge() {
             let message = "The 'boundaries' option to $bucket must be sorted in ascending order.";
             return Err(refusal(40194, message));
         }

@@ -5,7 +5,7 @@ use super::preferred_numbers::Granularity;
 use super::stage_memory::StageMemory;
 use super::{Definition, Reads, Stage, Stages};
 use crate::{DocumentStream, Documents, Environment, Flow};
-use bunko_bson::key_string::{self, Direction};
+use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression};
@@ -138,7 +138,7 @@ impl Bucketed {
                 Granularity::check(value.as_ref())?;
             }
             let mut key = Vec::new();
-            key_string::append(&mut key, value.as_ref(), Direction::Ascending);
+            self.environment.strings().append_key(&mut key, value.as_ref(), Direction::Ascending);
             self.environment.operation().work(1 + document.len_bytes() / 64)?;
             memory.keep(2 * key.len() + document.len_bytes() + size_of::<Placed>())?;
             placed.push(Placed { key, value, document: document.to_owned() });

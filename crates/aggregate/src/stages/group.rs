@@ -5,7 +5,7 @@ use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression, check_depth};
+use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Engine, Expression, check_depth};
 use foldhash::HashMap;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ pub(super) const DEFINITION: Definition = Definition { name: "$group", parse };
 struct Group {
     id: Expression,
     fields: Vec<(String, AccumulatorExpression)>,
+    engine: Engine,
 }
 
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
@@ -28,13 +29,26 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
             if id.is_some() {
                 return Err(Failure::new(ErrorCode(15948), "a group's _id may only be specified once"));
             }
+            check_id(element.value)?;
             id = Some(Expression::parse(element.value, &scope)?);
         } else {
             fields.push((element.name.to_owned(), AccumulatorExpression::parse(element, &scope)?));
         }
     }
     let id = id.ok_or_else(|| Failure::new(ErrorCode(15955), "a group specification must include an _id"))?;
-    Ok(vec![Box::new(Group { id, fields })])
+    Ok(vec![Box::new(Group { id, fields, engine: environment.engine })])
+}
+
+/// # Errors
+/// 17390 for a document in which a field is included as in a projection.
+fn check_id(id: ValueRef<'_>) -> Result<()> {
+    let Some(document) = id.as_document() else { return Ok(()) };
+    let is_operator = document.first().is_some_and(|first| first.name.starts_with('$'));
+    let is_included = |value: ValueRef<'_>| value.is_number() || matches!(value, ValueRef::Boolean(_));
+    if !is_operator && document.iter().any(|field| is_included(field.value)) {
+        return Err(Failure::new(ErrorCode(17390), "$group does not support inclusion-style expressions"));
+    }
+    Ok(())
 }
 
 impl Stage for Group {
@@ -83,7 +97,7 @@ impl<'g> Groups<'g> {
     }
 
     fn add(&mut self, document: DocumentRef<'_>) -> Result<()> {
-        let context = self.environment.context(document);
+        let context = self.environment.context(document).in_engine(self.stage.engine);
         let id = self.stage.id.evaluate(&context)?;
         self.key.clear();
         self.environment.strings().append_key(&mut self.key, id.or_null(), Direction::Ascending);
@@ -108,7 +122,7 @@ impl<'g> Groups<'g> {
 
     fn open_group(&mut self, id: Value) -> Result<usize> {
         let root = id.as_ref().as_document().unwrap_or(DocumentRef::EMPTY);
-        let context = self.environment.context(root);
+        let context = self.environment.context(root).in_engine(self.stage.engine);
         let fields = self.stage.fields.iter();
         let accumulators = fields.map(|(_, expression)| expression.make(&context)).collect::<Result<Vec<_>>>()?;
         let kept = accumulators.iter().map(|accumulator| accumulator.memory_bytes()).sum::<usize>();

@@ -24,6 +24,9 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
     if paths.is_empty() {
         return Err(refusal(31119, "$unset specification must be a string or an array with at least one field"));
     }
+    if paths.iter().any(|path| path.contains('\0')) {
+        return Err(refusal(9_527_900, "$unset specification must not contain paths with a zero byte"));
+    }
     let projection =
         Projection::excluding(paths).map_err(|failure| failure.with_prefix("Invalid $unset :: caused by :: "))?;
     Ok(vec![Box::new(Projecting { name: DEFINITION.name, projection })])

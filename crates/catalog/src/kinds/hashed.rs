@@ -68,7 +68,9 @@ impl IndexKind for Hashed {
             let value = value.unwrap_or(ValueRef::Null);
             let value = match field.form {
                 KeyForm::Value => value,
-                KeyForm::Hash => ValueRef::Int64(hashed_key(value)),
+                KeyForm::Hash if index.strings.is_bytes() => ValueRef::Int64(hashed_key(value)),
+                // Strings that are equal in their order have one hash.
+                KeyForm::Hash => ValueRef::Int64(hashed_key(index.strings.in_keys(value).as_ref())),
             };
             index.strings.append_key(&mut key, value, field.direction);
         }

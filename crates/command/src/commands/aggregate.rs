@@ -73,7 +73,7 @@ fn write(
     aggregation: Aggregation,
     stage: WriteStage,
 ) -> Result<(), Halt> {
-    let write = PipelineWrite::new(invocation, stage)?;
+    let write = PipelineWrite::new(invocation, stage, &aggregation.pipeline.environment().scope.strings)?;
     invocation.refuse_if_long(true)?;
     let environment = aggregation.pipeline.environment().clone();
     let (source, _) = open(invocation, aggregation)?;
@@ -293,7 +293,7 @@ fn open_sourced(
     let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
     let documents = sourced.documents(invocation, namespace)?;
     if let Some(stage) = pipeline.write() {
-        drop(PipelineWrite::new(invocation, stage)?);
+        drop(PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?);
         return Err(Failure::not_supported_yet("a pipeline that writes what a stage tells of the server"));
     }
     let stream = pipeline.open(Box::new(Documents::new(documents)));

@@ -21,7 +21,8 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let query = parse(invocation, invocation.scope_in(invocation, &namespace)?)?;
+    let scope = invocation.scope_in(invocation, &namespace)?;
+    let query = parse(invocation, &scope)?;
     let Some(collection) = invocation.collection(&namespace) else {
         let count = if view_reads::is_view(invocation, &namespace)? {
             invocation.has_integer_ok = true;
@@ -49,8 +50,9 @@ fn write_count(reply: &mut Writer<'_>, count: u64) {
 /// Reads what a count asks for; `explain` does too.
 /// # Errors
 /// MongoDB's codes for malformed fields.
-pub(super) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery> {
-    let mut query = FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), scope)?;
+pub(super) fn parse(fields: &Fields<'_>, scope: &QueryScope) -> Result<FindQuery> {
+    let mut query =
+        FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), Arc::new(scope.without_builtins()))?;
     // A null is no hint here.
     query.hint = fields.body.get("hint").map_or(Ok(None), Hint::parse)?;
     query.skip = fields.size("skip")?.unwrap_or(0);

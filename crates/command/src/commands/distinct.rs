@@ -22,7 +22,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let key = key(invocation)?;
     let scope = invocation.scope_in(invocation, &namespace)?;
-    let query = parse(invocation, Arc::clone(&scope))?;
+    let query = parse(invocation, &scope)?;
     let values = match invocation.collection(&namespace) {
         None if view_reads::is_view(invocation, &namespace)? => {
             invocation.has_integer_ok = true;
@@ -30,7 +30,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         None => ArrayBuf::new(),
         Some(collection) => {
-            invocation.refuse_if_long(plan(&collection, parse(invocation, scope)?)?.is_long(&collection))?;
+            invocation.refuse_if_long(plan(&collection, parse(invocation, &scope)?)?.is_long(&collection))?;
             distinct(&collection, key, query)?
         }
     };
@@ -51,8 +51,9 @@ pub(super) fn key<'a>(fields: &Fields<'a>) -> Result<&'a str> {
 /// Reads which documents a distinct looks at; `explain` does too.
 /// # Errors
 /// MongoDB's codes for malformed fields.
-pub(super) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery> {
-    let mut query = FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), scope)?;
+pub(super) fn parse(fields: &Fields<'_>, scope: &QueryScope) -> Result<FindQuery> {
+    let mut query =
+        FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), Arc::new(scope.without_builtins()))?;
     // A null is no hint here.
     query.hint = fields.body.get("hint").map_or(Ok(None), Hint::parse)?;
     Ok(query)

@@ -43,7 +43,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         "find" => explain_query(invocation, &subject, find::parse(&subject.fields, Arc::clone(&subject.scope))?)?,
         "distinct" => {
             distinct::key(&subject.fields)?;
-            explain_query(invocation, &subject, distinct::parse(&subject.fields, Arc::clone(&subject.scope))?)?
+            explain_query(invocation, &subject, distinct::parse(&subject.fields, &subject.scope)?)?
         }
         "count" => explain_counting(invocation, &subject)?,
         "aggregate" => explain_pipeline(invocation, &subject)?,
@@ -142,13 +142,11 @@ fn explain_query(invocation: &Invocation<'_>, subject: &Subject<'_>, query: Find
 }
 
 fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let query = count::parse(&subject.fields, Arc::clone(&subject.scope))?;
+    let query = count::parse(&subject.fields, &subject.scope)?;
     let started = Instant::now();
     let plan = match &subject.collection {
         None => None,
-        Some(collection) => {
-            Some(CountPlan::new(collection, count::parse(&subject.fields, Arc::clone(&subject.scope))?)?)
-        }
+        Some(collection) => Some(CountPlan::new(collection, count::parse(&subject.fields, &subject.scope)?)?),
     };
     let mut counted = None;
     if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
@@ -193,7 +191,7 @@ fn explain_stages(
     };
     if let Some(stage) = write {
         // It is looked at, and not written to.
-        PipelineWrite::new(invocation, stage)?;
+        PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?;
     }
     // The collection was named, as that of every command that is explained.
     let Some(resolved) = resolved else { return Ok(DocumentBuf::new()) };

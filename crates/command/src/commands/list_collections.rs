@@ -8,7 +8,8 @@ use crate::time_series;
 use crate::view_reads;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
-use bunko_matcher::Filter;
+use bunko_query::parse_filter;
+use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "listCollections",
@@ -26,7 +27,8 @@ enum Detail {
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let filter = invocation.document("filter")?.map(Filter::parse).transpose()?;
+    let scope = Arc::new(invocation.scope().without_builtins());
+    let filter = invocation.document("filter")?.map(|filter| parse_filter(filter, &scope)).transpose()?;
     let detail = if invocation.boolean("nameOnly", false)? { Detail::NameAndType } else { Detail::All };
     // Nobody has roles yet, so everybody may see every collection.
     invocation.strict_boolean("authorizedCollections", false)?;

@@ -10,6 +10,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_matcher::Filter;
 use bunko_query::parse_filter;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "listDatabases",
@@ -63,7 +64,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 /// Reads the filter, of which what takes an index is refused in words of its own.
 fn parse(invocation: &Invocation<'_>, filter: DocumentRef<'_>) -> Result<Filter, Failure> {
-    parse_filter(filter, &invocation.scope()).map_err(|failure| match failure.code() {
+    parse_filter(filter, &Arc::new(invocation.scope().without_builtins())).map_err(|failure| match failure.code() {
         ErrorCode::NO_QUERY_EXECUTION_PLANS => {
             Failure::new(ErrorCode(5_626_500), "$geoNear, $near, and $nearSphere are not allowed in this context")
         }

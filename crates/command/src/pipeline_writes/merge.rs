@@ -2,7 +2,7 @@
 
 use crate::invocation::Invocation;
 use bunko_aggregate::{DocumentStream, Environment, Merge, WhenMatched, WhenNotMatched};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, order};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef, order};
 use bunko_catalog::stored_document::{self, EmptyTimestamps, Stamps};
 use bunko_catalog::{Collection, Index, Namespace, Order, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -18,9 +18,14 @@ const BATCH_COUNT_MAX: u64 = 100_000;
 const ATTEMPTS_MAX: usize = 1000;
 
 /// Whether it is certain that a document belongs to one other at most.
-pub(super) fn check(invocation: &Invocation<'_>, target: &Namespace, merge: &Merge) -> Result<()> {
+pub(super) fn check(
+    invocation: &Invocation<'_>,
+    target: &Namespace,
+    merge: &Merge,
+    strings: &StringOrder,
+) -> Result<()> {
     let collection = invocation.collection_not_view(target)?;
-    if is_by_id(merge) || collection.is_some_and(|collection| unique_index(&collection, merge).is_some()) {
+    if is_by_id(merge) || collection.is_some_and(|collection| unique_index(&collection, merge, strings).is_some()) {
         return Ok(());
     }
     let message = "Cannot find index to verify that join fields will be unique";
@@ -35,8 +40,8 @@ fn is_by_id(merge: &Merge) -> bool {
     }
 }
 
-/// The unique index over exactly the fields, in whatever order.
-fn unique_index(collection: &Collection, merge: &Merge) -> Option<Arc<Index>> {
+/// The unique index over exactly the fields, in whatever order, that tells strings apart as the pipeline does.
+fn unique_index(collection: &Collection, merge: &Merge, strings: &StringOrder) -> Option<Arc<Index>> {
     let fits = |index: &Arc<Index>| {
         let spec = index.document.as_ref();
         let has_all = merge.on.iter().all(|path| index.fields.iter().any(|field| field.path == path.dotted()));
@@ -44,7 +49,7 @@ fn unique_index(collection: &Collection, merge: &Merge) -> Option<Arc<Index>> {
             && has_all
             && index.fields.len() == merge.on.len()
             && spec.get("partialFilterExpression").is_none()
-            && spec.get("collation").is_none()
+            && index.strings == *strings
     };
     collection.ready_indexes().into_iter().find(fits)
 }
@@ -56,7 +61,10 @@ pub(super) fn run(
     environment: &Environment,
 ) -> Result<()> {
     let service = invocation.service;
-    let index = service.catalog.collection(target).and_then(|collection| unique_index(&collection, merge));
+    let index = service
+        .catalog
+        .collection(target)
+        .and_then(|collection| unique_index(&collection, merge, &environment.scope.strings));
     let allows_null = index.is_none_or(|index| index.document.as_ref().get("sparse").is_none());
     let merging = Merging { invocation, target, merge, environment, allows_null };
     let mut writes = Writes::new(&service.catalog, target, &service.world, Arc::clone(&environment.scope));
@@ -113,7 +121,7 @@ impl Merging<'_, '_> {
             upsert,
             hint: None,
             sort: None,
-            strings: None,
+            strings: Some(self.environment.scope.strings.clone()),
         };
         let outcome = writes.update(&statement)?;
         if outcome.matched == 0 && outcome.upserted.is_none() {

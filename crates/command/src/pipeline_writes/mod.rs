@@ -5,6 +5,7 @@ mod out;
 
 use crate::invocation::Invocation;
 use bunko_aggregate::{DocumentStream, Environment, WriteStage};
+use bunko_bson::StringOrder;
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -15,11 +16,11 @@ pub(crate) struct PipelineWrite {
 }
 
 impl PipelineWrite {
-    /// Checks the target; `explain` does too.
+    /// Checks the target of a pipeline with strings in that order; `explain` does too.
     /// # Errors
     /// `InvalidNamespace`; `CommandNotSupportedOnView`; 17152 for a capped collection; 51183 where no unique index says
     /// which documents belong together.
-    pub(crate) fn new(invocation: &Invocation<'_>, stage: WriteStage) -> Result<Self> {
+    pub(crate) fn new(invocation: &Invocation<'_>, stage: WriteStage, strings: &StringOrder) -> Result<Self> {
         let (database, collection) = match &stage {
             WriteStage::Out(target) => (target.database.as_deref(), target.collection.as_str()),
             WriteStage::Merge(merge) => (merge.database.as_deref(), merge.collection.as_str()),
@@ -36,7 +37,7 @@ impl PipelineWrite {
         let target = Namespace::new(database, collection)?;
         match &stage {
             WriteStage::Out(_) => out::check(invocation, &target)?,
-            WriteStage::Merge(merge) => merge::check(invocation, &target, merge)?,
+            WriteStage::Merge(merge) => merge::check(invocation, &target, merge, strings)?,
         }
         Ok(Self { stage, target })
     }

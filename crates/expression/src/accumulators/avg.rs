@@ -14,16 +14,33 @@ pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::<Mean>::default()
 }
 
+/// One that adds longs as doubles, as MongoDB does where it computes no group.
+pub(crate) fn make_of_doubles() -> Box<dyn Accumulator> {
+    Box::new(Mean { longs: Longs::Rounded, ..Mean::default() })
+}
+
 #[derive(Default)]
 struct Mean {
     sum: Sum,
     count: i64,
+    longs: Longs,
+}
+
+/// How 64-bit integers are added.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Longs {
+    #[default]
+    Exact,
+    Rounded,
 }
 
 impl Accumulator for Mean {
     fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
         if let Some(number) = value.get().and_then(Number::of) {
-            self.sum.add(number);
+            self.sum.add(match number {
+                Number::Int64(long) if self.longs == Longs::Rounded => Number::Double(long as f64),
+                number => number,
+            });
             self.count += 1;
         }
         Ok(())

@@ -1,9 +1,9 @@
 //! Standard deviation in one pass.
 
-use super::{Accumulator, Removal};
+use super::Accumulator;
 use crate::Evaluated;
 use crate::number::Number;
-use bunko_bson::{Value, ValueRef};
+use bunko_bson::Value;
 use bunko_errors::Result;
 
 /// Welford's running mean and sum of squared differences. Source: Knuth, TAOCP 2, 4.2.2.
@@ -30,23 +30,6 @@ impl Accumulator for Deviation {
         self.mean += difference / self.count as f64;
         self.squares += difference * (number - self.mean);
         Ok(())
-    }
-
-    fn remove(&mut self, value: ValueRef<'_>) -> Removal {
-        let Some(number) = Number::of(value).map(Number::to_f64) else { return Removal::Done };
-        if !number.is_finite() {
-            return Removal::Impossible;
-        }
-        if self.count <= 1 {
-            *self = Self::new(self.correction);
-            return Removal::Done;
-        }
-        let count = self.count as f64;
-        let difference = number - self.mean;
-        self.mean = (self.mean * count - number) / (count - 1.0);
-        self.squares = (self.squares - difference * (number - self.mean)).max(0.0);
-        self.count -= 1;
-        Removal::Done
     }
 
     fn value(&self) -> Value {

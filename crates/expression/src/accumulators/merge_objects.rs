@@ -1,20 +1,21 @@
 //! `$mergeObjects`: the fields of documents, a later one's value for a name winning.
 
 use super::{Accumulator, Form, Kind};
-use crate::Evaluated;
 use crate::printed::printed;
+use crate::{Engine, Evaluated};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
 use std::collections::BTreeMap;
 
-pub(super) const KIND: Kind = Kind { name: "$mergeObjects", form: Form::Expression, make: |_| make() };
+pub(super) const KIND: Kind =
+    Kind { name: "$mergeObjects", form: Form::Expression, make: |settings| make(settings.engine) };
 
 /// So many bytes of fields are not tidied up before the end.
 const UNTIDY_BYTES: usize = 4096;
 
 /// A new one.
-pub(crate) fn make() -> Box<dyn Accumulator> {
-    Box::<Merged>::default()
+pub(crate) fn make(engine: Engine) -> Box<dyn Accumulator> {
+    Box::new(Merged { engine, ..Merged::default() })
 }
 
 /// Fields as they came, names doubled. They are tidied up whenever they have become twice as much, so that each
@@ -23,6 +24,7 @@ pub(crate) fn make() -> Box<dyn Accumulator> {
 struct Merged {
     fields: DocumentBuf,
     tidy_bytes: usize,
+    engine: Engine,
 }
 
 impl Accumulator for Merged {
@@ -33,7 +35,7 @@ impl Accumulator for Merged {
             Some(_) => {
                 let (found, kind) = (printed(&value), value.type_name());
                 let message = format!("$mergeObjects requires object inputs, but input {found} is of type {kind}");
-                return Err(Failure::new(ErrorCode(40400), message));
+                return Err(Failure::new(self.engine.code(40400, 5_911_200), message));
             }
         };
         self.fields.extend(addition);

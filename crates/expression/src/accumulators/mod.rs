@@ -25,7 +25,9 @@ pub(crate) mod sum;
 mod top_bottom;
 
 use crate::call::{Parameters, Refusal, refuse};
-use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope, SortPattern, made, percentiles};
+use crate::{
+    Dependencies, Engine, Evaluated, EvaluationContext, Expression, ParseScope, SortPattern, made, percentiles,
+};
 use bunko_bson::{ArrayRef, Element, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 pub(crate) use several::Which;
@@ -112,6 +114,8 @@ pub(crate) struct Settings {
     pub(crate) count: usize,
     /// `p` of `$percentile`, else empty.
     pub(crate) percentiles: Arc<[f64]>,
+    /// Whose errors are told.
+    pub(crate) engine: Engine,
 }
 
 /// One entry of the table.
@@ -234,6 +238,9 @@ impl AccumulatorExpression {
             if KNOWN.contains(&call.name) {
                 return Err(Failure::not_supported_yet(call.name));
             }
+            if !call.name.starts_with('$') {
+                return Err(failure(40234, format!("The field '{}' must be an accumulator object", field.name)));
+            }
             return Err(failure(15952, format!("unknown group operator '{}'", call.name)));
         };
         kind.parse(call.value, scope)
@@ -248,7 +255,7 @@ impl AccumulatorExpression {
             let value = self.count.evaluate(group)?;
             count = read_count(&value).map_err(|_| refuse(NO_COUNT, &crate::printed::printed(&value)))?;
         }
-        let settings = Settings { count, percentiles: Arc::clone(&self.percentiles) };
+        let settings = Settings { count, percentiles: Arc::clone(&self.percentiles), engine: group.engine() };
         let mut accumulator = (self.kind.make)(&settings);
         accumulator.collate(group.strings());
         Ok(accumulator)

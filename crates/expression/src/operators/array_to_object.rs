@@ -38,7 +38,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
             }
         };
         if name.contains('\0') {
-            return Err(refuse((4_940_400, "Key field cannot contain an embedded null byte"), ""));
+            let code = if first == Some(Type::Array) { 4_940_400 } else { 4_940_401 };
+            return Err(refuse((code, "Key field cannot contain an embedded null byte"), ""));
         }
         context.operation().work(1)?;
         let position = *positions.entry(name).or_insert(fields.len());

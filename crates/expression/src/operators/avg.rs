@@ -7,5 +7,5 @@ use crate::accumulators;
 pub(super) const OPERATOR: Operator = Operator { name: "$avg", form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    accumulate(call, context, accumulators::avg::make())
+    accumulate(call, context, accumulators::avg::make_of_doubles())
 }

@@ -11,7 +11,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
     Ok(match number {
         Number::Double(n) => n.ceil().into(),
-        Number::Decimal(n) => Number::Decimal(decimal::quantized(n, 0, Rounding::Ceiling)).into(),
+        Number::Decimal(n) => Number::Decimal(decimal::integer(n, Rounding::Ceiling)).into(),
         integer => integer.into(),
     })
 }

@@ -41,6 +41,11 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
     }
     let Some(kind) = kind else { return Ok(Evaluated::null()) };
+    let Target::Type(kind) = kind else {
+        let message =
+            format!("Unsupported conversion from {} to missing in $convert with no onError value", value.type_name());
+        return if call.has(2) { call.argument(2, context) } else { Err(conversion::failure(message)) };
+    };
     let subtype = if kind == Type::Binary { read_subtype(&target)? } else { BinarySubtype::GENERIC };
     let byte_order = call.optional(5, context)?.map_or(Ok(ByteOrder::Little), |order| read_byte_order(&order))?;
     let format = call.optional(4, context)?.map_or(Ok(None), |format| read_format(&format))?;
@@ -69,7 +74,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         }
         (value, kind) => conversion::convert(value, kind),
     };
-    match converted.and_then(|value| check_length(&value).map(|()| value)) {
+    let is_encoded = matches!(format, Some(format) if format != Format::Utf8);
+    match converted.and_then(|value| if is_encoded { check_length(&value).map(|()| value) } else { Ok(value) }) {
         Err(failure) if call.has(2) && failure.code() == ErrorCode::CONVERSION_FAILURE => call.argument(2, context),
         converted => made::checked(converted?, context),
     }
@@ -133,13 +139,22 @@ fn read_subtype(target: &Evaluated<'_>) -> Result<u8> {
     }
 }
 
+/// What is converted to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Type(Type),
+    /// The number 0, which stands for no value at all, and which nothing can become.
+    Nothing,
+}
+
 /// A type by its alias or its number on the wire.
-fn target_type(target: &Evaluated<'_>) -> Result<Type> {
+fn target_type(target: &Evaluated<'_>) -> Result<Target> {
     match target.get() {
-        Some(ValueRef::String(alias)) => conversion::target_of_alias(alias),
+        Some(ValueRef::String(alias)) => conversion::target_of_alias(alias).map(Target::Type),
+        Some(number) if number.is_number() && as_i32(number) == Some(0) => Ok(Target::Nothing),
         Some(number) if number.is_number() => {
             let code = as_i32(number).and_then(|code| i8::try_from(code).ok());
-            code.and_then(|code| Type::from_byte(code as u8)).ok_or_else(|| {
+            code.and_then(|code| Type::from_byte(code as u8)).map(Target::Type).ok_or_else(|| {
                 let found = printed_value(number);
                 Failure::failed_to_parse(format!(
                     "In $convert, numeric value for 'to' does not correspond to a BSON type: {found}"

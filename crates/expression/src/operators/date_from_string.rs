@@ -1,11 +1,12 @@
-//! `$dateFromString`: a date from ISO 8601 text; other formats are refused.
+//! `$dateFromString`: a date from text, in a format or as people write dates.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
-use crate::calendar;
 use crate::date_part;
+use crate::formatted_date;
 use crate::made;
 use crate::printed::printed;
 use crate::time_zone::Zone;
+use crate::written_date;
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -25,18 +26,26 @@ pub(super) const OPERATOR: Operator = Operator { name: "$dateFromString", form: 
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let text = call.argument(0, context)?;
+    let format = call.optional(4, context)?;
+    if let Some(format) = format.as_ref().filter(|format| !format.is_nullish()) {
+        let Some(ValueRef::String(format)) = format.get() else {
+            let (kind, found) = (format.type_name(), printed(format));
+            return Err(
+                call.failure(40684, &format!(" requires that 'format' be a string, found: {kind} with value {found}"))
+            );
+        };
+        context.operation().work(made::text_steps(format))?;
+        formatted_date::check(format)?;
+    }
     // A wrong zone is an error even where there is no string.
     let zone = date_part::zone(call.optional(1, context)?.as_ref())?;
     if text.is_nullish() {
         return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
     }
-    if call.has(4) {
-        return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, "$dateFromString with 'format' is not supported"));
-    }
     let parsed = match text.get() {
         Some(ValueRef::String(text)) => {
             context.operation().work(made::text_steps(text))?;
-            parse(text, zone.as_ref())
+            parse(text, format.as_ref(), zone.as_ref())
         }
         _ => {
             let (kind, found) = (text.type_name(), printed(&text));
@@ -50,11 +59,15 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     }
 }
 
-/// Reads the text as a clock of the zone shows it, nothing where that is null; a text with a zone of its own may have
-/// no other.
-fn parse(text: &str, zone: Option<&Zone>) -> std::result::Result<Option<i64>, String> {
+/// Reads the text as a clock of the zone shows it, nothing where zone or format are null; a text with a zone of its own
+/// may have no other.
+fn parse(text: &str, format: Option<&Evaluated<'_>>, zone: Option<&Zone>) -> std::result::Result<Option<i64>, String> {
     let Some(given) = zone else { return Ok(None) };
-    let Some(moment) = calendar::parse_iso(text) else { return Err(format!("Error parsing date string '{text}'")) };
+    let moment = match format.map(Evaluated::get) {
+        None => written_date::parse(text).ok_or_else(|| format!("Error parsing date string '{text}'"))?,
+        Some(Some(ValueRef::String(format))) => formatted_date::parse(text, format)?,
+        Some(_) => return Ok(None),
+    };
     let refused = |what: String| {
         Err(format!("you cannot pass in a date/time string with {what} together with a timezone argument"))
     };

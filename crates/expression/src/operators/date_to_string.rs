@@ -4,11 +4,11 @@ use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Resu
 use crate::calendar;
 use crate::calendar::Civil;
 use crate::date_part;
+use crate::formatted_date::{check_specifiers, unknown_specifier};
 use crate::made;
 use crate::printed::printed_value;
 use crate::time_zone::Zone;
 use bunko_bson::ValueRef;
-use bunko_errors::{ErrorCode, Failure};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (18629, "$dateToString only supports an object as its argument"),
@@ -22,21 +22,6 @@ const PARAMETERS: Parameters = Parameters {
 };
 /// What may stand behind `%`: those of [`field`].
 const SPECIFIERS: &str = "%YmdHMSLjwuUVGBbZz";
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
 pub(super) const OPERATOR: Operator = Operator { name: "$dateToString", form: Form::Named(&PARAMETERS), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
@@ -47,7 +32,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         None => Some(None),
         Some(ValueRef::Null | ValueRef::Undefined) => None,
         Some(ValueRef::String(format)) => {
-            check(format, context)?;
+            context.operation().work(made::text_steps(format))?;
+            check_specifiers(format, SPECIFIERS)?;
             Some(Some(format))
         }
         Some(other) => {
@@ -69,29 +55,6 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     made::string(formatted(format, civil, offset / calendar::MS_PER_MINUTE, context)?, context)
 }
 
-/// # Errors
-/// 18535 and 18536 for a format with a wrong specifier.
-fn check(format: &str, context: &EvaluationContext<'_>) -> Result<()> {
-    context.operation().work(made::text_steps(format))?;
-    let mut characters = format.chars();
-    while let Some(character) = characters.next() {
-        if character != '%' {
-            continue;
-        }
-        match characters.next() {
-            None => return Err(Failure::new(ErrorCode(18535), "Unmatched '%' at end of format string")),
-            Some(known) if SPECIFIERS.contains(known) => {}
-            Some(other) => return Err(invalid(other)),
-        }
-    }
-    Ok(())
-}
-
-fn invalid(specifier: char) -> Failure {
-    let message = format!("Invalid format character '%{specifier}' in format string");
-    Failure::new(ErrorCode(18536), message)
-}
-
 /// Writes a format that was checked.
 fn formatted(format: &str, civil: Civil, offset_minutes: i64, context: &EvaluationContext<'_>) -> Result<String> {
     let mut text = String::new();
@@ -111,7 +74,7 @@ fn formatted(format: &str, civil: Civil, offset_minutes: i64, context: &Evaluati
 
 /// What one specifier stands for.
 fn field(specifier: char, civil: Civil, offset_minutes: i64) -> Result<String> {
-    let month = MONTHS[(civil.month - 1) as usize];
+    let month = calendar::MONTHS[(civil.month - 1) as usize];
     Ok(match specifier {
         '%' => "%".to_owned(),
         'Y' => format!("{:04}", civil.printable_year()?),
@@ -137,6 +100,6 @@ fn field(specifier: char, civil: Civil, offset_minutes: i64) -> Result<String> {
             let sign = if offset_minutes < 0 { '-' } else { '+' };
             format!("{sign}{:02}{:02}", offset_minutes.abs() / 60, offset_minutes.abs() % 60)
         }
-        other => return Err(invalid(other)),
+        other => return Err(unknown_specifier(other)),
     })
 }

@@ -17,7 +17,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Err(Failure::type_mismatch(message));
     };
     if divisor.is_zero() {
-        return Err(Failure::bad_value("can't $divide by zero"));
+        return Err(Failure::new(context.engine().code(2, 4_848_401), "can't $divide by zero"));
     }
     Ok(if dividend.is_decimal() || divisor.is_decimal() {
         Number::Decimal(dividend.to_decimal().divide(divisor.to_decimal())).into()

@@ -36,7 +36,7 @@ fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -
     let current = || Expression::parse(ValueRef::String("$$CURRENT"), scope);
     let named = value
         .as_document()
-        .is_some_and(|document| document.first().is_some_and(|element| !element.name.starts_with('$')));
+        .is_some_and(|document| document.first().is_none_or(|element| !element.name.starts_with('$')));
     let arguments = if named {
         let mut arguments = PARAMETERS.parse(value, scope)?;
         if arguments[1].is_absent() {

@@ -1,7 +1,7 @@
 //! `$ifNull`: the first that is neither null nor missing, else the last.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, positional, refuse};
-use crate::ParseScope;
+use crate::{Expression, ParseScope};
 use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$ifNull", form: Form::Special(parse), evaluate };
@@ -18,10 +18,26 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
 }
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
-    let arguments = positional(value, scope)?;
+    let arguments = arguments(value, scope)?;
     if arguments.len() < 2 {
         let found = arguments.len().to_string();
         return Err(refuse((1_257_300, "$ifNull needs at least two arguments, had: {}"), &found));
     }
     Ok(Call::new(operator, arguments))
+}
+
+/// What stands behind a constant that is not null is never evaluated.
+fn arguments(value: ValueRef<'_>, scope: &ParseScope) -> Result<Vec<Expression>> {
+    let Some(given) = value.as_array() else { return positional(value, scope) };
+    let unreached = scope.unreached();
+    let mut reached = scope;
+    let mut arguments = Vec::new();
+    for value in given.iter() {
+        let argument = Expression::parse(value, reached)?;
+        if argument.as_literal().is_some_and(|value| !value.is_nullish()) {
+            reached = &unreached;
+        }
+        arguments.push(argument);
+    }
+    Ok(arguments)
 }

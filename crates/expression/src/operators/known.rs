@@ -3,16 +3,8 @@
 //! Source: MongoDB manual 8.2, "Aggregation Operators".
 
 /// Sorted, so that a name is found by halves.
-const NAMES: &[&str] = &[
-    "$encStrContains",
-    "$encStrEndsWith",
-    "$encStrNormalizedEq",
-    "$encStrStartsWith",
-    "$function",
-    "$meta",
-    "$sampleRate",
-    "$toHashedIndexKey",
-];
+const NAMES: &[&str] =
+    &["$encStrContains", "$encStrEndsWith", "$encStrNormalizedEq", "$encStrStartsWith", "$function", "$meta"];
 
 /// Whether MongoDB has an operator of that name.
 pub(super) fn is_known(name: &str) -> bool {

@@ -26,6 +26,9 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let given = PARAMETERS.read(value)?;
+    if let Some(ValueRef::Array(_)) = given[0] {
+        return Err(refuse((9, "$let only supports an object as its 'vars', found: array"), ""));
+    }
     let (Some(variables), Some(body)) = (given[0].and_then(ValueRef::as_document), given[1]) else {
         return Err(refuse((10065, "invalid parameter: expected an object (vars)"), ""));
     };

@@ -7,5 +7,5 @@ use crate::accumulators;
 pub(super) const OPERATOR: Operator = Operator { name: "$mergeObjects", form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    accumulate(call, context, accumulators::merge_objects::make())
+    accumulate(call, context, accumulators::merge_objects::make(context.engine()))
 }

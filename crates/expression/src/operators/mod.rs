@@ -14,6 +14,7 @@ mod cmp;
 mod concat;
 mod concat_arrays;
 mod cond;
+mod constant;
 mod convert;
 mod date_add;
 mod date_diff;
@@ -113,6 +114,7 @@ mod to_bool;
 mod to_date;
 mod to_decimal;
 mod to_double;
+mod to_hashed_index_key;
 mod to_int;
 mod to_long;
 mod to_lower;
@@ -131,9 +133,9 @@ mod zip;
 
 use crate::accumulators::Accumulator;
 pub(crate) use crate::call::{Arity, Call, Form, Operator, Parameters, Refusal, positional, refuse};
-use crate::made;
 pub(crate) use crate::variables::EvaluationContext;
 pub(crate) use crate::{Evaluated, Expression, ParseScope};
+use crate::{folding, made};
 use bunko_bson::ValueRef;
 pub(crate) use bunko_errors::Result;
 use bunko_errors::{ErrorCode, Failure};
@@ -157,6 +159,7 @@ static OPERATORS: &[Operator] = &[
     concat::OPERATOR,
     concat_arrays::OPERATOR,
     cond::OPERATOR,
+    constant::OPERATOR,
     convert::OPERATOR,
     date_add::OPERATOR,
     date_diff::OPERATOR,
@@ -261,6 +264,7 @@ static OPERATORS: &[Operator] = &[
     to_date::OPERATOR,
     to_decimal::OPERATOR,
     to_double::OPERATOR,
+    to_hashed_index_key::OPERATOR,
     to_int::OPERATOR,
     to_long::OPERATOR,
     to_lower::OPERATOR,
@@ -316,7 +320,7 @@ pub(crate) fn parse(name: &str, value: ValueRef<'_>, scope: &ParseScope) -> Resu
     if let Form::Constant = operator.form {
         return Expression::constant(value, scope);
     }
-    Ok(Expression::call(Call::parse(operator, value, scope)?))
+    folding::folded(Call::parse(operator, value, scope)?, scope)
 }
 
 /// The order of the two arguments.

@@ -2,7 +2,7 @@
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::number::{Number, integer_like};
-use bunko_errors::{ErrorCode, Failure};
+use bunko_errors::Failure;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$mod", form: Form::Positional(Arity::Exactly(2)), evaluate };
 
@@ -17,7 +17,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     };
     if divisor.is_zero() {
         let code = if dividend.is_decimal() || divisor.is_decimal() { 5_733_415 } else { 16610 };
-        return Err(Failure::new(ErrorCode(code), "can't $mod by zero"));
+        return Err(Failure::new(context.engine().code(code, 4_848_403), "can't $mod by zero"));
     }
     Ok(match (dividend.as_integer(), divisor.as_integer()) {
         // The one overflow, the least integer by -1, has remainder 0.

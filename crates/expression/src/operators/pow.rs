@@ -34,6 +34,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
 /// The power, if it is an integer of 64 bits.
 fn integer_power(base: i64, exponent: i64) -> Option<i64> {
     match (base, exponent) {
+        (0, 1..) => Some(0),
         (1, _) => Some(1),
         (-1, _) => Some(if exponent % 2 == 0 { 1 } else { -1 }),
         _ => base.checked_pow(u32::try_from(exponent).ok()?),

@@ -2,11 +2,12 @@
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, cond, refuse};
 use crate::expression::Node;
+use crate::gathering::{self, Gathered};
 use crate::made::{self, MadeArray};
 use crate::printed::printed;
 use crate::variables::Variable;
 use crate::{Expression, ParseScope};
-use bunko_bson::{ArrayBuf, Value, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, Value, ValueRef};
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (40075, "$reduce requires an object as an argument, found: {}"),
@@ -25,6 +26,9 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let Some(ValueRef::Array(array)) = input.get() else {
         return Err(refuse((40080, "$reduce requires that 'input' be an array, found: {}"), &printed(&input)));
     };
+    if only_adds(&call.arguments[2], call.first_slot) {
+        return gathered(call, array, context);
+    }
     let mut value = call.argument(1, context)?;
     for element in array.iter() {
         context.operation().work(1)?;
@@ -39,6 +43,41 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         };
     }
     made::owned(value, context)
+}
+
+/// Whether a body reads `$$value` only as what it returns or adds to.
+fn only_adds(body: &Expression, value_slot: u32) -> bool {
+    match &body.node {
+        node if is_variable(node, value_slot) => true,
+        Node::Call(call) if call.operator.name == cond::OPERATOR.name => {
+            !call.arguments[0].reads(Variable::Local(value_slot))
+                && call.arguments[1..].iter().all(|branch| only_adds(branch, value_slot))
+        }
+        Node::Call(call) if gathering::adds(call) => call.arguments.split_first().is_some_and(|(first, others)| {
+            is_variable(&first.node, value_slot) && !others.iter().any(|other| other.reads(Variable::Local(value_slot)))
+        }),
+        _ => false,
+    }
+}
+
+/// The value of a body that [`only_adds`]: `$$value` is never copied.
+fn gathered<'a>(call: &'a Call, array: ArrayRef<'_>, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let mut value = Gathered::Value(call.argument(1, context)?);
+    for element in array.iter() {
+        context.operation().work(1)?;
+        let values = [None, Some(element)];
+        let binding = call.binding(context, &values);
+        let context = context.bound(&binding);
+        let mut body = &call.arguments[2];
+        while let Node::Call(call) = &body.node {
+            if gathering::adds(call) {
+                value = value.with(call, &context)?;
+                break;
+            }
+            body = cond::chosen(call, &context)?;
+        }
+    }
+    made::owned(value.settled(context)?, context)
 }
 
 /// What comes after one element.

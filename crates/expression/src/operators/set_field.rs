@@ -10,8 +10,8 @@ const PARAMETERS: Parameters = Parameters {
     unknown: (4_161_101, "$setField found an unknown argument: {}"),
     names: &[
         ("field", Some((4_161_102, "$setField requires 'field' to be specified"))),
-        ("input", Some((4_161_109, "$setField requires 'input' to be specified"))),
         ("value", Some((4_161_103, "$setField requires 'value' to be specified"))),
+        ("input", Some((4_161_109, "$setField requires 'input' to be specified"))),
     ],
 };
 
@@ -43,7 +43,8 @@ pub(super) fn with_constant_field(
         );
         return Err(Failure::new(ErrorCode(4_161_108), message));
     }
-    let is_literal = |document: DocumentRef<'_>| document.first().is_some_and(|first| first.name == "$literal");
+    let is_literal =
+        |document: DocumentRef<'_>| document.first().is_none_or(|first| matches!(first.name, "$literal" | "$const"));
     match (field, call.arguments[0].as_literal()) {
         (Some(ValueRef::Document(document)), _) if !is_literal(document) => Err(not_constant(&call)),
         (Some(ValueRef::Array(_)), _) | (_, None) => Err(not_constant(&call)),
@@ -62,9 +63,10 @@ fn not_constant(call: &Call) -> Failure {
     call.failure(4_161_106, " requires 'field' to evaluate to a constant, but got a non-constant argument")
 }
 
-/// The input with the field replaced, appended or removed; arguments are field, input and value.
+/// The input with the field replaced, appended or removed; the arguments are the field, perhaps the value, and the input.
 pub(super) fn with_field<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let (name, input) = (call.argument(0, context)?, call.argument(1, context)?);
+    let last = call.arguments.len() - 1;
+    let (name, input) = (call.argument(0, context)?, call.argument(last, context)?);
     let name = name.get().and_then(ValueRef::as_str).unwrap_or_default();
     if input.is_nullish() {
         return Ok(Evaluated::null());
@@ -73,7 +75,7 @@ pub(super) fn with_field<'a>(call: &'a Call, context: &EvaluationContext<'a>) ->
         // MongoDB's message has this name for `$unsetField`, too.
         return Err(refuse((4_161_105, "$setField requires 'input' to evaluate to type Object"), ""));
     };
-    let value = call.optional(2, context)?.unwrap_or(Evaluated::Missing);
+    let value = if last == 2 { call.argument(1, context)? } else { Evaluated::Missing };
     let mut changed = MadeDocument::new(call.name(), context);
     let mut pending = value.get();
     for element in document {

@@ -18,7 +18,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     };
     let Some(separator) = separator.get().and_then(ValueRef::as_str) else {
         let refusal =
-            (40086, "$split requires an expression that evaluates to a string as a second argument, found: {}");
+            (10_503_900, "$split requires an expression that evaluates to a string as a second argument, found: {}");
         return Err(refuse(refusal, separator.type_name()));
     };
     if separator.is_empty() {

@@ -4,8 +4,8 @@ use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::made;
 use crate::number::as_i32;
 use crate::printed::printed;
-use crate::string_arguments::extent;
 use crate::text::coerced;
+use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$substrCP", form: Form::Positional(Arity::Exactly(3)), evaluate };
@@ -15,11 +15,11 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let text = coerced(&text)?;
     let start = whole(call, &start, [34450, 34451], "starting index")?;
     let length = whole(call, &length, [34452, 34453], "length")?;
-    let Ok(start) = usize::try_from(start) else {
-        return Err(call.failure(34455, ": the starting index must be nonnegative integer."));
-    };
     let Ok(length) = usize::try_from(length) else {
         return Err(call.failure(34454, ": length must be a nonnegative integer."));
+    };
+    let Ok(start) = usize::try_from(start) else {
+        return Err(call.failure(34455, ": the starting index must be nonnegative integer."));
     };
     context.operation().work(made::text_steps(&text))?;
     made::string(text.chars().skip(start).take(length).collect(), context)
@@ -27,7 +27,10 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
 
 /// A number without fraction: the codes are those for no number and for one that does not fit.
 fn whole(call: &Call, value: &Evaluated<'_>, codes: [i32; 2], what: &str) -> Result<i32> {
-    extent(call, value, codes[0], what)?;
+    if !value.get().is_some_and(ValueRef::is_number) {
+        let message = format!(": {what} must be a numeric type (is BSON type {})", value.type_name());
+        return Err(call.failure(codes[0], &message));
+    }
     value.get().and_then(as_i32).ok_or_else(|| {
         let found = printed(value);
         call.failure(codes[1], &format!(": {what} cannot be represented as a 32-bit integral value: {found}"))

@@ -43,8 +43,14 @@ fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -
             let found = branches.kind().alias();
             return Err(refuse((40061, "$switch expected an array for 'branches', found: {}"), found));
         };
+        let unreached = scope.unreached();
+        let mut reached = scope;
         for branch in branches.iter() {
-            arguments.extend(BRANCH.parse(branch, scope)?);
+            let branch = BRANCH.parse(branch, reached)?;
+            if branch[0].as_literal().is_some_and(|case| Evaluated::Ref(case).is_true()) {
+                reached = &unreached;
+            }
+            arguments.extend(branch);
         }
     }
     if arguments.is_empty() {

@@ -4,7 +4,7 @@ use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::conversion;
 use bunko_bson::Type;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$toDate", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator = Operator { name: "$toDate", form: Form::Positional(Arity::Conversion), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

@@ -5,7 +5,7 @@ use crate::conversion;
 use bunko_bson::Type;
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$toDouble", form: Form::Positional(Arity::Exactly(1)), evaluate };
+    Operator { name: "$toDouble", form: Form::Positional(Arity::Conversion), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

@@ -7,7 +7,7 @@ use crate::made;
 use bunko_bson::{Type, ValueRef};
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$toString", form: Form::Positional(Arity::Exactly(1)), evaluate };
+    Operator { name: "$toString", form: Form::Positional(Arity::Conversion), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

@@ -2,7 +2,7 @@
 
 use super::array_operator::SLICE_LIMIT;
 use super::{ArrayOperator, Child, Mode, Node, Projection, ProjectionKind};
-use crate::field_path::FieldPath;
+use crate::field_path::{FieldPath, check_component};
 use crate::{Evaluated, Expression, ParseScope, meta, operators};
 use bunko_bson::text::{ElementText, ValueText};
 use bunko_bson::{DocumentRef, Element, Value, ValueRef};
@@ -42,9 +42,6 @@ impl Projection {
     pub fn parse_addition(specification: DocumentRef<'_>, scope: &ParseScope) -> Result<Self> {
         let mut root = Node::default();
         add_fields(&mut root, specification, "", scope)?;
-        if root.children.is_empty() {
-            return Err(failure(40177, "specification must have at least one field"));
-        }
         Ok(Self { mode: Mode::Addition, root, positional: None })
     }
 
@@ -179,6 +176,7 @@ impl Reader<'_, '_> {
             return Err(failure(51270, message));
         };
         if document.count() > 1 || !first.name.starts_with('$') {
+            document.iter().try_for_each(|field| check_component(field.name.split('.').next().unwrap_or_default()))?;
             return self.fields(document, path);
         }
         match (self.kind, first.name) {
@@ -208,7 +206,10 @@ impl Reader<'_, '_> {
         let refusal = match ArrayOperator::parse_slice(argument) {
             Ok(slice) => {
                 self.slices = true;
-                return self.root.insert(path, Child::Array(slice));
+                match self.root.insert(path, Child::Array(slice)) {
+                    Ok(()) => return Ok(()),
+                    Err(collision) => collision,
+                }
             }
             Err(refusal) => refusal,
         };
@@ -236,6 +237,7 @@ impl Reader<'_, '_> {
         if self.positional.is_some() {
             return Err(failure(31255, "Cannot specify positional operator and $elemMatch."));
         }
+        FieldPath::parse(path)?;
         if path.contains('.') {
             return Err(failure(31275, "Cannot use $elemMatch projection on a nested field."));
         }

@@ -1,6 +1,7 @@
 //! Accumulators over windows.
 
 use super::bounds::Bounds;
+use super::deviation::Deviation;
 use super::partition::Partition;
 use super::{Call, Function, Running};
 use crate::Environment;
@@ -12,8 +13,6 @@ use std::sync::Arc;
 
 /// Accumulators that `$group` alone has.
 const NOT_IN_WINDOWS: &[&str] = &["$mergeObjects", "$accumulator"];
-
-const DEVIATIONS: &[&str] = &["$stdDevPop", "$stdDevSamp"];
 
 struct Accumulated {
     expression: AccumulatorExpression,
@@ -51,7 +50,10 @@ impl Sliding {
         let expression = &self.function.expression;
         let accumulator = match &mut self.accumulator {
             Some(accumulator) => accumulator,
-            none => none.insert(expression.make(&environment.context(DocumentRef::EMPTY))?),
+            none => none.insert(match expression.name() {
+                name @ ("$stdDevPop" | "$stdDevSamp") if self.function.bounds.loses() => Box::new(Deviation::of(name)),
+                _ => expression.make(&environment.context(DocumentRef::EMPTY))?,
+            }),
         };
         for position in positions {
             expression.feed(&mut **accumulator, &environment.context(partition.document(position)))?;
@@ -90,14 +92,7 @@ impl Running for Sliding {
             self.accumulator = None;
             self.feed(partition, next, environment)?;
         }
-        let mut value = self.accumulator.as_ref().map_or(Value::Null, |accumulator| accumulator.value());
-        // MongoDB tells no deviation of infinities and NaN where documents leave windows, and NaN elsewhere.
-        if matches!(value, Value::Double(number) if number.is_nan())
-            && DEVIATIONS.contains(&function.expression.name())
-            && function.bounds.loses()
-        {
-            value = Value::Null;
-        }
+        let value = self.accumulator.as_ref().map_or(Value::Null, |accumulator| accumulator.value());
         if function.bounds.is_all() {
             self.all = Some(value.clone());
         }

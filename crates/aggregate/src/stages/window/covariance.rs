@@ -4,9 +4,9 @@ use super::bounds::Bounds;
 use super::partition::Partition;
 use super::{Call, Function, Running};
 use crate::Environment;
-use bunko_bson::{Decimal128, Value, ValueRef, number};
+use bunko_bson::{Decimal128, Value, ValueRef};
 use bunko_errors::Result;
-use bunko_expression::Expression;
+use bunko_expression::{Expression, Number, Sum};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
 
 impl Function for Covariance {
     fn begin(self: Arc<Self>) -> Box<dyn Running> {
-        Box::new(Varying { function: self, window: 0..0, moments: Moments::default(), others: 0, decimals: 0 })
+        Box::new(Varying { function: self, window: 0..0, moments: Moments::default() })
     }
 }
 
@@ -32,52 +32,127 @@ struct Varying {
     function: Arc<Covariance>,
     window: Range<usize>,
     moments: Moments,
-    /// Pairs of the window with a number that is not finite.
-    others: usize,
-    /// Pairs of the window with a decimal.
+}
+
+/// Sums of finite pairs, and of the products of their differences from the means; what is not finite stands apart.
+/// Source: Welford's method for two variables, whose means are taken from the sums.
+#[derive(Default)]
+struct Moments {
+    count: usize,
+    x: Sum,
+    y: Sum,
+    products: Sum,
+    apart: Apart,
+}
+
+/// How many infinities and NaN there are, which could not be taken off a sum again.
+#[derive(Default)]
+struct Apart {
+    positive: usize,
+    negative: usize,
+    nan: usize,
     decimals: usize,
 }
 
-/// Means and the sum of products of differences. Source: Welford's method for two variables.
-#[derive(Clone, Copy, Default)]
-struct Moments {
-    count: usize,
-    mean_x: f64,
-    mean_y: f64,
-    products: f64,
+impl Apart {
+    /// Counts a number in or out.
+    fn count(&mut self, number: Number, change: fn(&mut usize)) {
+        if number.is_decimal() {
+            change(&mut self.decimals);
+        }
+        change(if number.is_nan() {
+            &mut self.nan
+        } else if number.to_f64() > 0.0 {
+            &mut self.positive
+        } else {
+            &mut self.negative
+        });
+    }
+
+    /// What a sum is with them, if there are any.
+    fn outweighs(&self) -> Option<f64> {
+        match (self.positive, self.negative, self.nan) {
+            (0, 0, 0) => None,
+            (_, 0, 0) => Some(f64::INFINITY),
+            (0, _, 0) => Some(f64::NEG_INFINITY),
+            _ => Some(f64::NAN),
+        }
+    }
+}
+
+/// A mean; 0 of nothing.
+fn mean(sum: Sum, count: usize) -> Number {
+    match Number::of(sum.value().as_ref()) {
+        Some(sum) if count > 0 => sum.over(count),
+        _ => Number::Int32(0),
+    }
 }
 
 impl Moments {
-    fn add(&mut self, x: f64, y: f64) {
-        self.count += 1;
-        let count = self.count as f64;
-        let before_x = x - self.mean_x;
-        self.mean_x += before_x / count;
-        self.mean_y += (y - self.mean_y) / count;
-        self.products += before_x * (y - self.mean_y);
-    }
-
-    fn remove(&mut self, x: f64, y: f64) {
-        if self.count <= 1 {
-            *self = Self::default();
+    fn add(&mut self, x: Number, y: Number) {
+        if self.stands_apart(x, y, |count| *count += 1) {
             return;
         }
-        let count = self.count as f64;
-        let behind_y = y - self.mean_y;
-        self.mean_x = (self.mean_x * count - x) / (count - 1.0);
-        self.mean_y = (self.mean_y * count - y) / (count - 1.0);
-        self.products -= (x - self.mean_x) * behind_y;
+        let before_x = x.minus(mean(self.x, self.count));
+        self.count += 1;
+        self.x.add(x);
+        self.y.add(y);
+        let product = before_x.times(y.minus(mean(self.y, self.count)));
+        if product.is_finite() { self.products.add(product) } else { self.apart.count(product, |count| *count += 1) }
+    }
+
+    fn remove(&mut self, x: Number, y: Number) {
+        if self.stands_apart(x, y, |count| *count -= 1) {
+            return;
+        }
+        let before_y = y.minus(mean(self.y, self.count));
         self.count -= 1;
+        if self.count == 0 {
+            (self.x, self.y, self.products) = (Sum::default(), Sum::default(), Sum::default());
+            return;
+        }
+        self.x.take_off(x);
+        self.y.take_off(y);
+        let product = x.minus(mean(self.x, self.count)).times(before_y);
+        if product.is_finite() {
+            self.products.take_off(product);
+        } else {
+            self.apart.count(product, |count| *count = count.saturating_sub(1));
+        }
+    }
+
+    /// Counts a pair that is not finite.
+    fn stands_apart(&mut self, x: Number, y: Number, change: fn(&mut usize)) -> bool {
+        for number in [x, y].into_iter().filter(|number| !number.is_finite()) {
+            self.apart.count(number, change);
+        }
+        !x.is_finite() || !y.is_finite()
+    }
+
+    /// The covariance; null of too few pairs, and 0 of one.
+    fn value(&self, correction: usize) -> Value {
+        match self.count.checked_sub(correction) {
+            None | Some(0) => return Value::Null,
+            Some(_) if self.count == 1 => return Value::Double(0.0),
+            Some(_) => {}
+        }
+        let products = self.products.value();
+        let has_decimals = self.apart.decimals > 0 || matches!(products, Value::Decimal128(_));
+        match (self.apart.outweighs(), Number::of(products.as_ref())) {
+            (Some(special), _) if has_decimals => Value::Decimal128(Decimal128::from_f64(special)),
+            (Some(special), _) => Value::Double(special),
+            (None, Some(products)) => products.over(self.count - correction).into(),
+            (None, None) => Value::Null,
+        }
     }
 }
 
-/// Two numbers, and whether one of them is a decimal; nothing for anything else.
-fn pair(value: Option<ValueRef<'_>>) -> Option<(f64, f64, bool)> {
+/// Two numbers; nothing for anything else.
+fn pair(value: Option<ValueRef<'_>>) -> Option<(Number, Number)> {
     let array = value.and_then(ValueRef::as_array)?;
     let mut elements = array.iter();
     let (Some(x), Some(y), None) = (elements.next(), elements.next(), elements.next()) else { return None };
-    let has_decimal = [x, y].iter().any(|number| matches!(number, ValueRef::Decimal128(_)));
-    Some((number::as_f64(x)?, number::as_f64(y)?, has_decimal))
+    Some((Number::of(x)?, Number::of(y)?))
 }
 
 impl Varying {
@@ -86,7 +161,7 @@ impl Varying {
         partition: &Partition,
         position: usize,
         environment: &Environment,
-    ) -> Result<Option<(f64, f64, bool)>> {
+    ) -> Result<Option<(Number, Number)>> {
         environment.operation().work(1)?;
         let value = self.function.input.evaluate(&environment.context(partition.document(position)))?;
         Ok(pair(value.get()))
@@ -99,23 +174,15 @@ impl Running for Varying {
         let next = function.bounds.window(partition, position, &self.window, environment)?;
         let last = std::mem::replace(&mut self.window, next.clone());
         for entering in last.end.max(next.start)..next.end {
-            let Some((x, y, has_decimal)) = self.pair(partition, entering, environment)? else { continue };
-            self.decimals += usize::from(has_decimal);
-            if x.is_finite() && y.is_finite() { self.moments.add(x, y) } else { self.others += 1 }
+            if let Some((x, y)) = self.pair(partition, entering, environment)? {
+                self.moments.add(x, y);
+            }
         }
         for leaving in last.start..next.start.min(last.end) {
-            let Some((x, y, has_decimal)) = self.pair(partition, leaving, environment)? else { continue };
-            self.decimals -= usize::from(has_decimal);
-            if x.is_finite() && y.is_finite() { self.moments.remove(x, y) } else { self.others -= 1 }
+            if let Some((x, y)) = self.pair(partition, leaving, environment)? {
+                self.moments.remove(x, y);
+            }
         }
-        if self.others > 0 || self.moments.count <= function.correction {
-            return Ok(Value::Null);
-        }
-        let covariance = self.moments.products / (self.moments.count - function.correction) as f64;
-        Ok(if self.decimals > 0 {
-            Value::Decimal128(Decimal128::from_f64(covariance))
-        } else {
-            Value::Double(covariance)
-        })
+        Ok(self.moments.value(function.correction))
     }
 }

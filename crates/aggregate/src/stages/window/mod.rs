@@ -4,6 +4,7 @@
 mod accumulated;
 mod bounds;
 mod covariance;
+mod deviation;
 mod fill;
 mod moving_average;
 mod partition;
@@ -16,12 +17,15 @@ use super::stage_memory::StageMemory;
 use super::{Definition, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};
 use bounds::Bounds;
-use bunko_bson::key_string::{self, Direction};
+use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, EvaluationContext, Expression, ParseScope, Projection, SortPattern, Variables};
 use partition::{Partition, Placed};
 use std::sync::Arc;
+
+/// Functions that know neither windows nor arguments.
+const RANKS: [&str; 3] = ["$denseRank", "$documentNumber", "$rank"];
 
 pub(super) const DEFINITION: Definition = Definition { name: "$setWindowFields", parse };
 
@@ -195,6 +199,11 @@ fn read_field(
     let ValueRef::Document(specification) = field.value else {
         return Err(Failure::failed_to_parse(format!("The field '{}' must be an object", field.name)));
     };
+    let ranks = specification.first().is_some_and(|first| RANKS.contains(&first.name));
+    if ranks && specification.count() > 1 {
+        let message = "Rank style window functions take no other arguments";
+        return Err(Failure::new(ErrorCode(5_371_601), message));
+    }
     let mut function: Option<Element<'_>> = None;
     let mut window = None;
     for part in specification {
@@ -303,7 +312,7 @@ impl SetWindowFields {
                 let message = "An expression used to partition cannot evaluate to value of type array";
                 return Err(Failure::type_mismatch(message));
             }
-            key_string::append(&mut key, value.or_null(), Direction::Ascending);
+            context.strings().append_key(&mut key, value.or_null(), Direction::Ascending);
         }
         Ok(key)
     }

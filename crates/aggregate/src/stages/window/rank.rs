@@ -20,9 +20,6 @@ enum Rank {
 
 pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
     let refusal = |code, what: &str| Err(Failure::new(ErrorCode(code), format!("{} {what}", call.name)));
-    if call.window.is_some() {
-        return refusal(5_371_601, "does not accept a 'window' field");
-    }
     let rank = match call.name {
         "$rank" => Rank::Standard,
         "$denseRank" => Rank::Dense,

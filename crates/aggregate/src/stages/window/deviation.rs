@@ -1,0 +1,85 @@
+//! `$stdDevPop` and `$stdDevSamp` over windows that documents leave.
+
+use bunko_bson::{Value, ValueRef};
+use bunko_errors::Result;
+use bunko_expression::{Accumulator, Evaluated, Number, Removal, Sum};
+
+/// The sum of numbers, and of their squared differences from the mean. Both are compensated, so that what is added and
+/// taken back leaves nothing behind.
+/// Source: Chan, Golub, LeVeque, "Algorithms for Computing the Sample Variance", formula 1.5.
+#[derive(Default)]
+pub(super) struct Deviation {
+    count: usize,
+    /// How many of them are infinite or NaN: then there is no deviation.
+    others: usize,
+    sum: Sum,
+    squares: Sum,
+    /// What is taken off the count: 1 for a sample, else 0.
+    correction: usize,
+}
+
+impl Deviation {
+    /// One for a function of that name.
+    pub(super) fn of(name: &str) -> Self {
+        Self { correction: usize::from(name == "$stdDevSamp"), ..Self::default() }
+    }
+
+    /// What a number is away from all, times how many these are.
+    fn difference(&self, number: f64) -> f64 {
+        let sum = Number::of(self.sum.value().as_ref()).map_or(0.0, Number::to_f64);
+        self.count as f64 * number - sum
+    }
+}
+
+impl Accumulator for Deviation {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
+        let Some(number) = value.get().and_then(Number::of).map(Number::to_f64) else { return Ok(()) };
+        if !number.is_finite() {
+            self.others += 1;
+            return Ok(());
+        }
+        let difference = self.difference(number);
+        self.count += 1;
+        self.sum.add(Number::Double(number));
+        if self.count > 1 {
+            let pairs = self.count as f64 * (self.count - 1) as f64;
+            self.squares.add(Number::Double(difference * difference / pairs));
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, value: ValueRef<'_>) -> Removal {
+        let Some(number) = Number::of(value).map(Number::to_f64) else { return Removal::Done };
+        if !number.is_finite() {
+            self.others -= 1;
+            return Removal::Done;
+        }
+        if self.count <= 1 {
+            (self.count, self.sum, self.squares) = (0, Sum::default(), Sum::default());
+            return Removal::Done;
+        }
+        let difference = self.difference(number);
+        self.count -= 1;
+        self.sum.add(Number::Double(-number));
+        let pairs = self.count as f64 * (self.count + 1) as f64;
+        self.squares.add(Number::Double(-(difference * difference) / pairs));
+        Removal::Done
+    }
+
+    fn value(&self) -> Value {
+        let divisor = match self.count.checked_sub(self.correction) {
+            None | Some(0) => return Value::Null,
+            Some(_) if self.others > 0 => return Value::Null,
+            Some(divisor) => divisor,
+        };
+        let squares = Number::of(self.squares.value().as_ref()).map_or(0.0, Number::to_f64);
+        if self.count == 1 || squares <= 0.0 {
+            return Value::Double(0.0);
+        }
+        Value::Double((squares / divisor as f64).sqrt())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}

@@ -1,0 +1,296 @@
+//! Constant folding: what only constants stand in is evaluated once, while it is parsed.
+//!
+//! MongoDB parses the whole of a command before it evaluates its constants. What these fail with it says then, even
+//! where there is no document to evaluate them for. So a failure is only noted here, and whoever has parsed the whole
+//! asks for it.
+
+use crate::call::{Call, Operator};
+use crate::made;
+use crate::variables::{EvaluationContext, ParseScope, Variables};
+use crate::{Evaluated, Expression};
+use bunko_bson::{DocumentRef, Value, ValueRef};
+use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
+use std::sync::OnceLock;
+
+/// Largest folded value, in bytes. A larger one is evaluated each time, so that a plan holds no more than this for it.
+const FOLDED_BYTES_MAX: usize = 1024 * 1024;
+
+/// What the first of the constants that were evaluated while they were parsed failed with.
+#[derive(Debug, Default)]
+pub struct ConstantFailure(OnceLock<Failure>);
+
+impl ConstantFailure {
+    /// # Errors
+    /// The failure, which says first what was `caused by` it.
+    pub fn check(&self, what: &str) -> Result<()> {
+        match self.0.get() {
+            Some(failure) => Err(failure.clone().with_prefix(&format!("{what} :: caused by :: "))),
+            None => Ok(()),
+        }
+    }
+
+    fn note(&self, failure: Failure) {
+        // Only the first is told; MongoDB stops there.
+        let _ = self.0.set(failure);
+    }
+}
+
+/// What may be folded of an operator.
+enum Rule {
+    /// All of it, where all arguments are constant.
+    Whole,
+    /// Nothing: its value differs each time, or depends on what it binds.
+    Nothing,
+    /// Also constants at the front: it goes over its arguments from the left.
+    Front,
+    /// Also constants that stand side by side.
+    Neighbours,
+    /// Also constants anywhere: their order does not matter, and they are evaluated last.
+    Anywhere,
+    /// One constant that has this truth decides it, wherever it stands; others say nothing.
+    Junction(Decisive),
+    /// A constant condition chooses.
+    Condition,
+    Switch,
+    IfNull,
+}
+
+/// Which truth of an argument decides a junction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Decisive {
+    False,
+    True,
+}
+
+/// Operators that are not named are folded as a whole.
+/// Source: MongoDB 8.2, what `explain` shows of pipelines with constants.
+fn rule(operator: &str) -> Rule {
+    match operator {
+        "$filter" | "$let" | "$map" | "$rand" | "$reduce" => Rule::Nothing,
+        "$add" | "$multiply" => Rule::Front,
+        "$concat" | "$concatArrays" => Rule::Neighbours,
+        "$setIntersection" | "$setUnion" => Rule::Anywhere,
+        "$and" => Rule::Junction(Decisive::False),
+        "$or" => Rule::Junction(Decisive::True),
+        "$cond" => Rule::Condition,
+        "$switch" => Rule::Switch,
+        "$ifNull" => Rule::IfNull,
+        _ => Rule::Whole,
+    }
+}
+
+/// The call, or what becomes of it where its arguments are constant.
+/// # Errors
+/// What the operation says. A failure of the operator itself is only noted.
+pub(crate) fn folded(mut call: Call, scope: &ParseScope) -> Result<Expression> {
+    match rule(call.operator.name) {
+        Rule::Nothing => return Ok(Expression::call(call)),
+        Rule::Condition => return Ok(condition(call)),
+        Rule::Switch => return Ok(switch(call)),
+        Rule::IfNull => return Ok(if_null(call)),
+        Rule::Junction(decisive) => return Ok(junction(call, decisive)),
+        _ if call.arguments.iter().all(is_settled) => {}
+        Rule::Whole => return Ok(Expression::call(call)),
+        Rule::Front => {
+            let mut front = std::mem::take(&mut call.arguments).into_vec();
+            let behind = front.split_off(front.iter().take_while(|argument| is_settled(argument)).count());
+            let mut arguments = folded_run(call.operator, front, scope)?;
+            arguments.extend(behind);
+            call.arguments = arguments.into();
+            return Ok(Expression::call(call));
+        }
+        Rule::Neighbours => {
+            fold_runs(&mut call, scope)?;
+            return Ok(Expression::call(call));
+        }
+        Rule::Anywhere => {
+            // Stable: the others keep their order.
+            call.arguments.sort_by_key(is_settled);
+            fold_runs(&mut call, scope)?;
+            return Ok(Expression::call(call));
+        }
+    }
+    Ok(value(&call, scope)?.map_or_else(|| Expression::call(call), Expression::literal))
+}
+
+/// Whether it is a constant, or an argument that was not given.
+fn is_settled(argument: &Expression) -> bool {
+    argument.is_absent() || argument.as_literal().is_some()
+}
+
+/// Whether a constant is true; nothing for what is no constant.
+fn truth(argument: &Expression) -> Option<bool> {
+    argument.as_literal().map(|value| Evaluated::Ref(value).is_true())
+}
+
+/// The value of a call with constant arguments; nothing where it has none, a very large one, or fails.
+fn value(call: &Call, scope: &ParseScope) -> Result<Option<Value>> {
+    let unlimited;
+    let operation = match scope.operation() {
+        Some(operation) => operation,
+        None => {
+            unlimited = OperationContext::unlimited();
+            &*unlimited
+        }
+    };
+    let variables = Variables::default();
+    let context = EvaluationContext::new(DocumentRef::EMPTY, &variables, 0, operation).with_strings(scope.strings());
+    operation.work(1)?;
+    match (call.operator.evaluate)(call, &context) {
+        Ok(evaluated) => {
+            Ok(evaluated.into_value().filter(|value| made::content_bytes(value.as_ref()) <= FOLDED_BYTES_MAX))
+        }
+        Err(failure) if failure.is_too_long() => Err(failure),
+        Err(failure) => {
+            // An interruption is not the operator's own failure.
+            operation.check()?;
+            scope.constant_failure().note(failure);
+            Ok(None)
+        }
+    }
+}
+
+/// Puts one constant in the place of several that stand side by side.
+fn fold_runs(call: &mut Call, scope: &ParseScope) -> Result<()> {
+    let mut arguments = Vec::with_capacity(call.arguments.len());
+    let mut run = Vec::new();
+    for argument in std::mem::take(&mut call.arguments) {
+        if is_settled(&argument) {
+            run.push(argument);
+            continue;
+        }
+        arguments.extend(folded_run(call.operator, std::mem::take(&mut run), scope)?);
+        arguments.push(argument);
+    }
+    arguments.extend(folded_run(call.operator, run, scope)?);
+    call.arguments = arguments.into();
+    Ok(())
+}
+
+/// The constant that stands for these, or they themselves.
+fn folded_run(operator: &'static Operator, run: Vec<Expression>, scope: &ParseScope) -> Result<Vec<Expression>> {
+    if run.len() < 2 {
+        return Ok(run);
+    }
+    let run = Call::new(operator, run);
+    Ok(value(&run, scope)?.map_or_else(|| run.arguments.into_vec(), |value| vec![Expression::literal(value)]))
+}
+
+/// `$and` and `$or`: constants that do not decide are left out.
+fn junction(mut call: Call, decisive: Decisive) -> Expression {
+    let decisive = decisive == Decisive::True;
+    if call.arguments.iter().any(|argument| truth(argument) == Some(decisive)) {
+        return Expression::literal(Value::Boolean(decisive));
+    }
+    let mut arguments = std::mem::take(&mut call.arguments).into_vec();
+    arguments.retain(|argument| truth(argument).is_none());
+    if arguments.is_empty() {
+        return Expression::literal(Value::Boolean(!decisive));
+    }
+    call.arguments = arguments.into();
+    Expression::call(call)
+}
+
+/// `$cond`, whose other branch has been parsed, and noted if it fails, as MongoDB does.
+fn condition(call: Call) -> Expression {
+    let Some(truth) = call.arguments.first().and_then(truth) else { return Expression::call(call) };
+    let chosen = call.arguments.into_iter().nth(if truth { 1 } else { 2 });
+    chosen.unwrap_or(Expression::ABSENT)
+}
+
+/// `$switch`: a case that is never true goes, one that always is becomes the default.
+fn switch(mut call: Call) -> Expression {
+    let mut given = std::mem::take(&mut call.arguments).into_vec();
+    let mut default = given.pop().unwrap_or(Expression::ABSENT);
+    let mut branches = Vec::new();
+    let mut given = given.into_iter();
+    while let (Some(case), Some(then)) = (given.next(), given.next()) {
+        match truth(&case) {
+            Some(false) => {}
+            Some(true) => {
+                default = then;
+                break;
+            }
+            None => branches.extend([case, then]),
+        }
+    }
+    if branches.is_empty() && !default.is_absent() {
+        return default;
+    }
+    branches.push(default);
+    call.arguments = branches.into();
+    Expression::call(call)
+}
+
+/// `$ifNull`: constants that are null go, and what stands behind one that is not.
+fn if_null(mut call: Call) -> Expression {
+    let given = std::mem::take(&mut call.arguments).into_vec();
+    let last = given.len().saturating_sub(1);
+    let mut arguments = Vec::new();
+    for (index, argument) in given.into_iter().enumerate() {
+        let is_null = argument.as_literal().map(ValueRef::is_nullish);
+        if is_null != Some(true) || index == last {
+            arguments.push(argument);
+        }
+        if is_null == Some(false) {
+            break;
+        }
+    }
+    if arguments.len() == 1 {
+        return arguments.pop().unwrap_or(Expression::ABSENT);
+    }
+    call.arguments = arguments.into();
+    Expression::call(call)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::{ArrayBuf, DocumentBuf};
+
+    fn constant_failure(source: &DocumentBuf) -> Option<i32> {
+        let scope = ParseScope::default();
+        Expression::parse(ValueRef::from(source), &scope).expect("parses");
+        scope.constant_failure().check("Failed").err().map(|failure| failure.code().0)
+    }
+
+    fn call(operator: &str, arguments: Vec<Value>) -> DocumentBuf {
+        DocumentBuf::new().with(operator, &ArrayBuf::from_iter(arguments.iter().map(Value::as_ref)))
+    }
+
+    fn division_by_zero() -> Value {
+        Value::Document(call("$divide", vec![Value::Int32(1), Value::Int32(0)]))
+    }
+
+    fn text(text: &str) -> Value {
+        Value::String(text.to_owned())
+    }
+
+    #[test]
+    fn constants_that_fail_are_noted() {
+        assert_eq!(constant_failure(&call("$add", vec![division_by_zero(), text("$x")])), Some(2));
+        assert_eq!(constant_failure(&call("$add", vec![Value::Int32(1), text("two"), text("$x")])), Some(14));
+        assert_eq!(constant_failure(&call("$add", vec![text("$x"), Value::Int32(1), text("two")])), None);
+        assert_eq!(constant_failure(&call("$divide", vec![text("$x"), Value::Int32(0)])), None);
+    }
+
+    #[test]
+    fn branches_that_are_never_taken_fail_where_mongodb_lets_them() {
+        let cond = call("$cond", vec![Value::Boolean(true), Value::Int32(1), division_by_zero()]);
+        assert_eq!(constant_failure(&cond), Some(2));
+        assert_eq!(constant_failure(&call("$ifNull", vec![Value::Int32(1), division_by_zero()])), None);
+        assert_eq!(constant_failure(&call("$ifNull", vec![Value::Null, division_by_zero()])), Some(2));
+    }
+
+    #[test]
+    fn large_values_are_not_kept() {
+        let range = |end| call("$range", vec![Value::Int32(0), Value::Int32(end)]);
+        let is_folded = |source: &DocumentBuf| {
+            let parsed = Expression::parse(ValueRef::from(source), &ParseScope::default()).expect("parses");
+            parsed.as_literal().is_some()
+        };
+        assert!(is_folded(&range(10)));
+        assert!(!is_folded(&range(1_000_000)));
+    }
+}
