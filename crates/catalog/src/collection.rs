@@ -40,6 +40,8 @@ pub struct Collection {
     index_filters: ArcSwap<IndexFilters>,
     next_record: AtomicU64,
     is_dropped: AtomicBool,
+    /// How often a query has scanned it since the server began.
+    scans: AtomicU64,
     /// Shared by writers; exclusive for the instant in which the set of indexes changes, so that no writer misses
     /// an index that is being built.
     pub(crate) structure: RwLock<()>,
@@ -83,6 +85,7 @@ impl Collection {
             index_filters: ArcSwap::default(),
             next_record: AtomicU64::new(parts.next_record.0),
             is_dropped: AtomicBool::new(false),
+            scans: AtomicU64::new(0),
             structure: RwLock::new(()),
             catalog_record_lock: Mutex::new(()),
         })
@@ -186,6 +189,16 @@ impl Collection {
     /// The store, for reads at the present state.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// Notes that a query scans it.
+    pub fn note_scan(&self) {
+        self.scans.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often queries have scanned it since the server began.
+    pub fn scans(&self) -> u64 {
+        self.scans.load(Ordering::Relaxed)
     }
 
     /// Whether it has been dropped since it was looked up.

@@ -92,7 +92,7 @@ impl GenericOptions {
         for element in request.body.iter().skip(1) {
             match options.met.note(element.name) {
                 Met::Known => {}
-                Met::Unknown => options.read(command, element.name, element.value)?,
+                Met::Unknown => options.read(command, element.name, element.value, request.body)?,
                 Met::Again => return Err(duplicate(command, element.name)),
             }
         }
@@ -110,7 +110,7 @@ impl GenericOptions {
         Ok(options)
     }
 
-    fn read(&mut self, command: &Command, name: &str, value: ValueRef<'_>) -> Result<()> {
+    fn read(&mut self, command: &Command, name: &str, value: ValueRef<'_>, body: DocumentRef<'_>) -> Result<()> {
         match name {
             "$db" | "$configTime" | "$topologyTime" | "$audit" | "$client" | "mayBypassWriteBlocking" | "rawData" => {}
             "$readPreference" => check_read_preference(object(name, value)?)?,
@@ -124,7 +124,7 @@ impl GenericOptions {
                 }
                 self.write_concern = concern;
             }
-            "readConcern" => read_concern::check(command, document(command, name, value)?)?,
+            "readConcern" => read_concern::check(command, document(command, name, value)?, body)?,
             "maxTimeMS" => self.max_time = max_time(value)?,
             "comment" => self.comment = Some(value.to_value()),
             "txnNumber" | "autocommit" | "startTransaction" => self.has_transaction = true,

@@ -9,18 +9,28 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// Commands for which there is another level than `local`.
 const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "explain"];
 
+/// Stages that tell what is in the process, at no other level than `local`.
+const ONLY_LOCAL: [&str; 3] = ["$currentOp", "$listLocalSessions", "$planCacheStats"];
+/// Stages that read the catalog, which has no older states.
+const NO_SNAPSHOT: [&str; 1] = ["$listClusterCatalog"];
+/// Stages that write, which no read can be linearized with.
+const WRITING: [&str; 2] = ["$merge", "$out"];
+
 /// Judges a read concern. A single node's reads are of what is in its kernel; `majority` and `available` say no more
 /// here.
 /// # Errors
 /// `InvalidOptions` for a command that reads at no other level, `NotAReplicaSet` for a level that takes several nodes,
 /// `IllegalOperation` for a time of a cluster; `BadValue`, `TypeMismatch`, `IDLUnknownField` for what is malformed.
-pub(crate) fn check(command: &Command, concern: DocumentRef<'_>) -> Result<()> {
+pub(crate) fn check(command: &Command, concern: DocumentRef<'_>, body: DocumentRef<'_>) -> Result<()> {
     for element in concern {
         match (element.name, element.value) {
             ("provenance" | "level", ValueRef::Null | ValueRef::Undefined) => {}
             ("provenance", ValueRef::String(provenance)) => check_provenance(provenance)?,
             ("provenance", value) => return Err(wrong_type("readConcern.provenance", value, "string")),
-            ("level", ValueRef::String(level)) => check_level(command, concern, level)?,
+            ("level", ValueRef::String(level)) => {
+                check_stages(level, body)?;
+                check_level(command, concern, level)?;
+            }
             ("level", value) => return Err(wrong_type("readConcern.level", value, "string")),
             ("afterClusterTime" | "atClusterTime", ValueRef::Timestamp(time)) => {
                 return Err(refuse_cluster_time(command, concern, element.name, time));
@@ -34,6 +44,26 @@ pub(crate) fn check(command: &Command, concern: DocumentRef<'_>) -> Result<()> {
                     format!("BSON field 'readConcern.{name}' is an unknown field."),
                 ));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a level at which a stage of the command's pipeline does not read, or writes.
+fn check_stages(level: &str, body: DocumentRef<'_>) -> Result<()> {
+    let stages = body.get("pipeline").and_then(ValueRef::as_array);
+    let names =
+        stages.iter().flat_map(|stages| stages.iter()).filter_map(|stage| Some(stage.as_document()?.first()?.name));
+    for name in names {
+        let is_refused = match level {
+            "local" => false,
+            "linearizable" => NO_SNAPSHOT.contains(&name) || ONLY_LOCAL.contains(&name) || WRITING.contains(&name),
+            "snapshot" => NO_SNAPSHOT.contains(&name) || ONLY_LOCAL.contains(&name),
+            _ => ONLY_LOCAL.contains(&name),
+        };
+        if is_refused {
+            let message = format!("The stage {name} cannot run with the read concern level '{level}'");
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         }
     }
     Ok(())

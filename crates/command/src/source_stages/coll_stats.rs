@@ -1,4 +1,4 @@
-//! `$collStats`: what `collStats` says, and how long operations on the collection took.
+//! `$collStats`: what `collStats` says, how long operations on the collection took, and how often it was scanned.
 
 use super::{SourceStage, Subject};
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
@@ -6,11 +6,28 @@ use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::operation_class::OperationClass;
 use crate::statistics_scale::scale;
+use crate::time_series::{self, Series};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
-use bunko_catalog::Namespace;
+use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
 
 pub(super) const STAGE: SourceStage = SourceStage { name: "$collStats", subject: Subject::Collection, documents };
+
+/// The sections that are asked for.
+#[derive(Default)]
+struct Asked<'d> {
+    latencies: Option<DocumentRef<'d>>,
+    storage: Option<DocumentRef<'d>>,
+    count: Option<DocumentRef<'d>>,
+    executions: Option<DocumentRef<'d>>,
+}
+
+/// A collection, or the buckets of a time series.
+struct Target {
+    collection: Arc<Collection>,
+    series: Option<Series>,
+}
 
 fn documents(
     invocation: &Invocation<'_>,
@@ -22,60 +39,114 @@ fn documents(
         let message = format!("$collStats must take a nested object but found a value of type {kind}");
         return Err(Failure::new(ErrorCode(5_447_000), message));
     };
-    let asked = Fields::new("$collStats", body);
-    check_fields(&asked, &["latencyStats", "storageStats", "count", "queryExecStats"])?;
+    let asked = Asked::parse(body)?;
     let mut described = Vec::new();
     let mut writer = Writer::new(&mut described);
     writer
         .append("ns", namespace.as_str())
         .append("host", invocation.service.facts.host.as_str())
         .append("localTime", ValueRef::DateTime(invocation.service.world.now_ms()));
-    if let Some(options) = asked.document("latencyStats")? {
-        write_latencies(&mut writer, invocation, namespace, options)?;
+    if asked.latencies.is_some() {
+        write_latencies(&mut writer, invocation, namespace);
     }
-    if let Some(options) = asked.document("storageStats")? {
-        write_storage(&mut writer, invocation, namespace, options)?;
+    if let Some(options) = asked.storage {
+        let target = target(invocation, namespace, "storageStats")?;
+        let scale = scale(&Fields::new("$collStats.storageStats", options))?;
+        write_storage(&mut writer, &target, scale);
     }
-    if let Some(options) = asked.document("count")? {
-        if !options.is_empty() {
-            return Err(Failure::new(ErrorCode(31170), "the count option of $collStats takes an empty document"));
-        }
-        let collection = invocation.collection_not_view(namespace)?.ok_or_else(|| {
-            let message = format!(
-                "Unable to retrieve count in $collStats stage :: caused by :: Collection [{namespace}] not found."
-            );
-            Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message)
-        })?;
-        writer.append("count", smallest_integer(collection.count()));
+    if asked.count.is_some() {
+        let target = target(invocation, namespace, "count")?;
+        writer.append("count", smallest_integer(target.collection.count()));
     }
-    if asked.document("queryExecStats")?.is_some() {
-        return Err(asked.unsupported("queryExecStats"));
+    if asked.executions.is_some() {
+        let scans = target(invocation, namespace, "queryExecStats")?.collection.scans() as i64;
+        // No scan waits for more documents.
+        writer
+            .begin_document("queryExecStats")
+            .begin_document("collectionScans")
+            .append("total", scans)
+            .append("nonTailable", scans)
+            .end()
+            .end();
     }
     writer.end();
     Ok(vec![DocumentBuf::from_trusted(described)])
 }
 
-fn check_fields(fields: &Fields<'_>, known: &[&str]) -> Result<()> {
-    match fields.body.iter().find(|field| !known.contains(&field.name)) {
-        None => Ok(()),
-        Some(field) => Err(Failure::new(
-            ErrorCode::IDL_UNKNOWN_FIELD,
-            format!("BSON field '{}.{}' is an unknown field.", fields.command, field.name),
-        )),
+impl<'d> Asked<'d> {
+    /// Reads the sections in their order: the first that is wrong is told.
+    fn parse(body: DocumentRef<'d>) -> Result<Self> {
+        let fields = Fields::new("$collStats", body);
+        let mut asked = Self::default();
+        for element in body {
+            let section = match element.name {
+                "latencyStats" => &mut asked.latencies,
+                "storageStats" => &mut asked.storage,
+                "count" => &mut asked.count,
+                "queryExecStats" => &mut asked.executions,
+                _ => return Err(unknown_field(&fields, element.name)),
+            };
+            if element.value.is_nullish() {
+                continue;
+            }
+            let Some(options) = element.value.as_document() else {
+                return Err(fields.mismatch(element.name, element.value, "type 'object'"));
+            };
+            check(element.name, options)?;
+            *section = Some(options);
+        }
+        Ok(asked)
     }
 }
 
-fn write_latencies(
-    writer: &mut Writer<'_>,
-    invocation: &Invocation<'_>,
-    namespace: &Namespace,
-    options: DocumentRef<'_>,
-) -> Result<()> {
-    let fields = Fields::new("$collStats.latencyStats", options);
-    check_fields(&fields, &["histograms"])?;
-    if fields.strict_boolean("histograms", false)? {
-        return Err(fields.unsupported("histograms"));
+/// Checks what is said of one section.
+fn check(section: &str, options: DocumentRef<'_>) -> Result<()> {
+    match section {
+        "latencyStats" => {
+            let fields = Fields::new("$collStats.latencyStats", options);
+            for option in options {
+                match (option.name, option.value) {
+                    ("histograms", ValueRef::Boolean(false)) => {}
+                    ("histograms", ValueRef::Boolean(true)) => return Err(fields.unsupported("histograms")),
+                    ("histograms", value) => return Err(fields.mismatch("histograms", value, "type 'bool'")),
+                    (name, _) => return Err(unknown_field(&fields, name)),
+                }
+            }
+            Ok(())
+        }
+        "storageStats" => scale(&Fields::new("$collStats.storageStats", options)).map(drop),
+        _ if options.is_empty() => Ok(()),
+        _ => {
+            let message = format!("the {section} option of $collStats takes an empty document");
+            Err(Failure::new(ErrorCode(31170), message))
+        }
     }
+}
+
+fn unknown_field(fields: &Fields<'_>, name: &str) -> Failure {
+    let message = format!("BSON field '{}.{name}' is an unknown field.", fields.command);
+    Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message)
+}
+
+/// What a section speaks of.
+/// # Errors
+/// `NamespaceNotFound`, `CommandNotSupportedOnView`.
+fn target(invocation: &Invocation<'_>, namespace: &Namespace, section: &str) -> Result<Target> {
+    if let Some(series) = time_series::find(&invocation.service.catalog, namespace)? {
+        return Ok(Target { collection: Arc::clone(&series.buckets), series: Some(series) });
+    }
+    match invocation.collection_not_view(namespace)? {
+        Some(collection) => Ok(Target { collection, series: None }),
+        None => {
+            let message = format!(
+                "Unable to retrieve {section} in $collStats stage :: caused by :: Collection [{namespace}] not found."
+            );
+            Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message))
+        }
+    }
+}
+
+fn write_latencies(writer: &mut Writer<'_>, invocation: &Invocation<'_>, namespace: &Namespace) {
     let usage = invocation.service.counters.namespaces().remove(namespace.as_str()).unwrap_or_default();
     writer.begin_document("latencyStats");
     for (class, name) in
@@ -88,26 +159,35 @@ fn write_latencies(
             .append("ops", latency.operations as i64)
             .end();
     }
+    // There are none.
+    writer.begin_document("transactions").append("latency", 0_i64).append("ops", 0_i64).end();
     writer.end();
-    Ok(())
 }
 
-fn write_storage(
-    writer: &mut Writer<'_>,
-    invocation: &Invocation<'_>,
-    namespace: &Namespace,
-    options: DocumentRef<'_>,
-) -> Result<()> {
-    let fields = Fields::new("$collStats.storageStats", options);
-    let scale = scale(&fields)?;
+fn write_storage(writer: &mut Writer<'_>, target: &Target, scale: u64) {
+    let statistics = CollectionStatistics::of(&target.collection);
     writer.begin_document("storageStats");
-    let collection = invocation.collection_not_view(namespace)?.ok_or_else(|| {
-        let message = format!(
-            "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [{namespace}] not found."
-        );
-        Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message)
-    })?;
-    CollectionStatistics::of(&collection).write(writer, scale);
+    match &target.series {
+        None => statistics.write(writer, scale),
+        Some(series) => write_buckets(writer, &statistics, series, scale),
+    }
     writer.end();
-    Ok(())
+}
+
+/// Of a time series the documents are its buckets, which are told of by themselves.
+fn write_buckets(writer: &mut Writer<'_>, statistics: &CollectionStatistics, series: &Series, scale: u64) {
+    let mut written = Vec::new();
+    let mut whole = Writer::new(&mut written);
+    statistics.write(&mut whole, scale);
+    whole.end();
+    for field in DocumentRef::trusted(&written).iter().filter(|field| !matches!(field.name, "count" | "avgObjSize")) {
+        writer.append(field.name, field.value);
+    }
+    let average = statistics.data_bytes.checked_div(statistics.count).unwrap_or(0);
+    writer
+        .begin_document("timeseries")
+        .append("bucketsNs", series.buckets.namespace().as_str())
+        .append("bucketCount", smallest_integer(statistics.count))
+        .append("avgBucketSize", smallest_integer(average))
+        .end();
 }

@@ -2,6 +2,7 @@
 
 use super::{SourceStage, Subject};
 use crate::invocation::Invocation;
+use crate::pipeline_sources::resolve;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{IndexState, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -17,8 +18,9 @@ fn documents(
         let message = "The $indexStats stage specification must be an empty object";
         return Err(Failure::new(ErrorCode(28803), message));
     }
-    let Some(collection) = invocation.collection(namespace) else { return Ok(Vec::new()) };
     let service = invocation.service;
+    // Of a view those of the collection below it.
+    let Some(noted) = resolve(&service.catalog, namespace)?.collection else { return Ok(Vec::new()) };
     let since = ValueRef::DateTime(service.started_at_ms);
     let describe = |index: &bunko_catalog::Index| {
         let accesses = DocumentBuf::new().with("ops", index.uses() as i64).with("since", since);
@@ -33,5 +35,5 @@ fn documents(
         }
         described
     };
-    Ok(collection.indexes().iter().map(|index| describe(index)).collect())
+    Ok(noted.collection.indexes().iter().map(|index| describe(index)).collect())
 }

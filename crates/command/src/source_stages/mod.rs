@@ -9,6 +9,7 @@ mod list_cluster_catalog;
 mod list_sessions;
 mod plan_cache_stats;
 mod query_settings;
+mod query_stats;
 
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
@@ -24,6 +25,7 @@ static STAGES: &[SourceStage] = &[
     list_sessions::LOCAL,
     plan_cache_stats::STAGE,
     query_settings::STAGE,
+    query_stats::STAGE,
 ];
 
 /// One entry of the table.

@@ -1,9 +1,12 @@
 //! `$planCacheStats`: plans that are kept. Plans are chosen by rules here and none is kept, so that there is none to show.
 //!
-//! Errors: `FailedToParse` for unknown fields, 4503200 for `allHosts`, 50933 for a collection that does not exist.
+//! Errors: `FailedToParse` for unknown fields, 4503200 for `allHosts`, 50933 for a collection that does not exist, 40602 for a time
+//! series.
 
 use super::{SourceStage, Subject};
 use crate::invocation::Invocation;
+use crate::pipeline_sources::resolve;
+use crate::time_series;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
@@ -37,7 +40,13 @@ fn documents(
         let message = "$planCacheStats stage supports allHosts parameter only for sharded clusters";
         return Err(Failure::new(ErrorCode(4_503_200), message));
     }
-    if invocation.collection(namespace).is_none() {
+    let catalog = &invocation.service.catalog;
+    if time_series::find(catalog, namespace)?.is_some() {
+        // The stage that unpacks the buckets would stand before it.
+        let message = "$planCacheStats is only valid as the first stage in a pipeline.";
+        return Err(Failure::new(ErrorCode(40602), message));
+    }
+    if resolve(catalog, namespace)?.collection.is_none() {
         let message = format!("collection '{namespace}' does not exist");
         return Err(Failure::new(ErrorCode(50933), message));
     }

@@ -45,6 +45,7 @@ impl Stage for CollectionScan {
 
 impl DocumentStage for CollectionScan {
     fn open(&self, run: &Run) -> Box<dyn Documents> {
+        run.collection.note_scan();
         let cursor = run.snapshot.records(run.collection.records(), RecordRange::ALL, self.direction);
         if self.residual.is_nothing() {
             return Box::new(Whole { number: self.number, cursor });
