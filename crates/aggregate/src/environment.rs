@@ -1,6 +1,6 @@
 //! What a pipeline runs with.
 
-use crate::{NoSources, Sources};
+use crate::{NoSources, SourceName, Sources};
 use bunko_bson::{DocumentRef, StringOrder};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Engine, EvaluationContext, Variables};
@@ -24,6 +24,8 @@ pub struct Environment {
     pub stage_memory_bytes_max: usize,
     /// The collections that stages may read.
     pub sources: Arc<dyn Sources>,
+    /// The collection or view that the pipeline is over, where there is one.
+    pub over: Option<SourceName>,
     /// How many pipelines stand around this one.
     pub depth: usize,
     /// In which of MongoDB's engines a stage would run.
@@ -37,6 +39,7 @@ impl Environment {
             scope,
             stage_memory_bytes_max: STAGE_MEMORY_BYTES_MAX,
             sources: Arc::new(NoSources),
+            over: None,
             depth: 0,
             engine: Engine::Classic,
         }
@@ -53,6 +56,12 @@ impl Environment {
         Self { engine, ..self.clone() }
     }
 
+    /// The same for a pipeline over a collection, a view or neither.
+    #[must_use]
+    pub fn over(&self, source: Option<&SourceName>) -> Self {
+        Self { over: source.cloned(), ..self.clone() }
+    }
+
     /// The world of a pipeline inside one of this world's stages.
     /// # Errors
     /// `MaxSubPipelineDepthExceeded`.
@@ -61,13 +70,14 @@ impl Environment {
             let message = format!("Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINE_DEPTH_MAX}");
             return Err(Failure::new(ErrorCode::MAX_SUB_PIPELINE_DEPTH_EXCEEDED, message));
         }
-        Ok(Self { depth: self.depth + 1, ..self.clone() })
+        Ok(Self { depth: self.depth + 1, scope: Arc::new(self.scope.over_others()), ..self.clone() })
     }
 
     /// The same world, in which expressions see these variables.
     #[must_use]
     pub(crate) fn with_variables(&self, variables: Variables) -> Self {
-        Self { scope: Arc::new(self.scope.with_variables(variables)), ..self.clone() }
+        let scope = QueryScope { variables, ..self.scope.over_others() };
+        Self { scope: Arc::new(scope), ..self.clone() }
     }
 
     /// For whom the pipeline runs: whatever loops counts its work there.

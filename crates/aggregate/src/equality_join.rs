@@ -1,6 +1,7 @@
 //! Finding the documents of another collection whose path equals one of some values.
 
 use crate::joined_path::matched_values;
+use crate::sub_pipeline::{begins_near, behind};
 use crate::{Access, DocumentStream, Documents, Environment, Pipeline, SourceName};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, StringOrder, ValueRef};
@@ -48,7 +49,9 @@ impl EqualityJoin {
         if values.is_empty() {
             return over(Vec::new(), pipeline, environment);
         }
-        match environment.sources.access(&self.source, &self.path.dotted(), environment.strings()) {
+        // A search by distance reads the collection itself.
+        let access = if begins_near(pipeline) { Access::Index } else { self.access(environment) };
+        match access {
             Access::Id => {
                 if let [value] = values
                     && !matches!(
@@ -70,13 +73,13 @@ impl EqualityJoin {
                 }
             }
         }
-        let mut stages = ArrayBuf::new();
-        let filter = filter(&self.path.dotted(), values);
-        stages.push(&DocumentBuf::new().with("$match", &filter));
-        for stage in pipeline.iter() {
-            stages.push(stage);
-        }
+        let filter = DocumentBuf::new().with("$match", &filter(&self.path.dotted(), values));
+        let stages = behind(&[ValueRef::from(&filter)], pipeline);
         environment.sources.open(&self.source, stages.as_ref(), environment)
+    }
+
+    fn access(&self, environment: &Environment) -> Access {
+        environment.sources.access(&self.source, &self.path.dotted(), environment.strings())
     }
 
     fn build(&self, environment: &Environment) -> Result<Table> {

@@ -1,5 +1,6 @@
 //! Pipelines: stages in their order.
 
+use crate::metadata::{Carried, Holding, Releasing};
 use crate::stage_run::Counted;
 use crate::stages::{self, Plannable, position};
 use crate::{DocumentStream, Environment, Flow, Stage, StageRun, WriteStage};
@@ -24,10 +25,12 @@ pub struct Pipeline {
 }
 
 /// What the query planner can do of a pipeline, in this order: filter by all, sort, skip, limit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct PlannerPart {
     /// Filters that all must match.
     pub filters: Vec<DocumentBuf>,
+    /// The search by distance, if there is one.
+    pub near: Option<Arc<dyn Stage>>,
     /// The order, if one is asked for.
     pub sort: Option<SortPattern>,
     /// How many documents to leave out.
@@ -41,11 +44,9 @@ impl Pipeline {
     /// # Errors
     /// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field, 40324 for an unknown
     /// one, `FailedToParse` for too many, 7749501 in a pipeline inside another; those of the stages.
-    pub fn parse(pipeline: ArrayRef<'_>, environment: Environment) -> Result<Self> {
+    pub fn parse(pipeline: ArrayRef<'_>, mut environment: Environment) -> Result<Self> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         let (mut names, mut ends) = (Vec::new(), Vec::new());
-        let engines = [Engine::Classic, Engine::SlotBased].map(|engine| environment.in_engine(engine));
-        let [classic, slot_based] = &engines;
         let mut leads = environment.depth == 0;
         for stage in pipeline.iter() {
             let ValueRef::Document(specification) = stage else {
@@ -57,12 +58,15 @@ impl Pipeline {
             };
             names.push(element.name);
             leads &= SLOT_BASED.contains(&element.name);
-            for stage in stages::parse(element, if leads { slot_based } else { classic })? {
+            let engine = if leads { Engine::SlotBased } else { Engine::Classic };
+            for stage in stages::parse(element, &environment.in_engine(engine))? {
+                environment = stage.metadata().behind(environment);
                 push(&mut stages, stage);
             }
             ends.push(stages.len());
         }
         position::check(&names)?;
+        check_near(&stages)?;
         if stages.len() > STAGES_MAX {
             let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages.");
             let code = if environment.depth == 0 { ErrorCode::FAILED_TO_PARSE } else { ErrorCode(7_749_501) };
@@ -107,9 +111,13 @@ impl Pipeline {
         let mut part = PlannerPart::default();
         let mut taken = 0;
         for stage in &self.stages {
-            let sorted = part.sort.is_some();
+            let sorted = part.sort.is_some() || part.near.is_some();
             match stage.plannable() {
                 Plannable::Filter(filter) if !sorted && part.skip == 0 => part.filters.push(filter.to_owned()),
+                Plannable::Near(near) if !sorted && part.skip == 0 => {
+                    part.filters.push(near.query().to_owned());
+                    part.near = Some(Arc::clone(stage));
+                }
                 Plannable::Sort(pattern) if !sorted && part.skip == 0 => part.sort = Some(pattern.clone()),
                 Plannable::Skip(count) if part.skip == 0 => part.skip = count,
                 // A limit is the last that the planner does: what follows would have to come before it.
@@ -149,15 +157,26 @@ impl Pipeline {
 
     /// Puts the stages on top of a source. A document that comes out larger than can be answered is `BSONObjectTooLarge`.
     pub fn open(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
-        let top = self.stages.iter().fold(source, |input, stage| Arc::clone(stage).open(input, &self.environment));
+        let top = self.stages.iter().fold(source, |input, stage| self.open_stage(stage, input));
         Box::new(Answers(top))
+    }
+
+    /// A stage on top of its input. One that keeps documents back gets them with their metadata, if anything reads it.
+    fn open_stage(&self, stage: &Arc<dyn Stage>, input: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
+        let at_hand = &self.environment.scope.at_hand;
+        if stage.metadata() != Carried::Inside || !at_hand.is_wanted() {
+            return Arc::clone(stage).open(input, &self.environment);
+        }
+        let input = Box::new(Holding { input, at_hand: Arc::clone(at_hand) });
+        let input = Arc::clone(stage).open(input, &self.environment);
+        Box::new(Releasing { input, at_hand: Arc::clone(at_hand) })
     }
 
     /// The same, with what each stage that was sent, and that the planner has left, does while it runs.
     pub fn open_counted(&self, source: Box<dyn DocumentStream>) -> (Box<dyn DocumentStream>, Vec<Arc<StageRun>>) {
         let mut runs = Vec::new();
         let top = self.stages.iter().fold(source, |input, stage| {
-            let input = Arc::clone(stage).open(input, &self.environment);
+            let input = self.open_stage(stage, input);
             let run = Arc::<StageRun>::default();
             runs.push(Arc::clone(&run));
             Box::new(Counted { input, run })
@@ -192,6 +211,22 @@ fn push(stages: &mut Vec<Box<dyn Stage>>, stage: Box<dyn Stage>) {
     if !stages.last_mut().is_some_and(|last| last.absorb(&*stage)) {
         stages.push(stage);
     }
+}
+
+/// Refuses a search by distance behind anything but filters that let everything through.
+fn check_near(stages: &[Box<dyn Stage>]) -> Result<()> {
+    let is_near = |stage: &Box<dyn Stage>| matches!(stage.plannable(), Plannable::Near(_));
+    let is_nothing = |stage: &Box<dyn Stage>| match stage.plannable() {
+        Plannable::Filter(filter) => filter.is_empty(),
+        _ => false,
+    };
+    let first = stages.iter().position(|stage| !is_nothing(stage)).unwrap_or(0);
+    if !stages.iter().skip(first + 1).any(is_near) {
+        return Ok(());
+    }
+    let message = "$geoNear was not the first stage in the pipeline after optimization. Is optimization disabled or \
+                   inhibited?";
+    Err(Failure::new(ErrorCode(40603), message))
 }
 
 /// Tells each sort how many documents of its result are read, so that it keeps no more.

@@ -50,6 +50,13 @@ impl<'a> StageFields<'a> {
         self.typed(name, "string", ValueRef::as_str)
     }
 
+    /// A field that must be a boolean.
+    /// # Errors
+    /// `TypeMismatch`.
+    pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
+        self.typed(name, "bool", |value| if let ValueRef::Boolean(value) = value { Some(value) } else { None })
+    }
+
     /// A field that must be a document.
     /// # Errors
     /// `TypeMismatch`.

@@ -4,6 +4,18 @@ use crate::{DocumentStream, Documents, Environment, Pipeline, SourceName};
 use bunko_bson::{ArrayBuf, ArrayRef, ValueRef};
 use bunko_errors::Result;
 
+/// Whether a pipeline begins with a search by distance, before which nothing may stand.
+pub(crate) fn begins_near(stages: ArrayRef<'_>) -> bool {
+    let first = stages.iter().next().and_then(ValueRef::as_document);
+    first.is_some_and(|stage| stage.get("$geoNear").is_some())
+}
+
+/// A pipeline behind more stages, which filter.
+pub(crate) fn behind(filters: &[ValueRef<'_>], stages: ArrayRef<'_>) -> ArrayBuf {
+    let before = usize::from(begins_near(stages));
+    stages.iter().take(before).chain(filters.iter().copied()).chain(stages.iter().skip(before)).collect()
+}
+
 /// A pipeline over another collection, or one that begins with documents of its own.
 pub(crate) struct SubPipeline {
     /// What it reads; none where it begins with `$documents`.
@@ -21,7 +33,7 @@ impl SubPipeline {
         if let Some(source) = &source {
             environment.sources.note(source)?;
         }
-        Pipeline::parse(stages, environment.clone())?;
+        Pipeline::parse(stages, environment.over(source.as_ref()))?;
         Ok(Self { source, stages: stages.iter().collect() })
     }
 
@@ -29,10 +41,7 @@ impl SubPipeline {
     /// # Errors
     /// As [`crate::Sources::open`].
     pub fn open(&self, first: &[ValueRef<'_>], environment: &Environment) -> Result<Box<dyn DocumentStream>> {
-        let mut stages: ArrayBuf = first.iter().copied().collect();
-        for stage in self.stages.as_ref().iter() {
-            stages.push(stage);
-        }
+        let stages = behind(first, self.stages.as_ref());
         match &self.source {
             Some(source) => environment.sources.open(source, stages.as_ref(), environment),
             None => Ok(Pipeline::parse(stages.as_ref(), environment.clone())?.open(Box::new(Documents::none()))),

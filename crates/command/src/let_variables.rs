@@ -15,7 +15,7 @@ pub(crate) fn scope_with_let(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Res
     let Some(definitions) = fields.document("let")?.filter(|definitions| !definitions.is_empty()) else {
         return Ok(scope);
     };
-    let mut scope = scope.with_variables(scope.variables.clone());
+    let mut scope = QueryScope::clone(&scope);
     for definition in definitions {
         let value = {
             let expression = Expression::parse(definition.value, &scope.parse_scope())?;

@@ -2,13 +2,13 @@
 
 use crate::collation_option;
 use bunko_aggregate::{
-    Access, DocumentStream, Documents, Environment, Flow, Pipeline, PlannerPart, SourceName, Sources,
+    Access, DocumentStream, Documents, Environment, Flow, Pipeline, Plannable, PlannerPart, SourceName, Sources, Stage,
     involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::{Catalog, Collection, Index, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::{Execution, FindQuery, Footing, QueryScope, plan};
+use bunko_query::{Execution, FindQuery, Footing, NearAsked, QueryScope, plan};
 use bunko_store::Snapshot;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -83,6 +83,20 @@ pub(crate) fn resolve(catalog: &Catalog, namespace: &Namespace) -> Result<Resolv
     }
 }
 
+/// A pipeline behind those of the views that it reads. One that begins with a fusion reads the view itself.
+pub(crate) fn behind_views(resolved: &Resolved, pipeline: ArrayRef<'_>) -> ArrayBuf {
+    if reads_by_itself(pipeline) {
+        return pipeline.iter().collect();
+    }
+    resolved.views.as_ref().iter().chain(pipeline.iter()).collect()
+}
+
+/// Whether a pipeline begins with a stage whose pipelines read the collection.
+pub(crate) fn reads_by_itself(pipeline: ArrayRef<'_>) -> bool {
+    let first = pipeline.iter().next().and_then(|stage| stage.as_document()?.first());
+    first.is_some_and(|first| matches!(first.name, "$rankFusion" | "$scoreFusion"))
+}
+
 fn resolved(pipelines: &[ArrayBuf], strings: StringOrder, namespace: Namespace, collection: Option<Noted>) -> Resolved {
     let views = pipelines.iter().rev().flat_map(|pipeline| pipeline.as_ref().iter()).collect();
     Resolved { views, views_count: pipelines.len(), strings, namespace, collection }
@@ -145,10 +159,15 @@ impl Sources for PipelineSources {
         if resolved.views_count > 0 && resolved.strings != environment.scope.strings {
             return Err(collation_option::overrides_view(&namespace));
         }
-        let stages: ArrayBuf = resolved.views.as_ref().iter().chain(pipeline.iter()).collect();
-        let (part, pipeline) = Pipeline::parse(stages.as_ref(), environment.clone())?.split_for_planner();
-        let Some(noted) = resolved.collection else { return Ok(pipeline.open(Box::new(Documents::none()))) };
+        let stages = behind_views(&resolved, pipeline);
+        let (part, pipeline) = Pipeline::parse(stages.as_ref(), environment.over(Some(source)))?.split_for_planner();
         let query = planner_query(part, Arc::clone(&environment.scope))?;
+        let Some(noted) = resolved.collection else {
+            if query.near.is_some() {
+                return Err(no_collection_near(&resolved.namespace));
+            }
+            return Ok(pipeline.open(Box::new(Documents::none())));
+        };
         let query = FindQuery { among: Some(Arc::clone(&noted.indexes)), ..query };
         let execution = plan(&noted.collection, query)?.open_shared(self.snapshot())?;
         Ok(pipeline.open(Box::new(Planned::new(execution))))
@@ -185,11 +204,26 @@ pub(crate) fn planner_query(part: PlannerPart, scope: Arc<QueryScope>) -> Result
         [only] => only.clone(),
         several => DocumentBuf::new().with("$and", &several.iter().collect::<ArrayBuf>()),
     };
+    let near = part.near.as_deref().map(|stage| near_asked(stage, &scope)).transpose()?.flatten();
     let mut query = FindQuery::new(filter.as_ref(), scope)?;
+    query.near = near;
     query.sort = part.sort;
     query.skip = part.skip;
     query.limit = part.limit;
     Ok(query)
+}
+
+fn near_asked(stage: &dyn Stage, scope: &QueryScope) -> Result<Option<NearAsked>> {
+    match stage.plannable() {
+        Plannable::Near(near) => near.asked(scope),
+        _ => Ok(None),
+    }
+}
+
+/// The refusal of a search by distance where there is no collection.
+pub(crate) fn no_collection_near(namespace: &Namespace) -> Failure {
+    let message = format!("$geoNear requires a geo index to run, but {namespace} does not exist");
+    Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message)
 }
 
 /// A plan's documents, lent to the stages above where they only look.

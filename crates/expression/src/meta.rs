@@ -1,52 +1,119 @@
-//! `$meta`: what a query knows of a document beside its fields. There is nothing of that kind here; it is refused by
-//! name.
+//! `$meta`: which names it knows, and whether a pipeline offers what they ask for.
 
+use crate::ParseScope;
+use crate::metadata::Offered;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef};
-use bunko_errors::{ErrorCode, Failure};
+use bunko_errors::{ErrorCode, Failure, Result};
 
-/// What an order may be given by.
-const SORTABLE: &[&str] = &["textScore", "randVal", "geoNearDistance", "searchScore", "vectorSearchScore"];
-/// What may be shown besides.
-const SHOWN: &[&str] = &[
-    "geoNearPoint",
-    "indexKey",
-    "recordId",
-    "searchHighlights",
-    "searchScoreDetails",
-    "searchSequenceToken",
-    "sortKey",
-    "timeseriesBucketMinTime",
-    "timeseriesBucketMaxTime",
+/// A name that `$meta` may have.
+struct Name {
+    name: &'static str,
+    source: Source,
+    place: Place,
+}
+
+/// Where the value comes from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// An earlier stage must make it; how messages call it.
+    Stage(Offered, &'static str),
+    /// A search node alone makes it, and there is none: it is missing.
+    SearchNode,
+    /// It is not kept yet.
+    Unsupported,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Anywhere,
+    NotInSort,
+}
+
+/// The names. Source: MongoDB manual 8.2, "$meta (aggregation)".
+const NAMES: &[Name] = &[
+    Name { name: "geoNearDistance", source: Source::Stage(Offered::NEAR, "$geoNear distance"), place: Place::Anywhere },
+    Name { name: "geoNearPoint", source: Source::Stage(Offered::NEAR, "$geoNear point"), place: Place::NotInSort },
+    Name { name: "indexKey", source: Source::Unsupported, place: Place::NotInSort },
+    Name { name: "randVal", source: Source::Unsupported, place: Place::Anywhere },
+    Name { name: "recordId", source: Source::Unsupported, place: Place::NotInSort },
+    Name { name: "score", source: Source::Stage(Offered::SCORE, "score"), place: Place::Anywhere },
+    Name {
+        name: "scoreDetails",
+        source: Source::Stage(Offered::SCORE_DETAILS, "scoreDetails"),
+        place: Place::NotInSort,
+    },
+    Name { name: "searchHighlights", source: Source::SearchNode, place: Place::NotInSort },
+    Name { name: "searchScore", source: Source::SearchNode, place: Place::Anywhere },
+    Name { name: "searchScoreDetails", source: Source::SearchNode, place: Place::NotInSort },
+    Name { name: "searchSequenceToken", source: Source::SearchNode, place: Place::NotInSort },
+    Name { name: "sortKey", source: Source::Unsupported, place: Place::NotInSort },
+    Name { name: "textScore", source: Source::Stage(Offered::TEXT, "text score"), place: Place::Anywhere },
+    Name { name: "timeseriesBucketMaxTime", source: Source::Unsupported, place: Place::NotInSort },
+    Name { name: "timeseriesBucketMinTime", source: Source::Unsupported, place: Place::NotInSort },
+    Name { name: "vectorSearchScore", source: Source::SearchNode, place: Place::Anywhere },
 ];
 
-/// The refusal of `{$meta: argument}` as a projected field.
-pub(crate) fn in_projection(argument: ValueRef<'_>) -> Failure {
-    match argument {
-        ValueRef::String(name) if SORTABLE.contains(&name) || SHOWN.contains(&name) => missing(name),
-        ValueRef::String(name) => Failure::new(ErrorCode(17308), format!("Unsupported argument to $meta: {name}")),
-        _ => Failure::new(ErrorCode(17307), "$meta only supports string arguments"),
-    }
+/// Reads the argument of `$meta`: the name under which the value is kept.
+/// # Errors
+/// 17307 and 17308 for what is no name, 40218 where no earlier stage makes it.
+pub(crate) fn parse(argument: ValueRef<'_>, scope: &ParseScope) -> Result<&'static str> {
+    let ValueRef::String(name) = argument else {
+        return Err(Failure::new(ErrorCode(17307), "$meta only supports string arguments"));
+    };
+    let known = NAMES.iter().find(|known| known.name == name);
+    let unknown = || Failure::new(ErrorCode(17308), format!("Unsupported argument to $meta: {name}"));
+    known.ok_or_else(unknown)?.wanted(scope)
 }
 
-/// The refusal of a document in place of a direction.
-pub(crate) fn in_sort(document: DocumentRef<'_>) -> Failure {
+/// Reads what may stand in place of a direction: `{$meta: name}`.
+/// # Errors
+/// 17312 and 31138 for something else, `FailedToParse` for more than that; 40218.
+pub(crate) fn parse_in_sort(document: DocumentRef<'_>, scope: &ParseScope) -> Result<&'static str> {
     let Some(meta) = document.first().filter(|first| first.name == "$meta") else {
-        return Failure::new(ErrorCode(17312), "$meta is the only expression supported by $sort right now");
+        return Err(Failure::new(ErrorCode(17312), "$meta is the only expression supported by $sort right now"));
     };
     if document.count() > 1 {
-        return Failure::failed_to_parse("Cannot have additional keys in a $meta sort specification");
+        return Err(Failure::failed_to_parse("Cannot have additional keys in a $meta sort specification"));
     }
-    match meta.value {
-        ValueRef::String(name) if SORTABLE.contains(&name) => missing(name),
-        other => Failure::new(ErrorCode(31138), format!("Illegal $meta sort: $meta: {}", ValueText(other))),
+    let known = NAMES.iter().find(|known| known.place == Place::Anywhere && meta.value.as_str() == Some(known.name));
+    let illegal = || Failure::new(ErrorCode(31138), format!("Illegal $meta sort: $meta: {}", ValueText(meta.value)));
+    known.ok_or_else(illegal)?.wanted(scope)
+}
+
+impl Name {
+    fn wanted(&self, scope: &ParseScope) -> Result<&'static str> {
+        match self.source {
+            Source::Unsupported => {
+                let message = format!("$meta: \"{}\" is not supported", self.name);
+                return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
+            }
+            Source::Stage(needed, called) if !scope.offers(needed) => {
+                let message = format!("query requires {called} metadata, but it is not available");
+                return Err(Failure::new(ErrorCode(40218), message));
+            }
+            Source::Stage(..) => scope.want_metadata(),
+            Source::SearchNode => {}
+        }
+        Ok(self.name)
     }
 }
 
-fn missing(name: &str) -> Failure {
-    if name == "textScore" {
-        let message = "query requires text score metadata, but it is not available";
-        return Failure::new(ErrorCode(40218), message);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_once_and_in_order() {
+        assert!(NAMES.is_sorted_by(|one, next| one.name < next.name));
     }
-    Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, format!("$meta: \"{name}\" is not supported"))
+
+    #[test]
+    fn what_no_stage_offers_cannot_be_read() {
+        let scope = ParseScope::default();
+        let code = |name: &str| parse(ValueRef::String(name), &scope).map_err(|failure| failure.code().0);
+        assert_eq!(code("textScore"), Err(40218));
+        assert_eq!(code("searchScore"), Ok("searchScore"));
+        assert_eq!(code("nothing"), Err(17308));
+    }
 }

@@ -1,6 +1,7 @@
 //! Sort patterns: `{a: 1, "b.c": -1}`, and the keys that they give documents.
 
-use crate::{Dependencies, FieldPath};
+use crate::metadata::HELD_FIELD;
+use crate::{Dependencies, FieldPath, ParseScope, meta};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -19,13 +20,30 @@ impl SortPattern {
     /// Reads a pattern.
     /// # Errors
     /// 15975 for another value than 1 and -1 (which doubles and longs may express), 15976 for an empty pattern,
-    /// `BadValue` for more than 32 fields, those of a path; for `$meta`, which is not supported, what becomes of it.
+    /// `BadValue` for more than 32 fields, those of a path, 40218 for `$meta`.
     pub fn parse(pattern: DocumentRef<'_>) -> Result<Self> {
+        Self::read(pattern, &|document| meta::parse_in_sort(document, &ParseScope::default()))
+    }
+
+    /// The same where `{$meta: name}` may stand in place of a direction, and asks for the greatest first. Documents are
+    /// then expected to hold their metadata in [`HELD_FIELD`].
+    /// # Errors
+    /// As [`Self::parse`], where the scope does not offer what `$meta` asks for.
+    pub fn parse_in(pattern: DocumentRef<'_>, scope: &ParseScope) -> Result<Self> {
+        Self::read(pattern, &|document| meta::parse_in_sort(document, scope))
+    }
+
+    fn read(pattern: DocumentRef<'_>, meta: &dyn Fn(DocumentRef<'_>) -> Result<&'static str>) -> Result<Self> {
         let mut parts = Vec::new();
         for element in pattern {
             let direction = match bunko_bson::number::as_i64_exact(element.value) {
                 Some(1) => Direction::Ascending,
                 Some(-1) => Direction::Descending,
+                _ if element.value.as_document().is_some() => {
+                    let name = meta(element.value.as_document().unwrap_or(DocumentRef::EMPTY))?;
+                    parts.push((FieldPath::parse(&format!("{HELD_FIELD}.{name}"))?, Direction::Descending));
+                    continue;
+                }
                 _ => return Err(bad_direction(element.name, element.value)),
             };
             parts.push((FieldPath::parse(element.name)?, direction));
@@ -40,6 +58,11 @@ impl SortPattern {
         Ok(Self { parts })
     }
 
+    /// Whether it reads metadata.
+    pub fn reads_metadata(&self) -> bool {
+        self.parts.iter().any(|(path, _)| metadata_name(path).is_some())
+    }
+
     /// The fields in their order.
     pub fn parts(&self) -> impl Iterator<Item = (&FieldPath, Direction)> {
         self.parts.iter().map(|(path, direction)| (path, *direction))
@@ -47,7 +70,8 @@ impl SortPattern {
 
     /// Adds the fields that it reads.
     pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
-        self.parts.iter().for_each(|(path, _)| dependencies.add(path.dotted()));
+        let fields = self.parts.iter().filter(|(path, _)| metadata_name(path).is_none());
+        fields.for_each(|(path, _)| dependencies.add(path.dotted()));
     }
 
     /// Appends the document's key: keys compare as bytes as the pattern orders the documents.
@@ -128,10 +152,13 @@ impl SortPattern {
     }
 }
 
+/// The name of `$meta` that a path stands for.
+pub fn metadata_name(path: &FieldPath) -> Option<&str> {
+    let (field, rest) = path.components().split_first()?;
+    (**field == *HELD_FIELD).then(|| rest.first().map_or("", |name| name))
+}
+
 fn bad_direction(name: &str, value: ValueRef<'_>) -> Failure {
-    if let ValueRef::Document(document) = value {
-        return crate::meta::in_sort(document);
-    }
     if !value.is_number() {
         let found = crate::printed::printed_value(value);
         let message = format!("Illegal key in $sort specification: {name}: {found}");

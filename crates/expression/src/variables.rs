@@ -1,6 +1,7 @@
 //! Variables: what `$$name` may mean while parsing, and what it is worth while evaluating.
 
 use crate::ConstantFailure;
+use crate::metadata::{AtHand, Offered};
 use bunko_bson::{ArrayRef, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
@@ -89,6 +90,8 @@ pub struct ParseScope {
     strings: StringOrder,
     constant_failure: Arc<ConstantFailure>,
     builtins: Builtins,
+    offered: Offered,
+    at_hand: Option<Arc<AtHand>>,
 }
 
 /// What one operator, or the command, names.
@@ -112,9 +115,17 @@ impl ParseScope {
         let variables: BTreeMap<_, _> = globals.map(|(index, name)| (name.clone(), Variable::Global(index))).collect();
         let current = variables.get("CURRENT").copied().unwrap_or(Variable::Root);
         let names = Some(Arc::new(Names { variables, outer: None }));
-        let (strings, constant_failure) = (StringOrder::default(), Arc::default());
-        let builtins = Builtins::default();
-        Self { names, current, next_slot: 0, operation: None, strings, constant_failure, builtins }
+        Self {
+            names,
+            current,
+            next_slot: 0,
+            operation: None,
+            strings: StringOrder::default(),
+            constant_failure: Arc::default(),
+            builtins: Builtins::default(),
+            offered: Offered::NONE,
+            at_hand: None,
+        }
     }
 
     /// The same, for an operation that the work of parsing is counted for.
@@ -153,6 +164,22 @@ impl ParseScope {
     /// For whom it is parsed, if that is known.
     pub(crate) fn operation(&self) -> Option<&OperationContext> {
         self.operation.as_deref()
+    }
+
+    /// The same where that is known of documents, and will be at hand when expressions are evaluated.
+    #[must_use]
+    pub fn offering(self, offered: Offered, at_hand: &Arc<AtHand>) -> Self {
+        Self { offered, at_hand: Some(Arc::clone(at_hand)), ..self }
+    }
+
+    /// Whether all of that is known of documents.
+    pub(crate) fn offers(&self, needed: Offered) -> bool {
+        self.offered.has(needed)
+    }
+
+    /// Notes that an expression reads metadata.
+    pub(crate) fn want_metadata(&self) {
+        self.at_hand.iter().for_each(|at_hand| at_hand.want());
     }
 
     /// Counts work, see [`OperationContext::work`].
@@ -296,13 +323,22 @@ pub struct EvaluationContext<'a> {
     operation: &'a OperationContext,
     strings: &'a StringOrder,
     engine: Engine,
+    at_hand: Option<&'a AtHand>,
 }
 
 impl<'a> EvaluationContext<'a> {
     /// Evaluation over `root` for `operation`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
     pub fn new(root: DocumentRef<'a>, variables: &'a Variables, now_ms: i64, operation: &'a OperationContext) -> Self {
-        let (strings, engine) = (StringOrder::BYTES, Engine::default());
-        Self { root, globals: &variables.values, locals: None, now_ms, operation, strings, engine }
+        Self {
+            root,
+            globals: &variables.values,
+            locals: None,
+            now_ms,
+            operation,
+            strings: StringOrder::BYTES,
+            engine: Engine::default(),
+            at_hand: None,
+        }
     }
 
     /// The same with the errors of that engine.
@@ -320,6 +356,17 @@ impl<'a> EvaluationContext<'a> {
     #[must_use]
     pub fn with_strings(self, strings: &'a StringOrder) -> Self {
         Self { strings, ..self }
+    }
+
+    /// The same where something is known of the document beside its fields.
+    #[must_use]
+    pub fn with_metadata(self, at_hand: &'a AtHand) -> Self {
+        Self { at_hand: Some(at_hand), ..self }
+    }
+
+    /// What is known of the document under a name of `$meta`.
+    pub(crate) fn metadata(&self, name: &str) -> Option<Value> {
+        self.at_hand?.value(name)
     }
 
     /// In which order strings are.

@@ -50,6 +50,14 @@ impl Vector {
     }
 }
 
+impl Vector {
+    /// The angle between two points by the chord between them. An index in the plane tells angles so, and rounds them as
+    /// MongoDB's does.
+    pub fn angle_by_chord(self, other: Self) -> f64 {
+        2.0 * ((self - other).length() / 2.0).min(1.0).asin()
+    }
+}
+
 impl Add for Vector {
     type Output = Self;
 
@@ -127,7 +135,9 @@ impl Edge {
         let length = normal.length();
         let is_beside = normal.cross(self.from).dot(point) >= 0.0 && self.to.cross(normal).dot(point) >= 0.0;
         if length > 1e-15 && is_beside {
-            return (point.dot(normal) / length).abs().min(1.0).asin();
+            // By the nearest point, as other points are compared, so that rounding is the same.
+            let nearest = point - normal * (point.dot(normal) / normal.dot(normal));
+            return point.angle(nearest);
         }
         point.angle(self.from).min(point.angle(self.to))
     }

@@ -31,6 +31,6 @@ pub use json_schema::Schema;
 pub use operators::bits::{BitMask, BitTest};
 pub use operators::bson_type::TypeSet;
 pub use operators::geo::Geo;
-pub use operators::near::NearPoint;
+pub use operators::near::{NearPoint, near_of};
 pub use operators::regex::{Regex, RegexPrefix};
 pub use path::{Component, Path};

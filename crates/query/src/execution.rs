@@ -4,7 +4,7 @@ use crate::find_query::FindQuery;
 use crate::footing::Footing;
 use crate::plan::Plan;
 use crate::stages::{Documents, StageNumber};
-use bunko_bson::DocumentRef;
+use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::{Collection, dropped};
 use bunko_errors::Result;
 use bunko_store::{RecordId, Snapshot};
@@ -57,6 +57,8 @@ pub(crate) struct Run {
     pub collection: Arc<Collection>,
     pub query: Arc<FindQuery>,
     pub output: Output,
+    /// Whether documents hold their metadata until they are projected.
+    pub holds_metadata: bool,
     statistics: Vec<StageStatistics>,
     entries_per_poll: u32,
     until_poll: u32,
@@ -102,6 +104,8 @@ pub struct Execution {
     run: Run,
     returned: u64,
     is_at_end: bool,
+    /// A document without the metadata that it held.
+    released: DocumentBuf,
 }
 
 impl Execution {
@@ -112,13 +116,14 @@ impl Execution {
             collection: Arc::clone(&parts.collection),
             query: Arc::clone(&parts.query),
             output: Output::Projected,
+            holds_metadata: parts.query.holds_metadata(),
             statistics: vec![StageStatistics::default(); parts.stages],
             entries_per_poll: ENTRIES_PER_POLL,
             until_poll: ENTRIES_PER_POLL,
             polled: Instant::now(),
         };
         let root = parts.root.open(&run);
-        Self { footing: Footing::of(plan), root, run, returned: 0, is_at_end: false }
+        Self { footing: Footing::of(plan), root, run, returned: 0, is_at_end: false, released: DocumentBuf::new() }
     }
 
     /// The next document, projected as the query asks; lent until the next call.
@@ -150,7 +155,13 @@ impl Execution {
             self.is_at_end = false;
             self.returned += 1;
         }
-        Ok(row.map(|row| (row.record, row.document)))
+        let Some(row) = row else { return Ok(None) };
+        let is_projected = self.run.output == Output::Projected && self.run.query.projection.is_some();
+        if self.run.holds_metadata && !is_projected {
+            self.released = self.run.query.scope.at_hand.release(row.document);
+            return Ok(Some((row.record, self.released.as_ref())));
+        }
+        Ok(Some((row.record, row.document)))
     }
 
     /// Counts what is left, at most `most`; without reading documents where the keys decide the filter.

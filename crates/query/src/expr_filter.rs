@@ -2,14 +2,16 @@
 
 use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
-use bunko_expression::{Builtins, ConstantFailure, EvaluationContext, Expression, ParseScope, Variables};
+use bunko_expression::{
+    AtHand, Builtins, ConstantFailure, EvaluationContext, Expression, Offered, ParseScope, Variables,
+};
 use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
 /// What one command's filters and expressions see beside the document: the variables of `let`, the time, and the order of
 /// strings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct QueryScope {
     /// Defined by the command's `let`.
     pub variables: Variables,
@@ -23,6 +25,10 @@ pub struct QueryScope {
     pub constant_failure: Arc<ConstantFailure>,
     /// Whether expressions may read what the server tells.
     pub builtins: Builtins,
+    /// What is known of documents beside their fields.
+    pub offered: Offered,
+    /// That of the document which is looked at.
+    pub at_hand: Arc<AtHand>,
 }
 
 impl QueryScope {
@@ -35,32 +41,39 @@ impl QueryScope {
             strings: StringOrder::default(),
             constant_failure: Arc::default(),
             builtins: Builtins::Available,
+            offered: Offered::NONE,
+            at_hand: Arc::default(),
         }
     }
 
     /// The same with strings in another order.
     #[must_use]
     pub fn with_strings(&self, strings: &StringOrder) -> Self {
-        Self {
-            variables: self.variables.clone(),
-            now_ms: self.now_ms,
-            operation: Arc::clone(&self.operation),
-            strings: strings.clone(),
-            constant_failure: Arc::clone(&self.constant_failure),
-            builtins: self.builtins,
-        }
+        Self { strings: strings.clone(), ..self.clone() }
+    }
+
+    /// The same where that is known of documents beside their fields.
+    #[must_use]
+    pub fn offering(&self, offered: Offered) -> Self {
+        Self { offered, ..self.clone() }
+    }
+
+    /// The scope of what runs over other documents at the same time.
+    #[must_use]
+    pub fn over_others(&self) -> Self {
+        Self { offered: Offered::NONE, at_hand: Arc::default(), ..self.clone() }
     }
 
     /// The same, in which expressions may read nothing that the server tells.
     #[must_use]
     pub fn without_builtins(&self) -> Self {
-        Self { builtins: Builtins::Unavailable, ..self.with_strings(&self.strings) }
+        Self { builtins: Builtins::Unavailable, ..self.clone() }
     }
 
     /// The same with these variables of the user's.
     #[must_use]
     pub fn with_variables(&self, variables: Variables) -> Self {
-        Self { variables, ..self.with_strings(&self.strings) }
+        Self { variables, ..self.clone() }
     }
 
     /// The scope that expressions are parsed in.
@@ -69,11 +82,14 @@ impl QueryScope {
             .counted_for(&self.operation)
             .folding(&self.strings, &self.constant_failure)
             .with_builtins(self.builtins)
+            .offering(self.offered, &self.at_hand)
     }
 
     /// The context for evaluating over `document`.
     pub fn context<'a>(&'a self, document: DocumentRef<'a>) -> EvaluationContext<'a> {
-        EvaluationContext::new(document, &self.variables, self.now_ms, &self.operation).with_strings(&self.strings)
+        EvaluationContext::new(document, &self.variables, self.now_ms, &self.operation)
+            .with_strings(&self.strings)
+            .with_metadata(&self.at_hand)
     }
 }
 

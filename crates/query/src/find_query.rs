@@ -2,13 +2,14 @@
 
 use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_plan_filter};
-use crate::near::NearSearch;
+use crate::near::NearAsked;
+use crate::planner;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Index;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
-use bunko_expression::{Projection, SortPattern, check_document_bytes};
+use bunko_expression::{Offered, ParseScope, Projection, SortPattern, check_document_bytes};
 use bunko_matcher::{ElemMatch, Filter};
 use bunko_store::Direction;
 use std::sync::Arc;
@@ -82,7 +83,7 @@ pub struct FindQuery {
     /// `min` and `max`; none where neither is given.
     pub key_bounds: Option<KeyBounds>,
     /// By which distance; none where the filter says it, or none is asked for.
-    pub near: Option<Arc<NearSearch>>,
+    pub near: Option<NearAsked>,
     /// What expressions in filter and projection see.
     pub scope: Arc<QueryScope>,
 }
@@ -108,6 +109,21 @@ impl FindQuery {
         })
     }
 
+    /// What is known of its documents beside their fields.
+    fn offered(&self) -> Offered {
+        if planner::is_near(self) { Offered::NEAR } else { Offered::NONE }
+    }
+
+    /// The scope of what is evaluated on documents that were found.
+    fn parse_scope(&self) -> ParseScope {
+        self.scope.parse_scope().offering(self.offered(), &self.scope.at_hand)
+    }
+
+    /// Whether documents hold their metadata between the stages of the plan.
+    pub(crate) fn holds_metadata(&self) -> bool {
+        self.scope.at_hand.is_wanted() && self.offered() != Offered::NONE
+    }
+
     /// What of it decides about its plan.
     pub fn shape(&self) -> QueryShape {
         let sort = self.sort.as_ref().map(crate::explain::sort_document).unwrap_or_default();
@@ -126,7 +142,7 @@ impl FindQuery {
         if sort.get("$natural").is_some() {
             return self.set_natural_sort(sort);
         }
-        self.sort = if sort.is_empty() { None } else { Some(SortPattern::parse(sort)?) };
+        self.sort = if sort.is_empty() { None } else { Some(SortPattern::parse_in(sort, &self.parse_scope())?) };
         Ok(())
     }
 
@@ -178,7 +194,7 @@ impl FindQuery {
             Ok(Arc::new(Element(ElemMatch::parse(condition, &strings)?)))
         };
         let kind = ProjectionKind::Find(&compile_element);
-        self.projection = Some(Projection::parse(projection, kind, &self.scope.parse_scope())?);
+        self.projection = Some(Projection::parse(projection, kind, &self.parse_scope())?);
         self.scope.constant_failure.check("Failed to optimize projection")?;
         let is_positional = self.projection.as_ref().is_some_and(|parsed| parsed.positional_path().is_some());
         if is_positional && holds_expr(self.filter.root()) {

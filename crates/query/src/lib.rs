@@ -32,7 +32,7 @@ pub use expr_filter::{ExprInFilter, QueryScope, parse_filter, parse_plan_filter}
 pub use find_query::{FindQuery, Hint, KeyBounds, parse_count, parse_limit};
 pub use footing::Footing;
 pub use id_lookup::{fetch_by_id, id_lookup};
-pub use near::{NearOutput, NearSearch};
+pub use near::{NearAsked, NearOutput};
 pub use plan::Plan;
 pub use planner::plan;
 pub use query_shape::QueryShape;

@@ -2,19 +2,40 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
-use bunko_geometry::{Effort, Near, stored_at};
+use bunko_geometry::{Centre, Effort, Near, Stored, Vector, stored_at};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
+/// A search by distance as it is asked for.
+#[derive(Clone, Debug)]
+pub struct NearAsked {
+    /// The field; none for that of the only index that serves.
+    pub path: Option<String>,
+    /// The point.
+    pub near: Arc<Near>,
+    /// What is added to the documents.
+    pub output: NearOutput,
+}
+
 /// Documents by the distance of a field's geometry from a point.
 #[derive(Clone, Debug)]
-pub struct NearSearch {
+pub(crate) struct NearSearch {
     /// The field.
     pub path: String,
     /// The point.
     pub near: Arc<Near>,
     /// What is added to the documents.
     pub output: NearOutput,
+    pub measure: Measure,
+}
+
+/// How distances on the sphere are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// From any geometry.
+    Angle,
+    /// From points that an index in the plane holds.
+    Chord,
 }
 
 /// What `$geoNear` adds to documents; by default nothing.
@@ -40,9 +61,7 @@ impl NearSearch {
         let mut effort = Counted { operation, failure: None };
         let nearest = stored_at(document, &self.path)
             .into_iter()
-            .filter_map(|(stored, value)| {
-                stored.distance(self.near.centre, &mut effort).map(|distance| (distance, value))
-            })
+            .filter_map(|(stored, value)| self.distance(&stored, &mut effort).map(|distance| (distance, value)))
             .min_by(|a, b| a.0.total_cmp(&b.0));
         match effort.failure {
             Some(failure) => Err(failure),
@@ -50,9 +69,23 @@ impl NearSearch {
         }
     }
 
+    fn distance(&self, stored: &Stored, effort: &mut Counted<'_>) -> Option<f64> {
+        match (self.measure, self.near.centre, stored.flat()) {
+            (Measure::Chord, Centre::Sphere(centre), Some(point)) if point.is_on_sphere() => {
+                Some(Vector::at(point.x, point.y).angle_by_chord(centre))
+            }
+            _ => stored.distance(self.near.centre, effort),
+        }
+    }
+
     /// Whether documents come out as they are stored.
     pub(crate) fn adds_nothing(&self) -> bool {
         self.output.distance_field.is_none() && self.output.geometry_field.is_none()
+    }
+
+    /// What `$meta` says of a document.
+    pub(crate) fn metadata(&self, distance: f64, geometry: ValueRef<'_>) -> DocumentBuf {
+        DocumentBuf::new().with("geoNearDistance", distance * self.near.unit).with("geoNearPoint", geometry)
     }
 
     /// A document with what is said of it.

@@ -15,7 +15,7 @@ pub(super) const DEFINITION: Definition =
 pub(super) const SET: Definition =
     Definition { name: "$set", parse: |value, environment| parse("$set", value, environment) };
 
-fn parse(name: &'static str, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+pub(super) fn parse(name: &'static str, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let message = format!("{name} specification stage must be an object, got {}", value.kind().alias());
         return Err(Failure::new(ErrorCode(40272), message));

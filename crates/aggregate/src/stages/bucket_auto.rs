@@ -4,11 +4,12 @@ use super::bucket::is_expression;
 use super::preferred_numbers::Granularity;
 use super::stage_memory::StageMemory;
 use super::{Definition, Reads, Stage, Stages};
+use crate::metadata::Carried;
 use crate::{DocumentStream, Documents, Environment, Flow};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression};
+use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression, Offered};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$bucketAuto", parse };
@@ -30,7 +31,8 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         let message = format!("The argument to $bucketAuto must be an object, but found type: {found}.");
         return Err(refusal(40240, message));
     };
-    let scope = environment.scope.parse_scope();
+    // Documents are kept back without what is known of them beside their fields.
+    let scope = environment.scope.offering(Offered::NONE).parse_scope();
     let (mut group_by, mut buckets, mut granularity) = (None, None, None);
     let one = DocumentBuf::new().with("$sum", 1_i32);
     let count = DocumentBuf::new().with("count", &one);
@@ -93,6 +95,10 @@ impl Stage for BucketAuto {
             environment: Arc::clone(environment),
             done: Documents::none(),
         })
+    }
+
+    fn metadata(&self) -> Carried {
+        Carried::Lost
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

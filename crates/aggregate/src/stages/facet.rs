@@ -1,17 +1,22 @@
 //! `$facet`: one document, with the results of several pipelines over the same input.
 
 use super::{Definition, Reads, Stage, Stages, position};
+use crate::metadata::{Carried, Holding, Releasing};
 use crate::{DocumentStream, Environment, Flow, Pipeline};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, FieldPath};
+use bunko_expression::{AtHand, Dependencies, FieldPath};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$facet", parse };
 
 /// The input is held while the pipelines run over it, one after the other, and must fit a stage's memory.
-struct Facet(Vec<(String, Pipeline)>);
+struct Facet {
+    facets: Vec<(String, Pipeline)>,
+    /// The metadata of the documents that the facets look at.
+    at_hand: Arc<AtHand>,
+}
 
 fn failure(code: i32, message: String) -> Failure {
     Failure::new(ErrorCode(code), message)
@@ -23,7 +28,8 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let Some(specification) = value.as_document().filter(|specification| !specification.is_empty()) else {
         return Err(failure(40169, "the $facet specification must be a non-empty object".to_owned()));
     };
-    let inside = environment.nested()?;
+    let mut inside = environment.nested()?;
+    inside.scope = Arc::new(inside.scope.offering(environment.scope.offered));
     let mut facets = Vec::new();
     for element in specification {
         check_name(element.name)?;
@@ -44,10 +50,13 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         position::check_facet(stages)?;
         facets.push((element.name.to_owned(), Pipeline::parse(stages, inside.clone())?));
     }
-    Ok(vec![Box::new(Facet(facets))])
+    if inside.scope.at_hand.is_wanted() {
+        environment.scope.at_hand.want();
+    }
+    Ok(vec![Box::new(Facet { facets, at_hand: Arc::clone(&inside.scope.at_hand) })])
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub(super) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(failure(15998, "FieldPath field names may not be empty strings.".to_owned()));
     }
@@ -72,17 +81,37 @@ impl Stage for Facet {
         input: Box<dyn DocumentStream>,
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
+        let input = if self.at_hand.is_wanted() {
+            Box::new(Holding { input, at_hand: Arc::clone(&environment.scope.at_hand) })
+        } else {
+            input
+        };
         Box::new(Faceted { stage: self, input: Some(input), environment: Arc::clone(environment) })
     }
 
+    fn metadata(&self) -> Carried {
+        Carried::Lost
+    }
+
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
-        for (_, pipeline) in &self.0 {
+        for (_, pipeline) in &self.facets {
             match pipeline.dependencies() {
                 Dependencies::All => dependencies.add_all(),
                 Dependencies::Fields(fields) => fields.into_iter().for_each(|field| dependencies.add(field)),
             }
         }
         Reads::OnlyThese
+    }
+}
+
+impl Facet {
+    /// The input of one facet.
+    fn lent(&self, held: &Arc<Vec<DocumentBuf>>) -> Box<dyn DocumentStream> {
+        let input = Box::new(Held { documents: Arc::clone(held), next: 0 });
+        if !self.at_hand.is_wanted() {
+            return input;
+        }
+        Box::new(Releasing { input, at_hand: Arc::clone(&self.at_hand) })
     }
 }
 
@@ -111,9 +140,9 @@ impl DocumentStream for Faceted {
         let held = Arc::new(held);
         let mut result = DocumentBuf::new();
         let mut result_bytes = 0;
-        for (name, pipeline) in &self.stage.0 {
+        for (name, pipeline) in &self.stage.facets {
             let mut documents = ArrayBuf::new();
-            pipeline.open(Box::new(Held { documents: Arc::clone(&held), next: 0 })).visit(&mut |document| {
+            pipeline.open(self.stage.lent(&held)).visit(&mut |document| {
                 result_bytes += document.len_bytes();
                 self.environment.operation().work(1 + document.len_bytes() / 64)?;
                 if result_bytes > memory_bytes_max {

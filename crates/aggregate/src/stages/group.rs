@@ -1,6 +1,7 @@
 //! `$group`: documents with equal `_id`, accumulated.
 
 use super::{Definition, Reads, Stage, Stages};
+use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, Writer};
@@ -63,6 +64,10 @@ impl Stage for Group {
     ) -> Box<dyn DocumentStream> {
         let environment = Arc::clone(environment);
         Box::new(Grouped { stage: self, state: State::Waiting(input), environment })
+    }
+
+    fn metadata(&self) -> Carried {
+        Carried::Lost
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

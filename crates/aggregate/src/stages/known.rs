@@ -8,16 +8,14 @@ const NAMES: &[&str] = &[
     "$changeStreamSplitLargeEvent",
     "$collStats",
     "$currentOp",
-    "$densify",
-    "$fill",
-    "$geoNear",
     "$indexStats",
     "$listLocalSessions",
     "$listSampledQueries",
     "$listSearchIndexes",
     "$listSessions",
+    "$planCacheStats",
+    "$querySettings",
     "$queryStats",
-    "$rankFusion",
     "$score",
     "$scoreFusion",
     "$search",
@@ -25,6 +23,14 @@ const NAMES: &[&str] = &[
     "$shardedDataDistribution",
     "$vectorSearch",
 ];
+
+/// Those of them that speak of a server or a database, and so begin no pipeline over a collection.
+const WITHOUT_COLLECTION: &[&str] = &["$currentOp", "$listLocalSessions", "$querySettings", "$queryStats"];
+
+/// Whether a stage speaks of no collection.
+pub(super) fn is_without_collection(name: &str) -> bool {
+    WITHOUT_COLLECTION.contains(&name)
+}
 
 /// Whether MongoDB has a stage of that name.
 pub(super) fn is_known(name: &str) -> bool {

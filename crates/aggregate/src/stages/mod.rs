@@ -4,8 +4,11 @@ mod add_fields;
 mod bucket;
 mod bucket_auto;
 mod count;
+mod densify;
 mod documents;
 mod facet;
+mod fill;
+mod geo_near;
 mod graph_lookup;
 mod group;
 mod known;
@@ -18,6 +21,7 @@ pub(crate) mod position;
 mod preferred_numbers;
 mod project;
 mod projected;
+mod rank_fusion;
 mod redact;
 mod replace_root;
 mod sample;
@@ -31,12 +35,14 @@ mod unset;
 mod unwind;
 mod window;
 
+use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern};
 use std::sync::Arc;
 
+pub use geo_near::GeoNear;
 pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use unwind::Unwinding;
 use unwind::with_path;
@@ -47,8 +53,11 @@ static DEFINITIONS: &[Definition] = &[
     bucket::DEFINITION,
     bucket_auto::DEFINITION,
     count::DEFINITION,
+    densify::DEFINITION,
     documents::DEFINITION,
     facet::DEFINITION,
+    fill::DEFINITION,
+    geo_near::DEFINITION,
     graph_lookup::DEFINITION,
     group::DEFINITION,
     limit::DEFINITION,
@@ -57,6 +66,7 @@ static DEFINITIONS: &[Definition] = &[
     merge::DEFINITION,
     out::DEFINITION,
     project::DEFINITION,
+    rank_fusion::DEFINITION,
     redact::DEFINITION,
     replace_root::DEFINITION,
     replace_root::REPLACE_WITH,
@@ -99,6 +109,11 @@ pub trait Stage: Send + Sync {
     /// Adds the fields of its input that it reads.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
 
+    /// What becomes of what is known of documents beside their fields.
+    fn metadata(&self) -> Carried {
+        Carried::Along
+    }
+
     /// Does the work of the stage behind it too, which is left out then; whether it does.
     fn absorb(&mut self, _next: &dyn Stage) -> bool {
         false
@@ -125,10 +140,12 @@ pub trait Stage: Send + Sync {
 }
 
 /// What the query planner could do of a stage.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Plannable<'a> {
     /// Keep what this filter matches.
     Filter(DocumentRef<'a>),
+    /// The documents of the collection by distance; nothing but filters may have come before.
+    Near(&'a GeoNear),
     /// Order by this.
     Sort(&'a SortPattern),
     /// Leave out this many.
@@ -151,6 +168,10 @@ pub enum Reads {
 /// Reads one stage.
 pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Stages> {
     let Some(definition) = DEFINITIONS.iter().find(|definition| definition.name == stage.name) else {
+        if environment.depth > 0 && known::is_without_collection(stage.name) {
+            let message = format!("{} is not valid on a collection, only with {{aggregate: 1}}", stage.name);
+            return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+        }
         if known::is_known(stage.name) {
             return Err(Failure::not_supported_yet(stage.name));
         }
@@ -158,6 +179,11 @@ pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Sta
         return Err(Failure::new(ErrorCode(40324), message));
     };
     (definition.parse)(stage.value, environment)
+}
+
+/// Whether a stage of that name is in the table.
+fn is_stage(name: &str) -> bool {
+    DEFINITIONS.iter().any(|definition| definition.name == name)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Stages that begin a pipeline.
 const FIRST: &[&str] = &["$documents"];
+/// Stages that begin a pipeline, too, and whose pipelines read the collection.
+const FUSIONS: &[&str] = &["$rankFusion", "$scoreFusion"];
 /// Stages that end one: they write.
 const LAST: &[&str] = &["$merge", "$out"];
 /// Stages that do not stand in a facet, sorted.
@@ -27,6 +29,8 @@ const NOT_IN_FACET: &[&str] = &[
     "$planCacheStats",
     "$querySettings",
     "$queryStats",
+    "$rankFusion",
+    "$scoreFusion",
     "$search",
     "$searchBeta",
     "$searchMeta",
@@ -35,9 +39,12 @@ const NOT_IN_FACET: &[&str] = &[
 
 /// Checks the stages of one pipeline, by name and in their order.
 /// # Errors
-/// 40602 for a stage that is not the first, 40601 for one that is not the last.
+/// 40602 and 10170100 for a stage that is not the first, 40601 for one that is not the last.
 pub(crate) fn check(names: &[&str]) -> Result<()> {
     for (position, name) in names.iter().enumerate() {
+        if position > 0 && FUSIONS.contains(name) {
+            return Err(Failure::new(ErrorCode(10_170_100), format!("{name} must be the first stage of a pipeline")));
+        }
         if position > 0 && FIRST.contains(name) {
             let message = format!("{name} is only valid as the first stage in a pipeline.");
             return Err(Failure::new(ErrorCode(40602), message));

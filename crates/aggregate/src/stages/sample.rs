@@ -2,6 +2,7 @@
 
 use super::stage_memory::StageMemory;
 use super::{Definition, Reads, Stage, Stages};
+use crate::metadata::Carried;
 use crate::{DocumentStream, Documents, Environment, Flow};
 use bunko_bson::{DocumentBuf, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -50,6 +51,10 @@ impl Stage for Sample {
     ) -> Box<dyn DocumentStream> {
         let environment = Arc::clone(environment);
         Box::new(Sampled { size: self.size, input: Some(input), environment, chosen: Documents::none() })
+    }
+
+    fn metadata(&self) -> Carried {
+        Carried::Inside
     }
 
     fn add_dependencies(&self, _: &mut Dependencies) -> Reads {

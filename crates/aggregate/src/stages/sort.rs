@@ -1,6 +1,7 @@
 //! `$sort`: orders all documents in memory; only as many as a `$limit` behind it wants are kept.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
+use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -15,11 +16,11 @@ struct Sort {
     limit: Option<u64>,
 }
 
-fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
+pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(pattern) = value else {
         return Err(Failure::new(ErrorCode(15973), "the $sort key specification must be an object"));
     };
-    Ok(vec![Box::new(Sort { pattern: SortPattern::parse(pattern)?, limit: None })])
+    Ok(vec![Box::new(Sort { pattern: SortPattern::parse_in(pattern, &environment.scope.parse_scope())?, limit: None })])
 }
 
 impl Stage for Sort {
@@ -36,7 +37,12 @@ impl Stage for Sort {
     }
 
     fn plannable(&self) -> Plannable<'_> {
-        Plannable::Sort(&self.pattern)
+        // What documents hold is known to the stages behind the planner only.
+        if self.pattern.reads_metadata() { Plannable::Nothing } else { Plannable::Sort(&self.pattern) }
+    }
+
+    fn metadata(&self) -> Carried {
+        Carried::Inside
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

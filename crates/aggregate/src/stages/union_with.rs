@@ -6,7 +6,7 @@ use crate::sub_pipeline::SubPipeline;
 use crate::{DocumentStream, Environment, Flow, SourceName};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
-use bunko_expression::Dependencies;
+use bunko_expression::{AtHand, Dependencies};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$unionWith", parse };
@@ -53,8 +53,12 @@ impl Stage for UnionWith {
         DEFINITION.name
     }
 
-    fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {
-        Box::new(United { part: Part::Input(input), stage: self })
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        Box::new(United { part: Part::Input(input), stage: self, at_hand: Arc::clone(&environment.scope.at_hand) })
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
@@ -66,6 +70,8 @@ impl Stage for UnionWith {
 struct United {
     stage: Arc<UnionWith>,
     part: Part,
+    /// Of the other documents nothing is known to the stages behind.
+    at_hand: Arc<AtHand>,
 }
 
 enum Part {
@@ -79,6 +85,7 @@ impl United {
         if matches!(self.part, Part::Other(_)) {
             return Ok(false);
         }
+        self.at_hand.set(None);
         self.part = Part::Other(self.stage.other.open(&[], &self.stage.inside)?);
         Ok(true)
     }

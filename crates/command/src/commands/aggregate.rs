@@ -8,13 +8,17 @@ use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::oplog_view::{self, is_oplog};
-use crate::pipeline_sources::{PipelineSources, Planned, Resolved, planner_query, resolve};
+use crate::pipeline_sources::{
+    PipelineSources, Planned, Resolved, behind_views, no_collection_near, planner_query, reads_by_itself, resolve,
+};
 use crate::pipeline_writes::PipelineWrite;
 use crate::source_stages::{SourcedPipeline, Subject};
-use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, StageRun, WriteStage};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
+use crate::time_series;
+use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, SourceName, StageRun, WriteStage};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_expression::Offered;
 use bunko_query::{Execution, FindQuery, Footing, Hint, QueryScope, plan};
 use bunko_store::Direction;
 use std::sync::{Arc, Weak};
@@ -178,14 +182,26 @@ pub(crate) fn prepare(
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     }
     let resolved = namespace.map(|namespace| resolve(catalog, namespace)).transpose()?;
-    let environment = Environment::new(Arc::clone(&scope)).with_sources(Arc::clone(&sources) as _);
+    let over = namespace.map(|namespace| SourceName::here(namespace.collection()));
+    let environment = Environment::new(Arc::clone(&scope)).with_sources(Arc::clone(&sources) as _).over(over.as_ref());
     // What the client sent is refused in its own right, wherever a view's stages would end.
-    let sent = Pipeline::parse(stages, environment.clone())?;
+    if reads_by_itself(stages)
+        && let Some(namespace) = namespace
+        && time_series::find(catalog, namespace)?.is_some()
+    {
+        let stage = first_name(stages).unwrap_or_default();
+        let message = format!("{stage} is not supported on a time series collection: {namespace}");
+        return Err(Failure::new(ErrorCode(10_557_301), message));
+    }
+    let is_view = resolved.as_ref().is_some_and(|resolved| resolved.views_count > 0);
+    // What is known of a view's documents is told by the view's stages.
+    let offered = if is_view { Offered::ANY } else { Offered::NONE };
+    let alone = Environment { scope: Arc::new(environment.scope.offering(offered)), ..environment.clone() };
+    let sent = Pipeline::parse(stages, alone)?;
     let parsed = match (&resolved, namespace) {
         (Some(resolved), Some(namespace)) if resolved.views_count > 0 => {
             sources.note_namespace(namespace)?;
-            let whole: ArrayBuf = resolved.views.as_ref().iter().chain(stages.iter()).collect();
-            Pipeline::parse(whole.as_ref(), environment)?
+            Pipeline::parse(behind_views(resolved, stages).as_ref(), environment)?
         }
         _ => sent,
     };
@@ -241,7 +257,10 @@ fn open_plan(
     resolved: Option<Resolved>,
     sources: &PipelineSources,
 ) -> Result<Option<(Execution, bool)>, Halt> {
-    let Some(noted) = resolved.and_then(|resolved| resolved.collection) else { return Ok(None) };
+    let Some(Resolved { namespace, collection, .. }) = resolved else { return Ok(None) };
+    let Some(noted) = collection else {
+        return if query.near.is_some() { Err(no_collection_near(&namespace).into()) } else { Ok(None) };
+    };
     let collection = &noted.collection;
     let snapshot = sources.are_several().then(|| Arc::clone(sources.snapshot()));
     let query = FindQuery { among: snapshot.as_ref().map(|_| Arc::clone(&noted.indexes)), ..query };

@@ -8,6 +8,7 @@ use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::oplog_view;
+use crate::pipeline_sources::no_collection_near;
 use crate::pipeline_writes::PipelineWrite;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
@@ -202,6 +203,10 @@ fn explain_stages(
         verbosity: subject.verbosity,
         scope: Arc::clone(&query.scope),
     };
+    let is_near = query.near.is_some();
+    if let (true, None) = (is_near, &below.collection) {
+        return Err(no_collection_near(&below.namespace).into());
+    }
     let explained = explain_query(invocation, &below, query)?;
     if pipeline.is_empty() {
         return Ok(explained);
@@ -210,7 +215,8 @@ fn explain_stages(
     for part in explained.as_ref().iter().filter(|part| part.name != "explainVersion") {
         cursor.append(part.name, part.value);
     }
-    let mut first = DocumentBuf::new().with("$cursor", &cursor);
+    let name = if is_near { "$geoNearCursor" } else { "$cursor" };
+    let mut first = DocumentBuf::new().with(name, &cursor);
     let statistics = explained.as_ref().get("executionStats").and_then(ValueRef::as_document);
     if let Some(statistics) = statistics.filter(|_| !runs.is_empty()) {
         let of = |name| statistics.get(name).and_then(number::as_i64_exact).unwrap_or(0);

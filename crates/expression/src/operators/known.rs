@@ -4,7 +4,7 @@
 
 /// Sorted, so that a name is found by halves.
 const NAMES: &[&str] =
-    &["$encStrContains", "$encStrEndsWith", "$encStrNormalizedEq", "$encStrStartsWith", "$function", "$meta"];
+    &["$encStrContains", "$encStrEndsWith", "$encStrNormalizedEq", "$encStrStartsWith", "$function"];
 
 /// Whether MongoDB has an operator of that name.
 pub(super) fn is_known(name: &str) -> bool {

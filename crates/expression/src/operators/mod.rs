@@ -60,6 +60,7 @@ mod ltrim;
 mod map;
 mod max;
 mod merge_objects;
+mod meta;
 mod millisecond;
 mod min;
 mod minute;
@@ -204,6 +205,7 @@ static OPERATORS: &[Operator] = &[
     map::OPERATOR,
     max::OPERATOR,
     merge_objects::OPERATOR,
+    meta::OPERATOR,
     millisecond::OPERATOR,
     min::OPERATOR,
     minute::OPERATOR,

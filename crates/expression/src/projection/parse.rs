@@ -3,7 +3,7 @@
 use super::array_operator::SLICE_LIMIT;
 use super::{ArrayOperator, Child, Mode, Node, Projection, ProjectionKind};
 use crate::field_path::{FieldPath, check_component};
-use crate::{Evaluated, Expression, ParseScope, meta, operators};
+use crate::{Evaluated, Expression, ParseScope, operators};
 use bunko_bson::text::{ElementText, ValueText};
 use bunko_bson::{DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -31,6 +31,7 @@ impl Projection {
             positional: None,
             slices: false,
             matches_elements: false,
+            shows_metadata: false,
         };
         reader.fields(specification, "")?;
         Ok(reader.finish())
@@ -72,12 +73,14 @@ struct Reader<'s, 'c> {
     positional: Option<String>,
     slices: bool,
     matches_elements: bool,
+    shows_metadata: bool,
 }
 
 impl Reader<'_, '_> {
     fn finish(mut self) -> Projection {
         let mode = self.mode.unwrap_or(match self.id {
             _ if self.matches_elements && !self.slices => Mode::Inclusion,
+            _ if self.shows_metadata && matches!(self.kind, ProjectionKind::Aggregate) => Mode::Inclusion,
             Some(mode) => mode,
             None => Mode::Exclusion,
         });
@@ -180,7 +183,11 @@ impl Reader<'_, '_> {
             return self.fields(document, path);
         }
         match (self.kind, first.name) {
-            (_, "$meta") => Err(meta::in_projection(first.value)),
+            (_, "$meta") => {
+                // It may stand beside fields of either sense.
+                self.shows_metadata = true;
+                self.insert_expression(path, document)
+            }
             (ProjectionKind::Find(_), "$slice") => self.slice(path, first.value, document),
             (ProjectionKind::Find(_), "$elemMatch") => self.elem_match(path, first.value),
             (ProjectionKind::Aggregate, "$elemMatch") => {
@@ -197,6 +204,10 @@ impl Reader<'_, '_> {
     fn expression(&mut self, path: &str, document: DocumentRef<'_>) -> Result<()> {
         let message = "Cannot use expression other than $meta in exclusion projection";
         self.agree(Mode::Inclusion, || failure(31252, message))?;
+        self.insert_expression(path, document)
+    }
+
+    fn insert_expression(&mut self, path: &str, document: DocumentRef<'_>) -> Result<()> {
         let expression = Expression::parse(ValueRef::Document(document), self.scope)?;
         self.root.insert(path, Child::Computed(expression))
     }

@@ -50,9 +50,16 @@ pub(crate) fn is_near(condition: DocumentRef<'_>) -> bool {
 
 pub(crate) fn parse(parser: &Parser<'_>, path: &Path, condition: DocumentRef<'_>) -> Result<Expression> {
     refuse_place(parser)?;
-    let near = Near::parse(condition).map_err(|failure| Failure::new(ErrorCode(failure.code), failure.reason))?;
+    let near = near_of(condition)?;
     let point = NearPoint { near: Arc::new(near), source: condition.to_owned() };
     Ok(Expression::Near { path: path.clone(), point })
+}
+
+/// Reads a point and how far from it is near.
+/// # Errors
+/// MongoDB's codes for what is none.
+pub fn near_of(operators: DocumentRef<'_>) -> Result<Near> {
+    Near::parse(operators).map_err(|failure| Failure::new(ErrorCode(failure.code), failure.reason))
 }
 
 fn misplaced(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {

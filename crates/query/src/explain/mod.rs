@@ -12,6 +12,7 @@ use crate::plan::Plan;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_expression::SortPattern;
+use bunko_expression::sort_pattern::metadata_name;
 use std::time::Duration;
 
 /// How much explain tells.
@@ -115,6 +116,10 @@ fn append_execution(
 pub(crate) fn sort_document(sort: &SortPattern) -> DocumentBuf {
     let mut document = DocumentBuf::new();
     for (path, direction) in sort.parts() {
+        if let Some(name) = metadata_name(path) {
+            document.append("$computed0", &DocumentBuf::new().with("$meta", name));
+            continue;
+        }
         document.append(&path.dotted(), if direction == Direction::Ascending { 1_i32 } else { -1_i32 });
     }
     document

@@ -17,10 +17,11 @@ mod sort_order;
 pub(crate) use index_bounds::{IndexBounds, ScanRange};
 pub(crate) use intervals::{Edge, Interval, Intervals};
 pub(crate) use key_window::KeyWindow;
+pub(crate) use near_plan::is_near;
 
 use crate::find_query::{FindQuery, Hint};
 use crate::id_lookup::{can_look_up, is_plain_id};
-use crate::near::NearSearch;
+use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
     ClusteredScan, CollectionScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan, Limit, OrScan,
@@ -28,7 +29,7 @@ use crate::stages::{
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Value, ValueRef, order};
-use bunko_catalog::{Answers, Collection, GeoField, Index, IndexFilter, KeySpan, Multikey};
+use bunko_catalog::{Answers, Collection, GeoField, Index, IndexFilter, KeySpan, Multikey, Surface};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{Comparison, Expression};
 use bunko_store::Direction;
@@ -131,8 +132,8 @@ impl Builder<'_> {
             let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds, strings)?);
             return Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref(), strings)));
         }
-        if let Some(search) = near_plan::search(self.query) {
-            return self.near(search);
+        if is_near(self.query) {
+            return self.near();
         }
         if is_never(root) {
             return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
@@ -179,14 +180,19 @@ impl Builder<'_> {
     }
 
     /// Documents by distance.
-    fn near(&mut self, search: Arc<NearSearch>) -> Result<Found> {
+    fn near(&mut self) -> Result<Found> {
         let indexes = match self.query.hint.as_ref().filter(|_| self.index_filter.is_none()) {
             None => self.allowed_indexes(),
             Some(hint) => vec![self.hinted(hint)?],
         };
+        let search = near_plan::search(self.query, self.collection, &indexes)?;
         let Some((index, field)) = near_plan::index_for(&search, indexes) else {
             let code = ErrorCode::NO_QUERY_EXECUTION_PLANS;
             return Err(self.planner_error(code, "unable to find index for $geoNear query"));
+        };
+        let search = match field.surface {
+            Surface::Plane(_) => Arc::new(NearSearch { measure: Measure::Chord, ..NearSearch::clone(&search) }),
+            Surface::Sphere => search,
         };
         self.note(&index, Arc::default());
         let stage = GeoNear { number: self.number(), index, field, search };

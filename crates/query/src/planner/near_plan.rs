@@ -2,24 +2,63 @@
 
 use super::predicates_of;
 use crate::find_query::FindQuery;
-use crate::near::{NearOutput, NearSearch};
-use bunko_catalog::{GeoField, Index, KeySpan};
+use crate::near::{Measure, NearAsked, NearOutput, NearSearch};
+use bunko_catalog::{Collection, GeoField, Index, KeySpan};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::Expression;
 use std::sync::Arc;
 
+/// Whether a query searches by distance.
+pub(crate) fn is_near(query: &FindQuery) -> bool {
+    query.near.is_some() || predicates_of(query.filter.root()).iter().any(|one| matches!(one, Expression::Near { .. }))
+}
+
 /// The search by distance that a query asks for.
-pub(super) fn search(query: &FindQuery) -> Option<Arc<NearSearch>> {
-    if let Some(search) = &query.near {
-        return Some(Arc::clone(search));
+/// # Errors
+/// `IndexNotFound` where no field is named and not exactly one index tells which.
+pub(super) fn search(query: &FindQuery, collection: &Collection, indexes: &[Arc<Index>]) -> Result<Arc<NearSearch>> {
+    if let Some(NearAsked { path, near, output }) = &query.near {
+        let path = path.clone().map_or_else(|| only_path(collection, indexes), Ok)?;
+        let (near, output) = (Arc::clone(near), output.clone());
+        return Ok(Arc::new(NearSearch { path, near, output, measure: Measure::Angle }));
     }
-    predicates_of(query.filter.root()).iter().find_map(|predicate| match predicate {
+    let predicates = predicates_of(query.filter.root());
+    let found = predicates.iter().find_map(|predicate| match predicate {
         Expression::Near { path, point } => Some(Arc::new(NearSearch {
             path: path.as_str().to_owned(),
             near: Arc::clone(&point.near),
             output: NearOutput::default(),
+            measure: Measure::Angle,
         })),
         _ => None,
-    })
+    });
+    found.ok_or_else(no_index)
+}
+
+fn no_index() -> Failure {
+    let message = "$geoNear requires a 2d or 2dsphere index, but none were found";
+    Failure::new(ErrorCode::INDEX_NOT_FOUND, message)
+}
+
+/// The first geospatial field of the only index in the plane, else of the only one on the sphere.
+fn only_path(collection: &Collection, indexes: &[Arc<Index>]) -> Result<String> {
+    for kind in ["2d", "2dsphere"] {
+        let mut paths = indexes.iter().filter_map(|index| {
+            let mut fields = index.key_pattern().iter();
+            fields.find(|field| field.value.as_str() == Some(kind)).map(|field| field.name.to_owned())
+        });
+        match (paths.next(), paths.next()) {
+            (None, _) => {}
+            (Some(path), None) => return Ok(path),
+            (Some(_), Some(_)) => {
+                let namespace = collection.namespace();
+                let message =
+                    format!("There is more than one {kind} index on {namespace}; unsure which to use for $geoNear");
+                return Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, message));
+            }
+        }
+    }
+    Err(no_index())
 }
 
 /// The first index that tells distances at the search's path.

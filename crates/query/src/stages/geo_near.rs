@@ -11,6 +11,7 @@ use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::{GeoField, Index, KeySpan, Reach, Surface, from_storage};
 use bunko_errors::Result;
+use bunko_expression::held;
 use bunko_store::{Direction, KeyRange, RecordId, View};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
@@ -172,14 +173,18 @@ impl Nearing {
         if run.snapshot.record(keyspace, found.record, &mut self.document).map_err(from_storage)?.is_none() {
             return Ok(false);
         }
-        if self.search.adds_nothing() {
+        if self.search.adds_nothing() && !run.holds_metadata {
             return Ok(true);
         }
         let document = DocumentRef::trusted(&self.document);
         let Some((distance, geometry)) = self.search.nearest(document, &run.query.scope.operation)? else {
             return Ok(false);
         };
-        self.document = self.search.told(document, distance, geometry).into_bytes();
+        let mut told = self.search.told(document, distance, geometry);
+        if run.holds_metadata {
+            told = held(told.as_ref(), self.search.metadata(distance, geometry).as_ref());
+        }
+        self.document = told.into_bytes();
         Ok(true)
     }
 }

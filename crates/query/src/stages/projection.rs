@@ -46,7 +46,12 @@ fn is_simple(projection: DocumentRef<'_>) -> bool {
 
 impl DocumentStage for ProjectionStage {
     fn open(&self, run: &Run) -> Box<dyn Documents> {
-        Box::new(Projecting { number: self.number, input: self.input.open(run), projected: Vec::new() })
+        Box::new(Projecting {
+            number: self.number,
+            input: self.input.open(run),
+            projected: Vec::new(),
+            released: DocumentBuf::new(),
+        })
     }
 }
 
@@ -54,6 +59,8 @@ struct Projecting {
     number: StageNumber,
     input: Box<dyn Documents>,
     projected: Vec<u8>,
+    /// The document without the metadata that it held.
+    released: DocumentBuf,
 }
 
 impl Documents for Projecting {
@@ -66,7 +73,12 @@ impl Documents for Projecting {
         if run.output != Output::Projected {
             return Ok(Some(row));
         }
-        Ok(Some(Row { record: row.record, document: run.query.projected(row.document, &mut self.projected)? }))
+        let mut document = row.document;
+        if run.holds_metadata {
+            self.released = run.query.scope.at_hand.release(document);
+            document = self.released.as_ref();
+        }
+        Ok(Some(Row { record: row.record, document: run.query.projected(document, &mut self.projected)? }))
     }
 
     fn is_over(&self) -> bool {

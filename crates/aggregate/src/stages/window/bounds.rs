@@ -182,7 +182,7 @@ fn distance(value: ValueRef<'_>, has_unit: bool) -> Result<Bound<Value>> {
 /// A unit of time.
 /// # Errors
 /// `FailedToParse` for another name.
-pub(super) fn check_unit(unit: ValueRef<'_>) -> Result<&str> {
+pub(in crate::stages) fn check_unit(unit: ValueRef<'_>) -> Result<&str> {
     const UNITS: [&str; 9] = ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond"];
     match unit.as_str() {
         Some(unit) if UNITS.contains(&unit) => Ok(unit),

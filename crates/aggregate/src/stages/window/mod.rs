@@ -15,12 +15,16 @@ mod slope;
 
 use super::stage_memory::StageMemory;
 use super::{Definition, Reads, Stage, Stages};
+use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
 use bounds::Bounds;
+pub(super) use bounds::check_unit;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, EvaluationContext, Expression, ParseScope, Projection, SortPattern, Variables};
+use bunko_expression::{
+    Dependencies, EvaluationContext, Expression, Offered, ParseScope, Projection, SortPattern, Variables,
+};
 use partition::{Partition, Placed};
 use std::sync::Arc;
 
@@ -144,7 +148,7 @@ fn variable(number: usize) -> String {
     format!("w{number}")
 }
 
-fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let found = value.kind().alias();
         let message = format!("the $setWindowFields stage specification must be an object, found {found}");
@@ -160,7 +164,8 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         let message = "BSON field '$setWindowFields.output' is missing but a required field";
         return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
     };
-    let scope = environment.scope.parse_scope();
+    // Documents are kept back without what is known of them beside their fields.
+    let scope = environment.scope.offering(Offered::NONE).parse_scope();
     let partition_by = specification.get("partitionBy").filter(|value| !value.is_nullish());
     let partition_by = partition_by.map(|value| Expression::parse(value, &scope)).transpose()?;
     let order = sort_by.filter(|pattern| !pattern.is_empty()).map(SortPattern::parse).transpose()?;
@@ -247,6 +252,10 @@ impl Stage for SetWindowFields {
             current: None,
             environment: Arc::clone(environment),
         })
+    }
+
+    fn metadata(&self) -> Carried {
+        Carried::Lost
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

@@ -1,0 +1,72 @@
+//! What stages make of the metadata of documents, and how it goes with documents that a stage keeps back.
+
+use crate::{DocumentStream, Environment, Flow};
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_errors::Result;
+use bunko_expression::{AtHand, Offered};
+use std::sync::Arc;
+
+/// What becomes of metadata at a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// What comes out is made of the document that is at hand.
+    Along,
+    /// Documents are kept back, and come out as they went in: they hold their metadata meanwhile.
+    Inside,
+    /// Nothing is known of what comes out.
+    Lost,
+    /// The stage makes some, and loses what was there.
+    Made(Offered),
+}
+
+impl Carried {
+    /// The environment of the stages behind one.
+    pub(crate) fn behind(self, environment: Environment) -> Environment {
+        let offered = match self {
+            Self::Along | Self::Inside => return environment,
+            Self::Lost => Offered::NONE,
+            Self::Made(offered) => offered,
+        };
+        if environment.scope.offered == offered {
+            return environment;
+        }
+        let scope = Arc::new(environment.scope.offering(offered));
+        Environment { scope, ..environment }
+    }
+}
+
+/// Documents that hold the metadata at hand in a field.
+pub(crate) struct Holding {
+    pub(crate) input: Box<dyn DocumentStream>,
+    pub(crate) at_hand: Arc<AtHand>,
+}
+
+impl DocumentStream for Holding {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let document = self.input.next()?;
+        Ok(document.map(|document| self.at_hand.hold(document.as_ref())))
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        let Self { input, at_hand } = self;
+        input.visit(&mut |document| visitor(at_hand.hold(document).as_ref()))
+    }
+}
+
+/// Documents that held their metadata, which is at hand now.
+pub(crate) struct Releasing {
+    pub(crate) input: Box<dyn DocumentStream>,
+    pub(crate) at_hand: Arc<AtHand>,
+}
+
+impl DocumentStream for Releasing {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let document = self.input.next()?;
+        Ok(document.map(|document| self.at_hand.release(document.as_ref())))
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        let Self { input, at_hand } = self;
+        input.visit(&mut |document| visitor(at_hand.release(document).as_ref()))
+    }
+}

@@ -1,0 +1,299 @@
+//! `$densify`: between documents new ones, so that no value of a field is missing. Source: MongoDB manual, "$densify".
+//!
+//! The documents are sorted by that field first, which is a stage of its own; so one walk over them suffices, and only
+//! where each partition has got to is remembered.
+
+mod range;
+
+use super::stage_memory::StageMemory;
+use super::{Definition, Reads, Stage, Stages, sort};
+use crate::metadata::Carried;
+use crate::stage_fields::StageFields;
+use crate::{DocumentStream, Environment};
+use bunko_bson::key_string::Direction;
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef, order};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, FieldPath};
+use foldhash::HashMap;
+use range::{Bounds, Range};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$densify", parse };
+
+/// Documents that one stage may make.
+/// Source: MongoDB 8.2, parameter `internalQueryMaxAllowedDensifyDocs`.
+const MADE_MAX: u64 = 500_000;
+
+struct Densify {
+    field: FieldPath,
+    partition_by: Vec<FieldPath>,
+    range: Range,
+}
+
+/// Errors: `FailedToParse` for what is no document, `TypeMismatch` and those of IDL for its fields, 8993000 for a field that
+/// partitions by itself, 5733408 for partitions without fields; those of the range and of paths.
+fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let ValueRef::Document(specification) = value else {
+        let message = format!("The $densify stage specification must be an object, found {}", value.kind().alias());
+        return Err(Failure::failed_to_parse(message));
+    };
+    let fields = StageFields::new("$densify", specification, &["field", "partitionByFields", "range"])?;
+    let field = FieldPath::parse(fields.required("field", fields.string("field")?)?)?;
+    let range = Range::parse(fields.required("range", fields.document("range")?)?)?;
+    let mut partition_by = Vec::new();
+    for (position, path) in fields.array("partitionByFields")?.unwrap_or(ArrayRef::EMPTY).iter().enumerate() {
+        let Some(path) = path.as_str() else {
+            return Err(fields.mismatch(&format!("partitionByFields.{position}"), path, "string"));
+        };
+        let path = FieldPath::parse(path)?;
+        if path == field {
+            let message = "BSON field '$densify.partitionByFields' contains the field that is being densified";
+            return Err(Failure::new(ErrorCode(8_993_000), message));
+        }
+        partition_by.push(path);
+    }
+    if matches!(range.bounds, Bounds::Partition) && partition_by.is_empty() {
+        let message = "one may not specify the bounds as 'partition' without specifying a non-empty array of \
+                       partitionByFields. You may have meant to specify 'full' bounds.";
+        return Err(Failure::new(ErrorCode(5_733_408), message));
+    }
+    let mut order = DocumentBuf::new();
+    if matches!(range.bounds, Bounds::Partition) {
+        for path in &partition_by {
+            order.append(&path.dotted(), 1_i32);
+        }
+    }
+    order.append(&field.dotted(), 1_i32);
+    let mut stages = sort::parse(ValueRef::from(&order), environment)?;
+    stages.push(Box::new(Densify { field, partition_by, range }));
+    Ok(stages)
+}
+
+impl Stage for Densify {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        Box::new(Densified {
+            memory: StageMemory::new(DEFINITION.name, environment),
+            environment: Arc::clone(environment),
+            stage: self,
+            input,
+            least: None,
+            greatest: None,
+            partitions: Vec::new(),
+            positions: HashMap::default(),
+            gap: None,
+            finished: None,
+            made: 0,
+        })
+    }
+
+    fn metadata(&self) -> Carried {
+        Carried::Lost
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        dependencies.add_all();
+        Reads::OthersToo
+    }
+}
+
+/// How far one partition has got.
+struct Partition {
+    /// The fields that its documents have in common.
+    shared: DocumentBuf,
+    /// The next value that has to be there.
+    next: Value,
+}
+
+/// Values that are being made.
+struct Gap {
+    /// The partition, by its number.
+    partition: usize,
+    until: Value,
+    end: End,
+    /// The document behind them; none behind the last.
+    document: Option<DocumentBuf>,
+}
+
+/// Whether the last value is made, too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Included,
+    Excluded,
+}
+
+struct Densified {
+    stage: Arc<Densify>,
+    environment: Arc<Environment>,
+    input: Box<dyn DocumentStream>,
+    memory: StageMemory,
+    /// The least and the greatest value of the documents.
+    least: Option<Value>,
+    greatest: Option<Value>,
+    partitions: Vec<Partition>,
+    /// The numbers of partitions by the key strings of their fields.
+    positions: HashMap<Vec<u8>, usize>,
+    gap: Option<Gap>,
+    /// How many partitions have got all their values, once there are no more documents.
+    finished: Option<usize>,
+    /// How many documents were made.
+    made: u64,
+}
+
+/// What a path leads to through documents alone.
+fn found<'d>(document: DocumentRef<'d>, path: &FieldPath) -> Option<ValueRef<'d>> {
+    let (last, above) = path.components().split_last()?;
+    above.iter().try_fold(document, |inner, name| inner.get(name)?.as_document())?.get(last)
+}
+
+impl Densified {
+    /// The next document of the input, and what has to be made before it.
+    fn read(&mut self) -> Result<Option<Step>> {
+        let Some(document) = self.input.next()? else { return Ok(None) };
+        self.environment.operation().work(1)?;
+        let stage = Arc::clone(&self.stage);
+        let Some(value) = found(document.as_ref(), &stage.field).filter(|value| !value.is_nullish()) else {
+            return Ok(Some(Step::Document(document)));
+        };
+        stage.range.check(value)?;
+        let value = value.to_value();
+        let least = self.least.get_or_insert_with(|| value.clone()).clone();
+        self.greatest = Some(value.clone());
+        let (first, until) = match &stage.range.bounds {
+            Bounds::Full => (least, value),
+            Bounds::Partition => (value.clone(), value),
+            Bounds::Between(low, high) => {
+                let until = if is_before(&value, high) { value } else { high.clone() };
+                (low.clone(), until)
+            }
+        };
+        let partition = self.partition(document.as_ref(), first)?;
+        Ok(Some(Step::Gap(Gap { partition, until, end: End::Excluded, document: Some(document) })))
+    }
+
+    /// The number of a document's partition, which begins with that value where the document is its first.
+    fn partition(&mut self, document: DocumentRef<'_>, first: Value) -> Result<usize> {
+        let (mut key, mut shared) = (Vec::new(), DocumentBuf::new());
+        for path in &self.stage.partition_by {
+            let value = found(document, path);
+            let comparable = value.unwrap_or(ValueRef::Undefined);
+            self.environment.strings().append_key(&mut key, comparable, Direction::Ascending);
+            if let Some(value) = value {
+                shared = super::with_path(shared.as_ref(), path.components(), Some(value));
+            }
+        }
+        if let Some(position) = self.positions.get(&key) {
+            return Ok(*position);
+        }
+        self.memory.keep(2 * key.len() + shared.len_bytes() + size_of::<Partition>() + size_of::<Vec<u8>>())?;
+        self.partitions.push(Partition { shared, next: first });
+        self.positions.insert(key, self.partitions.len() - 1);
+        Ok(self.partitions.len() - 1)
+    }
+
+    /// What is missing at the end of the next partition.
+    fn last_gap(&mut self) -> Result<Option<Gap>> {
+        let stage = Arc::clone(&self.stage);
+        let (until, end) = match (&stage.range.bounds, &self.greatest) {
+            (Bounds::Full, Some(greatest)) => (greatest.clone(), End::Included),
+            (Bounds::Between(low, high), _) => {
+                if self.partitions.is_empty() {
+                    // Where there is no document there is one partition, whose fields are missing.
+                    self.partition(DocumentRef::EMPTY, low.clone())?;
+                }
+                (high.clone(), End::Excluded)
+            }
+            _ => return Ok(None),
+        };
+        let partition = *self.finished.get_or_insert(0);
+        if partition == self.partitions.len() {
+            return Ok(None);
+        }
+        self.finished = Some(partition + 1);
+        Ok(Some(Gap { partition, until, end, document: None }))
+    }
+
+    /// Makes the next document of a gap.
+    fn fill(&mut self, mut gap: Gap) -> Result<Filled> {
+        let operation = self.environment.operation();
+        let partition = &mut self.partitions[gap.partition];
+        let place = order::compare(partition.next.as_ref(), gap.until.as_ref());
+        if place == Ordering::Less || (place == Ordering::Equal && gap.end == End::Included) {
+            operation.work(1)?;
+            self.made += 1;
+            if self.made > MADE_MAX {
+                return Err(too_many(self.made));
+            }
+            let components = self.stage.field.components();
+            let made = super::with_path(partition.shared.as_ref(), components, Some(partition.next.as_ref()));
+            partition.next = self.stage.range.next(&partition.next, operation)?;
+            self.gap = Some(gap);
+            return Ok(Filled::Made(made));
+        }
+        if place == Ordering::Equal {
+            // The document is there. What follows has its type.
+            partition.next = self.stage.range.next(&gap.until, operation)?;
+        }
+        Ok(Filled::Over(gap.document.take()))
+    }
+}
+
+fn is_before(value: &Value, other: &Value) -> bool {
+    order::compare(value.as_ref(), other.as_ref()) == Ordering::Less
+}
+
+fn too_many(made: u64) -> Failure {
+    let message = format!(
+        "Generated {made} documents in $densify, which is over the limit of {MADE_MAX}. Increase the \
+         'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents"
+    );
+    Failure::new(ErrorCode(5_897_900), message)
+}
+
+/// What came out of a gap.
+enum Filled {
+    Made(DocumentBuf),
+    /// All that was missing is there; the document behind it.
+    Over(Option<DocumentBuf>),
+}
+
+/// What comes next.
+enum Step {
+    Document(DocumentBuf),
+    Gap(Gap),
+}
+
+impl DocumentStream for Densified {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        loop {
+            if let Some(gap) = self.gap.take() {
+                match self.fill(gap)? {
+                    Filled::Made(document) | Filled::Over(Some(document)) => return Ok(Some(document)),
+                    Filled::Over(None) => {}
+                }
+            }
+            if self.finished.is_none() {
+                match self.read()? {
+                    Some(Step::Document(document)) => return Ok(Some(document)),
+                    Some(Step::Gap(gap)) => {
+                        self.gap = Some(gap);
+                        continue;
+                    }
+                    None => self.finished = Some(0),
+                }
+            }
+            match self.last_gap()? {
+                Some(gap) => self.gap = Some(gap),
+                None => return Ok(None),
+            }
+        }
+    }
+}

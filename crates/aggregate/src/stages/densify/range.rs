@@ -1,0 +1,159 @@
+//! `range` of `$densify`: which values there must be.
+
+use crate::stage_fields::StageFields;
+use crate::stages::window::check_unit;
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef, number, order};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
+use bunko_operation::OperationContext;
+use std::cmp::Ordering;
+
+/// Between which values there are others.
+pub(super) enum Bounds {
+    /// Between the least and the greatest of all documents.
+    Full,
+    /// Between the least and the greatest of the documents of each partition.
+    Partition,
+    /// From the first one on, before the second one.
+    Between(Value, Value),
+}
+
+/// What lies between two values, and how far values are apart.
+pub(super) struct Range {
+    pub(super) bounds: Bounds,
+    next: Expression,
+    /// Values are dates.
+    is_dated: bool,
+}
+
+fn failure(code: i32, message: &str) -> Failure {
+    Failure::new(ErrorCode(code), message)
+}
+
+impl Range {
+    /// Reads `range`.
+    /// # Errors
+    /// 5733401 for the step, 6586400 for one that is no whole number of units, `FailedToParse` for the unit, those of
+    /// [`Bounds`].
+    pub(super) fn parse(range: DocumentRef<'_>) -> Result<Self> {
+        let fields = StageFields::new("$densify.range", range, &["step", "unit", "bounds"])?;
+        let step = fields.required("step", fields.field("step"))?;
+        let bounds = fields.required("bounds", fields.field("bounds"))?;
+        if !step.is_number() {
+            return Err(fields.mismatch("step", step, "number"));
+        }
+        if !number::as_f64(step).is_some_and(|step| step > 0.0) {
+            let message = "The step parameter in a range statement must be a strictly positive numeric value";
+            return Err(failure(5_733_401, message));
+        }
+        let unit = fields.string("unit")?.map(|unit| check_unit(ValueRef::String(unit))).transpose()?;
+        if unit.is_some() && !(number::as_i64_exact(step).is_some()) {
+            let message = "The step parameter in a range statement must be a whole number when densifying a date range";
+            return Err(failure(6_586_400, message));
+        }
+        let bounds = Bounds::parse(bounds, step, unit)?;
+        Ok(Self { bounds, next: following(step, unit)?, is_dated: unit.is_some() })
+    }
+
+    /// The value behind one.
+    /// # Errors
+    /// Those of adding to numbers and dates.
+    pub(super) fn next(&self, value: &Value, operation: &OperationContext) -> Result<Value> {
+        let document = DocumentBuf::new().with("value", value);
+        let variables = Variables::default();
+        let context = EvaluationContext::new(document.as_ref(), &variables, 0, operation);
+        Ok(self.next.evaluate(&context)?.into_value().unwrap_or(Value::Null))
+    }
+
+    /// Checks a document's value.
+    /// # Errors
+    /// 5733201 for one that is neither number nor date, 6053600 for one that is not what the range is of.
+    pub(super) fn check(&self, value: ValueRef<'_>) -> Result<()> {
+        let is_date = matches!(value, ValueRef::DateTime(_));
+        if !is_date && !value.is_number() {
+            return Err(failure(5_733_201, "Densify field type must be numeric or a date"));
+        }
+        if is_date == self.is_dated {
+            return Ok(());
+        }
+        Err(failure(
+            6_053_600,
+            if is_date {
+                "Encountered date densify value in collection when step does not have a date unit."
+            } else {
+                "Encountered numeric densify value in collection when step has a date unit."
+            },
+        ))
+    }
+}
+
+/// The expression for the value behind another.
+fn following(step: ValueRef<'_>, unit: Option<&str>) -> Result<Expression> {
+    let step = DocumentBuf::new().with("$literal", step);
+    let sum = match unit {
+        None => {
+            let operands: ArrayBuf = [ValueRef::String("$value"), ValueRef::from(&step)].into_iter().collect();
+            DocumentBuf::new().with("$add", &operands)
+        }
+        Some(unit) => {
+            let arguments = DocumentBuf::new().with("startDate", "$value").with("unit", unit).with("amount", &step);
+            DocumentBuf::new().with("$dateAdd", &arguments)
+        }
+    };
+    Expression::parse(ValueRef::from(&sum), &ParseScope::default())
+}
+
+impl Bounds {
+    /// Errors: 5733402 for what are no bounds, 5946802 for an unknown name; for an array 5733403 of another length,
+    /// 5733409 and 5733410 where it does not go with the unit, 5733405 and 5733406 for a date beside a number, 5876900 for
+    /// numbers of several types, 5946800 for other values.
+    fn parse(bounds: ValueRef<'_>, step: ValueRef<'_>, unit: Option<&str>) -> Result<Self> {
+        match bounds {
+            ValueRef::String("full") => Ok(Self::Full),
+            ValueRef::String("partition") => Ok(Self::Partition),
+            ValueRef::String(_) => Err(failure(5_946_802, "Bounds string must either be 'full' or 'partition'")),
+            ValueRef::Array(array) => Self::between(array, step, unit),
+            _ => Err(failure(
+                5_733_402,
+                "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two \
+                 numbers or two dates",
+            )),
+        }
+    }
+
+    fn between(array: ArrayRef<'_>, step: ValueRef<'_>, unit: Option<&str>) -> Result<Self> {
+        let (Some(low), Some(high), 2) = (array.get(0), array.get(1), array.count()) else {
+            let message = "A bounding array in a range statement must have exactly two elements";
+            return Err(failure(5_733_403, message));
+        };
+        if order::compare(low, high) == Ordering::Greater {
+            let message = "A bounding array must be an ascending array of either two dates or two numbers";
+            return Err(failure(5_733_402, message));
+        }
+        let mixed = "A bounding array must contain either both dates or both numeric types";
+        match low {
+            low if low.is_number() => {
+                if unit.is_some() {
+                    return Err(failure(5_733_409, "Numeric bounds may not have unit parameter"));
+                }
+                if !high.is_number() {
+                    return Err(failure(5_733_406, mixed));
+                }
+                if low.kind() != high.kind() || low.kind() != step.kind() {
+                    let message = "Upper bound, lower bound, and step must all have the same type";
+                    return Err(failure(5_876_900, message));
+                }
+            }
+            ValueRef::DateTime(_) => {
+                if !matches!(high, ValueRef::DateTime(_)) {
+                    return Err(failure(5_733_405, mixed));
+                }
+                if unit.is_none() {
+                    return Err(failure(5_733_410, "A bounding array of dates must specify a unit"));
+                }
+            }
+            _ => return Err(failure(5_946_800, "Explicit bounds must be numeric or dates")),
+        }
+        Ok(Self::Between(low.to_value(), high.to_value()))
+    }
+}

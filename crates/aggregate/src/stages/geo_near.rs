@@ -1,0 +1,248 @@
+//! `$geoNear`: the documents of the collection by their distance from a point. The query planner does it.
+
+use super::{Definition, Plannable, Reads, Stage, Stages};
+use crate::metadata::Carried;
+use crate::{DocumentStream, Environment};
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, Evaluated, Expression, FieldPath, Offered};
+use bunko_matcher::near_of;
+use bunko_query::{NearAsked, NearOutput, QueryScope};
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$geoNear", parse };
+
+/// Deepest path that is written to, and deepest one that is searched, in components.
+/// Source: MongoDB limits, "Nested Depth for BSON Documents".
+const PATH_COMPONENTS_MAX: usize = 199;
+
+/// The stage as it was sent. Points and distances may be variables, whose values are known once it is opened.
+pub struct GeoNear {
+    near: Expression,
+    min: Option<Expression>,
+    max: Option<Expression>,
+    key: Option<String>,
+    output: NearOutput,
+    /// `$nearSphere` and not `$near`.
+    operator: &'static str,
+    query: DocumentBuf,
+}
+
+/// Errors: 10065 for what is no document, `TypeMismatch`, `BadValue`, 16606 and 16607 for its fields, 5860400 without
+/// `near`, 5860402, 7555701 and 7555702 for what depends on a document, 50856 to 50858 for fields of old; those of the
+/// filter.
+fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let specification = match value {
+        ValueRef::Document(specification) => specification,
+        ValueRef::Array(array) => array.as_document(),
+        other => {
+            let message = format!("invalid parameter: expected an object ($geoNear), found: {}", other.kind().alias());
+            return Err(Failure::new(ErrorCode(10065), message));
+        }
+    };
+    let mut reader = Reader::default();
+    if matches!(value, ValueRef::Document(_)) {
+        for field in specification {
+            reader.field(field.name, field.value, environment)?;
+        }
+    }
+    let Some(near) = reader.near else {
+        return Err(Failure::new(ErrorCode(5_860_400), "$geoNear requires a 'near' argument"));
+    };
+    let stage = GeoNear {
+        near,
+        min: reader.min,
+        max: reader.max,
+        key: reader.key,
+        output: reader.output,
+        operator: if reader.is_spherical { "$nearSphere" } else { "$near" },
+        query: reader.query,
+    };
+    // What is wrong with a value that is known already is wrong from the beginning.
+    stage.asked(&environment.scope)?;
+    Ok(vec![Box::new(stage)])
+}
+
+#[derive(Default)]
+struct Reader {
+    near: Option<Expression>,
+    min: Option<Expression>,
+    max: Option<Expression>,
+    key: Option<String>,
+    output: NearOutput,
+    is_spherical: bool,
+    query: DocumentBuf,
+}
+
+impl Reader {
+    fn field(&mut self, name: &str, value: ValueRef<'_>, environment: &Environment) -> Result<()> {
+        match name {
+            "near" => self.near = Some(constant(name, 5_860_402, value, environment)?),
+            "minDistance" => self.min = Some(constant(name, 7_555_701, value, environment)?),
+            "maxDistance" => self.max = Some(constant(name, 7_555_702, value, environment)?),
+            "distanceField" => self.output.distance_field = Some(written_path(name, 16606, value)?),
+            "includeLocs" => self.output.geometry_field = Some(written_path(name, 16607, value)?),
+            "distanceMultiplier" => self.output.multiplier = Some(not_negative(name, value)?),
+            "spherical" => self.is_spherical = Evaluated::Ref(value).is_true(),
+            // It chose between documents and their points when a document could come out twice.
+            "uniqueDocs" => {}
+            "query" => self.query = query(value, environment)?,
+            "key" => self.key = Some(key(value)?),
+            "limit" => return Err(of_old(50858, "'limit' parameter. Use a $limit stage instead.")),
+            "num" => return Err(of_old(50857, "'num' parameter. Use a $limit stage instead.")),
+            "start" => return Err(of_old(50856, "'start' argument.")),
+            _ => return Err(Failure::bad_value(format!("Unknown argument to $geoNear: {name}"))),
+        }
+        Ok(())
+    }
+}
+
+fn of_old(code: i32, what: &str) -> Failure {
+    Failure::new(ErrorCode(code), format!("$geoNear no longer supports the {what}"))
+}
+
+/// An expression that depends on no document.
+fn constant(name: &str, code: i32, value: ValueRef<'_>, environment: &Environment) -> Result<Expression> {
+    let expression = Expression::parse(value, &environment.scope.parse_scope())?;
+    let mut dependencies = Dependencies::default();
+    expression.add_dependencies(&mut dependencies);
+    if dependencies != Dependencies::default() {
+        let message = format!("$geoNear requires '{name}' to be constant, found: {}", ValueText(value));
+        return Err(Failure::new(ErrorCode(code), message));
+    }
+    Ok(expression)
+}
+
+/// A path that something is written to.
+fn written_path(name: &str, code: i32, value: ValueRef<'_>) -> Result<String> {
+    let ValueRef::String(path) = value else {
+        let message = format!("$geoNear requires that the '{name}' option is a String");
+        return Err(Failure::new(ErrorCode(code), message));
+    };
+    if FieldPath::parse(path)?.components().len() > PATH_COMPONENTS_MAX {
+        return Err(Failure::new(ErrorCode::OVERFLOW, "FieldPath is too long"));
+    }
+    Ok(path.to_owned())
+}
+
+fn not_negative(name: &str, value: ValueRef<'_>) -> Result<f64> {
+    let Some(number) = number::as_f64(value).filter(|_| value.is_number()) else {
+        return Err(Failure::type_mismatch(format!(
+            "$geoNear requires that the '{name}' option is a number, found: {}",
+            value.kind().alias()
+        )));
+    };
+    if number >= 0.0 {
+        return Ok(number);
+    }
+    Err(Failure::bad_value(format!("$geoNear requires that the '{name}' option is nonnegative, found: {number}")))
+}
+
+fn query(value: ValueRef<'_>, environment: &Environment) -> Result<DocumentBuf> {
+    let ValueRef::Document(filter) = value else {
+        let kind = value.kind().alias();
+        let message = format!("$geoNear requires that the 'query' option is an object, found: {kind}");
+        return Err(Failure::type_mismatch(message));
+    };
+    refuse_operators(filter)?;
+    bunko_query::parse_filter(filter, &environment.scope)?;
+    Ok(filter.to_owned())
+}
+
+/// Refuses what cannot be asked together with a search by distance.
+fn refuse_operators(filter: DocumentRef<'_>) -> Result<()> {
+    for field in filter {
+        match (field.name, field.value) {
+            (name @ ("$text" | "$where"), _) => {
+                return Err(Failure::bad_value(format!("{name} is not allowed in this context")));
+            }
+            ("$and" | "$or" | "$nor", ValueRef::Array(clauses)) => {
+                clauses.iter().filter_map(ValueRef::as_document).try_for_each(refuse_operators)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn key(value: ValueRef<'_>) -> Result<String> {
+    let ValueRef::String(key) = value else {
+        let kind = value.kind().alias();
+        let message = format!("$geoNear parameter 'key' must be of type string but found type: {kind}");
+        return Err(Failure::type_mismatch(message));
+    };
+    if key.is_empty() {
+        return Err(Failure::bad_value("$geoNear parameter 'key' cannot be the empty string"));
+    }
+    if FieldPath::parse(key)?.components().len() > PATH_COMPONENTS_MAX {
+        return Err(Failure::new(ErrorCode(5_729_100), "$geoNear parameter 'key' is too long a path"));
+    }
+    Ok(key.to_owned())
+}
+
+impl GeoNear {
+    /// Which documents are searched.
+    pub(crate) fn query(&self) -> DocumentRef<'_> {
+        self.query.as_ref()
+    }
+
+    /// What the planner is asked for, where all values are known: variables of a stage around this one have none while
+    /// the pipeline is only checked.
+    /// # Errors
+    /// 5860401 for what is no point, `TypeMismatch` and `BadValue` for distances; those of the point.
+    pub fn asked(&self, scope: &QueryScope) -> Result<Option<NearAsked>> {
+        let context = scope.context(DocumentRef::EMPTY);
+        let near = self.near.evaluate(&context)?;
+        let Some(near) = near.get() else { return Ok(None) };
+        if !matches!(near, ValueRef::Document(_) | ValueRef::Array(_)) {
+            let kind = near.kind().alias();
+            let message = format!("$geoNear requires that 'near' is an object or an array, found: {kind}");
+            return Err(Failure::new(ErrorCode(5_860_401), message));
+        }
+        let mut operators = DocumentBuf::new().with(self.operator, near);
+        for (field, name, expression) in
+            [("minDistance", "$minDistance", &self.min), ("maxDistance", "$maxDistance", &self.max)]
+        {
+            let Some(expression) = expression else { continue };
+            let distance = expression.evaluate(&context)?;
+            let Some(distance) = distance.get() else { return Ok(None) };
+            operators.append(name, not_negative(field, distance)?);
+        }
+        let near = near_of(operators.as_ref())?;
+        Ok(Some(NearAsked { path: self.key.clone(), near: Arc::new(near), output: self.output.clone() }))
+    }
+}
+
+impl Stage for GeoNear {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(self: Arc<Self>, _: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {
+        Box::new(WithoutIndexes)
+    }
+
+    fn plannable(&self) -> Plannable<'_> {
+        Plannable::Near(self)
+    }
+
+    fn metadata(&self) -> Carried {
+        Carried::Made(Offered::NEAR)
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        dependencies.add_all();
+        Reads::OthersToo
+    }
+}
+
+/// What the stage yields where its input does not come from the planner: no such input has an index.
+struct WithoutIndexes;
+
+impl DocumentStream for WithoutIndexes {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let message = "$geoNear requires a 2d or 2dsphere index, but none were found";
+        Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, message))
+    }
+}

@@ -1,0 +1,135 @@
+//! What a pipeline knows of a document beside its fields: scores, and distances from a point. `$meta` reads it.
+//!
+//! A stage that makes such metadata puts it into the first field of the document ([`held`]) only where something reads it
+//! ([`AtHand::is_wanted`]). Whoever hands the document to stages takes it out again ([`AtHand::release`]) and keeps it at
+//! hand for as long as the stages look at that document. Stages that keep documents back get them with the field.
+//!
+//! The rejected design was to have every stream hand out pairs of document and metadata: all stages would pay for what
+//! few pipelines have.
+
+use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The first field of a document that metadata travels in. A client may have a field of that name: it is looked for only
+/// where one was put in front.
+pub const HELD_FIELD: &str = "\u{1}metadata";
+
+/// Kinds of metadata that must have been made before they can be read: a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offered(u8);
+
+impl Offered {
+    /// Nothing is known of documents.
+    pub const NONE: Self = Self(0);
+    /// Whatever may be known: what makes it is not known yet.
+    pub const ANY: Self = Self(u8::MAX);
+    /// Scores of a search for text.
+    pub const TEXT: Self = Self(1);
+    /// Distance from a point, and what has that distance.
+    pub const NEAR: Self = Self(2);
+    /// The score of a fusion.
+    pub const SCORE: Self = Self(4);
+    /// What a score was made of.
+    pub const SCORE_DETAILS: Self = Self(8);
+
+    /// What is in one or in the other.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is there.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// The metadata of the document that a pipeline's stages look at.
+#[derive(Debug, Default)]
+pub struct AtHand {
+    is_wanted: AtomicBool,
+    current: Mutex<Option<Arc<DocumentBuf>>>,
+}
+
+impl AtHand {
+    /// Notes that something reads it.
+    pub fn want(&self) {
+        self.is_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something reads it, once everything has been parsed.
+    pub fn is_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::Relaxed)
+    }
+
+    /// What is known of the document at hand.
+    pub fn current(&self) -> Option<Arc<DocumentBuf>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes what is known of the next document; nothing of one that was made anew.
+    pub fn set(&self, metadata: Option<Arc<DocumentBuf>>) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = metadata;
+    }
+
+    /// The value of one name.
+    pub(crate) fn value(&self, name: &str) -> Option<Value> {
+        Some(self.current()?.as_ref().as_ref().get(name)?.to_value())
+    }
+
+    /// Takes the metadata out of a document that holds it.
+    pub fn release(&self, document: DocumentRef<'_>) -> DocumentBuf {
+        let mut fields = document.iter();
+        let metadata = fields.next().and_then(|first| first.value.as_document());
+        self.set(metadata.map(|metadata| Arc::new(metadata.to_owned())));
+        let mut released = DocumentBuf::new();
+        for field in fields {
+            released.append(field.name, field.value);
+        }
+        released
+    }
+
+    /// Puts the metadata at hand into the document.
+    pub fn hold(&self, document: DocumentRef<'_>) -> DocumentBuf {
+        let metadata = self.current();
+        held(document, metadata.as_ref().map_or(DocumentRef::EMPTY, |metadata| metadata.as_ref().as_ref()))
+    }
+}
+
+/// The document with metadata in its first field.
+pub fn held(document: DocumentRef<'_>, metadata: DocumentRef<'_>) -> DocumentBuf {
+    let mut held = DocumentBuf::new();
+    held.append(HELD_FIELD, ValueRef::Document(metadata));
+    for field in document {
+        held.append(field.name, field.value);
+    }
+    held
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_held_is_released_even_beside_a_field_of_that_name() {
+        let document = DocumentBuf::new().with("a", 1).with(HELD_FIELD, "a client's");
+        let metadata = DocumentBuf::new().with("score", 2.5);
+        let at_hand = AtHand::default();
+        let released = at_hand.release(held(document.as_ref(), metadata.as_ref()).as_ref());
+        assert_eq!(released.as_ref().as_bytes(), document.as_ref().as_bytes());
+        assert!(matches!(at_hand.value("score"), Some(Value::Double(2.5))));
+        assert!(at_hand.value("textScore").is_none());
+        at_hand.set(None);
+        let again = at_hand.release(at_hand.hold(document.as_ref()).as_ref());
+        assert_eq!(again.as_ref().as_bytes(), document.as_ref().as_bytes());
+    }
+
+    #[test]
+    fn sets_hold_what_was_put_in() {
+        let both = Offered::TEXT.and(Offered::NEAR);
+        assert!(both.has(Offered::TEXT) && both.has(Offered::NEAR) && !both.has(Offered::SCORE));
+        assert!(Offered::ANY.has(both) && !Offered::NONE.has(both));
+    }
+}

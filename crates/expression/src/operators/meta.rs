@@ -1,0 +1,18 @@
+//! `$meta`: what is known of the document beside its fields.
+
+use super::{Call, Evaluated, EvaluationContext, Expression, Form, Operator, Result};
+use crate::{ParseScope, meta};
+use bunko_bson::{Value, ValueRef};
+
+pub(super) const OPERATOR: Operator = Operator { name: "$meta", form: Form::Special(parse), evaluate };
+
+/// The argument is the name under which the value is kept.
+fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
+    let name = meta::parse(value, scope)?;
+    Ok(Call::new(operator, vec![Expression::literal(Value::String(name.into()))]))
+}
+
+fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    let name = call.arguments[0].as_literal().and_then(ValueRef::as_str).unwrap_or_default();
+    Ok(context.metadata(name).map_or(Evaluated::Missing, Evaluated::from))
+}
