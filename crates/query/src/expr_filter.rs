@@ -70,12 +70,6 @@ impl QueryScope {
         Self { builtins: Builtins::Unavailable, ..self.clone() }
     }
 
-    /// The same with these variables of the user's.
-    #[must_use]
-    pub fn with_variables(&self, variables: Variables) -> Self {
-        Self { variables, ..self.clone() }
-    }
-
     /// The scope that expressions are parsed in.
     pub fn parse_scope(&self) -> ParseScope {
         ParseScope::new(&self.variables)
