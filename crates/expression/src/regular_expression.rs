@@ -5,18 +5,11 @@ use crate::variables::EvaluationContext;
 use crate::{Evaluated, ParseScope, made};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
-use std::sync::OnceLock;
+use bunko_operation::OperationContext;
+use bunko_pattern::Stopped;
 
 /// A compiled expression.
-pub(crate) struct Pattern {
-    regex: Regex,
-    /// Compiled from `source` when it is first needed: for texts in ASCII, without UTF, so that not all of the text is
-    /// checked again for each match. Nothing where it would mean something else.
-    ascii: OnceLock<Option<Regex>>,
-    source: String,
-    options: String,
-}
+pub(crate) struct Pattern(bunko_pattern::Pattern);
 
 /// Longest pattern in bytes. Source: MongoDB manual, "$regex".
 const PATTERN_BYTES_MAX: usize = 16 * 1024;
@@ -40,37 +33,8 @@ impl Pattern {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(invalid("regular expression is too large".to_owned()));
         }
-        let compiled = builder(options).utf(true).build(pattern).map(|regex| Self {
-            regex,
-            ascii: OnceLock::new(),
-            source: pattern.to_owned(),
-            options: options.to_owned(),
-        });
-        compiled.map_err(|error| {
-            let text = error.to_string();
-            // "PCRE2: error compiling pattern at offset 1: why"
-            let why = text.split_once("at offset ").and_then(|(_, rest)| rest.split_once(": "));
-            invalid(why.map_or(text.as_str(), |(_, why)| why).to_owned())
-        })
+        bunko_pattern::Pattern::compile(pattern, options).map(Self).map_err(invalid)
     }
-
-    /// The expression for many matches in one text.
-    fn for_many(&self, text: &str) -> &Regex {
-        if !self.source.is_ascii() || !text.is_ascii() {
-            return &self.regex;
-        }
-        let ascii = self.ascii.get_or_init(|| builder(&self.options).build(&self.source).ok());
-        ascii.as_ref().unwrap_or(&self.regex)
-    }
-}
-
-/// What the options say, all of which are known.
-fn builder(options: &str) -> RegexBuilder {
-    let mut builder = RegexBuilder::new();
-    builder.jit_if_available(true);
-    builder.caseless(options.contains('i')).multi_line(options.contains('m'));
-    builder.dotall(options.contains('s')).extended(options.contains('x'));
-    builder
 }
 
 /// One search: a text and the expression to find in it.
@@ -177,32 +141,34 @@ impl<'a> Search<'a, 'a> {
         }
     }
 
-    fn runtime_failure(&self, error: &pcre2::Error) -> Failure {
+    fn stopped(&self, stopped: Stopped<Failure>) -> Failure {
+        let code = match stopped {
+            Stopped::Told(failure) => return failure,
+            Stopped::Exceeded(code) => code,
+        };
         let message = format!(
-            "Error occurred while executing the regular expression in {}. Result code: {}",
-            self.call.name(),
-            error.code()
+            "Error occurred while executing the regular expression in {}. Result code: {code}",
+            self.call.name()
         );
         Failure::new(ErrorCode(51156), message)
     }
 
-    pub(crate) fn is_match(&self) -> Result<bool> {
-        self.pattern()?.regex.is_match(self.text().as_bytes()).map_err(|error| self.runtime_failure(&error))
+    pub(crate) fn is_match(&self, operation: &OperationContext) -> Result<bool> {
+        let matched = self.pattern()?.0.is_match(self.text(), |steps| operation.work(steps));
+        matched.map_err(|stopped| self.stopped(stopped))
     }
 
     /// The first match.
-    pub(crate) fn find(&self) -> Result<Option<Found>> {
-        let regex = &self.pattern()?.regex;
-        self.find_at(regex, &mut regex.capture_locations(), Place::default())
+    pub(crate) fn find(&self, operation: &OperationContext) -> Result<Option<Found>> {
+        self.find_at(self.pattern()?, Place::default(), operation)
     }
 
     /// Visits the matches one after the other, until there is none or the visitor fails.
-    pub(crate) fn each(&self, mut visit: impl FnMut(Found) -> Result<()>) -> Result<()> {
+    pub(crate) fn each(&self, operation: &OperationContext, mut visit: impl FnMut(Found) -> Result<()>) -> Result<()> {
         let text = self.text();
-        let regex = self.pattern()?.for_many(text);
-        let mut locations = regex.capture_locations();
+        let pattern = self.pattern()?;
         let mut from = Place::default();
-        while let Some(found) = self.find_at(regex, &mut locations, from)? {
+        while let Some(found) = self.find_at(pattern, from, operation)? {
             // An empty match would be found again.
             let step = if found.end == found.start.byte { self.character_bytes_at(found.end) } else { 0 };
             let byte = found.end + step;
@@ -218,20 +184,21 @@ impl<'a> Search<'a, 'a> {
     }
 
     /// The first match from a place on.
-    fn find_at(&self, regex: &Regex, locations: &mut CaptureLocations, from: Place) -> Result<Option<Found>> {
+    fn find_at(&self, pattern: &Pattern, from: Place, operation: &OperationContext) -> Result<Option<Found>> {
         let text = self.text();
-        let found = regex
-            .captures_read_at(locations, text.as_bytes(), from.byte)
-            .map_err(|error| self.runtime_failure(&error))?;
-        let Some(found) = found else { return Ok(None) };
+        let groups = pattern.0.find(text, from.byte, |steps| operation.work(steps));
+        let groups = groups.map_err(|stopped| self.stopped(stopped))?;
+        let mut groups = groups.into_iter().flatten();
+        // The whole match is always there.
+        let Some(found) = groups.next().flatten() else { return Ok(None) };
         let mut captures = ArrayBuf::new();
-        for group in 1..locations.len() {
-            match locations.get(group).and_then(|(start, end)| text.get(start..end)) {
+        for group in groups {
+            match group.and_then(|group| text.get(group)) {
                 Some(capture) => captures.push(capture),
                 None => captures.push(ValueRef::Null),
             };
         }
-        let (start, end) = (found.start(), found.end());
+        let (start, end) = (found.start, found.end);
         let passed = text.get(from.byte..start).unwrap_or_default().chars().count();
         let start = Place { byte: start, character: from.character + passed };
         let document = DocumentBuf::new()

@@ -53,7 +53,15 @@ impl<'o> Evaluation<'o> {
     pub fn regex(&mut self, regex: &Regex, value: Option<ValueRef<'_>>) -> bool {
         match value {
             Some(ValueRef::String(text) | ValueRef::Symbol(text)) => {
-                !self.goes_on(REGEX_STEPS + text.len() / REGEX_STEPS) || regex.is_match(text)
+                if !self.goes_on(REGEX_STEPS + text.len() / REGEX_STEPS) {
+                    return true;
+                }
+                let operation = self.operation;
+                let goes_on = |steps| operation.map_or(Ok(()), |operation| operation.work(steps));
+                regex.is_match(text, goes_on).unwrap_or_else(|failure| {
+                    self.failure.get_or_insert(failure);
+                    true
+                })
             }
             value => regex.is_same(value),
         }

@@ -19,7 +19,9 @@ pub(super) const OPERATOR: Operator = Operator { name: "$regexFind", form: Form:
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(search) = Search::of(call, context)? else { return Ok(Evaluated::null()) };
-    Ok(search.find()?.map_or(Evaluated::null(), |found| Evaluated::Owned(Value::Document(found.document))))
+    Ok(search
+        .find(context.operation())?
+        .map_or(Evaluated::null(), |found| Evaluated::Owned(Value::Document(found.document))))
 }
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {

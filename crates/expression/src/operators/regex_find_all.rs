@@ -21,12 +21,8 @@ pub(super) const OPERATOR: Operator = Operator { name: "$regexFindAll", form: Fo
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut all = MadeArray::new(call.name(), context);
     if let Some(search) = Search::of(call, context)? {
-        let text = search.text();
-        // What is left of a text is checked anew for each match, unless it is in ASCII.
-        let left_is_checked = !text.is_ascii();
-        search.each(|found| {
-            let left = if left_is_checked { text.len() - found.start.byte } else { 0 };
-            context.operation().work(16 + left / 64)?;
+        search.each(context.operation(), |found| {
+            context.operation().work(16)?;
             all.push_element(ValueRef::from(&found.document))
         })?;
     }

@@ -19,7 +19,7 @@ pub(super) const OPERATOR: Operator = Operator { name: "$regexMatch", form: Form
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(search) = Search::of(call, context)? else { return Ok(false.into()) };
-    Ok(search.is_match()?.into())
+    Ok(search.is_match(context.operation())?.into())
 }
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {

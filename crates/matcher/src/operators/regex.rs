@@ -6,7 +6,7 @@ use crate::parse::Operand;
 use crate::path::Path;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
-use pcre2::bytes;
+use bunko_pattern::{Pattern, Stopped};
 
 pub(crate) const REGEX: FieldOperator = FieldOperator { name: "$regex", parse: |_, operand| parse(operand) };
 
@@ -21,15 +21,13 @@ pub(crate) const OPTIONS: FieldOperator = FieldOperator {
 
 /// Longest pattern, in bytes. Source: MongoDB limits.
 const MAX_PATTERN_BYTES: usize = 16 * 1024;
-/// Most memory that one match may use for backtracking, in bytes.
-const MAX_JIT_STACK_BYTES: usize = 1024 * 1024;
 
 /// A compiled regular expression and its source.
 #[derive(Clone, Debug)]
 pub struct Regex {
     pattern: String,
     options: String,
-    compiled: bytes::Regex,
+    compiled: Pattern,
 }
 
 /// What strings have to start with for a pattern to match, and nothing more than that can be told.
@@ -52,26 +50,9 @@ impl Regex {
         if pattern.len() > MAX_PATTERN_BYTES {
             return Err(Failure::new(ErrorCode(51091), "Regular expression is invalid: pattern is too large"));
         }
-        // UTF-8 is always on, which makes `u` a word without effect. PCRE2's own limits on matching (ten million
-        // steps) end a runaway pattern.
-        let compiled = bytes::RegexBuilder::new()
-            .caseless(options.contains('i'))
-            .multi_line(options.contains('m'))
-            .dotall(options.contains('s'))
-            .extended(options.contains('x'))
-            .utf(true)
-            .jit_if_available(true)
-            .max_jit_stack_size(Some(MAX_JIT_STACK_BYTES))
-            .build(pattern)
-            .map_err(|error| {
-                let reason = error.to_string();
-                // The library names itself and the offset first, the server does not.
-                let reason = reason
-                    .rsplit_once("offset ")
-                    .and_then(|(_, rest)| rest.split_once(": "))
-                    .map_or(reason.as_str(), |(_, reason)| reason);
-                Failure::new(ErrorCode(51091), format!("Regular expression is invalid: {reason}"))
-            })?;
+        // UTF-8 is always on, which makes `u` a word without effect.
+        let compiled = Pattern::compile(pattern, options)
+            .map_err(|reason| Failure::new(ErrorCode(51091), format!("Regular expression is invalid: {reason}")))?;
         Ok(Self { pattern: pattern.to_owned(), options: options.to_owned(), compiled })
     }
 
@@ -85,9 +66,15 @@ impl Regex {
         &self.options
     }
 
-    /// Whether the pattern matches somewhere in `text`. A match that exceeds its limits is none.
-    pub fn is_match(&self, text: &str) -> bool {
-        self.compiled.is_match(text.as_bytes()).unwrap_or(false)
+    /// Whether the pattern matches somewhere in `text`. A match that exceeds PCRE2's limits is none.
+    /// # Errors
+    /// What `goes_on` says, which is asked every so often with the steps that were taken.
+    pub fn is_match(&self, text: &str, goes_on: impl FnMut(usize) -> Result<()>) -> Result<bool> {
+        match self.compiled.is_match(text, goes_on) {
+            Ok(matched) => Ok(matched),
+            Err(Stopped::Exceeded(_)) => Ok(false),
+            Err(Stopped::Told(failure)) => Err(failure),
+        }
     }
 
     /// Whether a value is this regex itself.

@@ -1,0 +1,236 @@
+//! PCRE2's own functions.
+
+use crate::Groups;
+use libc::{c_int, c_void};
+use parking_lot::Mutex;
+use pcre2_sys::{
+    PCRE2_AUTO_CALLOUT, PCRE2_CASELESS, PCRE2_DOTALL, PCRE2_ERROR_CALLOUT, PCRE2_ERROR_JIT_STACKLIMIT,
+    PCRE2_ERROR_MATCHLIMIT, PCRE2_ERROR_NOMATCH, PCRE2_EXTENDED, PCRE2_JIT_COMPLETE, PCRE2_MULTILINE, PCRE2_NO_JIT,
+    PCRE2_NO_UTF_CHECK, PCRE2_UNSET, PCRE2_UTF, pcre2_code_8, pcre2_code_free_8, pcre2_compile_8,
+    pcre2_get_error_message_8, pcre2_get_ovector_count_8, pcre2_get_ovector_pointer_8, pcre2_jit_compile_8,
+    pcre2_jit_stack_8, pcre2_jit_stack_assign_8, pcre2_jit_stack_create_8, pcre2_jit_stack_free_8, pcre2_match_8,
+    pcre2_match_context_8, pcre2_match_context_create_8, pcre2_match_context_free_8, pcre2_match_data_8,
+    pcre2_match_data_create_from_pattern_8, pcre2_match_data_free_8, pcre2_set_heap_limit_8, pcre2_set_match_limit_8,
+};
+use std::ptr::null_mut;
+
+/// A callout before each item of the pattern.
+pub(crate) const ASK_BEFORE_ITEMS: u32 = PCRE2_AUTO_CALLOUT;
+
+/// Most memory that an interpreted match may use for backtracking, in KiB.
+const HEAP_KIBIBYTES_MAX: u32 = 64 << 10;
+/// Most that machine code may use for it, in bytes; and what it begins with.
+const STACK_BYTES_MAX: usize = 1 << 20;
+const STACK_BYTES_MIN: usize = 32 << 10;
+/// What searches need beside the pattern, kept for later ones: so many at most.
+const SPARE_MAX: usize = 8;
+/// Steps that a callout counts for at least. In a text of 16 MB, what lies between two of them takes some milliseconds.
+const STEPS_SHIFT: u32 = 17;
+const STEPS_MAX: usize = 8;
+
+// The bindings leave it out. Source: pcre2_set_callout(3).
+unsafe extern "C" {
+    fn pcre2_set_callout_8(
+        context: *mut pcre2_match_context_8,
+        callout: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int>,
+        data: *mut c_void,
+    ) -> c_int;
+}
+
+/// What came of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Searched {
+    Found,
+    Nothing,
+    /// With PCRE2's code.
+    Failed(i32),
+}
+
+impl Searched {
+    pub fn exceeds_steps(self) -> bool {
+        self == Self::Failed(PCRE2_ERROR_MATCHLIMIT)
+    }
+
+    pub fn exceeds_stack(self) -> bool {
+        self == Self::Failed(PCRE2_ERROR_JIT_STACKLIMIT)
+    }
+}
+
+/// How a pattern is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// As machine code, where the system allows that.
+    Machine,
+    Interpreter,
+}
+
+/// A compiled pattern.
+pub(crate) struct Code {
+    code: *mut pcre2_code_8,
+    spare: Mutex<Vec<Scratch>>,
+}
+
+// SAFETY: compiled patterns never change, and each search has a scratch of its own.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+/// What one search writes to.
+struct Scratch {
+    data: *mut pcre2_match_data_8,
+    context: *mut pcre2_match_context_8,
+    stack: *mut pcre2_jit_stack_8,
+}
+
+/// What a callout is given.
+struct Asking<'a> {
+    steps: usize,
+    goes_on: &'a mut dyn FnMut(usize) -> bool,
+}
+
+/// PCRE2's flags for MongoDB's options.
+pub(crate) fn flags(options: &str) -> u32 {
+    let known = [('i', PCRE2_CASELESS), ('m', PCRE2_MULTILINE), ('s', PCRE2_DOTALL), ('x', PCRE2_EXTENDED)];
+    known.iter().filter(|(option, _)| options.contains(*option)).fold(PCRE2_UTF, |flags, (_, flag)| flags | flag)
+}
+
+fn message(code: c_int) -> String {
+    let mut buffer = [0_u8; 256];
+    // SAFETY: the buffer is as long as is said.
+    let length = unsafe { pcre2_get_error_message_8(code, buffer.as_mut_ptr(), buffer.len()) };
+    let text = usize::try_from(length).ok().and_then(|length| buffer.get(..length)).unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// # Safety
+/// `data` is an [`Asking`], and nobody else has it.
+unsafe extern "C" fn callout(_block: *mut c_void, data: *mut c_void) -> c_int {
+    // SAFETY: as said.
+    let asking = unsafe { &mut *data.cast::<Asking<'_>>() };
+    if (asking.goes_on)(asking.steps) { 0 } else { PCRE2_ERROR_CALLOUT }
+}
+
+/// # Errors
+/// Why a pattern cannot be compiled.
+pub(crate) fn check(source: &str, flags: u32) -> Result<(), String> {
+    Code::new(source, flags).map(drop)
+}
+
+impl Code {
+    fn new(source: &str, flags: u32) -> Result<Self, String> {
+        let (mut error, mut offset) = (0, 0);
+        // SAFETY: the source is as long as is said.
+        let code = unsafe {
+            pcre2_compile_8(source.as_ptr(), source.len(), flags, &raw mut error, &raw mut offset, null_mut())
+        };
+        if code.is_null() { Err(message(error)) } else { Ok(Self { code, spare: Mutex::default() }) }
+    }
+
+    pub fn compile(source: &str, flags: u32) -> Result<Self, String> {
+        let compiled = Self::new(source, flags)?;
+        // Where the system allows no machine code to be made, the pattern is interpreted.
+        // SAFETY: nobody else has the pattern yet.
+        let _ = unsafe { pcre2_jit_compile_8(compiled.code, PCRE2_JIT_COMPLETE) };
+        Ok(compiled)
+    }
+
+    /// Looks for a match that begins at the byte `from` or behind it.
+    pub fn search(
+        &self,
+        text: &str,
+        from: usize,
+        limits: (u32, Means),
+        groups: Option<&mut Groups>,
+        goes_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Searched {
+        assert!(text.is_char_boundary(from), "a search begins at a character");
+        let spare = self.spare.lock().pop();
+        let mut scratch = spare.unwrap_or_else(|| Scratch::new(self.code));
+        let steps = (1 + (text.len() >> STEPS_SHIFT)).min(STEPS_MAX);
+        let searched = scratch.search(self.code, text, from, limits, Asking { steps, goes_on });
+        if let (Searched::Found, Some(groups)) = (searched, groups) {
+            scratch.read(groups);
+        }
+        let mut spare = self.spare.lock();
+        // What an interpreted match took stays with its scratch.
+        if spare.len() < SPARE_MAX && limits.1 == Means::Machine {
+            spare.push(scratch);
+        }
+        searched
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        self.spare.get_mut().clear();
+        // SAFETY: nobody has it any more.
+        unsafe { pcre2_code_free_8(self.code) }
+    }
+}
+
+impl Scratch {
+    fn new(code: *mut pcre2_code_8) -> Self {
+        // SAFETY: the pattern is there; the stack is the context's for as long as both are.
+        unsafe {
+            let data = pcre2_match_data_create_from_pattern_8(code, null_mut());
+            let context = pcre2_match_context_create_8(null_mut());
+            let stack = pcre2_jit_stack_create_8(STACK_BYTES_MIN, STACK_BYTES_MAX, null_mut());
+            assert!(!data.is_null() && !context.is_null() && !stack.is_null(), "memory for a search");
+            pcre2_jit_stack_assign_8(context, None, stack.cast());
+            Self { data, context, stack }
+        }
+    }
+
+    fn search(
+        &mut self,
+        code: *const pcre2_code_8,
+        text: &str,
+        from: usize,
+        (steps_max, means): (u32, Means),
+        mut asking: Asking<'_>,
+    ) -> Searched {
+        // Text that is borrowed is valid UTF-8, and `from` a character's beginning, so nothing is to be checked.
+        // SAFETY: `asking` outlives the call, and the callout is not called after it. An empty text may have no pointer
+        // to bytes, so it gets one.
+        let outcome = unsafe {
+            pcre2_set_match_limit_8(self.context, steps_max);
+            pcre2_set_heap_limit_8(self.context, HEAP_KIBIBYTES_MAX);
+            pcre2_set_callout_8(self.context, Some(callout), (&raw mut asking).cast());
+            let bytes = if text.is_empty() { [0].as_ptr() } else { text.as_ptr() };
+            let options = PCRE2_NO_UTF_CHECK | if means == Means::Interpreter { PCRE2_NO_JIT } else { 0 };
+            pcre2_match_8(code, bytes, text.len(), from, options, self.data, self.context)
+        };
+        match outcome {
+            PCRE2_ERROR_NOMATCH => Searched::Nothing,
+            found if found > 0 => Searched::Found,
+            code => Searched::Failed(code),
+        }
+    }
+
+    /// Reads what the last search found.
+    fn read(&mut self, groups: &mut Groups) {
+        // SAFETY: PCRE2 has as many pairs as it says, all of which the search has set.
+        let places = unsafe {
+            let count = pcre2_get_ovector_count_8(self.data) as usize;
+            std::slice::from_raw_parts(pcre2_get_ovector_pointer_8(self.data), 2 * count)
+        };
+        groups.clear();
+        // A match may begin behind its end, by `\K` in a lookahead: then it is empty.
+        let range = |pair: &[usize]| (pair[0] != PCRE2_UNSET).then(|| pair[0].min(pair[1])..pair[1]);
+        groups.extend(places.chunks_exact(2).map(range));
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // SAFETY: nobody has them any more.
+        unsafe {
+            pcre2_match_data_free_8(self.data);
+            pcre2_match_context_free_8(self.context);
+            pcre2_jit_stack_free_8(self.stack);
+        }
+    }
+}
+
+// SAFETY: whoever has it has all of it.
+unsafe impl Send for Scratch {}

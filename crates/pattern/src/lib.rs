@@ -1,0 +1,268 @@
+//! Regular expressions: PCRE2, which asks while it searches whether to go on.
+//!
+//! PCRE2 limits the steps that it takes from one place of the text. A text has as many places as characters, and a single
+//! step may go over all of it: within these limits a search in 16 MB may take weeks. So a pattern is compiled with a
+//! callout at its beginning, which PCRE2 calls at every place where a match may begin, and with a limit of steps that
+//! keeps what lies between two callouts short. Where that is exceeded, the pattern is compiled once more, with a callout
+//! before each of its items and the usual limit; and what its machine code has too small a stack for is interpreted.
+//!
+//! **Invariant:** whatever pattern and text, not much more than a tenth of a second passes between two questions.
+
+mod code;
+
+use code::{Code, Means, Searched};
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// A compiled regular expression.
+#[derive(Clone)]
+pub struct Pattern(Arc<Compiled>);
+
+struct Compiled {
+    source: String,
+    flags: u32,
+    /// Asks at each place of the text.
+    quick: Code,
+    /// Asks before each item of the pattern; compiled when it is first needed.
+    thorough: OnceLock<Option<Code>>,
+}
+
+/// Where a match and its groups are, in bytes; the whole match first.
+pub type Groups = Vec<Option<Range<usize>>>;
+
+/// Why a search came to no end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped<E> {
+    /// Whoever was asked whether to go on said no.
+    Told(E),
+    /// PCRE2's limits were exceeded; its error code.
+    Exceeded(i32),
+}
+
+/// Steps from one place after which PCRE2 gives up: its own default.
+const STEPS_MAX: u32 = 10_000_000;
+/// Characters that may be looked at between two questions: a tenth of a second or two.
+const LOOKS_MAX: usize = 300_000_000;
+/// A pattern that repeats nothing and is no longer than that is done with a place at once.
+const SHORT_BYTES: usize = 64;
+
+impl Pattern {
+    /// Compiles a pattern in UTF-8. Of the options, `i`, `m`, `s` and `x` mean what they mean in Perl, and any other
+    /// nothing.
+    /// # Errors
+    /// PCRE2's reason.
+    pub fn compile(source: &str, options: &str) -> Result<Self, String> {
+        let flags = code::flags(options);
+        // What is wrong by itself may be right within a group.
+        code::check(source, flags)?;
+        let asking = with_callout(source, options).and_then(|asking| Code::compile(&asking, flags).ok());
+        let quick = match asking {
+            Some(asking) => asking,
+            None => Code::compile(source, flags)?,
+        };
+        Ok(Self(Arc::new(Compiled { source: source.to_owned(), flags, quick, thorough: OnceLock::new() })))
+    }
+
+    /// Whether it matches somewhere in `text`. `goes_on` is asked every so often, with the steps that were taken since.
+    /// # Errors
+    /// [`Stopped`].
+    pub fn is_match<E>(&self, text: &str, goes_on: impl FnMut(usize) -> Result<(), E>) -> Result<bool, Stopped<E>> {
+        self.search(text, 0, None, goes_on)
+    }
+
+    /// The first match that begins at the byte `from` or behind it; see [`Pattern::is_match`].
+    /// # Errors
+    /// [`Stopped`].
+    pub fn find<E>(
+        &self,
+        text: &str,
+        from: usize,
+        goes_on: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<Option<Groups>, Stopped<E>> {
+        let mut groups = Groups::new();
+        Ok(self.search(text, from, Some(&mut groups), goes_on)?.then_some(groups))
+    }
+
+    fn search<E>(
+        &self,
+        text: &str,
+        from: usize,
+        groups: Option<&mut Groups>,
+        mut goes_on: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<bool, Stopped<E>> {
+        let mut told = None;
+        let searched = self.0.search(text, from, groups, &mut |steps| match goes_on(steps) {
+            Ok(()) => true,
+            Err(failure) => {
+                told = Some(failure);
+                false
+            }
+        });
+        match (told, searched) {
+            (Some(failure), _) => Err(Stopped::Told(failure)),
+            (None, Searched::Found) => Ok(true),
+            (None, Searched::Nothing) => Ok(false),
+            (None, Searched::Failed(code)) => Err(Stopped::Exceeded(code)),
+        }
+    }
+}
+
+impl Compiled {
+    fn search(
+        &self,
+        text: &str,
+        from: usize,
+        mut groups: Option<&mut Groups>,
+        goes_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Searched {
+        let steps_max = u32::try_from(LOOKS_MAX / (1 + text.len())).unwrap_or(u32::MAX).clamp(16, STEPS_MAX);
+        let mut searched = self.quick.search(text, from, (steps_max, Means::Machine), groups.as_deref_mut(), goes_on);
+        if !(searched.exceeds_steps() && steps_max < STEPS_MAX || searched.exceeds_stack()) {
+            return searched;
+        }
+        let thorough =
+            self.thorough.get_or_init(|| Code::compile(&self.source, self.flags | code::ASK_BEFORE_ITEMS).ok());
+        let Some(thorough) = thorough else { return searched };
+        if !searched.exceeds_stack() {
+            let limits = (STEPS_MAX, Means::Machine);
+            searched = thorough.search(text, from, limits, groups.as_deref_mut(), goes_on);
+        }
+        if searched.exceeds_stack() {
+            searched = thorough.search(text, from, (STEPS_MAX, Means::Interpreter), groups, goes_on);
+        }
+        searched
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pattern({:?})", self.0.source)
+    }
+}
+
+/// The pattern behind a callout; nothing where it needs none, or has to begin with what it begins with.
+fn with_callout(source: &str, options: &str) -> Option<String> {
+    let repeats = source.contains(['*', '+', '{', '(']);
+    if source.starts_with("(*") || !repeats && source.len() <= SHORT_BYTES {
+        return None;
+    }
+    if !source.contains('|') {
+        return Some(format!("(?C1){source}"));
+    }
+    // Behind a comment that runs to the end.
+    let end = if options.contains('x') { "\n" } else { "" };
+    Some(format!("(?C1)(?:{source}{end})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn pattern(source: &str, options: &str) -> Pattern {
+        Pattern::compile(source, options).expect("valid")
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "it stands where a question may be answered otherwise")]
+    fn endless(_: usize) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn find(source: &str, options: &str, text: &str, from: usize) -> Option<Groups> {
+        pattern(source, options).find(text, from, endless).expect("no limit")
+    }
+
+    #[test]
+    fn groups_are_where_they_are() {
+        assert_eq!(find("b(c)?(d)", "", "abd", 0), Some(vec![Some(1..3), None, Some(2..3)]));
+        assert_eq!(find("a|b", "", "cab", 2), Some(vec![Some(2..3)]));
+        assert_eq!(find("ü+", "", "aüü", 1), Some(vec![Some(1..5)]));
+        assert_eq!(find("^b", "", "ab", 1), None);
+        assert_eq!(find("(?<=a)b*", "", "abb", 1), Some(vec![Some(1..3)]));
+        assert_eq!(find("", "", "", 0), Some(vec![Some(0..0)]));
+    }
+
+    #[test]
+    fn options_and_what_stands_at_either_end_mean_what_they_did() {
+        for (source, options, text) in [
+            ("A+|C", "i", "xaa"),
+            ("^b|^x+", "m", "a\nb"),
+            ("a.+b|x", "s", "a\n\nb"),
+            ("a + # or\n | b # the end", "x", "b"),
+            ("(?x) a+ | b # the end", "", "b"),
+            ("(*ANYCRLF)^b+|x", "m", "a\rb"),
+            ("(?i)x|Ab+", "", "AB"),
+            ("(a)|(b)\\2+", "", "bb"),
+            ("(?C)a|b*c", "", "bc"),
+        ] {
+            assert_eq!(pattern(source, options).is_match(text, endless), Ok(true), "{source}");
+        }
+        assert_eq!(pattern("a+ | b", "").is_match("b", endless), Ok(false));
+        assert!(Pattern::compile("(a", "").is_err_and(|why| why == "missing closing parenthesis"));
+        assert!(Pattern::compile("a)|(b", "").is_err());
+    }
+
+    #[test]
+    fn a_limit_of_steps_for_long_texts_changes_no_answer() {
+        // Each character is a step.
+        let text = format!("{}c", "ab".repeat(20_000));
+        assert_eq!(pattern("^(?:a|b)*c$", "").is_match(&text, endless), Ok(true));
+        assert_eq!(pattern("^(?:a|b)*d$", "").is_match(&text, endless), Ok(false));
+    }
+
+    #[test]
+    fn a_runaway_pattern_is_given_up() {
+        let text = format!("{}!", "a".repeat(40));
+        assert_eq!(pattern("(a+)+$", "").is_match(&text, endless), Err(Stopped::Exceeded(-47)));
+    }
+
+    #[test]
+    fn whatever_takes_long_asks_often() {
+        let short = "a".repeat(22) + "!";
+        for (source, text) in [
+            // From each place to the end.
+            ("(?=a*[cd])e|a*?[bc]", "a".repeat(2_000_000)),
+            ("a+[bc]|a+[de]", "a".repeat(2_000_000)),
+            // Each place takes many steps, and no place too many.
+            ("(a+)+$", short.repeat(2000)),
+            ("(?:a|a)+?(?:a|a)+[bc]", "a".repeat(300_000)),
+            ("(*LIMIT_MATCH=9000000)(?:a+)+(?:a+)+$", short.repeat(2000)),
+        ] {
+            let pattern = pattern(source, "");
+            let (began, mut last, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
+            let mut steps = 0;
+            let stopped = pattern.is_match(&text, |more| {
+                steps += more;
+                // What an operation does too.
+                if steps < 512 {
+                    return Ok(());
+                }
+                steps = 0;
+                longest = longest.max(last.elapsed());
+                last = Instant::now();
+                if began.elapsed() < Duration::from_millis(500) { Ok(()) } else { Err("told") }
+            });
+            longest = longest.max(last.elapsed());
+            assert!(matches!(stopped, Err(Stopped::Told("told") | Stopped::Exceeded(_))), "{source}: {stopped:?}");
+            assert!(longest < Duration::from_millis(900), "{source}: {longest:?}");
+        }
+    }
+
+    #[test]
+    fn threads_share_a_pattern() {
+        let pattern = pattern("(a|b)+c", "");
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let pattern = &pattern;
+                scope.spawn(move || {
+                    for length in 1..200 {
+                        let text = format!("{}c", "ab".repeat(length + thread));
+                        let groups = pattern.find(&text, 0, endless).expect("no limit").expect("a match");
+                        assert_eq!(groups[0], Some(0..text.len()));
+                    }
+                });
+            }
+        });
+    }
+}
