@@ -3,9 +3,10 @@
 use crate::compression::Compression;
 use crate::staging::segment_of_extent;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
-use bunko_store::{Effect, Effects, KeyspaceId, Location, Lsn, Presence, segment_of, varint};
+use bunko_store::{Effect, Effects, KeyspaceId, KeyspaceMap, Location, Lsn, Presence, segment_of, varint};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// Bytes of one keyspace's documents in one segment of the log, or in the extent that took it over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,59 +23,109 @@ pub(crate) struct Accounts {
     state: Mutex<State>,
 }
 
-#[derive(Clone, Default)]
-pub(crate) struct State {
-    pub shares: FxHashMap<(KeyspaceId, u64), Share>,
-    /// Entries in the trees by keyspace.
-    pub entries: FxHashMap<KeyspaceId, u64>,
-    /// Compressors of the keyspaces that chose one.
-    pub compression: FxHashMap<KeyspaceId, Compression>,
-    /// Dropped keyspaces, until no view is older than that and the drop is durable.
-    pub dropped: FxHashMap<KeyspaceId, Lsn>,
+/// One keyspace's account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// By segment. Copies of the account share it until it changes.
+    shares: Arc<FxHashMap<u64, Share>>,
+    /// Entries in the trees.
+    pub entries: u64,
+    /// The compressor, where the keyspace chose one.
+    pub compression: Option<Compression>,
 }
 
-impl State {
-    fn put(&mut self, keyspace: KeyspaceId, location: Location) {
-        let share = self.shares.entry((keyspace, segment_of(location.position))).or_default();
+impl Account {
+    fn share(&mut self, location: Location) -> &mut Share {
+        Arc::make_mut(&mut self.shares).entry(segment_of(location.position)).or_default()
+    }
+
+    fn put(&mut self, location: Location) {
+        let share = self.share(location);
         share.live += u64::from(location.length);
         share.total += u64::from(location.length);
     }
 
     /// A document of a share that has its total already.
-    fn place(&mut self, keyspace: KeyspaceId, location: Location) {
-        let share = self.shares.entry((keyspace, segment_of(location.position))).or_default();
+    fn place(&mut self, location: Location) {
+        let share = self.share(location);
         share.live += u64::from(location.length);
         share.total = share.total.max(share.live);
     }
 
-    fn take(&mut self, keyspace: KeyspaceId, location: Location) {
-        if let Some(share) = self.shares.get_mut(&(keyspace, segment_of(location.position))) {
+    fn take(&mut self, location: Location) {
+        if let Some(share) = Arc::make_mut(&mut self.shares).get_mut(&segment_of(location.position)) {
             share.live = share.live.saturating_sub(u64::from(location.length));
         }
     }
 
-    fn count(&mut self, keyspace: KeyspaceId) {
-        *self.entries.entry(keyspace).or_insert(0) += 1;
+    fn uncount(&mut self) {
+        self.entries = self.entries.saturating_sub(1);
     }
 
-    fn uncount(&mut self, keyspace: KeyspaceId) {
-        if let Some(count) = self.entries.get_mut(&keyspace) {
-            *count = count.saturating_sub(1);
-        }
+    /// Whether it holds documents, or did.
+    pub fn has_documents(&self) -> bool {
+        !self.shares.is_empty()
     }
+}
 
+/// The accounts at one moment. A copy takes an instant, because a checkpoint copies while writers wait.
+#[derive(Clone, Default)]
+pub(crate) struct State {
+    accounts: KeyspaceMap<Account>,
+    /// Dropped keyspaces, until no view is older than that and the drop is durable.
+    dropped: KeyspaceMap<Lsn>,
+}
+
+impl State {
     fn drop_keyspace(&mut self, keyspace: KeyspaceId, lsn: Lsn) {
-        self.shares.retain(|(of, _), _| *of != keyspace);
-        self.entries.remove(&keyspace);
-        self.compression.remove(&keyspace);
+        self.accounts.remove(keyspace);
         self.dropped.insert(keyspace, lsn);
+    }
+
+    /// A keyspace's account.
+    pub fn account(&self, keyspace: KeyspaceId) -> Option<&Account> {
+        self.accounts.get(keyspace)
+    }
+
+    /// All accounts.
+    pub fn accounts(&self) -> impl Iterator<Item = (KeyspaceId, &Account)> {
+        self.accounts.iter()
+    }
+
+    /// Whether a keyspace was dropped, but perhaps not for every view.
+    pub fn is_dropped(&self, keyspace: KeyspaceId) -> bool {
+        self.dropped.contains(keyspace)
+    }
+
+    /// A keyspace's share of a segment.
+    pub fn share(&self, keyspace: KeyspaceId, segment: u64) -> Option<Share> {
+        self.account(keyspace)?.shares.get(&segment).copied()
+    }
+
+    /// All shares, with their keyspaces and segments.
+    pub fn shares(&self) -> impl Iterator<Item = (KeyspaceId, u64, Share)> {
+        self.accounts().flat_map(|(keyspace, account)| {
+            account.shares.iter().map(move |(segment, share)| (keyspace, *segment, *share))
+        })
+    }
+
+    /// Forgets the shares of which `is_kept` does not hold.
+    fn retain_shares(&mut self, is_kept: impl Fn(&Share, u64) -> bool) {
+        let is_touched = |(keyspace, account): (KeyspaceId, &Account)| {
+            account.shares.iter().any(|(segment, share)| !is_kept(share, *segment)).then_some(keyspace)
+        };
+        let touched: Vec<_> = self.accounts().filter_map(is_touched).collect();
+        for keyspace in touched {
+            let account = self.accounts.get_or_default(keyspace);
+            Arc::make_mut(&mut account.shares).retain(|segment, share| is_kept(share, *segment));
+        }
     }
 
     /// Live and total bytes by segment, of all keyspaces together.
     pub fn by_segment(&self) -> FxHashMap<u64, Share> {
         let mut segments: FxHashMap<u64, Share> = FxHashMap::default();
-        for ((_, segment), share) in &self.shares {
-            let of_segment = segments.entry(*segment).or_default();
+        for (_, segment, share) in self.shares() {
+            let of_segment = segments.entry(segment).or_default();
             of_segment.live += share.live;
             of_segment.total += share.total;
         }
@@ -87,30 +138,33 @@ impl Accounts {
     pub fn restore(note: DocumentRef<'_>) -> Option<Self> {
         let mut state = State::default();
         for [keyspace, segment, live, total] in numbers(note.get("shares"))? {
-            state.shares.insert((keyspace_id(keyspace)?, segment), Share { live, total });
+            let account = state.accounts.get_or_default(keyspace_id(keyspace)?);
+            Arc::make_mut(&mut account.shares).insert(segment, Share { live, total });
         }
         for [keyspace, count] in numbers(note.get("entries"))? {
-            state.entries.insert(keyspace_id(keyspace)?, count);
+            state.accounts.get_or_default(keyspace_id(keyspace)?).entries = count;
         }
         for value in note.get("compression").and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter) {
             let document = value.as_document()?;
             let Some(ValueRef::Int64(keyspace)) = document.get("id") else { return None };
             let compression = Compression::from_settings(document).ok()??;
-            state.compression.insert(keyspace_id(u64::try_from(keyspace).ok()?)?, compression);
+            let keyspace = keyspace_id(u64::try_from(keyspace).ok()?)?;
+            state.accounts.get_or_default(keyspace).compression = Some(compression);
         }
         Some(Self { state: Mutex::new(state) })
     }
 
     /// For the manifest.
     pub fn encode(state: &State, note: DocumentBuf) -> DocumentBuf {
-        let shares = state.shares.iter();
         let shares = packed(
-            shares.map(|((keyspace, segment), share)| [u64::from(keyspace.0), *segment, share.live, share.total]),
+            state.shares().map(|(keyspace, segment, share)| [u64::from(keyspace.0), segment, share.live, share.total]),
         );
-        let entries = packed(state.entries.iter().map(|(keyspace, count)| [u64::from(keyspace.0), *count]));
+        let entries = packed(state.accounts().map(|(keyspace, account)| [u64::from(keyspace.0), account.entries]));
         let mut compression = ArrayBuf::new();
-        for (keyspace, of_keyspace) in &state.compression {
-            compression.push(&of_keyspace.settings().with("id", i64::from(keyspace.0)));
+        for (keyspace, account) in state.accounts() {
+            if let Some(chosen) = account.compression {
+                compression.push(&chosen.settings().with("id", i64::from(keyspace.0)));
+            }
         }
         note.with("shares", ValueRef::Binary { subtype: 0, bytes: &shares })
             .with("entries", ValueRef::Binary { subtype: 0, bytes: &entries })
@@ -122,32 +176,45 @@ impl Accounts {
         for effect in effects {
             match effect {
                 Effect::PutRecord { keyspace, location, replaced, .. } => {
-                    state.put(keyspace, location);
+                    let account = state.accounts.get_or_default(keyspace);
+                    account.put(location);
                     match replaced {
-                        Some(replaced) => state.take(keyspace, replaced),
-                        None => state.count(keyspace),
+                        Some(replaced) => account.take(replaced),
+                        None => account.entries += 1,
                     }
                 }
                 Effect::AdoptFile { keyspace, number, documents_bytes } => {
                     let share = Share { live: 0, total: documents_bytes };
-                    state.shares.insert((keyspace, segment_of_extent(number)), share);
+                    let account = state.accounts.get_or_default(keyspace);
+                    Arc::make_mut(&mut account.shares).insert(segment_of_extent(number), share);
                 }
                 Effect::PlaceRecord { keyspace, location, .. } => {
-                    state.place(keyspace, location);
-                    state.count(keyspace);
+                    let account = state.accounts.get_or_default(keyspace);
+                    account.place(location);
+                    account.entries += 1;
                 }
                 Effect::DeleteRecord { keyspace, replaced, .. } => {
-                    state.take(keyspace, replaced);
-                    state.uncount(keyspace);
+                    if let Some(account) = state.accounts.get_mut(keyspace) {
+                        account.take(replaced);
+                        account.uncount();
+                    }
                 }
                 Effect::PutPrimaryKey { presence: Presence::Moved, .. } => {}
-                Effect::PutKey { keyspace, .. } | Effect::PutPrimaryKey { keyspace, .. } => state.count(keyspace),
-                Effect::DeleteKey { keyspace, .. } => state.uncount(keyspace),
+                Effect::PutKey { keyspace, .. } | Effect::PutPrimaryKey { keyspace, .. } => {
+                    state.accounts.get_or_default(keyspace).entries += 1;
+                }
+                Effect::DeleteKey { keyspace, .. } => {
+                    if let Some(account) = state.accounts.get_mut(keyspace) {
+                        account.uncount();
+                    }
+                }
                 Effect::CreateKeyspace { keyspace, settings, .. } => {
                     let chosen = DocumentRef::parse(settings)
                         .ok()
                         .and_then(|settings| Compression::from_settings(settings).ok().flatten());
-                    state.compression.extend(chosen.map(|compression| (keyspace, compression)));
+                    if chosen.is_some() {
+                        state.accounts.get_or_default(keyspace).compression = chosen;
+                    }
                 }
                 Effect::DropKeyspace { keyspace } => state.drop_keyspace(keyspace, lsn),
             }
@@ -156,13 +223,14 @@ impl Accounts {
 
     /// The compressor that a keyspace chose.
     pub fn compression(&self, keyspace: KeyspaceId) -> Option<Compression> {
-        self.state.lock().compression.get(&keyspace).copied()
+        self.state.lock().account(keyspace)?.compression
     }
 
     /// Keyspaces that some view, open or to come, may read from, or that a power cut may bring back.
     pub fn needed_keyspaces(&self) -> FxHashSet<KeyspaceId> {
         let state = self.state.lock();
-        state.entries.keys().chain(state.dropped.keys()).copied().collect()
+        let kept = state.accounts().map(|(keyspace, _)| keyspace);
+        kept.chain(state.dropped.iter().map(|(keyspace, _)| keyspace)).collect()
     }
 
     pub fn copy(&self) -> State {
@@ -172,17 +240,23 @@ impl Accounts {
     /// Segments were rewritten: `kept` are the bytes that are still there, by keyspace and segment.
     pub fn rewritten(&self, segments: &[u64], kept: &FxHashMap<(KeyspaceId, u64), u64>) {
         let mut state = self.state.lock();
-        state.shares.retain(|key, share| {
-            if segments.contains(&key.1) {
-                share.total = kept.get(key).copied().unwrap_or(0);
+        let is_in = |account: &Account| segments.iter().any(|segment| account.shares.contains_key(segment));
+        let in_them: Vec<_> =
+            state.accounts().filter(|(_, account)| is_in(account)).map(|(keyspace, _)| keyspace).collect();
+        for keyspace in in_them {
+            let shares = Arc::make_mut(&mut state.accounts.get_or_default(keyspace).shares);
+            for segment in segments {
+                if let Some(share) = shares.get_mut(segment) {
+                    share.total = kept.get(&(keyspace, *segment)).copied().unwrap_or(0);
+                }
             }
-            share.total > 0
-        });
+        }
+        state.retain_shares(|share, _| share.total > 0);
     }
 
     /// Shares in segments that are nowhere any more: a checkpoint may have noted some that went after its watermark.
     pub fn forget_segments(&self, is_there: impl Fn(u64) -> bool) {
-        self.state.lock().shares.retain(|(_, segment), share| share.live > 0 || is_there(*segment));
+        self.state.lock().retain_shares(|share, segment| share.live > 0 || is_there(segment));
     }
 
     /// No view is older than `oldest_view`, and the log is durable up to there: keyspaces dropped before are gone for all.
@@ -237,16 +311,16 @@ mod tests {
     #[test]
     fn what_a_checkpoint_noted_is_gone_on_from() {
         let mut state = State::default();
-        state.put(RECORDS, location(100, 30));
-        state.put(RECORDS, location(SEGMENT_BYTES * 3, 50));
-        state.take(RECORDS, location(100, 30));
-        state.count(RECORDS);
-        state.compression.insert(RECORDS, Compression::Zstd { level: 9 });
+        let account = state.accounts.get_or_default(RECORDS);
+        account.put(location(100, 30));
+        account.put(location(SEGMENT_BYTES * 3, 50));
+        account.take(location(100, 30));
+        account.entries += 1;
+        account.compression = Some(Compression::Zstd { level: 9 });
         let note = Accounts::encode(&state, DocumentBuf::new());
         let restored = Accounts::restore(note.as_ref()).expect("well-formed").copy();
-        assert_eq!(restored.shares, state.shares);
-        assert_eq!(restored.shares[&(RECORDS, 0)], Share { live: 0, total: 30 });
-        assert_eq!((restored.entries, restored.compression), (state.entries, state.compression));
+        assert_eq!(restored.account(RECORDS), state.account(RECORDS));
+        assert_eq!(restored.share(RECORDS, 0), Some(Share { live: 0, total: 30 }));
     }
 
     #[test]
@@ -254,10 +328,11 @@ mod tests {
         let accounts = Accounts::default();
         {
             let mut state = accounts.state.lock();
-            state.put(RECORDS, location(0, 10));
-            state.put(RECORDS, location(20, 70));
-            state.take(RECORDS, location(20, 70));
-            state.put(RECORDS, location(SEGMENT_BYTES, 5));
+            let account = state.accounts.get_or_default(RECORDS);
+            account.put(location(0, 10));
+            account.put(location(20, 70));
+            account.take(location(20, 70));
+            account.put(location(SEGMENT_BYTES, 5));
         }
         accounts.rewritten(&[0], &[((RECORDS, 0), 10)].into_iter().collect());
         assert_eq!(accounts.copy().by_segment()[&0], Share { live: 10, total: 10 });

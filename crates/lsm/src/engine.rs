@@ -323,7 +323,7 @@ impl Engine for LsmEngine {
     }
 
     fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space> {
-        let flushed = self.marked_accounts.lock().entries.clone();
+        let flushed = self.marked_accounts.lock().clone();
         space::of_keyspaces(keyspaces, &self.documents.registry.load(), &self.accounts.copy(), &flushed, &self.tree)
     }
 

@@ -150,7 +150,7 @@ impl Merger {
         // Merging level by level keeps little that is superseded. What is left after a drop, or after most of a
         // collection was deleted, it may never come to.
         let stored: u64 = self.tree.current_version().iter_tables().map(|table| table.metadata.item_count).sum();
-        let live: u64 = self.accounts.copy().entries.values().sum();
+        let live: u64 = self.accounts.copy().accounts().map(|(_, account)| account.entries).sum();
         let oldest_view = oldest_view();
         let is_worth_while = stored > 2 * live + DEAD_ENTRIES_MAX && self.forgettable(oldest_view) > 0;
         if is_worth_while { self.rewrite_tables(oldest_view) } else { Ok(()) }

@@ -381,13 +381,13 @@ impl Sieve<'_> {
     /// Whether anything of an extent may be needed: something of it is counted, or was not dropped for every view.
     fn may_need(&self, extent: &Extent) -> bool {
         extent.contents.keys().any(|keyspace| {
-            let is_counted = |segment: &u64| self.state.shares.contains_key(&(*keyspace, *segment));
-            self.state.dropped.contains_key(keyspace) || extent.segments.iter().any(is_counted)
+            let is_counted = |segment: &u64| self.state.share(*keyspace, *segment).is_some();
+            self.state.is_dropped(*keyspace) || extent.segments.iter().any(is_counted)
         })
     }
 
     fn is_needed(&self, keyspace: KeyspaceId, record: RecordId, position: u64) -> Result<bool> {
-        match self.state.shares.get(&(keyspace, segment_of(position))) {
+        match self.state.share(keyspace, segment_of(position)) {
             // Nothing there has died: the usual case where documents are only inserted, and it costs no search.
             Some(share) if share.live == share.total => Ok(true),
             Some(_) => {
@@ -395,7 +395,7 @@ impl Sieve<'_> {
                 Ok(location.is_some_and(|location| location.position == position))
             }
             // The keyspace was dropped; perhaps not yet for every view.
-            None => Ok(self.state.dropped.contains_key(&keyspace)),
+            None => Ok(self.state.is_dropped(keyspace)),
         }
     }
 }
@@ -464,7 +464,8 @@ impl Removal<'_> {
         }
         self.moved += 1;
         *self.kept.entry((keyspace, segment_of(position))).or_insert(0) += document.len() as u64;
-        let compression = self.sieve.state.compression.get(&keyspace).copied().unwrap_or(self.default_compression);
+        let chosen = self.sieve.state.account(keyspace).and_then(|account| account.compression);
+        let compression = chosen.unwrap_or(self.default_compression);
         self.extent.push(keyspace, compression, record, position, document)
     }
 }

@@ -1,50 +1,49 @@
 //! What keyspaces take on disk.
 
-use crate::accounts::State;
+use crate::accounts::{Account, State};
 use crate::extents::{Contents, Registry};
 use crate::key::KEYSPACE_BYTES;
 use bunko_store::{KeyspaceId, KeyspaceStatistics, Space};
 use lsm_tree::{AbstractTree, AnyTree, UserKey};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// About what a record takes in a tree.
 const RECORD_ENTRY_BYTES: u64 = 30;
 
-/// What each keyspace takes: documents in extents and in the log, and a share of the trees. `flushed` are the entries
+/// What each keyspace takes: documents in extents and in the log, and a share of the trees. `flushed` counts the entries
 /// that the trees hold; those beyond, which only the log holds yet, count as their keys do.
 pub(crate) fn of_keyspaces(
     keyspaces: &[(KeyspaceId, KeyspaceStatistics)],
     registry: &Registry,
     state: &State,
-    flushed: &FxHashMap<KeyspaceId, u64>,
+    flushed: &State,
     tree: &AnyTree,
 ) -> Vec<Space> {
-    let trees = of_trees(tree, &state.entries);
+    let trees = of_trees(tree, state);
     let mut spaces: FxHashMap<KeyspaceId, Space> =
         trees.into_iter().map(|(keyspace, used_bytes)| (keyspace, Space { used_bytes, free_bytes: 0 })).collect();
-    for (keyspace, segment) in state.shares.keys() {
-        let share = state.shares[&(*keyspace, *segment)];
-        if registry.of_segment(*segment).is_none() {
-            let space = spaces.entry(*keyspace).or_default();
+    for (keyspace, segment, share) in state.shares() {
+        if registry.of_segment(segment).is_none() {
+            let space = spaces.entry(keyspace).or_default();
             space.used_bytes += share.live;
             space.free_bytes += share.total.saturating_sub(share.live);
         }
     }
     for extent in registry.extents() {
         for (keyspace, contents) in &extent.contents {
-            let shares = extent.segments.iter().filter_map(|segment| state.shares.get(&(*keyspace, *segment)));
+            let shares = extent.segments.iter().filter_map(|segment| state.share(*keyspace, *segment));
             let used_bytes = live_part(*contents, shares.map(|share| share.live).sum());
             let space = spaces.entry(*keyspace).or_default();
             space.used_bytes += used_bytes;
             space.free_bytes += contents.stored_bytes - used_bytes;
         }
     }
-    let has_documents: FxHashSet<_> = state.shares.keys().map(|(keyspace, _)| *keyspace).collect();
     let of_keyspace = |(keyspace, holds): &(KeyspaceId, KeyspaceStatistics)| {
         let mut space = spaces.get(keyspace).copied().unwrap_or_default();
-        let unflushed = holds.entries.saturating_sub(flushed.get(keyspace).copied().unwrap_or(0));
+        let unflushed = holds.entries.saturating_sub(flushed.account(*keyspace).map_or(0, |account| account.entries));
+        let has_documents = state.account(*keyspace).is_some_and(Account::has_documents);
         let entry_bytes = match holds.bytes.checked_div(holds.entries) {
-            Some(bytes) if !has_documents.contains(keyspace) => bytes,
+            Some(bytes) if !has_documents => bytes,
             _ => RECORD_ENTRY_BYTES,
         };
         space.used_bytes += unflushed * entry_bytes;
@@ -61,16 +60,17 @@ fn live_part(contents: Contents, live: u64) -> u64 {
 
 /// Bytes of the tables by keyspace. A table that holds several is divided as their entries are: what an entry takes
 /// differs little between them, a record's 30 bytes or so and a key's.
-fn of_trees(tree: &AnyTree, entries: &FxHashMap<KeyspaceId, u64>) -> FxHashMap<KeyspaceId, u64> {
+fn of_trees(tree: &AnyTree, state: &State) -> FxHashMap<KeyspaceId, u64> {
     let mut bytes = FxHashMap::default();
     for table in tree.current_version().iter_tables() {
         let range = &table.metadata.key_range;
         let (first, last) = (keyspace_of(range.min()), keyspace_of(range.max()));
-        let within: Vec<_> = entries.iter().filter(|(keyspace, _)| (first..=last).contains(*keyspace)).collect();
-        let all: u64 = within.iter().map(|(_, count)| **count).sum();
+        let entries = state.accounts().map(|(keyspace, account)| (keyspace, account.entries));
+        let within: Vec<_> = entries.filter(|(keyspace, _)| (first..=last).contains(keyspace)).collect();
+        let all: u64 = within.iter().map(|(_, count)| *count).sum();
         for (keyspace, count) in within {
-            let part = *count as f64 / all.max(1) as f64;
-            *bytes.entry(*keyspace).or_insert(0) += (table.metadata.file_size as f64 * part) as u64;
+            let part = count as f64 / all.max(1) as f64;
+            *bytes.entry(keyspace).or_insert(0) += (table.metadata.file_size as f64 * part) as u64;
         }
     }
     bytes

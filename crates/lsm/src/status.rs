@@ -31,8 +31,8 @@ impl Status<'_> {
         };
         let taken_over = registry.segments();
         let (mut live, mut in_log) = (0, 0);
-        for ((_, segment), share) in &self.accounts.shares {
-            *(if taken_over.contains(segment) { &mut live } else { &mut in_log }) += share.live;
+        for (_, segment, share) in self.accounts.shares() {
+            *(if taken_over.contains(&segment) { &mut live } else { &mut in_log }) += share.live;
         }
         let reads = &self.documents.reads;
         let cache = DocumentBuf::new()

@@ -73,24 +73,24 @@ impl Store {
     pub fn checkpoint(&self) -> Result<()> {
         let _running = self.checkpointer.running.lock();
         let started = Instant::now();
-        let (engines, manifest) = {
+        let (engines, marked) = {
             let _no_batch_in_flight = self.gate.write();
             let watermark = self.watermark.visible();
             let engines = self.engines.all();
             for engine in &engines {
                 engine.begin_checkpoint(watermark)?;
             }
-            let keyspaces = self.statistics.copy();
-            let routes = self.engines.routes().into_iter().map(|(keyspace, name)| (keyspace, name.to_owned()));
-            let manifest = Manifest {
-                watermark,
-                time_ms: self.journal.last_time_ms(),
-                noted_from: self.kept.as_ref().map(Kept::noted_from),
-                keyspaces,
-                engines: Vec::new(),
-                routes: routes.collect(),
-            };
-            (engines, manifest)
+            let (keyspaces, routes) = (self.statistics.copy(), self.engines.routed());
+            (engines, (watermark, self.journal.last_time_ms(), keyspaces, routes))
+        };
+        let (watermark, time_ms, keyspaces, routes) = marked;
+        let manifest = Manifest {
+            watermark,
+            time_ms,
+            noted_from: self.kept.as_ref().map(Kept::noted_from),
+            keyspaces: keyspaces.iter().map(|(keyspace, statistics)| (keyspace, *statistics)).collect(),
+            engines: Vec::new(),
+            routes: routes.names().into_iter().map(|(keyspace, name)| (keyspace, name.to_owned())).collect(),
         };
         failpoint::pass(Failpoint::Marked);
         // A view must never point past the durable log.

@@ -4,12 +4,11 @@
 
 use crate::delegate::Delegate;
 use crate::store::LogHandle;
-use crate::{Effect, Effects, Engine, KeyspaceId, Lsn, Result, StorageError, View};
+use crate::{Effect, Effects, Engine, KeyspaceId, KeyspaceMap, Lsn, Result, StorageError, View};
 use arc_swap::ArcSwap;
 use bunko_bson::DocumentRef;
 use bunko_versions::Views;
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,9 +79,9 @@ pub(crate) struct Engines {
 pub(crate) struct Others {
     engines: Vec<Opened>,
     /// Index among `engines` of the keyspaces that are not in the store's own engine.
-    routes: FxHashMap<KeyspaceId, usize>,
+    routes: KeyspaceMap<usize>,
     /// Routed keyspaces that are gone, but perhaps not from every view.
-    dropped: FxHashSet<KeyspaceId>,
+    dropped: KeyspaceMap<()>,
 }
 
 #[derive(Clone)]
@@ -101,7 +100,7 @@ pub(crate) struct Part<'a> {
 
 impl Part<'_> {
     pub fn contains(&self, keyspace: KeyspaceId) -> bool {
-        self.others.routes.get(&keyspace).copied() == self.engine
+        self.others.routes.get(keyspace).copied() == self.engine
     }
 }
 
@@ -136,7 +135,7 @@ impl Engines {
     /// The engine that holds a keyspace.
     pub fn of(&self, keyspace: KeyspaceId) -> Arc<dyn Engine> {
         let others = self.others.load();
-        let engine = others.routes.get(&keyspace).map_or(&self.own, |&index| &others.engines[index].engine);
+        let engine = others.routes.get(keyspace).map_or(&self.own, |&index| &others.engines[index].engine);
         Arc::clone(engine)
     }
 
@@ -202,10 +201,10 @@ impl Engines {
     pub fn note_drops(&self, effects: Effects<'_>) {
         for effect in effects {
             if let Effect::DropKeyspace { keyspace } = effect
-                && self.others.load().routes.contains_key(&keyspace)
+                && self.others.load().routes.contains(keyspace)
             {
                 self.change(|others| {
-                    others.dropped.insert(keyspace);
+                    others.dropped.insert(keyspace, ());
                 });
             }
         }
@@ -213,15 +212,15 @@ impl Engines {
 
     /// Lets a keyspace lead to an engine that is open, wherever it led before.
     fn lead(&self, keyspace: KeyspaceId, engine: &str) {
-        if engine == self.own.name() && !self.others.load().routes.contains_key(&keyspace) {
+        if engine == self.own.name() && !self.others.load().routes.contains(keyspace) {
             return;
         }
         self.change(|others| {
-            others.dropped.remove(&keyspace);
+            others.dropped.remove(keyspace);
             match others.engines.iter().position(|opened| opened.engine.name() == engine) {
                 Some(index) => others.routes.insert(keyspace, index),
-                None => others.routes.remove(&keyspace),
-            };
+                None => others.routes.remove(keyspace),
+            }
         });
     }
 
@@ -238,19 +237,19 @@ impl Engines {
             let index_of = |name: &str| others.engines.iter().position(|opened| opened.engine.name() == name);
             others.routes =
                 keyspaces.iter().filter_map(|(keyspace, name)| Some((*keyspace, index_of(name)?))).collect();
-            others.dropped.clear();
+            others.dropped = KeyspaceMap::default();
         });
         Ok(self.routes() != before)
     }
 
+    /// Where keyspaces are at this moment.
+    pub fn routed(&self) -> Arc<Others> {
+        self.others.load_full()
+    }
+
     /// Keyspaces that are not in the store's own engine, with the name of theirs, in order.
     pub fn routes(&self) -> Vec<(KeyspaceId, &'static str)> {
-        let others = self.others.load();
-        let lasting = others.routes.iter().filter(|(keyspace, _)| !others.dropped.contains(keyspace));
-        let mut routes: Vec<_> =
-            lasting.map(|(&keyspace, &index)| (keyspace, others.engines[index].engine.name())).collect();
-        routes.sort_unstable();
-        routes
+        self.routed().names()
     }
 
     /// Whether nothing of the effects is to be there after a restart. That a keyspace exists, and where, is.
@@ -352,8 +351,17 @@ impl Engines {
 }
 
 impl Others {
+    /// See [`Engines::routes`].
+    pub fn names(&self) -> Vec<(KeyspaceId, &'static str)> {
+        let lasting = self.routes.iter().filter(|(keyspace, _)| !self.dropped.contains(*keyspace));
+        let mut names: Vec<_> =
+            lasting.map(|(keyspace, &index)| (keyspace, self.engines[index].engine.name())).collect();
+        names.sort_unstable();
+        names
+    }
+
     fn survival(&self, keyspace: KeyspaceId) -> Option<Survival> {
-        self.routes.get(&keyspace).map(|&index| self.engines[index].survival)
+        self.routes.get(keyspace).map(|&index| self.engines[index].survival)
     }
 }
 
@@ -366,7 +374,7 @@ struct Routed {
 
 impl Delegate for Routed {
     fn with<R>(&self, keyspace: KeyspaceId, read: impl FnOnce(&dyn View) -> R) -> R {
-        read(self.others.routes.get(&keyspace).map_or(&*self.own, |&index| &*self.views[index]))
+        read(self.others.routes.get(keyspace).map_or(&*self.own, |&index| &*self.views[index]))
     }
 }
 
@@ -379,7 +387,7 @@ struct Latest {
 impl Delegate for Latest {
     fn with<R>(&self, keyspace: KeyspaceId, read: impl FnOnce(&dyn View) -> R) -> R {
         let others = self.others.load();
-        match others.routes.get(&keyspace) {
+        match others.routes.get(keyspace) {
             Some(&index) => read(others.engines[index].engine.latest()),
             None => read(self.own.latest()),
         }

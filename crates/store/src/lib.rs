@@ -20,6 +20,7 @@ mod error;
 pub mod failpoint;
 mod history;
 mod journal;
+mod keyspace_map;
 mod latencies;
 mod lock_table;
 mod log;
@@ -46,6 +47,7 @@ pub use effects::{Effect, Effects, Noted, Presence, Statement};
 pub use engine::{Direction, Effort, Engine, KeyCursor, KeyRange, Reclaimed, RecordCursor, RecordRange, Space, View};
 pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
 pub use error::StorageError;
+pub use keyspace_map::KeyspaceMap;
 pub use latencies::LatencyCounts;
 pub use lock_table::{LockTable, Locked};
 pub use log::{

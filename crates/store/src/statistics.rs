@@ -1,8 +1,7 @@
 //! Exact counts per keyspace, kept as records are applied and saved at checkpoints.
 
-use crate::{Effect, Effects, KeyspaceId, Presence};
+use crate::{Effect, Effects, KeyspaceId, KeyspaceMap, Presence};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 
 /// What a keyspace holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +21,7 @@ impl KeyspaceStatistics {
 /// All keyspaces' statistics. Replay starts from the state that the checkpoint saved, so nothing counts twice.
 #[derive(Default)]
 pub(crate) struct Statistics {
-    keyspaces: Mutex<FxHashMap<KeyspaceId, KeyspaceStatistics>>,
+    keyspaces: Mutex<KeyspaceMap<KeyspaceStatistics>>,
 }
 
 impl Statistics {
@@ -35,7 +34,7 @@ impl Statistics {
         for effect in effects {
             match effect {
                 Effect::PutRecord { keyspace, location, replaced, .. } => {
-                    let statistics = keyspaces.entry(keyspace).or_default();
+                    let statistics = keyspaces.get_or_default(keyspace);
                     statistics.bytes += u64::from(location.length);
                     match replaced {
                         Some(replaced) => statistics.shrink(replaced.length),
@@ -43,43 +42,43 @@ impl Statistics {
                     }
                 }
                 Effect::PlaceRecord { keyspace, location, .. } => {
-                    let statistics = keyspaces.entry(keyspace).or_default();
+                    let statistics = keyspaces.get_or_default(keyspace);
                     statistics.bytes += u64::from(location.length);
                     statistics.entries += 1;
                 }
                 Effect::DeleteRecord { keyspace, replaced, .. } => {
-                    let statistics = keyspaces.entry(keyspace).or_default();
+                    let statistics = keyspaces.get_or_default(keyspace);
                     statistics.entries = statistics.entries.saturating_sub(1);
                     statistics.shrink(replaced.length);
                 }
                 Effect::CreateKeyspace { .. } | Effect::AdoptFile { .. } => {}
                 Effect::PutPrimaryKey { presence: Presence::Moved, .. } => {}
                 Effect::PutKey { keyspace, key, .. } | Effect::PutPrimaryKey { keyspace, key, .. } => {
-                    let statistics = keyspaces.entry(keyspace).or_default();
+                    let statistics = keyspaces.get_or_default(keyspace);
                     statistics.entries += 1;
                     statistics.bytes += key.len() as u64;
                 }
                 Effect::DeleteKey { keyspace, key } => {
-                    let statistics = keyspaces.entry(keyspace).or_default();
+                    let statistics = keyspaces.get_or_default(keyspace);
                     statistics.entries = statistics.entries.saturating_sub(1);
                     statistics.bytes = statistics.bytes.saturating_sub(key.len() as u64);
                 }
                 Effect::DropKeyspace { keyspace } => {
-                    keyspaces.remove(&keyspace);
+                    keyspaces.remove(keyspace);
                 }
             }
         }
     }
 
     pub(crate) fn keyspace(&self, keyspace: KeyspaceId) -> KeyspaceStatistics {
-        self.keyspaces.lock().get(&keyspace).copied().unwrap_or_default()
+        self.keyspaces.lock().get(keyspace).copied().unwrap_or_default()
     }
 
     pub(crate) fn entries(&self, keyspace: KeyspaceId) -> u64 {
-        self.keyspaces.lock().get(&keyspace).map_or(0, |statistics| statistics.entries)
+        self.keyspaces.lock().get(keyspace).map_or(0, |statistics| statistics.entries)
     }
 
-    pub(crate) fn copy(&self) -> Vec<(KeyspaceId, KeyspaceStatistics)> {
-        self.keyspaces.lock().iter().map(|(&keyspace, statistics)| (keyspace, *statistics)).collect()
+    pub(crate) fn copy(&self) -> KeyspaceMap<KeyspaceStatistics> {
+        self.keyspaces.lock().clone()
     }
 }

@@ -1,0 +1,161 @@
+//! A map by keyspace that is copied in an instant.
+//!
+//! A checkpoint copies what is counted while no batch may be in flight, and each routed keyspace makes a new map that
+//! readers load. So keyspaces stand in shards that copies share: a copy costs one count for each shard, and whoever
+//! changes a shard that a copy still has copies that one. A tree would share more and make every look-up slower.
+
+use crate::KeyspaceId;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Keyspaces of one shard have ids that differ in the lowest bits only. Ids ascend, so that shards are full.
+const SHARD_BITS: u32 = 8;
+
+type Shard<V> = FxHashMap<KeyspaceId, V>;
+
+/// What is known of each keyspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyspaceMap<V> {
+    shards: FxHashMap<u32, Arc<Shard<V>>>,
+}
+
+fn shard_of(keyspace: KeyspaceId) -> u32 {
+    keyspace.0 >> SHARD_BITS
+}
+
+impl<V> Default for KeyspaceMap<V> {
+    fn default() -> Self {
+        Self { shards: FxHashMap::default() }
+    }
+}
+
+impl<V> KeyspaceMap<V> {
+    /// What is known of a keyspace.
+    pub fn get(&self, keyspace: KeyspaceId) -> Option<&V> {
+        self.shards.get(&shard_of(keyspace))?.get(&keyspace)
+    }
+
+    /// Whether anything is known of a keyspace.
+    pub fn contains(&self, keyspace: KeyspaceId) -> bool {
+        self.get(keyspace).is_some()
+    }
+
+    /// Whether nothing is known of any.
+    pub fn is_empty(&self) -> bool {
+        self.shards.is_empty()
+    }
+
+    /// All keyspaces, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (KeyspaceId, &V)> {
+        self.shards.values().flat_map(|shard| shard.iter().map(|(keyspace, value)| (*keyspace, value)))
+    }
+
+    /// How many shards two maps have in common.
+    #[cfg(test)]
+    fn shared(&self, other: &Self) -> usize {
+        let is_shared = |(number, shard): &(&u32, &Arc<Shard<V>>)| {
+            other.shards.get(number).is_some_and(|others| Arc::ptr_eq(shard, others))
+        };
+        self.shards.iter().filter(is_shared).count()
+    }
+}
+
+impl<V: Clone> KeyspaceMap<V> {
+    /// What is known of a keyspace, to be changed.
+    pub fn get_mut(&mut self, keyspace: KeyspaceId) -> Option<&mut V> {
+        let shard = self.shards.get_mut(&shard_of(keyspace))?;
+        if Arc::get_mut(shard).is_none() && !shard.contains_key(&keyspace) {
+            return None;
+        }
+        Arc::make_mut(shard).get_mut(&keyspace)
+    }
+
+    /// What is known of a keyspace, to be changed; the default where nothing is.
+    pub fn get_or_default(&mut self, keyspace: KeyspaceId) -> &mut V
+    where
+        V: Default,
+    {
+        Arc::make_mut(self.shards.entry(shard_of(keyspace)).or_default()).entry(keyspace).or_default()
+    }
+
+    /// Lets `value` be known of a keyspace, whatever was before.
+    pub fn insert(&mut self, keyspace: KeyspaceId, value: V) {
+        Arc::make_mut(self.shards.entry(shard_of(keyspace)).or_default()).insert(keyspace, value);
+    }
+
+    /// Forgets a keyspace.
+    pub fn remove(&mut self, keyspace: KeyspaceId) {
+        let number = shard_of(keyspace);
+        let Some(shard) = self.shards.get_mut(&number).filter(|shard| shard.contains_key(&keyspace)) else { return };
+        let shard = Arc::make_mut(shard);
+        shard.remove(&keyspace);
+        if shard.is_empty() {
+            self.shards.remove(&number);
+        }
+    }
+
+    /// Forgets the keyspaces of which `is_kept` does not hold.
+    pub fn retain(&mut self, is_kept: impl Fn(KeyspaceId, &V) -> bool) {
+        self.shards.retain(|_, shard| {
+            if shard.iter().any(|(keyspace, value)| !is_kept(*keyspace, value)) {
+                Arc::make_mut(shard).retain(|keyspace, value| is_kept(*keyspace, value));
+            }
+            !shard.is_empty()
+        });
+    }
+}
+
+impl<V: Clone> FromIterator<(KeyspaceId, V)> for KeyspaceMap<V> {
+    fn from_iter<I: IntoIterator<Item = (KeyspaceId, V)>>(known: I) -> Self {
+        let mut map = Self::default();
+        for (keyspace, value) in known {
+            map.insert(keyspace, value);
+        }
+        map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(end: u32) -> KeyspaceMap<u32> {
+        (0..end).map(|number| (KeyspaceId(number), number)).collect()
+    }
+
+    #[test]
+    fn a_copy_stays_as_it_was_and_a_change_copies_one_shard() {
+        let mut map = counted(10_000);
+        let copy = map.clone();
+        assert_eq!(map.shared(&copy), 40);
+        *map.get_or_default(KeyspaceId(777)) += 1;
+        *map.get_mut(KeyspaceId(778)).expect("there") += 1;
+        map.remove(KeyspaceId(779));
+        map.insert(KeyspaceId(780), 1);
+        assert_eq!(map.shared(&copy), 39);
+        assert_eq!(copy, counted(10_000));
+        assert_eq!(
+            [777, 778, 779, 780].map(|id| map.get(KeyspaceId(id)).copied()),
+            [Some(778), Some(779), None, Some(1)]
+        );
+    }
+
+    #[test]
+    fn what_changes_nothing_copies_nothing() {
+        let mut map = counted(1000);
+        let copy = map.clone();
+        assert!(map.get_mut(KeyspaceId(1001)).is_none() && !map.contains(KeyspaceId(1001)));
+        map.remove(KeyspaceId(1001));
+        map.retain(|_, _| true);
+        assert_eq!(map.shared(&copy), 4);
+    }
+
+    #[test]
+    fn shards_that_are_empty_go() {
+        let mut map = counted(1000);
+        map.retain(|keyspace, _| keyspace.0 >= 300);
+        assert_eq!((map.iter().count(), map.shards.len()), (700, 3));
+        (300..1000).for_each(|number| map.remove(KeyspaceId(number)));
+        assert!(map.is_empty());
+    }
+}
