@@ -140,7 +140,7 @@ impl Catalog {
                 }
             }
             indexes.iter().filter_map(|index| index.build()).for_each(|build| notes.change(build, record));
-            let lsn = self.store.commit(&batch).map_err(from_storage)?;
+            let lsn = self.commit(&batch, operation)?;
             notes.tell();
             return Ok(Some(lsn));
         }

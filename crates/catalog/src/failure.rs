@@ -7,7 +7,7 @@ use bunko_store::StorageError;
 #[expect(clippy::needless_pass_by_value, reason = "stands in `map_err(from_storage)`, which hands the error over")]
 pub fn from_storage(error: StorageError) -> Failure {
     let code = match &error {
-        StorageError::OutOfDiskSpace { .. } => ErrorCode::OUT_OF_DISK_SPACE,
+        StorageError::OutOfDiskSpace { .. } | StorageError::MapFull { .. } => ErrorCode::OUT_OF_DISK_SPACE,
         StorageError::RecordTooLarge { .. } => ErrorCode::BSON_OBJECT_TOO_LARGE,
         StorageError::OutOfMemory { .. } => ErrorCode::EXCEEDED_MEMORY_LIMIT,
         StorageError::UnknownEngine { .. } => ErrorCode::INVALID_OPTIONS,

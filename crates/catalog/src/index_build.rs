@@ -227,7 +227,7 @@ impl Catalog {
             }
         }
         if !batch.is_empty() {
-            self.store.commit(&batch).map_err(from_storage)?;
+            self.commit(&batch, operation)?;
         }
         notes.tell();
         Ok(())

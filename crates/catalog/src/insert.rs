@@ -243,7 +243,7 @@ impl Catalog {
         }
         if inserted.count > 0 {
             victims.put_deletes(collection, &indexes, latest, &mut batch, &mut notes)?;
-            inserted.lsn = Some(self.store.commit(&batch).map_err(from_storage)?);
+            inserted.lsn = Some(self.commit(&batch, operation)?);
             notes.tell();
         }
         Ok(Some(inserted))

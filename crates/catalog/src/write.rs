@@ -3,7 +3,8 @@
 use crate::index_keys::own_part;
 use crate::{Catalog, Collection, Index, IndexState, Multikey, from_storage, persistence};
 use bunko_errors::Result;
-use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, LockTable, Presence, RecordId, View};
+use bunko_operation::{OperationSource, Place};
+use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, Lag, LockTable, Lsn, Presence, RecordId, View};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -55,6 +56,18 @@ pub(crate) fn holder(view: &dyn View, index: &Index, key: &[u8]) -> bunko_store:
 }
 
 impl Catalog {
+    /// Commits a batch of a writer that may come with more, who waits here where the engines are behind. On a thread that
+    /// serves others the reply waits instead, which holds no thread; what one such command writes is little.
+    pub(crate) fn commit(&self, batch: &Batch<'_>, operation: &dyn OperationSource) -> Result<Lsn> {
+        let lsn = self.store.commit(batch).map_err(from_storage)?;
+        match self.store.lag() {
+            Lag::None => {}
+            Lag::Behind if operation.operation().place() == Place::SharedThread => {}
+            Lag::Behind | Lag::FarBehind => self.store.catch_up(),
+        }
+        Ok(lsn)
+    }
+
     /// Saves that an index became multikey, before any key that makes it so is written. The caller holds the
     /// collection's structure shared.
     pub(crate) fn grow_multikey(

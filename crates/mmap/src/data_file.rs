@@ -22,7 +22,7 @@ pub const KEYSPACES_MAX: u32 = 1 << 17;
 /// Committed states that open views may pin at a time, one for each checkpoint: LMDB's table of readers.
 const READERS_MAX: u32 = 8192;
 /// A map smaller than that is not worth starting with.
-const MAP_BYTES_MIN: u64 = 1 << 30;
+const MAP_BYTES_MIN: u64 = 64 << 20;
 
 const DIRECTORY: &str = "mmap";
 const NEW_DIRECTORY: &str = "mmap.new";

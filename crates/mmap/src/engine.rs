@@ -6,6 +6,7 @@ use crate::data_file::{DataFile, KEYSPACES_MAX};
 use crate::free_pages;
 use crate::growth::Growth;
 use crate::memtable::Memtable;
+use crate::room::{Room, Waiting};
 use crate::view::MmapView;
 use crate::writer::{Writer, Written};
 use arc_swap::ArcSwap;
@@ -57,6 +58,7 @@ pub struct MmapEngine {
     /// Held by whoever writes to the data file, or to its free pages.
     writer: Mutex<Writer>,
     growth: Growth,
+    room: Room,
     /// All that the sealed memtables hold is below.
     marked: AtomicU64,
     /// Bytes of all memtables.
@@ -98,6 +100,8 @@ impl MmapEngine {
             committed.check_note(note)?;
         }
         file.register_lmdb_map(committed.state_page)?;
+        let room = Room::default();
+        room.look(&committed, committed.meta.transaction)?;
         let state = Arrangement { active: Arc::default(), sealed: Vec::new(), committed: Arc::clone(&committed) };
         let state = Arc::new(ArcSwap::from_pointee(state));
         Ok(Arc::new(Self {
@@ -106,6 +110,7 @@ impl MmapEngine {
             writer: Mutex::default(),
             file,
             growth: Growth::default(),
+            room,
             marked: AtomicU64::new(0),
             unflushed_bytes: AtomicU64::new(0),
             handles: AtomicUsize::new(0),
@@ -123,7 +128,9 @@ impl MmapEngine {
         let mut pinned = self.pinned.lock();
         pinned.retain(|committed| committed.strong_count() > 0);
         pinned.push(Arc::downgrade(&committed));
+        drop(pinned);
         self.state.rcu(|state| state.written(memtables, &committed));
+        self.room.look(&committed, self.oldest_pinned(committed.meta.transaction))?;
         let total = &mut self.counters.lock().written;
         total.entries += written.entries;
         total.bytes += written.bytes;
@@ -135,6 +142,12 @@ impl MmapEngine {
     fn oldest_pinned(&self, last: u64) -> u64 {
         let pinned = self.pinned.lock();
         pinned.iter().filter_map(Weak::upgrade).map(|committed| committed.meta.transaction).fold(last, u64::min)
+    }
+
+    /// What waits for the next checkpoint.
+    fn waiting(&self) -> Waiting {
+        let changes = self.state.load().memtables().map(|memtable| memtable.changes()).sum();
+        Waiting { bytes: self.unflushed_bytes(), changes }
     }
 
     /// Gives free pages back to the filesystem.
@@ -189,9 +202,13 @@ impl Engine for MmapEngine {
     }
 
     /// # Errors
-    /// [`StorageError::Io`] once [`KEYSPACES_MAX`] is near: what a checkpoint could not write is refused before it is
-    /// kept.
-    fn admit(&self, _growth_bytes: usize) -> Result<()> {
+    /// What a checkpoint could not write is refused before it is kept: [`StorageError::MapFull`], and
+    /// [`StorageError::Io`] once [`KEYSPACES_MAX`] is near.
+    fn admit(&self, growth_bytes: usize) -> Result<()> {
+        let (map_bytes, page_bytes) = (self.file.map_bytes, self.file.page_bytes as u64);
+        if !self.room.admits(map_bytes, page_bytes, self.waiting(), growth_bytes as u64) {
+            return Err(StorageError::MapFull { path: self.file.path.clone(), map_bytes });
+        }
         let handles = self.handles.load(Ordering::Relaxed);
         if handles < KEYSPACES_MAX as usize - HANDLES_SPARE {
             return Ok(());

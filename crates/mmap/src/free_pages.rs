@@ -64,7 +64,7 @@ pub(crate) fn count_since(committed: &Committed, transaction: u64) -> Result<u64
 }
 
 /// Runs of pages that were freed before a transaction, in order.
-fn runs(committed: &Committed, before_transaction: u64) -> Result<Vec<Range<u64>>> {
+pub(crate) fn runs(committed: &Committed, before_transaction: u64) -> Result<Vec<Range<u64>>> {
     let mut pages = Vec::new();
     for_each_list(committed, |transaction, list| {
         if transaction < before_transaction {

@@ -16,6 +16,7 @@
 //!   where the processor's caches hold everything and the checksum shows (`examples/point_reads.rs`, which measures it).
 //! - **The file grows ahead** in steps as MMAPv1's did, see `growth`. It never shrinks; space inside of it goes back to
 //!   the filesystem as holes, see `free_pages`.
+//! - **What does not fit into the map** is refused before it is kept, see `room`.
 //! - **Every entry has a checksum** (`stored`), and every page is checked for order and completeness before a key is
 //!   called absent. What is not noticed: a page number that was changed into that of an older version of the same page.
 //! - **SIGBUS** (the disk failed under the map, or the file was cut) ends the process with a message, see `bus_error`.
@@ -36,6 +37,7 @@ mod memtable;
 mod merge;
 mod meta;
 mod page;
+mod room;
 mod stored;
 mod tree;
 mod tree_walk;

@@ -34,6 +34,7 @@ pub(crate) struct Memtable {
     keys: Shelves<Keys>,
     dropped: Mutex<Vec<KeyspaceId>>,
     bytes: AtomicU64,
+    changes: AtomicU64,
 }
 
 /// Maps by keyspace.
@@ -70,8 +71,13 @@ impl Memtable {
     /// Applies a record's effects and forgets what no view sees; by how many bytes the memtable
     /// grew, which may be less than nothing.
     pub fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> i64 {
-        let growth = effects.map(|effect| self.apply_one(lsn, effect, views)).sum();
+        let (mut growth, mut changes) = (0, 0);
+        for effect in effects {
+            growth += self.apply_one(lsn, effect, views);
+            changes += 1;
+        }
         self.bytes.fetch_add(growth as u64, Ordering::Relaxed);
+        self.changes.fetch_add(changes, Ordering::Relaxed);
         growth
     }
 
@@ -159,6 +165,11 @@ impl Memtable {
     /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Effects that were applied.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 }
 

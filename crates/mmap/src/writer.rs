@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// What one transaction writes at most: LMDB holds all pages that it changes in memory.
 const TRANSACTION_BYTES_MAX: usize = 64 << 20;
-const TRANSACTION_ENTRIES_MAX: usize = 1 << 16;
+pub(crate) const TRANSACTION_ENTRIES_MAX: usize = 1 << 16;
 
 /// The one writer of a data file.
 #[derive(Default)]

@@ -57,6 +57,7 @@ struct Turn {
     memory: HeldMemory,
     /// When the operation is sent to a thread of its own; `None` where it may stay.
     patience_ends: Option<Instant>,
+    place: Place,
     was_too_long: bool,
 }
 
@@ -64,7 +65,8 @@ impl OperationContext {
     /// An operation that begins on this thread, where it may stay as long as it likes until [`Self::enter`] says
     /// otherwise.
     pub fn new(interruption: Arc<dyn Interruption>, limits: MemoryLimits) -> Arc<Self> {
-        let turn = Turn { memory: HeldMemory::new(limits), patience_ends: None, was_too_long: false };
+        let turn =
+            Turn { memory: HeldMemory::new(limits), patience_ends: None, place: Place::OwnThread, was_too_long: false };
         Arc::new(Self {
             interruption,
             steps_left: AtomicU32::new(STEPS_PER_QUESTION),
@@ -101,6 +103,7 @@ impl OperationContext {
         let mut turn = self.turn.lock();
         turn.memory.enter();
         turn.was_too_long = false;
+        turn.place = place;
         turn.patience_ends = match place {
             Place::SharedThread => Some(began + PATIENCE),
             Place::OwnThread => None,
@@ -133,6 +136,11 @@ impl OperationContext {
     /// Whether it was sent to a thread of its own; then whatever came of it here is void.
     pub fn was_too_long(&self) -> bool {
         self.turn.lock().was_too_long
+    }
+
+    /// Where it works at this moment.
+    pub fn place(&self) -> Place {
+        self.turn.lock().place
     }
 
     /// When it is sent to a thread of its own, if it is: nothing may wait longer than that.

@@ -63,7 +63,8 @@ pub trait Engine: Send + Sync {
     /// Whether there is room for that many more bytes of documents and keys. Asked before anything is kept of a batch.
     ///
     /// # Errors
-    /// [`StorageError::OutOfMemory`](crate::StorageError::OutOfMemory).
+    /// [`StorageError::OutOfMemory`](crate::StorageError::OutOfMemory) and
+    /// [`StorageError::MapFull`](crate::StorageError::MapFull).
     fn admit(&self, _growth_bytes: usize) -> Result<()> {
         Ok(())
     }

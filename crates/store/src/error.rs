@@ -28,6 +28,13 @@ pub enum StorageError {
         /// The directory that is full.
         path: PathBuf,
     },
+    /// The checkpoint of an engine that maps its file might not fit into the map; nothing of the refused write was kept.
+    MapFull {
+        /// The file.
+        path: PathBuf,
+        /// Address space that it may take.
+        map_bytes: u64,
+    },
     /// Another process has the data directory open.
     Locked {
         /// The lock file.
@@ -104,6 +111,13 @@ impl fmt::Display for StorageError {
                 write!(f, "{}: corrupt at offset {offset_bytes}: {found}", file.display())
             }
             Self::OutOfDiskSpace { path } => write!(f, "{}: no space left for the log", path.display()),
+            Self::MapFull { path, map_bytes } => {
+                write!(
+                    f,
+                    "{}: no space left in the map of {map_bytes} bytes; delete what is not needed",
+                    path.display()
+                )
+            }
             Self::Locked { path } => {
                 write!(f, "{}: another process has this data directory open", path.display())
             }

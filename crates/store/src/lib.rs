@@ -21,6 +21,7 @@ pub mod failpoint;
 mod history;
 mod journal;
 mod keyspace_map;
+mod lag;
 mod latencies;
 mod lock_table;
 mod log;
@@ -48,6 +49,7 @@ pub use engine::{Direction, Effort, Engine, KeyCursor, KeyRange, Reclaimed, Reco
 pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
 pub use error::StorageError;
 pub use keyspace_map::KeyspaceMap;
+pub use lag::{Lag, STALL, STALLS_MAX};
 pub use latencies::LatencyCounts;
 pub use lock_table::{LockTable, Locked};
 pub use log::{

@@ -26,11 +26,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many times its limit what engines hold in memory may reach before writers are held back.
-const STALL_FACTOR: u64 = 4;
-/// How long a write is then held back at a time, and how many times at most.
-const STALL: Duration = Duration::from_millis(1);
-const STALLS_MAX: usize = 250;
+/// A writer whose engine is full checkpoints where so much waits for one: less would hardly make room.
+const WORTH_A_CHECKPOINT_BYTES: u64 = 1 << 20;
 
 /// The log, once it is open: an engine is opened before the log that is replayed into it.
 pub type LogHandle = Arc<std::sync::OnceLock<Arc<Log>>>;
@@ -104,7 +101,7 @@ pub struct Store {
     pub(crate) reclaimer: Reclaimer,
     locks: LockTable,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
-    stalled_writes: AtomicU64,
+    pub(crate) stalled_writes: AtomicU64,
 }
 
 /// A record that is being applied: whatever becomes of it, the watermark passes it.
@@ -252,18 +249,20 @@ impl Store {
 
     /// Appends a batch to the log and applies it; on return every reader sees it.
     ///
-    /// The record is not yet in the kernel: call [`Store::write`] or [`Store::on_durable`] before acknowledging. The
-    /// caller holds the locks of the touched documents and unique keys.
+    /// The record is not yet in the kernel: call [`Store::write`] or [`Store::on_durable`] before acknowledging, and see
+    /// what [`Store::lag`] says before writing more. The caller holds the locks of the touched documents and unique keys.
     ///
     /// # Errors
-    /// Before anything is kept, as [`Log`] says, and [`StorageError::OutOfMemory`]; an engine that cannot apply what the
-    /// log has makes the log fail.
+    /// Before anything is kept, as [`Log`] says, [`StorageError::OutOfMemory`] and [`StorageError::MapFull`]; an engine
+    /// that cannot apply what the log has makes the log fail.
     pub fn commit(&self, batch: &Batch<'_>) -> Result<Lsn> {
         // What engines and log keep of it is theirs, and bounded by them.
         let _uncounted = bunko_heap::Uncounted::begin();
         self.make_room(batch)?;
         let lsn = self.append_and_apply(batch)?;
-        self.hold_back_if_behind();
+        if self.unflushed_bytes() > self.options.unflushed_bytes_max {
+            self.checkpointer.ask();
+        }
         Ok(lsn)
     }
 
@@ -289,6 +288,11 @@ impl Store {
         match admit() {
             Err(StorageError::OutOfMemory { .. }) => {
                 self.reclaim_step(Effort::Usual)?;
+                admit()
+            }
+            // What waits for a checkpoint is thought to need more than it does.
+            Err(StorageError::MapFull { .. }) if self.unflushed_bytes() >= WORTH_A_CHECKPOINT_BYTES => {
+                self.checkpoint()?;
                 admit()
             }
             other => other,
@@ -328,26 +332,8 @@ impl Store {
         Ok(appended.lsn)
     }
 
-    /// Memory is finite: writers that outrun the flush are slowed down to its pace. Nobody waits here who keeps a
-    /// checkpoint from beginning, and nobody for ever: the flush may fail, on a full disk for one.
-    fn hold_back_if_behind(&self) {
-        let limit_bytes = self.options.unflushed_bytes_max;
-        if self.engines.sum(|engine| engine.unflushed_bytes()) <= limit_bytes {
-            return;
-        }
-        self.checkpointer.ask();
-        let is_behind = || {
-            self.engines.sum(|engine| engine.unflushed_bytes() + engine.flushing_bytes()) > STALL_FACTOR * limit_bytes
-        };
-        if is_behind() {
-            self.stalled_writes.fetch_add(1, Ordering::Relaxed);
-            for _ in 0..STALLS_MAX {
-                std::thread::sleep(STALL);
-                if !is_behind() {
-                    break;
-                }
-            }
-        }
+    pub(crate) fn unflushed_bytes(&self) -> u64 {
+        self.engines.sum(|engine| engine.unflushed_bytes())
     }
 
     /// Returns once the record at `lsn` is in the kernel, where a kill of the process cannot reach it: the default
@@ -448,7 +434,7 @@ impl Store {
             checkpoints: self.checkpointer.count(),
             last_checkpoint_ms: self.checkpointer.last_ms(),
             longest_checkpoint_ms: self.checkpointer.longest_ms(),
-            unflushed_bytes: self.engines.sum(|engine| engine.unflushed_bytes()),
+            unflushed_bytes: self.unflushed_bytes(),
             engines_bytes: self.engines.all().iter().map(|engine| engine.size_bytes()).sum(),
             stalled_writes: self.stalled_writes.load(Ordering::Relaxed),
         }

@@ -119,3 +119,61 @@ fn thousands_of_keyspaces_are_one_checkpoint() {
         assert_eq!(found.is_some(), keyspace % 2 == 1, "{keyspace}");
     }
 }
+
+/// Inserts until the engine refuses; how many records it took.
+fn fill(store: &Store, first: u64, bytes: usize) -> u64 {
+    for number in first.. {
+        let mut batch = Batch::new();
+        batch.insert_record(RECORDS, RecordId(number), vec![number as u8; bytes]);
+        match store.commit(&batch) {
+            Ok(lsn) => store.write(lsn).expect("written"),
+            Err(StorageError::MapFull { path, map_bytes }) => {
+                assert!(path.ends_with("mmap/data.mdb") && map_bytes == SMALL_MAP_BYTES);
+                return number - first;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        // Whatever was acknowledged fits.
+        if number % ((4 << 20) / bytes as u64) == 0 {
+            store.checkpoint().expect("checkpoint");
+        }
+    }
+    unreachable!("numbers do not end")
+}
+
+fn open_small(path: &Path) -> Arc<Store> {
+    let options = StoreOptions { unflushed_bytes_max: 1 << 30, ..StoreOptions::at_rest() };
+    let engine = bunko_mmap::kind(MmapOptions { map_bytes: SMALL_MAP_BYTES });
+    Store::open(path, options, EngineTable::only(engine)).expect("opens")
+}
+
+const SMALL_MAP_BYTES: u64 = 64 << 20;
+
+#[test]
+fn what_does_not_fit_into_the_map_is_refused_before_it_is_kept() {
+    for bytes in [2 << 20, 100 << 10, 1000] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let store = open_small(directory.path());
+        let count = fill(&store, 1, bytes);
+        assert!(count * bytes as u64 > SMALL_MAP_BYTES / 4, "{count} of {bytes} bytes");
+        store.checkpoint().expect("what was acknowledged fits");
+        store.close().expect("closes");
+        drop(store);
+        let store = open_small(directory.path());
+        let found = records(&store.snapshot(), RecordRange::ALL, Direction::Forward).expect("readable");
+        assert_eq!(found.len() as u64, count);
+        // Deletions are not refused, and make room.
+        for (number, _) in found {
+            let mut batch = Batch::new();
+            let location = store.latest().record(RECORDS, RecordId(number), &mut Vec::new()).expect("readable");
+            batch.delete_record(RECORDS, RecordId(number), location.expect("present"));
+            commit(&store, &batch);
+        }
+        store.checkpoint().expect("checkpoint");
+        store.compact().expect("compacts");
+        let small = bytes.min(100 << 10);
+        assert!(fill(&store, 1 << 20, small) * small as u64 > SMALL_MAP_BYTES / 8, "after {bytes}");
+        store.checkpoint().expect("checkpoint");
+        store.close().expect("closes");
+    }
+}

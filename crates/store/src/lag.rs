@@ -1,0 +1,57 @@
+//! Writers that outrun the engines' flushes. Memory is finite, so they are slowed down to its pace.
+
+use crate::Store;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How many times its limit what engines hold in memory may reach before writers are held back.
+const STALL_FACTOR: u64 = 4;
+/// And before they are held back wherever they work.
+const FAR_STALL_FACTOR: u64 = 2 * STALL_FACTOR;
+/// How long a write is then held back at a time, and how many times at most.
+pub const STALL: Duration = Duration::from_millis(1);
+/// See [`STALL`].
+pub const STALLS_MAX: usize = 250;
+
+/// How far the engines' flushes are behind the writers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lag {
+    /// They keep up.
+    None,
+    /// Whoever wrote should wait before he writes more, somewhere where he holds up nobody else.
+    Behind,
+    /// He should wait wherever he is.
+    FarBehind,
+}
+
+impl Store {
+    /// How far the engines are behind.
+    pub fn lag(&self) -> Lag {
+        let limit_bytes = self.options.unflushed_bytes_max;
+        if self.unflushed_bytes() <= limit_bytes {
+            return Lag::None;
+        }
+        match self.engines.sum(|engine| engine.unflushed_bytes() + engine.flushing_bytes()) {
+            bytes if bytes <= STALL_FACTOR * limit_bytes => Lag::None,
+            bytes if bytes <= FAR_STALL_FACTOR * limit_bytes => Lag::Behind,
+            _ => Lag::FarBehind,
+        }
+    }
+
+    /// Counts a write that is held back.
+    pub fn note_stall(&self) {
+        self.stalled_writes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until the engines keep up. Nobody waits here who keeps a checkpoint from beginning, and nobody for ever: the
+    /// flush may fail, on a full disk for one.
+    pub fn catch_up(&self) {
+        self.note_stall();
+        for _ in 0..STALLS_MAX {
+            std::thread::sleep(STALL);
+            if self.lag() == Lag::None {
+                break;
+            }
+        }
+    }
+}
