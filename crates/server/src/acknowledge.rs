@@ -1,7 +1,7 @@
 //! Waiting until what a reply says is true.
 
 use bunko_command::{Acknowledgement, Service};
-use bunko_store::StorageError;
+use bunko_store::{Lag, STALL, STALLS_MAX, StorageError, Store};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -22,6 +22,9 @@ pub(crate) async fn wait(
     peers: usize,
 ) -> Result<(), StorageError> {
     let store = service.catalog.store();
+    if acknowledgement != Acknowledgement::None {
+        keep_pace(store).await;
+    }
     match acknowledgement {
         Acknowledgement::None => Ok(()),
         Acknowledgement::Written(lsn) => {
@@ -39,6 +42,20 @@ pub(crate) async fn wait(
     }
 }
 
+/// Where the engines' flushes are behind the writers, a reply waits, and with it whoever would write more.
+async fn keep_pace(store: &Store) {
+    if store.lag() == Lag::None {
+        return;
+    }
+    store.note_stall();
+    for _ in 0..STALLS_MAX {
+        tokio::time::sleep(STALL).await;
+        if store.lag() == Lag::None {
+            break;
+        }
+    }
+}
+
 /// Goes to the end of the thread's queue.
 pub(crate) async fn let_the_ready_run() {
     let mut have_run = false;
@@ -50,4 +67,56 @@ pub(crate) async fn let_the_ready_run() {
         Poll::Pending
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_engines::EngineOptions;
+    use bunko_store::{Batch, KeyspaceId, RecordId, StillFiles, StoreOptions};
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    /// Asks how long something took that the thread did beside what it waited for.
+    async fn longest_turn(end: Instant) -> Duration {
+        let mut longest = Duration::ZERO;
+        while Instant::now() < end {
+            let began = Instant::now();
+            tokio::task::yield_now().await;
+            longest = longest.max(began.elapsed());
+        }
+        longest
+    }
+
+    #[test]
+    fn a_reply_waits_for_the_flush_without_its_thread() {
+        let engine = bunko_engines::find("lsm").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let options = StoreOptions { unflushed_bytes_max: 0, ..StoreOptions::at_rest() };
+        let store = Store::open(directory.path(), options, bunko_engines::table(engine, &EngineOptions::default()));
+        let store: Arc<Store> = store.unwrap();
+        let still = StillFiles::hold(&store);
+        let mut batch = Batch::new();
+        batch.put_key(KeyspaceId(5), b"key", RecordId(1));
+        store.commit(&batch).unwrap();
+        assert_ne!(store.lag(), Lag::None);
+        let longest = STALL * STALLS_MAX as u32;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let began = Instant::now();
+        let (waited, turn) = runtime.block_on(async {
+            let waited = async {
+                keep_pace(&store).await;
+                began.elapsed()
+            };
+            tokio::join!(waited, longest_turn(began + longest / 2))
+        });
+        assert!(waited >= longest, "{waited:?}");
+        assert!(turn < longest / 4, "{turn:?}");
+        drop(still);
+        store.checkpoint().unwrap();
+        let began = Instant::now();
+        runtime.block_on(keep_pace(&store));
+        assert!(began.elapsed() < longest);
+        store.close().unwrap();
+    }
 }

@@ -144,6 +144,10 @@ fn compressed(
 
 /// Commands that run on threads of their own at once, besides those of [`NEVER_QUEUED`]. More wait for their turn.
 pub(crate) const APART_MAX: usize = 256;
+/// How much less than others the threads of such commands count for where all want the processors. Whoever is woken for
+/// a small command then runs at once, however many of these there are. They still get a third of a fair share: they
+/// share locks with others, who would wait long for a thread that gets no processor.
+const NICENESS: i32 = 5;
 /// Commands by which somebody finds out what goes on, and ends it.
 const NEVER_QUEUED: [&str; 21] = [
     "ping",
@@ -168,6 +172,13 @@ const NEVER_QUEUED: [&str; 21] = [
     "dropDatabase",
     "top",
 ];
+
+/// Lets this thread count for less than others. It cannot be undone without privileges.
+pub(crate) fn lower_priority() {
+    let own = rustix::process::getpriority_process(None).unwrap_or(0);
+    // Where the system refuses, the thread serves as well, and small commands wait longer.
+    let _ = rustix::process::setpriority_process(None, own + NICENESS);
+}
 
 /// Whether an OP_MSG's command is one whose reply is not compressed, even where a client compressed the request.
 fn is_never_compressed(frame: &[u8]) -> bool {

@@ -1,6 +1,7 @@
 //! Accepting connections.
 
 use crate::connection;
+use crate::execute::lower_priority;
 use crate::executor::Executor;
 use crate::socket::Socket;
 use crate::unix_socket::{self, SocketFile, UnixSocketOptions};
@@ -81,7 +82,11 @@ impl Server {
             socket_file = Some(file);
         }
         let (stop, stopped) = watch::channel(false);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            // Its own thread is the caller's of `block_on`; what it starts are threads for long commands.
+            .on_thread_start(lower_priority)
+            .build()?;
         let count = options.threads.max(1);
         let executor = Executor::new(count)?;
         let mut threads = Vec::new();

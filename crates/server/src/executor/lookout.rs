@@ -6,10 +6,10 @@
 //! whole tick, because that thread is long at a command or has no processor. Where the threads that serve stay behind,
 //! it serves beside them for a stint, and the next one takes the lookout over.
 
-use super::worker::{EVENTS_MAX, Patience, Worker};
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use super::worker::{EVENTS_MAX, Patience};
+use bunko_store::sync::Mutex;
+use bunko_store::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// How often the lookout looks.
 pub(super) const TICK: Duration = Duration::from_millis(1);
@@ -25,6 +25,28 @@ const WAITED: u32 = 5;
 /// it was.
 const STINT: Duration = Duration::from_millis(50);
 const STINT_MAX: Duration = Duration::from_millis(1600);
+
+/// One of the threads, as the lookout sees it.
+pub(super) trait Serving {
+    fn is_stopped(&self) -> bool;
+
+    /// Takes the next events and runs what is ready; whether there was anything.
+    fn turn(&mut self, patience: Patience) -> bool;
+
+    /// Turns so far.
+    fn turns(&self) -> u64;
+
+    /// Leaves to others what it has not come to.
+    fn leave(&mut self);
+
+    /// Waits until it is needed.
+    fn rest<T>(&self, wait: impl FnOnce() -> T) -> T;
+
+    /// The time since some moment.
+    fn now(&self) -> Duration;
+
+    fn sleep(&self, duration: Duration);
+}
 
 /// What the threads know about each other.
 #[derive(Default)]
@@ -54,7 +76,7 @@ struct Progress {
 
 /// Where a count of turns began.
 struct Load {
-    since: Instant,
+    since: Duration,
     served: u64,
 }
 
@@ -112,21 +134,21 @@ impl Lookout {
     }
 
     /// The life of a thread that serves where it is needed.
-    pub fn keep(&self, worker: &mut Worker<'_>) {
+    pub fn keep(&self, worker: &mut impl Serving) {
         let mut stint = STINT;
-        let mut load = self.load();
+        let mut load = self.load(worker.now());
         while !worker.is_stopped() {
             if self.is_light() {
                 worker.turn(Patience::Endless);
-                self.weigh(&mut load);
+                self.weigh(&mut load, worker.now());
                 continue;
             }
             worker.leave();
             let Some(looked) = self.look(worker) else { continue };
             stint = if looked < TICK * BEHIND_TICKS * 4 { (stint * 2).min(STINT_MAX) } else { STINT };
             self.help(|| {
-                let began = Instant::now();
-                while began.elapsed() < stint && !worker.is_stopped() {
+                let end = worker.now() + stint;
+                while worker.now() < end && !worker.is_stopped() {
                     worker.turn(Patience::Tick);
                 }
             });
@@ -134,14 +156,14 @@ impl Lookout {
     }
 
     /// Looks until one more thread is needed: how long that took. `None` where there is nothing more to look for.
-    fn look(&self, worker: &mut Worker<'_>) -> Option<Duration> {
-        let _post = worker.seat().rest(|| self.post.lock());
-        let began = Instant::now();
-        let mut load = self.load();
+    fn look(&self, worker: &mut impl Serving) -> Option<Duration> {
+        let _post = worker.rest(|| self.post.lock());
+        let began = worker.now();
+        let mut load = self.load(began);
         let mut behind_ticks = 0_u32;
         let mut last = self.progress();
         while !worker.is_stopped() && !self.is_light() {
-            std::thread::sleep(TICK);
+            worker.sleep(TICK);
             let now = self.progress();
             let turns = now.turns - last.turns;
             if now.waiting > 0 {
@@ -150,16 +172,25 @@ impl Lookout {
                 behind_ticks += 1;
             }
             if behind_ticks >= BEHIND_TICKS {
-                return Some(began.elapsed());
+                return Some(worker.now().saturating_sub(began));
             }
             // Who waits may have been woken, and have no processor to wake up on.
             if turns == 0 || now.waiting > 0 && worker.turn(Patience::None) {
-                worker.stand_in();
+                self.stand_in(worker);
             }
-            self.weigh(&mut load);
+            self.weigh(&mut load, worker.now());
             last = self.progress();
         }
         None
+    }
+
+    /// Serves until another thread comes back for events.
+    fn stand_in(&self, worker: &mut impl Serving) {
+        let before = self.turns() - worker.turns();
+        while self.turns() - worker.turns() == before && !worker.is_stopped() {
+            worker.turn(Patience::Tick);
+        }
+        worker.leave();
     }
 
     fn progress(&self) -> Progress {
@@ -170,20 +201,20 @@ impl Lookout {
         }
     }
 
-    fn load(&self) -> Load {
-        Load { since: Instant::now(), served: self.served.load(Ordering::Relaxed) }
+    fn load(&self, now: Duration) -> Load {
+        Load { since: now, served: self.served.load(Ordering::Relaxed) }
     }
 
     /// Sees whether the load is light.
-    fn weigh(&self, load: &mut Load) {
+    fn weigh(&self, load: &mut Load, now: Duration) {
         let is_light = self.served.load(Ordering::Relaxed) - load.served < LIGHT_TURNS;
-        let is_over = load.since.elapsed() >= LIGHT_TIME;
+        let is_over = now.saturating_sub(load.since) >= LIGHT_TIME;
         // Many turns say something only where the time is short, few only once it is over.
         if is_light == is_over {
             self.is_loaded.store(!is_light, Ordering::Relaxed);
         }
         if is_over || !is_light {
-            *load = self.load();
+            *load = self.load(now);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What one of the threads does.
 
-use super::lookout::TICK;
+use super::lookout::{Serving, TICK};
 use super::seat::Seat;
 use super::task::Ran;
 use super::{Executor, Queue};
@@ -8,7 +8,7 @@ use crate::executor::poller::Poller;
 use rustix::event::epoll::Event;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Events taken at once: the rest is left to others.
 pub(super) const EVENTS_MAX: usize = 16;
@@ -32,13 +32,21 @@ pub(super) struct Worker<'e> {
     number: usize,
     events: Vec<Event>,
     turns: u64,
+    began: Instant,
     /// Whether a queue may hold something.
     is_left: bool,
 }
 
 impl<'e> Worker<'e> {
     pub fn new(executor: &'e Executor, number: usize) -> Self {
-        Self { executor, number, events: Vec::with_capacity(EVENTS_MAX), turns: 0, is_left: false }
+        Self {
+            executor,
+            number,
+            events: Vec::with_capacity(EVENTS_MAX),
+            turns: 0,
+            began: Instant::now(),
+            is_left: false,
+        }
     }
 
     pub fn is_stopped(&self) -> bool {
@@ -60,16 +68,6 @@ impl<'e> Worker<'e> {
         found || self.is_left
     }
 
-    /// Serves until another thread comes back for events.
-    pub fn stand_in(&mut self) {
-        let of_others = |worker: &Self| worker.executor.lookout.turns() - worker.turns;
-        let before = of_others(self);
-        while of_others(self) == before && !self.is_stopped() {
-            self.turn(Patience::Tick);
-        }
-        self.leave();
-    }
-
     /// Leaves to others what it has not come to.
     pub fn leave(&mut self) {
         if std::mem::take(&mut self.is_left) {
@@ -79,7 +77,7 @@ impl<'e> Worker<'e> {
         }
     }
 
-    pub fn seat(&self) -> &'e Seat {
+    fn seat(&self) -> &'e Seat {
         &self.executor.seats[self.number]
     }
 
@@ -154,5 +152,35 @@ impl<'e> Worker<'e> {
             }
         }
         true
+    }
+}
+
+impl Serving for Worker<'_> {
+    fn is_stopped(&self) -> bool {
+        Worker::is_stopped(self)
+    }
+
+    fn turn(&mut self, patience: Patience) -> bool {
+        Worker::turn(self, patience)
+    }
+
+    fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    fn leave(&mut self) {
+        Worker::leave(self);
+    }
+
+    fn rest<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.seat().rest(wait)
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
     }
 }
