@@ -18,6 +18,9 @@ pub struct Variables {
 
 impl Variables {
     /// No variables beyond the system's own.
+    pub const NONE: &'static Self = &Self { names: Vec::new(), values: Vec::new() };
+
+    /// No variables beyond the system's own.
     pub fn new() -> Self {
         Self::default()
     }

@@ -83,6 +83,8 @@ impl Database {
         let (filter, update) = (document(filter), document(update));
         self.writes(|writes| {
             writes.update(&UpdateStatement {
+                constants: None,
+                supplied: None,
                 filter: filter.as_ref(),
                 update: ValueRef::Document(update.as_ref()),
                 array_filters: Vec::new(),

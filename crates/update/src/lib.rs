@@ -4,6 +4,8 @@
 //! document's bytes side by side, copies what no path touches as whole byte ranges, and asks an operator only for the
 //! value at its own path. So a small change to a large document costs little more than copying the document.
 //!
+//! A pipeline is read into [`bunko_expression::Reshaping`]s, and its answer replaces the document.
+//!
 //! **Invariant:** no store and no clock here: the time, the position that the query matched, and whether this is an
 //! insertion come in through [`ApplyContext`].
 //! **Invariant:** a change is a change of bytes. An operator that answers with the value that is there already leaves
@@ -18,9 +20,10 @@ mod immutable_id;
 mod merge_walk;
 mod nesting;
 mod operators;
+mod pipeline;
 mod replacement;
 mod trie;
 mod update;
 mod upsert;
 
-pub use update::{ApplyContext, Insertion, Outcome, Targets, Update};
+pub use update::{ApplyContext, Insertion, Outcome, ParseContext, Targets, Update};

@@ -26,37 +26,45 @@ impl Replacement {
         Ok(Self(document.to_owned()))
     }
 
-    /// The new document: its own `_id` or the old one's in front, zero timestamps at the top level filled.
+    /// The new document, zero timestamps at the top level filled.
     /// # Errors
-    /// As [`immutable_id::check`]; `ImmutableField` where the replacement brings another `_id`.
+    /// As [`replaced`].
     pub fn apply(&self, original: DocumentRef<'_>, context: &ApplyContext<'_>) -> Result<DocumentBuf> {
         let replacement = self.0.as_ref();
-        immutable_id::check(replacement)?;
-        let mut result = DocumentBuf::new();
-        match (original.get(ID), replacement.get(ID)) {
-            (Some(old), Some(new)) if !order::equal(old, new) => {
-                let message = format!(
-                    "After applying the update, the (immutable) field '{ID}' was found to have been altered to {}",
-                    ElementText(Element { name: ID, value: new })
-                );
-                return Err(Failure::new(ErrorCode::IMMUTABLE_FIELD, message));
-            }
-            // An equal one of another numeric type takes the old one's place.
-            (_, Some(id)) | (Some(id), None) => {
-                result.append(ID, id);
-            }
-            (None, None) => {}
+        if !replacement.iter().any(|element| is_zero_timestamp(element.value)) {
+            return replaced(original, replacement);
         }
-        if replacement.iter().any(|element| is_zero_timestamp(element.value)) {
-            for Element { name, value } in replacement.iter().filter(|element| element.name != ID) {
-                let filled = if is_zero_timestamp(value) { context.timestamp.into() } else { value };
-                result.append(name, filled);
-            }
-        } else {
-            immutable_id::append_all_but_id(&mut result, replacement);
+        let mut filled = DocumentBuf::new();
+        for Element { name, value } in replacement {
+            let is_empty = name != ID && is_zero_timestamp(value);
+            filled.append(name, if is_empty { context.timestamp.into() } else { value });
         }
-        Ok(result)
+        replaced(original, filled.as_ref())
     }
+}
+
+/// What takes the place of `original`: the new document, its own `_id` or the old one's in front.
+/// # Errors
+/// As [`immutable_id::check`]; `ImmutableField` where the new document brings another `_id`.
+pub(crate) fn replaced(original: DocumentRef<'_>, new: DocumentRef<'_>) -> Result<DocumentBuf> {
+    immutable_id::check(new)?;
+    let mut result = DocumentBuf::new();
+    match (original.get(ID), new.get(ID)) {
+        (Some(old), Some(new)) if !order::equal(old, new) => {
+            let message = format!(
+                "After applying the update, the (immutable) field '{ID}' was found to have been altered to {}",
+                ElementText(Element { name: ID, value: new })
+            );
+            return Err(Failure::new(ErrorCode::IMMUTABLE_FIELD, message));
+        }
+        // An equal one of another numeric type takes the old one's place.
+        (_, Some(id)) | (Some(id), None) => {
+            result.append(ID, id);
+        }
+        (None, None) => {}
+    }
+    immutable_id::append_all_but_id(&mut result, new);
+    Ok(result)
 }
 
 fn is_zero_timestamp(value: ValueRef<'_>) -> bool {

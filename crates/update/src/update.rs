@@ -4,12 +4,15 @@ use crate::array_filters::ArrayFilters;
 use crate::immutable_id;
 use crate::merge_walk::MergeWalk;
 use crate::operators;
+use crate::pipeline::UpdatePipeline;
 use crate::replacement::Replacement;
 use crate::trie::{Plan, Trie};
 use crate::upsert;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, StringOrder, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::Variables;
 use bunko_operation::OperationContext;
+use std::sync::Arc;
 
 /// How many documents the statement may update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +30,37 @@ pub enum Insertion {
     Upsert,
     /// The document exists.
     No,
+}
+
+/// What an update is read with, beside itself.
+#[derive(Clone, Debug)]
+pub struct ParseContext<'a> {
+    /// For `$[name]` in paths of operators.
+    pub array_filters: &'a [DocumentRef<'a>],
+    /// Which documents it is for.
+    pub targets: Targets,
+    /// Values that a pipeline names like variables, before which the variables of the same names step back.
+    pub constants: Option<DocumentRef<'a>>,
+    /// What the expressions of a pipeline see.
+    pub variables: &'a Variables,
+    /// In which order operators, array filters and expressions have strings.
+    pub strings: &'a StringOrder,
+    /// For whom the work of reading is counted.
+    pub operation: Option<&'a Arc<OperationContext>>,
+}
+
+impl ParseContext<'_> {
+    /// For an update of one document that needs nothing of this.
+    pub fn plain() -> Self {
+        Self {
+            array_filters: &[],
+            targets: Targets::One,
+            constants: None,
+            variables: Variables::NONE,
+            strings: StringOrder::BYTES,
+            operation: None,
+        }
+    }
 }
 
 /// What an update cannot know from the document alone.
@@ -61,42 +95,53 @@ pub struct Update(Kind);
 enum Kind {
     Operators(Trie),
     Replacement(Replacement),
+    Pipeline(UpdatePipeline),
 }
 
 impl Update {
-    /// Parses the `u` of an update statement: operators where the first field starts with `$`, else a replacement.
-    /// Its operators and array filters compare strings in the order `strings`.
+    /// Parses the `u` of an update statement: a pipeline where it is an array, operators where the first field starts
+    /// with `$`, else a replacement.
     /// # Errors
-    /// `CommandNotSupported` for a pipeline; `FailedToParse` for unknown operators, array filters without use and a
-    /// replacement of many documents; else what is wrong with a path or an operator's argument.
-    pub fn parse(
-        update: ValueRef<'_>,
-        array_filters: &[DocumentRef<'_>],
-        targets: Targets,
-        strings: &StringOrder,
-    ) -> Result<Self> {
+    /// `FailedToParse` for unknown operators, array filters without use and a replacement of many documents; 51198 for
+    /// constants without use; else what is wrong with a path, an operator's argument or a stage.
+    pub fn parse(update: ValueRef<'_>, context: &ParseContext<'_>) -> Result<Self> {
         let document = match update {
             ValueRef::Document(document) => document,
-            ValueRef::Array(_) => {
-                let message = "pipeline-style updates are not supported yet";
-                return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
+            ValueRef::Array(stages) => {
+                if !context.array_filters.is_empty() {
+                    let message = "arrayFilters may not be specified for pipeline-syle updates";
+                    return Err(Failure::failed_to_parse(message));
+                }
+                return UpdatePipeline::parse(stages, context).map(|pipeline| Self(Kind::Pipeline(pipeline)));
             }
             _ => {
                 let message = "Update argument must be either an object or an array";
                 return Err(Failure::failed_to_parse(message));
             }
         };
-        if document.first().is_some_and(|first| first.name.starts_with('$')) {
-            return parse_operators(document, array_filters, strings).map(|trie| Self(Kind::Operators(trie)));
+        if context.constants.is_some() {
+            let message = "Constant values may only be specified for pipeline updates";
+            return Err(Failure::new(ErrorCode(51198), message));
         }
-        if targets == Targets::Many {
+        if document.first().is_some_and(|first| first.name.starts_with('$')) {
+            return parse_operators(document, context).map(|trie| Self(Kind::Operators(trie)));
+        }
+        if context.targets == Targets::Many {
             let message = "multi update is not supported for replacement-style update";
             return Err(Failure::failed_to_parse(message));
         }
-        if !array_filters.is_empty() {
+        if !context.array_filters.is_empty() {
             let message = "arrayFilters may not be specified for replacement-style updates";
             return Err(Failure::failed_to_parse(message));
         }
+        Self::replacement(document)
+    }
+
+    /// An update that puts a document in the place of another, whatever its fields are called.
+    /// # Errors
+    /// `DollarPrefixedFieldName` for a name with `$` in front, `BadValue` for a second `_id`, `Overflow` for a document
+    /// nested too deep.
+    pub fn replacement(document: DocumentRef<'_>) -> Result<Self> {
         Replacement::parse(document).map(|replacement| Self(Kind::Replacement(replacement)))
     }
 
@@ -109,6 +154,9 @@ impl Update {
             Kind::Operators(trie) => MergeWalk::run(trie, document, context)?,
             Kind::Replacement(replacement) => {
                 Some(replacement.apply(document, context)?).filter(|next| next.as_ref() != document)
+            }
+            Kind::Pipeline(pipeline) => {
+                Some(pipeline.apply(document, context)?).filter(|next| next.as_ref() != document)
             }
         };
         let next = match (next, context.insert) {
@@ -134,7 +182,7 @@ impl Update {
     /// answers.
     pub fn upsert_base(&self, filter: DocumentRef<'_>, operation: &OperationContext) -> Result<DocumentBuf> {
         match &self.0 {
-            Kind::Operators(_) => upsert::base(filter, upsert::Fields::All, operation),
+            Kind::Operators(_) | Kind::Pipeline(_) => upsert::base(filter, upsert::Fields::All, operation),
             Kind::Replacement(_) => upsert::base(filter, upsert::Fields::OnlyId, operation),
         }
     }
@@ -145,12 +193,9 @@ impl Update {
     }
 }
 
-fn parse_operators(
-    document: DocumentRef<'_>,
-    array_filters: &[DocumentRef<'_>],
-    strings: &StringOrder,
-) -> Result<Trie> {
-    let mut plan = Plan::new(ArrayFilters::parse(array_filters, strings)?, strings.clone());
+fn parse_operators(document: DocumentRef<'_>, context: &ParseContext<'_>) -> Result<Trie> {
+    let array_filters = ArrayFilters::parse(context.array_filters, context.strings)?;
+    let mut plan = Plan::new(array_filters, context.strings.clone());
     for modifier in document {
         operators::parse(&mut plan, modifier)?;
     }

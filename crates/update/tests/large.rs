@@ -1,9 +1,9 @@
 //! Updates and documents of many parts: nearly linear, and stopped when the operation says so.
 
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringOrder, Timestamp, Value, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{Interruption, MemoryLimits, OperationContext};
-use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
+use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Update};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,9 @@ fn many_parts_take_little_longer_than_few_and_are_stopped_at_once() {
     for (name, update, filters, document) in cases() {
         let began = Instant::now();
         let filters: Vec<DocumentRef<'_>> = filters.iter().map(DocumentBuf::as_ref).collect();
-        let update = Update::parse((&update).into(), &filters, Targets::One, StringOrder::BYTES).expect("sound");
+        let update =
+            Update::parse((&update).into(), &ParseContext { array_filters: &filters, ..ParseContext::plain() })
+                .expect("sound");
         let outcome = apply(&update, document.as_ref(), &OperationContext::unlimited());
         // An array has no fields, which is found out at the first of the many.
         if name == "$" {
@@ -100,12 +102,8 @@ fn many_parts_take_little_longer_than_few_and_are_stopped_at_once() {
 #[test]
 fn an_upsert_of_many_equalities_starts_from_all_of_them() {
     let began = Instant::now();
-    let update = Update::parse(
-        (&one("$set", Value::Document(one("x", Value::Int32(1))))).into(),
-        &[],
-        Targets::One,
-        StringOrder::BYTES,
-    );
+    let update =
+        Update::parse((&one("$set", Value::Document(one("x", Value::Int32(1))))).into(), &ParseContext::plain());
     let filter = many_fields("f", Value::Int32);
     let base = update.expect("sound").upsert_base(filter.as_ref(), &OperationContext::unlimited()).expect("a base");
     assert_eq!(base.as_ref().count(), MANY as usize);
@@ -121,7 +119,7 @@ fn few_paths_cannot_ask_for_more_nulls_than_a_document_holds() {
         document.append(&format!("a{number}"), &ArrayBuf::new());
     }
     let update = one("$set", Value::Document(fields));
-    let update = Update::parse((&update).into(), &[], Targets::One, StringOrder::BYTES).expect("sound");
+    let update = Update::parse((&update).into(), &ParseContext::plain()).expect("sound");
     let began = Instant::now();
     let failure = apply(&update, document.as_ref(), &OperationContext::unlimited()).expect_err("15 GB");
     assert_eq!(failure.code(), ErrorCode(17419));
@@ -151,8 +149,7 @@ fn no_operator_takes_a_path_of_thousands_of_parts() {
     ];
     let refused = |operator: &str, path: &str, argument: Value| {
         let update = one(operator, Value::Document(one(path, argument)));
-        let failure =
-            Update::parse((&update).into(), &[], Targets::One, StringOrder::BYTES).expect_err("too long a path");
+        let failure = Update::parse((&update).into(), &ParseContext::plain()).expect_err("too long a path");
         assert_eq!((failure.code(), failure.message()), (ErrorCode(5_729_100), "FieldPath is too long"), "{operator}");
     };
     for (operator, argument) in operators {

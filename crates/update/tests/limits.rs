@@ -1,11 +1,9 @@
 //! Limits that are too large to write into a script.
 
-use bunko_bson::{
-    DocumentBuf, DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, StringOrder, Timestamp, ValueRef,
-};
+use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Result};
 use bunko_operation::OperationContext;
-use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
+use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Update};
 
 fn apply(update: &Update, document: DocumentRef<'_>, insert: Insertion) -> Result<Outcome> {
     let context = ApplyContext {
@@ -20,7 +18,7 @@ fn apply(update: &Update, document: DocumentRef<'_>, insert: Insertion) -> Resul
 
 fn set(path: &str, value: ValueRef<'_>, document: DocumentRef<'_>) -> Result<Outcome> {
     let update = DocumentBuf::new().with("$set", &DocumentBuf::new().with(path, value));
-    apply(&Update::parse((&update).into(), &[], Targets::One, StringOrder::BYTES)?, document, Insertion::No)
+    apply(&Update::parse((&update).into(), &ParseContext::plain())?, document, Insertion::No)
 }
 
 #[test]
@@ -35,7 +33,7 @@ fn a_result_may_be_as_large_as_a_user_document_and_no_larger() {
     assert_eq!(failure.code(), ErrorCode(17419));
     assert_eq!(failure.message(), "Resulting document after update is larger than 16777216");
     let update = DocumentBuf::new().with("$set", &DocumentBuf::new().with("a", ValueRef::String(&text)));
-    let update = Update::parse((&update).into(), &[], Targets::One, StringOrder::BYTES).expect("sound");
+    let update = Update::parse((&update).into(), &ParseContext::plain()).expect("sound");
     let failure = apply(&update, document.as_ref(), Insertion::Upsert).expect_err("one byte too large");
     assert_eq!(failure.code(), ErrorCode(17420));
     assert_eq!(failure.message(), "Document to upsert is larger than 16777216");
@@ -52,7 +50,6 @@ fn a_result_may_nest_as_deep_as_a_stored_document_and_no_deeper() {
         assert_eq!(failure.code(), ErrorCode::OVERFLOW);
     }
     let replacement = DocumentBuf::new().with("b", &deepest);
-    let failure =
-        Update::parse((&replacement).into(), &[], Targets::One, StringOrder::BYTES).expect_err("one level too deep");
+    let failure = Update::parse((&replacement).into(), &ParseContext::plain()).expect_err("one level too deep");
     assert_eq!(failure.code(), ErrorCode::OVERFLOW);
 }

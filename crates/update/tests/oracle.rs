@@ -1,8 +1,8 @@
 //! Random `$set`, `$inc` and `$unset` against a naive tree that applies one path after the other.
 
-use bunko_bson::{ArrayBuf, DocumentBuf, StringOrder, Timestamp, Value, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, Value, ValueRef};
 use bunko_operation::OperationContext;
-use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
+use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Update};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -184,7 +184,7 @@ proptest! {
     fn agrees_with_a_naive_tree(document in fields(tree()), modifications in prop::collection::vec(modification(), 1..5)) {
         let encoded = document.document();
         let update = update_document(&modifications);
-        let parsed = Update::parse(ValueRef::Document(update.as_ref()), &[], Targets::One, StringOrder::BYTES);
+        let parsed = Update::parse(ValueRef::Document(update.as_ref()), &ParseContext::plain());
         prop_assert_eq!(parsed.is_err(), conflict(&modifications));
         let Ok(parsed) = parsed else { return Ok(()) };
         let operation = OperationContext::unlimited();

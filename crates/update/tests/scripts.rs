@@ -1,18 +1,20 @@
 //! Runs the scripts in `tests/scripts`.
 //!
-//! Directive `update`: a document, an update, then any of `arrayFilters: [...]`, `position: n`, `multi`. The answer is
+//! Directive `update`: a document, an update, then any of `arrayFilters: [...]`, `constants: {...}`, `position: n`,
+//! `multi`. The answer is
 //! the next document, `unchanged`, or an error. With `upsert`, the first line is the filter.
 
-use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Timestamp, Value, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 use bunko_testkit::{script, shell};
-use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
+use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Targets, Update};
 
 struct Statement {
     document: DocumentBuf,
     update: Value,
     array_filters: Vec<DocumentBuf>,
+    constants: Option<DocumentBuf>,
     matched_position: Option<usize>,
     insert: Insertion,
     targets: Targets,
@@ -26,6 +28,7 @@ fn parse_statement(input: &str) -> Statement {
         document,
         update,
         array_filters: Vec::new(),
+        constants: None,
         matched_position: None,
         insert: Insertion::No,
         targets: Targets::One,
@@ -38,6 +41,7 @@ fn parse_statement(input: &str) -> Statement {
                 statement.array_filters =
                     filters.iter().map(|filter| filter.as_document().expect("a filter").to_owned()).collect();
             }
+            ("constants", constants) => statement.constants = Some(self::document(constants)),
             ("position", position) => statement.matched_position = Some(position.parse().expect("a position")),
             ("upsert", _) => statement.insert = Insertion::Upsert,
             ("multi", _) => statement.targets = Targets::Many,
@@ -57,7 +61,13 @@ fn value(text: &str) -> Value {
 
 fn run(statement: &Statement) -> Result<Outcome> {
     let filters: Vec<DocumentRef<'_>> = statement.array_filters.iter().map(DocumentBuf::as_ref).collect();
-    let update = Update::parse(statement.update.as_ref(), &filters, statement.targets, StringOrder::BYTES)?;
+    let parsing = ParseContext {
+        array_filters: &filters,
+        targets: statement.targets,
+        constants: statement.constants.as_ref().map(DocumentBuf::as_ref),
+        ..ParseContext::plain()
+    };
+    let update = Update::parse(statement.update.as_ref(), &parsing)?;
     let operation = OperationContext::unlimited();
     let context = ApplyContext {
         matched_position: statement.matched_position,

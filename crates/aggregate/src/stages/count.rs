@@ -1,6 +1,6 @@
 //! `$count`: one document with the number of documents; none where there were none.
 
-use super::{Definition, Stages, group, project};
+use super::{Definition, Stages, group, reshaped};
 use crate::Environment;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -31,6 +31,6 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let grouping = DocumentBuf::new().with("_id", ValueRef::Null).with(field, &one);
     let shape = DocumentBuf::new().with("_id", false).with(field, true);
     let mut stages = (group::DEFINITION.parse)(ValueRef::from(&grouping), environment)?;
-    stages.extend((project::DEFINITION.parse)(ValueRef::from(&shape), environment)?);
+    stages.extend((reshaped::PROJECT.parse)(ValueRef::from(&shape), environment)?);
     Ok(stages)
 }

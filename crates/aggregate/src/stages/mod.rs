@@ -1,6 +1,5 @@
 //! The table of stages: one file and one line each.
 
-mod add_fields;
 mod bucket;
 mod bucket_auto;
 mod count;
@@ -19,11 +18,9 @@ mod merge;
 mod out;
 pub(crate) mod position;
 mod preferred_numbers;
-mod project;
-mod projected;
 mod rank_fusion;
 mod redact;
-mod replace_root;
+mod reshaped;
 mod sample;
 mod skip;
 mod sort;
@@ -31,7 +28,6 @@ mod sort_by_count;
 mod stage_memory;
 mod union_with;
 mod unpack_bucket;
-mod unset;
 mod unwind;
 mod window;
 
@@ -48,8 +44,8 @@ pub use unwind::Unwinding;
 use unwind::with_path;
 
 static DEFINITIONS: &[Definition] = &[
-    add_fields::DEFINITION,
-    add_fields::SET,
+    reshaped::ADD_FIELDS,
+    reshaped::SET,
     bucket::DEFINITION,
     bucket_auto::DEFINITION,
     count::DEFINITION,
@@ -65,11 +61,11 @@ static DEFINITIONS: &[Definition] = &[
     match_filter::DEFINITION,
     merge::DEFINITION,
     out::DEFINITION,
-    project::DEFINITION,
+    reshaped::PROJECT,
     rank_fusion::DEFINITION,
     redact::DEFINITION,
-    replace_root::DEFINITION,
-    replace_root::REPLACE_WITH,
+    reshaped::REPLACE_ROOT,
+    reshaped::REPLACE_WITH,
     sample::DEFINITION,
     skip::DEFINITION,
     window::DEFINITION,
@@ -77,7 +73,7 @@ static DEFINITIONS: &[Definition] = &[
     sort_by_count::DEFINITION,
     union_with::DEFINITION,
     unpack_bucket::DEFINITION,
-    unset::DEFINITION,
+    reshaped::UNSET,
     unwind::DEFINITION,
 ];
 

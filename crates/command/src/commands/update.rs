@@ -11,7 +11,7 @@ use crate::write_statement::{
     array_filters, check_modification, refuse_long_batch, required, required_document, run_each, statement,
     strict_boolean,
 };
-use bunko_bson::{DocumentRef, Value, Writer};
+use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
 use bunko_catalog::Order;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::{UpdateStatement, Upsert, Writes};
@@ -80,24 +80,32 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
     let fields = statement("update.updates", document, STATEMENT_FIELDS)?;
     let filter = required_document(&fields, "q")?;
     let update = check_modification(required(&fields, "u")?)?;
-    if fields.document("c")?.is_some() {
-        let message = "Constant values may only be specified for pipeline updates";
-        return Err(Failure::new(ErrorCode(51198), message));
-    }
+    let constants = fields.document("c")?;
     let targets = if strict_boolean(&fields, "multi")? { Targets::Many } else { Targets::One };
     let sort = fields.document("sort")?.filter(|sort| !sort.is_empty());
     if sort.is_some() && targets == Targets::Many {
         return Err(Failure::failed_to_parse("Cannot specify sort with multi=true"));
     }
+    let supplied = if strict_boolean(&fields, "upsertSupplied")? { Some(supplied(constants)?) } else { None };
     Ok(UpdateStatement {
         strings: collation_option::asked(&fields)?,
         filter,
         update,
+        constants,
+        supplied,
         array_filters: array_filters(&fields)?,
         targets,
         upsert: if strict_boolean(&fields, "upsert")? { Upsert::Yes } else { Upsert::No },
         hint: fields.field("hint").map_or(Ok(None), Hint::parse)?,
         sort,
+    })
+}
+
+/// The document that `upsertSupplied` has inserted where none matches.
+fn supplied(constants: Option<DocumentRef<'_>>) -> Result<DocumentRef<'_>> {
+    constants.and_then(|constants| constants.get("new")).and_then(ValueRef::as_document).ok_or_else(|| {
+        let message = "the parameter 'upsertSupplied' is set to 'true', but no document was supplied";
+        Failure::failed_to_parse(message)
     })
 }
 

@@ -2,20 +2,17 @@
 
 use crate::invocation::Invocation;
 use bunko_aggregate::{DocumentStream, Environment, Merge, WhenMatched, WhenNotMatched};
-use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef, order};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, order};
 use bunko_catalog::stored_document::{self, EmptyTimestamps, Stamps};
-use bunko_catalog::{Collection, Index, Namespace, Order, Target, Verdict};
+use bunko_catalog::{Collection, Index, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::FieldPath;
 use bunko_query::write::{UpdateStatement, Upsert, Writes};
-use bunko_query::{FindQuery, QueryScope, plan};
 use bunko_update::Targets;
 use std::sync::Arc;
 
 /// Documents that go on being written behind one that failed, as MongoDB writes them in unordered batches.
 const BATCH_COUNT_MAX: u64 = 100_000;
-/// How often a document is looked for again because others had changed what it belongs to.
-const ATTEMPTS_MAX: usize = 1000;
 
 /// Whether it is certain that a document belongs to one other at most.
 pub(super) fn check(
@@ -106,19 +103,27 @@ impl Merging<'_, '_> {
     fn put(&self, writes: &mut Writes<'_>, document: DocumentBuf) -> Result<Option<bunko_store::Lsn>> {
         let document = self.with_id(document);
         let filter = self.filter(document.as_ref())?;
+        let mut constants = None;
         let (update, upsert) = match &self.merge.when_matched {
             WhenMatched::Fail => return self.insert(document.as_ref()),
-            WhenMatched::Pipeline(_) => return self.put_through_pipeline(&filter, document.as_ref()),
-            WhenMatched::Replace => (document, self.upsert()),
-            WhenMatched::Merge => (DocumentBuf::new().with("$set", &document), self.upsert()),
-            WhenMatched::KeepExisting => (DocumentBuf::new().with("$setOnInsert", &document), Upsert::Yes),
+            WhenMatched::Pipeline(stages) => {
+                constants = Some(self.merge.constants(document.as_ref(), self.environment)?);
+                (Value::Array(stages.clone()), self.upsert())
+            }
+            WhenMatched::Replace => (Value::Document(document.clone()), self.upsert()),
+            WhenMatched::Merge => (Value::Document(DocumentBuf::new().with("$set", &document)), self.upsert()),
+            WhenMatched::KeepExisting => {
+                (Value::Document(DocumentBuf::new().with("$setOnInsert", &document)), Upsert::Yes)
+            }
         };
         let statement = UpdateStatement {
             filter: filter.as_ref(),
-            update: ValueRef::from(&update),
+            update: update.as_ref(),
             array_filters: Vec::new(),
             targets: Targets::One,
             upsert,
+            supplied: constants.is_some().then(|| document.as_ref()),
+            constants: constants.as_ref().map(DocumentBuf::as_ref),
             hint: None,
             sort: None,
             strings: Some(self.environment.scope.strings.clone()),
@@ -188,68 +193,6 @@ impl Merging<'_, '_> {
             Some(failure) => Err(failure),
             None => Ok(inserted.lsn),
         }
-    }
-
-    fn put_through_pipeline(&self, filter: &DocumentBuf, new: DocumentRef<'_>) -> Result<Option<bunko_store::Lsn>> {
-        for _ in 0..ATTEMPTS_MAX {
-            let Some(collection) = self.invocation.collection(self.target) else { return self.put_unmatched(new) };
-            let query = FindQuery::new(filter.as_ref(), Arc::clone(&self.environment.scope))?;
-            let mut found = plan(&collection, query)?.open(collection.snapshot())?;
-            let Some(record) = found.next_record()?.map(|(record, _)| record) else { return self.put_unmatched(new) };
-            let mut is_same = false;
-            let lsn = self.invocation.service.catalog.change(
-                &collection,
-                Target::Record(record),
-                self.invocation,
-                &mut |existing| {
-                    is_same = self.matches(filter, existing)?;
-                    if is_same { self.updated(existing, new) } else { Ok(Verdict::Keep) }
-                },
-            )?;
-            if is_same {
-                return Ok(lsn);
-            }
-        }
-        Err(Failure::new(ErrorCode::WRITE_CONFLICT, "the document that $merge would change was changed too often"))
-    }
-
-    fn put_unmatched(&self, new: DocumentRef<'_>) -> Result<Option<bunko_store::Lsn>> {
-        if self.merge.when_not_matched == WhenNotMatched::Insert {
-            return self.insert(new);
-        }
-        self.unmatched().map(|()| None)
-    }
-
-    fn matches(&self, filter: &DocumentBuf, existing: DocumentRef<'_>) -> Result<bool> {
-        let scope: &Arc<QueryScope> = &self.environment.scope;
-        bunko_query::parse_filter(filter.as_ref(), scope)?.try_matches(existing)
-    }
-
-    fn updated(&self, existing: DocumentRef<'_>, new: DocumentRef<'_>) -> Result<Verdict> {
-        let WhenMatched::Pipeline(stages) = &self.merge.when_matched else { return Ok(Verdict::Keep) };
-        let updated = self.merge.updated(stages, existing, new, self.environment)?;
-        let id = existing.get("_id").unwrap_or(ValueRef::Null);
-        let updated = match updated.as_ref().get("_id") {
-            Some(other) if !order::equal(id, other) => {
-                let message = "Performing an update on the path '_id' would modify the immutable field '_id'";
-                return Err(Failure::new(ErrorCode::IMMUTABLE_FIELD, message));
-            }
-            Some(_) => updated,
-            None => {
-                let mut with_id = DocumentBuf::new().with("_id", id);
-                with_id.extend(updated.as_ref());
-                with_id
-            }
-        };
-        let world = &self.invocation.service.world;
-        let stored = stored_document::for_insert(updated.as_ref(), EmptyTimestamps::Filled, world)?;
-        let stored = DocumentBuf::from_trusted(stored.into_owned());
-        let is_unchanged = order::compare_documents(stored.as_ref(), existing).is_eq();
-        Ok(if is_unchanged && stored.len_bytes() == existing.len_bytes() {
-            Verdict::Keep
-        } else {
-            Verdict::Replace(stored)
-        })
     }
 }
 

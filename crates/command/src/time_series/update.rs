@@ -51,9 +51,11 @@ fn update(writes: &mut Writes<'_>, series: &Series, statement: &UpdateStatement<
     let statement = UpdateStatement {
         filter: filter.as_ref(),
         update: ValueRef::from(&update),
+        constants: statement.constants,
         array_filters: statement.array_filters.clone(),
         targets: Targets::Many,
         upsert: Upsert::No,
+        supplied: None,
         hint: statement.hint.clone(),
         sort: None,
         strings: statement.strings.clone(),

@@ -41,7 +41,7 @@ impl WriteExplanation<'_> {
     /// # Errors
     /// As [`super::Writes::update`].
     pub fn update(&self, statement: &UpdateStatement<'_>) -> Result<DocumentBuf> {
-        let update = Update::parse(statement.update, &statement.array_filters, statement.targets, &self.scope.strings)?;
+        let update = Update::parse(statement.update, &statement.parse_context(&self.scope))?;
         let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
         let query = Wanted::query(statement.filter, choice, &self.scope)?;
         check_filter(&query.filter, statement.upsert)?;
@@ -74,8 +74,7 @@ impl WriteExplanation<'_> {
                 Ok(below(reply.as_ref(), "DELETE", effects.matched, effects.matched, &delete_facts(effects)))
             }
             Action::Update(modification) => {
-                let update =
-                    Update::parse(modification.update, &modification.array_filters, Targets::One, &self.scope.strings)?;
+                let update = Update::parse(modification.update, &modification.parse_context(&self.scope))?;
                 check_filter(&query.filter, modification.upsert)?;
                 let (reply, effects) = self.searched(query, Targets::One, &mut |document, position| {
                     self.would_modify(&update, document, position)

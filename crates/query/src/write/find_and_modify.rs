@@ -2,12 +2,13 @@
 
 use super::search::{Choice, Operation, Wanted};
 use super::{Upsert, Writes};
+use crate::QueryScope;
 use crate::find_query::{FindQuery, Hint};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_catalog::Verdict;
 use bunko_errors::{Failure, Result};
 use bunko_expression::check_document_bytes;
-use bunko_update::{Outcome, Targets, Update};
+use bunko_update::{Outcome, ParseContext, Targets, Update};
 use std::sync::Arc;
 
 /// One findAndModify, its contradictions already refused.
@@ -36,7 +37,7 @@ pub enum Action<'a> {
 
 /// The update of a findAndModify.
 pub struct Modification<'a> {
-    /// Operators or a replacement.
+    /// Operators, a replacement or a pipeline.
     pub update: ValueRef<'a>,
     /// For `$[name]` in the update's paths.
     pub array_filters: Vec<DocumentRef<'a>>,
@@ -44,6 +45,20 @@ pub struct Modification<'a> {
     pub upsert: Upsert,
     /// Which state is returned.
     pub returning: Returning,
+}
+
+impl Modification<'_> {
+    /// What its update is read with.
+    pub(super) fn parse_context<'c>(&'c self, scope: &'c QueryScope) -> ParseContext<'c> {
+        ParseContext {
+            array_filters: &self.array_filters,
+            targets: Targets::One,
+            constants: None,
+            variables: &scope.variables,
+            strings: &scope.strings,
+            operation: Some(&scope.operation),
+        }
+    }
 }
 
 /// Which state of the document is returned.
@@ -101,8 +116,7 @@ impl Writes<'_> {
         projected: &Projected,
         outcome: &mut FindAndModifyOutcome,
     ) -> Result<()> {
-        let update =
-            Update::parse(modification.update, &modification.array_filters, Targets::One, &self.scope.strings)?;
+        let update = Update::parse(modification.update, &modification.parse_context(&self.scope))?;
         wanted.check_upsert(modification.upsert)?;
         let scope = Arc::clone(&self.scope);
         let mut context = self.apply_context(&update, &scope);

@@ -8,7 +8,7 @@ use bunko_bson::{DocumentRef, StringOrder, Timestamp, Value, ValueRef};
 use bunko_catalog::Verdict;
 use bunko_catalog::stored_document::EmptyTimestamps;
 use bunko_errors::Result;
-use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
+use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Targets, Update};
 use std::sync::Arc;
 
 /// Whether a document is inserted where none matches.
@@ -24,14 +24,18 @@ pub enum Upsert {
 pub struct UpdateStatement<'a> {
     /// Which documents.
     pub filter: DocumentRef<'a>,
-    /// Operators or a replacement.
+    /// Operators, a replacement or a pipeline.
     pub update: ValueRef<'a>,
+    /// Values that a pipeline names like variables.
+    pub constants: Option<DocumentRef<'a>>,
     /// For `$[name]` in the update's paths.
     pub array_filters: Vec<DocumentRef<'a>>,
     /// The first document or all of them.
     pub targets: Targets,
     /// What happens where none matches.
     pub upsert: Upsert,
+    /// What is inserted then; what filter and update make where it is missing.
+    pub supplied: Option<DocumentRef<'a>>,
     /// The index to use.
     pub hint: Option<Hint>,
     /// Which document is the first.
@@ -51,6 +55,20 @@ pub struct UpdateOutcome {
     pub upserted: Option<Value>,
 }
 
+impl UpdateStatement<'_> {
+    /// What its update is read with.
+    pub(super) fn parse_context<'c>(&'c self, scope: &'c QueryScope) -> ParseContext<'c> {
+        ParseContext {
+            array_filters: &self.array_filters,
+            targets: self.targets,
+            constants: self.constants,
+            variables: &scope.variables,
+            strings: &scope.strings,
+            operation: Some(&scope.operation),
+        }
+    }
+}
+
 impl Writes<'_> {
     /// Executes one update statement.
     /// # Errors
@@ -59,12 +77,14 @@ impl Writes<'_> {
     /// overtake it too often.
     pub fn update(&mut self, statement: &UpdateStatement<'_>) -> Result<UpdateOutcome> {
         self.collate(statement.strings.as_ref())?;
-        let update = Update::parse(statement.update, &statement.array_filters, statement.targets, &self.scope.strings)?;
+        let update = Update::parse(statement.update, &statement.parse_context(&self.scope))?;
+        let supplied = statement.supplied.map(Update::replacement).transpose()?;
         let choice = Choice { sort: statement.sort, hint: statement.hint.clone() };
         let wanted = Wanted::parse(statement.filter, choice, Operation::Update, &self.scope)?;
         wanted.check_upsert(statement.upsert)?;
         let scope = Arc::clone(&self.scope);
         let mut context = self.apply_context(&update, &scope);
+        let inserting = supplied.as_ref().unwrap_or(&update);
         let mut outcome = UpdateOutcome::default();
         let mut attempt = |writes: &mut Self| {
             let changes = writes.change_matching(&wanted, statement.targets, &mut |document, position| {
@@ -79,7 +99,7 @@ impl Writes<'_> {
             Ok(changes.matched)
         };
         outcome.upserted =
-            self.or_upsert(&update, statement.filter, &wanted, statement.upsert, &mut attempt, &mut |_| Ok(()))?;
+            self.or_upsert(inserting, statement.filter, &wanted, statement.upsert, &mut attempt, &mut |_| Ok(()))?;
         Ok(outcome)
     }
 

@@ -3,10 +3,10 @@
 mod parse;
 
 use super::{Definition, Reads, Stage};
-use crate::{DocumentStream, Documents, Environment, Pipeline, WriteStage};
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
-use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Expression, FieldPath, Variables};
+use crate::{DocumentStream, Environment, WriteStage};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::Result;
+use bunko_expression::{Dependencies, Expression, FieldPath};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$merge", parse: parse::parse };
@@ -37,7 +37,7 @@ pub enum WhenMatched {
     Merge,
     /// It is an error.
     Fail,
-    /// It goes through these stages.
+    /// It goes through these stages, those of an update.
     Pipeline(ArrayBuf),
 }
 
@@ -53,27 +53,18 @@ pub enum WhenNotMatched {
 }
 
 impl Merge {
-    /// What the pipeline of [`WhenMatched::Pipeline`] makes of the document that is there.
+    /// What the stages of [`WhenMatched::Pipeline`] name like variables: the new document and what `let` makes of it.
     /// # Errors
-    /// Those of the stages and variables; 17276 where the pipeline reads a variable that has no value.
-    pub fn updated(
-        &self,
-        stages: &ArrayBuf,
-        existing: DocumentRef<'_>,
-        new: DocumentRef<'_>,
-        environment: &Environment,
-    ) -> Result<DocumentBuf> {
-        let mut variables: Variables = environment.scope.variables.clone();
+    /// Those of the expressions.
+    pub fn constants(&self, new: DocumentRef<'_>, environment: &Environment) -> Result<DocumentBuf> {
+        let mut constants = DocumentBuf::new().with("new", new);
         let context = environment.context(new);
-        variables.define("new", Some(Value::Document(new.to_owned())))?;
         for (name, expression) in &self.variables {
-            if let Some(value) = expression.evaluate(&context)?.into_value() {
-                variables.define(name, Some(value))?;
+            if let Some(value) = expression.evaluate(&context)?.get() {
+                constants.append(name, value);
             }
         }
-        let pipeline = Pipeline::parse(stages.as_ref(), environment.with_variables(variables))?;
-        let updated = pipeline.open(Box::new(Documents::new(vec![existing.to_owned()]))).next()?;
-        updated.ok_or_else(|| Failure::new(ErrorCode::INTERNAL_ERROR, "$merge's pipeline yields no document"))
+        Ok(constants)
     }
 }
 

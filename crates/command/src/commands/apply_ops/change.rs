@@ -3,11 +3,11 @@
 use super::delta::Delta;
 use super::entry::excerpt;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Timestamp, ValueRef, number, order};
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, number, order};
 use bunko_catalog::stored_document;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
-use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
+use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Update};
 use std::borrow::Cow;
 
 /// An update, as an oplog has it.
@@ -126,7 +126,7 @@ impl Operators {
         if document.as_ref().is_empty() {
             return Err(refused("an update without operators", object));
         }
-        let all = Update::parse((&document).into(), &[], Targets::One, StringOrder::BYTES)?;
+        let all = Update::parse((&document).into(), &ParseContext::plain())?;
         Ok(Self { all, document })
     }
 
@@ -150,9 +150,7 @@ impl Operators {
             for field in fields {
                 let one = DocumentBuf::new().with(field.name, field.value);
                 let one = DocumentBuf::new().with(operator.name, &one);
-                match Update::parse((&one).into(), &[], Targets::One, StringOrder::BYTES)?
-                    .apply(next.as_ref(), &context(operation))
-                {
+                match Update::parse((&one).into(), &ParseContext::plain())?.apply(next.as_ref(), &context(operation)) {
                     Ok(Outcome::Unchanged) => {}
                     Ok(Outcome::Changed(changed)) => next = changed,
                     Err(failure) if failure.code() == ErrorCode::PATH_NOT_VIABLE => {}

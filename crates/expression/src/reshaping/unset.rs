@@ -1,15 +1,11 @@
 //! `$unset`: removes fields.
 
-use super::projected::Projecting;
-use super::{Definition, Stages};
-use crate::Environment;
+use super::Change;
+use crate::{ParseScope, Projection};
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::Projection;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$unset", parse };
-
-fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
+pub(super) fn parse(_: &'static str, value: ValueRef<'_>, _: &ParseScope) -> Result<Change> {
     let refusal = |code, message| Failure::new(ErrorCode(code), message);
     let paths = match value {
         ValueRef::String(path) => vec![path],
@@ -27,7 +23,6 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
     if paths.iter().any(|path| path.contains('\0')) {
         return Err(refusal(9_527_900, "$unset specification must not contain paths with a zero byte"));
     }
-    let projection =
-        Projection::excluding(paths).map_err(|failure| failure.with_prefix("Invalid $unset :: caused by :: "))?;
-    Ok(vec![Box::new(Projecting { name: DEFINITION.name, projection })])
+    let projection = Projection::excluding(paths);
+    Ok(Change::Fields(projection.map_err(|failure| failure.with_prefix("Invalid $unset :: caused by :: "))?))
 }

@@ -1,43 +1,35 @@
 //! `$addFields`, also `$set`: computes fields beside those that are there.
 
-use super::projected::Projecting;
-use super::{Definition, Stages};
-use crate::Environment;
+use super::Change;
+use crate::{ParseScope, Projection};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::Projection;
-use bunko_operation::OperationContext;
 use std::collections::BTreeSet;
 
-pub(super) const DEFINITION: Definition =
-    Definition { name: "$addFields", parse: |value, environment| parse("$addFields", value, environment) };
-pub(super) const SET: Definition =
-    Definition { name: "$set", parse: |value, environment| parse("$set", value, environment) };
-
-pub(super) fn parse(name: &'static str, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+pub(super) fn parse(name: &'static str, value: ValueRef<'_>, scope: &ParseScope) -> Result<Change> {
     let ValueRef::Document(specification) = value else {
         let message = format!("{name} specification stage must be an object, got {}", value.kind().alias());
         return Err(Failure::new(ErrorCode(40272), message));
     };
-    let projection = PathCheck { specification, seen: BTreeSet::new(), operation: environment.operation() }
+    let projection = PathCheck { specification, seen: BTreeSet::new(), scope }
         .fields(specification, "")
-        .and_then(|()| Projection::parse_addition(specification, &environment.scope.parse_scope()))
+        .and_then(|()| Projection::parse_addition(specification, scope))
         .map_err(|failure| failure.with_prefix(&format!("Invalid {name} :: caused by :: ")))?;
-    Ok(vec![Box::new(Projecting { name, projection })])
+    Ok(Change::Fields(projection))
 }
 
 /// Looks for what no field can be added by: dots in names of what is inside, and paths one of which begins with the other.
 struct PathCheck<'s> {
     specification: DocumentRef<'s>,
     seen: BTreeSet<String>,
-    operation: &'s OperationContext,
+    scope: &'s ParseScope,
 }
 
 impl PathCheck<'_> {
     fn fields(&mut self, fields: DocumentRef<'_>, prefix: &str) -> Result<()> {
         for field in fields {
-            self.operation.work(1)?;
+            self.scope.work(1)?;
             if !prefix.is_empty() && field.name.contains('.') {
                 let message = format!("cannot use dotted field name '{}' in a sub object", field.name);
                 return Err(Failure::new(ErrorCode(40183), message));

@@ -1,0 +1,68 @@
+//! `$addFields`, `$project`, `$unset`, `$replaceRoot` and their other names: each makes one document of another.
+
+use super::{Definition, Reads, Stage, Stages};
+use crate::{DocumentStream, Environment, Flow};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, Reshaping};
+use std::sync::Arc;
+
+pub(super) const ADD_FIELDS: Definition =
+    Definition { name: "$addFields", parse: |value, environment| parse("$addFields", value, environment) };
+pub(super) const PROJECT: Definition =
+    Definition { name: "$project", parse: |value, environment| parse("$project", value, environment) };
+pub(super) const REPLACE_ROOT: Definition =
+    Definition { name: "$replaceRoot", parse: |value, environment| parse("$replaceRoot", value, environment) };
+pub(super) const REPLACE_WITH: Definition =
+    Definition { name: "$replaceWith", parse: |value, environment| parse("$replaceWith", value, environment) };
+pub(super) const SET: Definition =
+    Definition { name: "$set", parse: |value, environment| parse("$set", value, environment) };
+pub(super) const UNSET: Definition =
+    Definition { name: "$unset", parse: |value, environment| parse("$unset", value, environment) };
+
+fn parse(name: &str, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let unknown = || Failure::new(ErrorCode(40324), format!("Unrecognized pipeline stage name: '{name}'"));
+    let reshaping = Reshaping::parse(name, value, &environment.scope.parse_scope()).ok_or_else(unknown)??;
+    Ok(vec![Box::new(Reshaped(reshaping))])
+}
+
+struct Reshaped(Reshaping);
+
+impl Stage for Reshaped {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        Box::new(Reshapes { stage: self, input, environment: Arc::clone(environment), buffer: Vec::new() })
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        self.0.add_dependencies(dependencies);
+        if self.0.leaves_nothing_else() { Reads::OnlyThese } else { Reads::OthersToo }
+    }
+}
+
+struct Reshapes {
+    stage: Arc<Reshaped>,
+    input: Box<dyn DocumentStream>,
+    environment: Arc<Environment>,
+    /// Reused between visited documents.
+    buffer: Vec<u8>,
+}
+
+impl DocumentStream for Reshapes {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let Some(document) = self.input.next()? else { return Ok(None) };
+        self.stage.0.apply(&self.environment.context(document.as_ref())).map(Some)
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        let Self { stage, input, environment, buffer } = self;
+        input.visit(&mut |document| stage.0.lend(&environment.context(document), buffer, &mut *visitor))
+    }
+}

@@ -1,0 +1,116 @@
+//! Changes of one document that need nothing but the document: what `$addFields`, `$project`, `$unset` and `$replaceRoot`
+//! do as stages of a pipeline, and of an update.
+
+mod added_fields;
+mod new_root;
+mod unset;
+
+use crate::projection::ProjectionKind;
+use crate::{Dependencies, EvaluationContext, ParseScope, Projection};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use new_root::NewRoot;
+
+/// One entry of the table.
+struct Kind {
+    /// With its `$`.
+    name: &'static str,
+    parse: fn(&'static str, ValueRef<'_>, &ParseScope) -> Result<Change>,
+}
+
+static KINDS: &[Kind] = &[
+    Kind { name: "$addFields", parse: added_fields::parse },
+    Kind { name: "$project", parse: project },
+    Kind { name: "$replaceRoot", parse: new_root::parse },
+    Kind { name: "$replaceWith", parse: new_root::parse_alone },
+    Kind { name: "$set", parse: added_fields::parse },
+    Kind { name: "$unset", parse: unset::parse },
+];
+
+/// A parsed stage that makes one document of another.
+pub struct Reshaping {
+    name: &'static str,
+    change: Change,
+}
+
+enum Change {
+    Fields(Projection),
+    Root(NewRoot),
+}
+
+impl Reshaping {
+    /// Reads the specification of the stage of that name; nothing where it is none of these.
+    /// # Errors
+    /// Those that MongoDB has for each stage.
+    pub fn parse(name: &str, specification: ValueRef<'_>, scope: &ParseScope) -> Option<Result<Self>> {
+        let kind = KINDS.iter().find(|kind| kind.name == name)?;
+        let change = (kind.parse)(kind.name, specification, scope);
+        Some(change.map(|change| Self { name: kind.name, change }))
+    }
+
+    /// With its `$`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it makes of the context's document.
+    /// # Errors
+    /// Those of the expressions; 40228 for a new root that is no document.
+    pub fn apply(&self, context: &EvaluationContext<'_>) -> Result<DocumentBuf> {
+        match &self.change {
+            Change::Fields(projection) => {
+                let mut bytes = Vec::new();
+                projection.apply(context, None, &mut bytes)?;
+                Ok(DocumentBuf::from_trusted(bytes))
+            }
+            Change::Root(root) => root.made(self.name, context),
+        }
+    }
+
+    /// Shows it to `take` instead, without a copy where it lies in the context's document; what has to be made is made
+    /// in `buffer`.
+    /// # Errors
+    /// As [`Self::apply`], and those of `take`.
+    pub fn lend<T>(
+        &self,
+        context: &EvaluationContext<'_>,
+        buffer: &mut Vec<u8>,
+        take: impl FnOnce(DocumentRef<'_>) -> Result<T>,
+    ) -> Result<T> {
+        match &self.change {
+            Change::Fields(projection) => {
+                buffer.clear();
+                projection.apply(context, None, buffer)?;
+                take(DocumentRef::trusted(buffer))
+            }
+            Change::Root(root) => root.lend(self.name, context, take),
+        }
+    }
+
+    /// Adds the fields that it reads, where nothing else of the document is left; all fields otherwise.
+    pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
+        match &self.change {
+            Change::Fields(projection) if projection.is_inclusion() => projection.add_dependencies(dependencies),
+            Change::Fields(_) => dependencies.add_all(),
+            Change::Root(root) => root.add_dependencies(dependencies),
+        }
+    }
+
+    /// Whether nothing is left of the document but what it makes of the fields that it reads.
+    pub fn leaves_nothing_else(&self) -> bool {
+        match &self.change {
+            Change::Fields(projection) => projection.is_inclusion(),
+            Change::Root(_) => true,
+        }
+    }
+}
+
+/// `$project`: includes, excludes or computes fields.
+fn project(_: &'static str, value: ValueRef<'_>, scope: &ParseScope) -> Result<Change> {
+    let ValueRef::Document(specification) = value else {
+        return Err(Failure::new(ErrorCode(15969), "$project specification must be an object"));
+    };
+    let projection = Projection::parse(specification, ProjectionKind::Aggregate, scope);
+    let projection = projection.map_err(|failure| failure.with_prefix("Invalid $project :: caused by :: "))?;
+    Ok(Change::Fields(projection))
+}

@@ -1,0 +1,130 @@
+//! Updates that are pipelines: the next document is what a few stages make of the one before.
+
+use crate::update::{ApplyContext, ParseContext};
+use crate::{nesting, replacement};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{EvaluationContext, ParseScope, Reshaping, Variables};
+use bunko_operation::OperationContext;
+
+/// Stages that pipelines have and updates do not: they are called not allowed, and not unknown.
+/// Source: MongoDB manual 8.2, "Aggregation Stages".
+const ELSEWHERE: &[&str] = &[
+    "$bucket",
+    "$bucketAuto",
+    "$changeStream",
+    "$changeStreamSplitLargeEvent",
+    "$collStats",
+    "$count",
+    "$currentOp",
+    "$densify",
+    "$documents",
+    "$facet",
+    "$fill",
+    "$geoNear",
+    "$graphLookup",
+    "$group",
+    "$indexStats",
+    "$limit",
+    "$listLocalSessions",
+    "$listSampledQueries",
+    "$listSearchIndexes",
+    "$listSessions",
+    "$lookup",
+    "$match",
+    "$merge",
+    "$out",
+    "$planCacheStats",
+    "$queryStats",
+    "$rankFusion",
+    "$redact",
+    "$sample",
+    "$score",
+    "$scoreFusion",
+    "$search",
+    "$searchMeta",
+    "$setWindowFields",
+    "$shardedDataDistribution",
+    "$skip",
+    "$sort",
+    "$sortByCount",
+    "$unionWith",
+    "$unwind",
+    "$vectorSearch",
+];
+
+/// A parsed pipeline with the variables that its expressions see.
+pub(crate) struct UpdatePipeline {
+    stages: Vec<Reshaping>,
+    variables: Variables,
+    strings: StringOrder,
+}
+
+impl std::fmt::Debug for UpdatePipeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.stages.iter().map(Reshaping::name)).finish()
+    }
+}
+
+impl UpdatePipeline {
+    /// # Errors
+    /// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field, 40324 for an unknown
+    /// one, `InvalidOptions` for one that updates do not have; those of the stages.
+    pub fn parse(stages: ArrayRef<'_>, context: &ParseContext<'_>) -> Result<Self> {
+        let mut variables = context.variables.clone();
+        for constant in context.constants.unwrap_or(DocumentRef::EMPTY) {
+            variables.define(constant.name, Some(constant.value.to_value()))?;
+        }
+        let mut scope = ParseScope::new(&variables);
+        if let Some(operation) = context.operation {
+            scope = scope.counted_for(operation);
+        }
+        let stages = stages.iter().map(|stage| parse_stage(stage, &scope)).collect::<Result<_>>()?;
+        Ok(Self { stages, variables, strings: context.strings.clone() })
+    }
+
+    /// The new document, its `_id` in front: its own, or the old one's.
+    /// # Errors
+    /// Those of the stages; as [`replacement::replaced`].
+    pub fn apply(&self, original: DocumentRef<'_>, context: &ApplyContext<'_>) -> Result<DocumentBuf> {
+        let mut document: Option<DocumentBuf> = None;
+        for stage in &self.stages {
+            let before = document.as_ref().map_or(original, DocumentBuf::as_ref);
+            document = Some(stage.apply(&self.context(before, context.now_ms, context.operation))?);
+        }
+        match document {
+            Some(document) => {
+                nesting::check(ValueRef::from(&document), 0)?;
+                replacement::replaced(original, document.as_ref())
+            }
+            None => Ok(original.to_owned()),
+        }
+    }
+
+    fn context<'a>(
+        &'a self,
+        document: DocumentRef<'a>,
+        now_ms: i64,
+        operation: &'a OperationContext,
+    ) -> EvaluationContext<'a> {
+        EvaluationContext::new(document, &self.variables, now_ms, operation).with_strings(&self.strings)
+    }
+}
+
+fn parse_stage(stage: ValueRef<'_>, scope: &ParseScope) -> Result<Reshaping> {
+    let ValueRef::Document(specification) = stage else {
+        return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
+    };
+    let (Some(element), 1) = (specification.first(), specification.count()) else {
+        let message = "A pipeline stage specification object must contain exactly one field.";
+        return Err(Failure::new(ErrorCode(40323), message));
+    };
+    let name = element.name;
+    Reshaping::parse(name, element.value, scope).unwrap_or_else(|| {
+        Err(if ELSEWHERE.contains(&name) {
+            Failure::new(ErrorCode::INVALID_OPTIONS, format!("{name} is not allowed to be used within an update"))
+        } else {
+            Failure::new(ErrorCode(40324), format!("Unrecognized pipeline stage name: '{name}'"))
+        })
+    })
+}
