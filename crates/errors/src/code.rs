@@ -47,6 +47,7 @@ codes! {
     INDEX_NOT_FOUND = 27 "IndexNotFound";
     PATH_NOT_VIABLE = 28 "PathNotViable";
     CANNOT_BACKFILL_ARRAY = 30 "CannotBackfillArray";
+    FILE_STREAM_FAILED = 39 "FileStreamFailed";
     CONFLICTING_UPDATE_OPERATORS = 40 "ConflictingUpdateOperators";
     CURSOR_NOT_FOUND = 43 "CursorNotFound";
     NAMESPACE_EXISTS = 48 "NamespaceExists";

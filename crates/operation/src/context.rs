@@ -1,6 +1,7 @@
 //! One operation, as whatever works for it sees it.
 
 use crate::memory::{HeldMemory, MemoryLimits};
+use crate::{DiskUse, Gatherer, ScratchSpace, StageLimits};
 use bunko_errors::{Failure, Result};
 use parking_lot::Mutex;
 use std::fmt;
@@ -50,6 +51,8 @@ pub struct OperationContext {
     /// What the next random number is made of.
     random: AtomicU64,
     bypasses_validation: AtomicBool,
+    stages: StageLimits,
+    may_use_disk: AtomicBool,
 }
 
 /// A thread's work for the operation, from when it enters until it leaves.
@@ -65,6 +68,7 @@ impl OperationContext {
     /// An operation that begins on this thread, where it may stay as long as it likes until [`Self::enter`] says
     /// otherwise.
     pub fn new(interruption: Arc<dyn Interruption>, limits: MemoryLimits) -> Arc<Self> {
+        let stages = limits.stages.clone();
         let turn =
             Turn { memory: HeldMemory::new(limits), patience_ends: None, place: Place::OwnThread, was_too_long: false };
         Arc::new(Self {
@@ -73,6 +77,8 @@ impl OperationContext {
             turn: Mutex::new(turn),
             random: AtomicU64::new(0),
             bypasses_validation: AtomicBool::new(false),
+            may_use_disk: AtomicBool::new(stages.disk_use == DiskUse::Allowed),
+            stages,
         })
     }
 
@@ -131,6 +137,26 @@ impl OperationContext {
     /// Whether what it writes need not satisfy validators.
     pub fn bypasses_validation(&self) -> bool {
         self.bypasses_validation.load(Ordering::Relaxed)
+    }
+
+    /// What one of its stages may gather in memory, in bytes.
+    pub fn stage_bytes_max(&self, gatherer: Gatherer) -> usize {
+        usize::try_from(self.stages.bytes_max(gatherer)).unwrap_or(usize::MAX)
+    }
+
+    /// Says whether what its stages gather beyond that may go on disk: `allowDiskUse`.
+    pub fn set_disk_use(&self, disk_use: DiskUse) {
+        self.may_use_disk.store(disk_use == DiskUse::Allowed, Ordering::Relaxed);
+    }
+
+    /// Whether it may, where there is a place for it.
+    pub fn disk_use(&self) -> DiskUse {
+        if self.may_use_disk.load(Ordering::Relaxed) { DiskUse::Allowed } else { DiskUse::Refused }
+    }
+
+    /// Where scratch files go, if it may make any.
+    pub fn scratch(&self) -> Option<&Arc<dyn ScratchSpace>> {
+        self.stages.scratch.as_ref().filter(|_| self.disk_use() == DiskUse::Allowed)
     }
 
     /// Whether it was sent to a thread of its own; then whatever came of it here is void.

@@ -9,7 +9,11 @@
 
 mod context;
 mod memory;
+mod scratch;
 mod sort;
+mod stages;
 
 pub use context::{Interruption, OperationContext, OperationSource, Place};
 pub use memory::{MemoryLimits, ServerMemory};
+pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
+pub use stages::{Gatherer, STAGE_BYTES_MAX, StageLimits};

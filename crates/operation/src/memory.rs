@@ -1,5 +1,6 @@
 //! What operations hold of the heap, each and all together.
 
+use crate::StageLimits;
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,12 +18,15 @@ pub struct MemoryLimits {
     pub server_bytes_max: u64,
     /// What all of them hold.
     pub server: Arc<ServerMemory>,
+    /// What each of their stages may gather, and where it goes beyond that.
+    pub stages: StageLimits,
 }
 
 impl MemoryLimits {
-    /// No limit.
+    /// No limit but those of stages.
     pub fn none() -> Self {
-        Self { operation_bytes_max: u64::MAX, server_bytes_max: u64::MAX, server: Arc::default() }
+        let stages = StageLimits::in_memory();
+        Self { operation_bytes_max: u64::MAX, server_bytes_max: u64::MAX, server: Arc::default(), stages }
     }
 }
 

@@ -1,0 +1,60 @@
+//! What stages that gather their input may hold in memory.
+
+use crate::{DiskUse, ScratchSpace};
+use std::sync::Arc;
+
+/// What a stage may gather before it goes on disk, or fails, in bytes.
+/// Source: MongoDB limits, "Aggregation Pipeline Stages", 100 megabytes.
+pub const STAGE_BYTES_MAX: u64 = 100 * 1024 * 1024;
+
+/// Stages that gather their input, by what limits them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gatherer {
+    /// A sort of a find or of a pipeline.
+    Sort,
+    /// `$group`.
+    Group,
+    /// `$bucketAuto`.
+    BucketAuto,
+    /// `$setWindowFields`.
+    Window,
+    /// `$facet`.
+    Facet,
+    /// What `$lookup` keeps of the other collection.
+    Lookup,
+    /// What `$graphLookup` keeps of the other collection, and of one search.
+    GraphLookup,
+}
+
+impl Gatherer {
+    /// All of them, in their order.
+    pub const ALL: [Self; 7] =
+        [Self::Sort, Self::Group, Self::BucketAuto, Self::Window, Self::Facet, Self::Lookup, Self::GraphLookup];
+}
+
+/// The limits of all stages, each stage for itself.
+#[derive(Clone, Debug)]
+pub struct StageLimits {
+    bytes_max: [u64; Gatherer::ALL.len()],
+    /// Where scratch files go, if there is such a place.
+    pub scratch: Option<Arc<dyn ScratchSpace>>,
+    /// Whether they may be used unless the operation itself says so.
+    pub disk_use: DiskUse,
+}
+
+impl StageLimits {
+    /// MongoDB's limits, without a place for scratch files.
+    pub fn in_memory() -> Self {
+        Self { bytes_max: [STAGE_BYTES_MAX; Gatherer::ALL.len()], scratch: None, disk_use: DiskUse::Allowed }
+    }
+
+    /// What a stage may gather, in bytes.
+    pub fn bytes_max(&self, gatherer: Gatherer) -> u64 {
+        self.bytes_max[gatherer as usize]
+    }
+
+    /// Sets what a stage may gather, in bytes.
+    pub fn set_bytes_max(&mut self, gatherer: Gatherer, bytes_max: u64) {
+        self.bytes_max[gatherer as usize] = bytes_max;
+    }
+}

@@ -1,0 +1,26 @@
+//! What does not fit into a stage's memory.
+//!
+//! A [`Sorter`] is the one way that documents are sorted; it writes sorted runs when its memory is full, and merges them.
+//! [`Partitions`] spread records by their hash, for stages that take them up part by part. [`Spool`] keeps records in
+//! their order and reads them as often as wanted. All of them write blocks of records, compressed with lz4, to files of
+//! the operation's scratch space, which go when their owner does.
+//!
+//! **Invariant:** what is written is read back in the same order, whatever the memory was.
+//! **Invariant:** no length in a file is believed before it is checked against the bytes that are there.
+#![forbid(unsafe_code)]
+
+mod arena;
+mod directory;
+mod merge;
+mod partitions;
+mod record_file;
+mod sorter;
+mod spilled;
+mod spool;
+
+pub use directory::ScratchDirectory;
+pub use partitions::{PARTITIONS, Partitions};
+pub use record_file::RecordReader;
+pub use sorter::{Sorted, Sorter};
+pub use spilled::Spilled;
+pub use spool::{Spool, SpoolReader};

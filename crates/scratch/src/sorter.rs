@@ -1,0 +1,199 @@
+//! Sorting: in memory as long as it lasts, then in runs.
+
+use crate::Spilled;
+use crate::arena::Arena;
+use crate::merge::{Merge, Runs};
+use crate::record_file::RecordWriter;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::{Gatherer, OperationContext};
+
+/// Where only the first are wanted, so many more are gathered before the others go, at least.
+const SPARE: usize = 256;
+
+/// Sorts records by their keys' bytes; equal keys stay in the order in which they were added.
+pub struct Sorter {
+    records: Arena,
+    /// How many records are wanted.
+    wanted: usize,
+    /// The key of the last of the wanted among those that were looked at: a record that does not sort before it is none.
+    last_wanted: Option<Vec<u8>>,
+    runs: Runs,
+    gatherer: Gatherer,
+    refusal: fn(usize) -> Failure,
+    sorted_bytes: u64,
+}
+
+/// What MongoDB says of a sort that may not use the disk.
+fn too_large(bytes_max: usize) -> Failure {
+    let message = format!("Sort exceeded memory limit of {bytes_max} bytes, but did not opt in to external sorting.");
+    Failure::new(ErrorCode::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, message)
+}
+
+impl Sorter {
+    /// Sorts all records.
+    pub fn new() -> Self {
+        Self {
+            records: Arena::default(),
+            wanted: usize::MAX,
+            last_wanted: None,
+            runs: Runs::default(),
+            gatherer: Gatherer::Sort,
+            refusal: too_large,
+            sorted_bytes: 0,
+        }
+    }
+
+    /// Only the first so many records are wanted.
+    #[must_use]
+    pub fn first(self, wanted: Option<u64>) -> Self {
+        Self { wanted: wanted.map_or(usize::MAX, |wanted| usize::try_from(wanted).unwrap_or(usize::MAX)), ..self }
+    }
+
+    /// It sorts for a stage with a limit of its own, whose failure without room on disk is `refusal` of that limit.
+    #[must_use]
+    pub fn gathering(self, gatherer: Gatherer, refusal: fn(usize) -> Failure) -> Self {
+        Self { gatherer, refusal, ..self }
+    }
+
+    /// Adds a record, whose value comes in parts.
+    /// # Errors
+    /// `QueryExceededMemoryLimitNoDiskUseAllowed`, or what stands in for it; what files fail with; what the operation
+    /// says.
+    #[inline]
+    pub fn add(&mut self, key: &[u8], value: &[&[u8]], operation: &OperationContext) -> Result<()> {
+        // A later one of equal keys is the greater.
+        if self.last_wanted.as_ref().is_some_and(|last| last.as_slice() <= key) {
+            return Ok(());
+        }
+        self.sorted_bytes += (key.len() + value.iter().map(|part| part.len()).sum::<usize>()) as u64;
+        self.records.add(key, value);
+        let count = self.records.entries.len();
+        if self.wanted != usize::MAX && count >= self.wanted.saturating_mul(2).max(self.wanted.saturating_add(SPARE)) {
+            self.drop_unwanted(operation)?;
+        }
+        let bytes_max = operation.stage_bytes_max(self.gatherer);
+        if self.records.held_bytes() > bytes_max {
+            self.relieve(bytes_max, operation)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of the records that were sorted, without those that could not be among the first.
+    pub fn sorted_bytes(&self) -> u64 {
+        self.sorted_bytes
+    }
+
+    /// What went on disk up to now.
+    pub fn spilled(&self) -> Spilled {
+        self.runs.spilled
+    }
+
+    fn drop_unwanted(&mut self, operation: &OperationContext) -> Result<()> {
+        if self.records.entries.len() <= self.wanted {
+            return Ok(());
+        }
+        self.records.sort(operation)?;
+        self.records.keep_first(self.wanted);
+        let last = self.records.entries.last().map(|last| self.records.record(*last).0.to_vec());
+        self.last_wanted = last.or(self.last_wanted.take());
+        Ok(())
+    }
+
+    fn relieve(&mut self, bytes_max: usize, operation: &OperationContext) -> Result<()> {
+        self.drop_unwanted(operation)?;
+        // A run of few records would be one of too many.
+        if self.records.held_bytes() <= bytes_max / 2 {
+            return Ok(());
+        }
+        if operation.scratch().is_none() {
+            if self.records.held_bytes() <= bytes_max {
+                return Ok(());
+            }
+            return Err((self.refusal)(bytes_max));
+        }
+        self.spill(operation)
+    }
+
+    fn spill(&mut self, operation: &OperationContext) -> Result<()> {
+        let bytes_max = operation.stage_bytes_max(self.gatherer);
+        let Some(mut writer) = RecordWriter::create(operation)? else { return Err((self.refusal)(bytes_max)) };
+        self.records.sort(operation)?;
+        for entry in self.records.entries.iter().take(self.wanted) {
+            let (key, value) = self.records.record(*entry);
+            writer.write(key, &[value], operation)?;
+        }
+        self.records.clear();
+        self.runs.add(writer, self.wanted as u64, operation)
+    }
+
+    /// Ends the input.
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn finish(mut self, operation: &OperationContext) -> Result<Sorted> {
+        if self.runs.is_empty() {
+            self.records.sort(operation)?;
+            self.records.entries.truncate(self.wanted);
+            return Ok(Sorted {
+                order: Order::InMemory { records: self.records, next: 0 },
+                spilled: Spilled::default(),
+            });
+        }
+        if !self.records.entries.is_empty() {
+            self.spill(operation)?;
+        }
+        let order = Order::Merged { merge: self.runs.merged(operation)?, left: self.wanted };
+        Ok(Sorted { order, spilled: self.runs.spilled })
+    }
+}
+
+impl Default for Sorter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Records in order, handed out one by one.
+pub struct Sorted {
+    order: Order,
+    spilled: Spilled,
+}
+
+enum Order {
+    InMemory { records: Arena, next: usize },
+    Merged { merge: Merge, left: usize },
+}
+
+impl Sorted {
+    /// The next record, its key and its value, lent until the next call.
+    /// # Errors
+    /// What files fail with, what the operation says.
+    #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
+    pub fn next(&mut self, operation: &OperationContext) -> Result<Option<(&[u8], &[u8])>> {
+        match &mut self.order {
+            Order::InMemory { records, next } => {
+                let Some(entry) = records.entries.get(*next) else { return Ok(None) };
+                *next += 1;
+                operation.work(1)?;
+                Ok(Some(records.record(*entry)))
+            }
+            Order::Merged { left: 0, .. } => Ok(None),
+            Order::Merged { merge, left } => {
+                *left -= 1;
+                merge.next(operation)
+            }
+        }
+    }
+
+    /// Whether it is known, without looking for one, that there is no other.
+    pub fn is_over(&self) -> bool {
+        match &self.order {
+            Order::InMemory { records, next } => *next >= records.entries.len(),
+            Order::Merged { left, .. } => *left == 0,
+        }
+    }
+
+    /// What went on disk.
+    pub fn spilled(&self) -> Spilled {
+        self.spilled
+    }
+}
