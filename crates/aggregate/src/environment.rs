@@ -8,9 +8,6 @@ use bunko_operation::OperationContext;
 use bunko_query::QueryScope;
 use std::sync::Arc;
 
-/// Memory that a stage may gather, in bytes.
-/// Source: MongoDB limits, "Aggregation Pipeline Stages", 100 megabytes.
-pub const STAGE_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// How deep pipelines may stand inside each other.
 /// Source: MongoDB 8.2, parameter `internalMaxSubPipelineViewDepth`.
 pub const SUB_PIPELINE_DEPTH_MAX: usize = 20;
@@ -20,8 +17,6 @@ pub const SUB_PIPELINE_DEPTH_MAX: usize = 20;
 pub struct Environment {
     /// The time and the command's variables, which the planner's part of the pipeline sees too.
     pub scope: Arc<QueryScope>,
-    /// Memory that one stage may gather, in bytes.
-    pub stage_memory_bytes_max: usize,
     /// The collections that stages may read.
     pub sources: Arc<dyn Sources>,
     /// The collection or view that the pipeline is over, where there is one.
@@ -33,16 +28,9 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// A world with MongoDB's limits, in which no stage can read a collection.
+    /// A world in which no stage can read a collection.
     pub fn new(scope: Arc<QueryScope>) -> Self {
-        Self {
-            scope,
-            stage_memory_bytes_max: STAGE_MEMORY_BYTES_MAX,
-            sources: Arc::new(NoSources),
-            over: None,
-            depth: 0,
-            engine: Engine::Classic,
-        }
+        Self { scope, sources: Arc::new(NoSources), over: None, depth: 0, engine: Engine::Classic }
     }
 
     /// The same, with collections.

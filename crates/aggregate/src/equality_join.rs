@@ -7,6 +7,8 @@ use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, StringOrder, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::FieldPath;
+use bunko_operation::{Gatherer, OperationContext};
+use bunko_scratch::{Spilled, Spool, SpoolReader};
 use foldhash::HashMap;
 
 /// Where documents are found: by `_id`, by an index, or in a table that is made of the whole collection once.
@@ -14,18 +16,19 @@ pub(crate) struct EqualityJoin {
     source: SourceName,
     path: FieldPath,
     table: Option<Table>,
+    /// Whose memory the table takes.
+    gatherer: Gatherer,
 }
 
-/// The other collection in memory, by the values at the path.
+/// The other collection, by the values at the path.
 enum Table {
     Built(Built),
-    /// It takes more memory than a stage may have: the collection is scanned each time.
+    /// The values alone take more memory than a stage may have: the collection is scanned each time.
     TooLarge,
 }
 
-#[derive(Default)]
 struct Built {
-    documents: Vec<DocumentBuf>,
+    documents: SpoolReader,
     /// Positions by key string, ascending.
     positions: HashMap<Box<[u8]>, Vec<u32>>,
     /// Positions of what a filter for null finds.
@@ -33,8 +36,17 @@ struct Built {
 }
 
 impl EqualityJoin {
-    pub fn new(source: SourceName, path: FieldPath) -> Self {
-        Self { source, path, table: None }
+    /// A join for a stage, in whose memory the table is.
+    pub fn new(source: SourceName, path: FieldPath, gatherer: Gatherer) -> Self {
+        Self { source, path, table: None, gatherer }
+    }
+
+    /// What of the other collection went on disk.
+    pub fn spilled(&self) -> Spilled {
+        match &self.table {
+            Some(Table::Built(table)) => table.documents.spilled(),
+            _ => Spilled::default(),
+        }
     }
 
     /// Opens a pipeline over what is found by any of the values, each document once.
@@ -68,8 +80,9 @@ impl EqualityJoin {
                 if self.table.is_none() {
                     self.table = Some(self.build(environment)?);
                 }
-                if let Some(Table::Built(table)) = &self.table {
-                    return over(table.find(values, environment.strings()), pipeline, environment);
+                if let Some(Table::Built(table)) = &mut self.table {
+                    let found = table.find(values, environment.strings(), environment.operation())?;
+                    return over(found, pipeline, environment);
                 }
             }
         }
@@ -85,37 +98,48 @@ impl EqualityJoin {
     fn build(&self, environment: &Environment) -> Result<Table> {
         let null = DocumentBuf::new().with(&self.path.dotted(), ValueRef::Null);
         let is_null = bunko_query::parse_filter(null.as_ref(), &environment.scope)?;
-        let mut table = Built::default();
+        let operation = environment.operation();
+        let mut documents = Spool::new(self.gatherer, "a join");
+        let mut positions: HashMap<Box<[u8]>, Vec<u32>> = HashMap::default();
+        let mut nulls: Vec<u32> = Vec::new();
         let mut input = environment.sources.open(&self.source, ArrayRef::EMPTY, environment)?;
-        let (mut memory_bytes, mut key) = (0, Vec::new());
+        let (mut position, mut keys_bytes, mut key) = (0_u32, 0, Vec::new());
         while let Some(document) = input.next()? {
-            let position = table.documents.len() as u32;
-            memory_bytes += document.len_bytes() + size_of::<DocumentBuf>();
             if is_null.try_matches(document.as_ref())? {
-                table.nulls.push(position);
+                nulls.push(position);
             }
             for value in matched_values(document.as_ref(), self.path.components()) {
                 key.clear();
                 environment.strings().append_key(&mut key, value, Direction::Ascending);
-                environment.operation().work(1 + key.len() / 64)?;
-                let positions = table.positions.entry(key.as_slice().into()).or_default();
-                if positions.last() != Some(&position) {
-                    positions.push(position);
-                    memory_bytes += key.len() + size_of::<(Box<[u8]>, Vec<u32>)>() + size_of::<u32>();
+                operation.work(1 + key.len() / 64)?;
+                let found = positions.entry(key.as_slice().into()).or_default();
+                if found.last() != Some(&position) {
+                    found.push(position);
+                    keys_bytes += key.len() + size_of::<(Box<[u8]>, Vec<u32>)>() + size_of::<u32>();
                 }
             }
-            table.documents.push(document);
-            if memory_bytes > environment.stage_memory_bytes_max {
+            let held_bytes = keys_bytes + documents.held_bytes() + document.len_bytes();
+            let is_too_large = held_bytes > operation.stage_bytes_max(self.gatherer);
+            // Documents can go on disk, keys cannot: they are looked up in no order.
+            if is_too_large && (operation.scratch().is_none() || keys_bytes > operation.stage_bytes_max(self.gatherer))
+            {
                 return Ok(Table::TooLarge);
             }
+            documents.add(document.as_ref().as_bytes(), operation)?;
+            position += 1;
         }
-        Ok(Table::Built(table))
+        Ok(Table::Built(Built { documents: documents.finish()?, positions, nulls }))
     }
 }
 
 impl Built {
     /// In the order of the collection.
-    fn find(&self, values: &[ValueRef<'_>], strings: &StringOrder) -> Vec<DocumentBuf> {
+    fn find(
+        &mut self,
+        values: &[ValueRef<'_>],
+        strings: &StringOrder,
+        operation: &OperationContext,
+    ) -> Result<Vec<DocumentBuf>> {
         let mut found: Vec<u32> = Vec::new();
         let mut key = Vec::new();
         for value in values {
@@ -129,7 +153,13 @@ impl Built {
         }
         found.sort_unstable();
         found.dedup();
-        found.into_iter().map(|position| self.documents[position as usize].clone()).collect()
+        let mut documents = Vec::with_capacity(found.len());
+        for position in found {
+            if let Some(document) = self.documents.get(position as usize, operation)? {
+                documents.push(DocumentBuf::from_trusted(document.to_vec()));
+            }
+        }
+        Ok(documents)
     }
 }
 

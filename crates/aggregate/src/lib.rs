@@ -4,7 +4,7 @@
 //! the query planner; [`Pipeline::open`] puts the rest on top of the plan's documents.
 //!
 //! **Invariant:** a stage holds no documents. What it gathers lives in the stream that [`Stage::open`] makes, which
-//! stays within the memory that its [`Environment`] allows.
+//! stays within the memory that the operation allows a stage, or goes on disk.
 #![forbid(unsafe_code)]
 
 mod environment;
@@ -21,7 +21,7 @@ mod stream;
 mod sub_pipeline;
 mod write_stage;
 
-pub use environment::{Environment, STAGE_MEMORY_BYTES_MAX, SUB_PIPELINE_DEPTH_MAX};
+pub use environment::{Environment, SUB_PIPELINE_DEPTH_MAX};
 pub use involved::involved_collections;
 pub use metadata::Carried;
 pub use pipeline::{Pipeline, PlannerPart};

@@ -31,6 +31,9 @@ pub trait DocumentStream: Send {
         }
         Ok(())
     }
+
+    /// Adds what the stage on top did, beyond what all stages are asked for, to what `explain` says of it.
+    fn describe_run(&self, _facts: &mut DocumentBuf) {}
 }
 
 /// Documents that are in memory already.

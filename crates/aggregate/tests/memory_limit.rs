@@ -1,22 +1,30 @@
-//! Stages that gather documents stop at their limit instead of taking the server's memory.
+//! Stages that gather documents and may not use the disk stop at their limit instead of taking the server's memory.
 
 use bunko_aggregate::{Documents, Environment, Pipeline};
 use bunko_bson::DocumentBuf;
-use bunko_errors::ErrorCode;
-use bunko_operation::OperationContext;
+use bunko_errors::{ErrorCode, Failure};
+use bunko_operation::{Gatherer, Interruption, MemoryLimits, OperationContext};
 use bunko_query::QueryScope;
 use bunko_testkit::shell;
 use std::sync::Arc;
 
 /// Memory for a few documents, in bytes.
-const FEW_BYTES: usize = 4096;
+const FEW_BYTES: u64 = 4096;
+
+struct Uninterrupted;
+
+impl Interruption for Uninterrupted {
+    fn reason(&self) -> Option<Failure> {
+        None
+    }
+}
 
 fn first(pipeline: &str) -> Result<Option<DocumentBuf>, ErrorCode> {
     let source = shell::parse_value(pipeline).expect("a value");
-    let environment = Environment {
-        stage_memory_bytes_max: FEW_BYTES,
-        ..Environment::new(Arc::new(QueryScope::new(0, OperationContext::unlimited())))
-    };
+    let mut limits = MemoryLimits::none();
+    Gatherer::ALL.iter().for_each(|gatherer| limits.stages.set_bytes_max(*gatherer, FEW_BYTES));
+    let operation = OperationContext::new(Arc::new(Uninterrupted), limits);
+    let environment = Environment::new(Arc::new(QueryScope::new(0, operation)));
     let pipeline = Pipeline::parse(source.as_ref().as_array().expect("an array"), environment).expect("parses");
     let documents = (0..1000).map(|id| DocumentBuf::new().with("_id", id).with("text", "some text")).collect();
     pipeline.open(Box::new(Documents::new(documents))).next().map_err(|failure| failure.code())

@@ -13,9 +13,10 @@ use bunko_catalog::{Catalog, UnfinishedFate};
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
-use bunko_operation::MemoryLimits;
+use bunko_operation::{MemoryLimits, ScratchSpace, StageLimits};
+use bunko_scratch::ScratchDirectory;
 use bunko_server::{Server, ServerOptions, Stopped};
-use bunko_store::{LogOptions, Store, StoreOptions};
+use bunko_store::{LogOptions, Store, StoreOptions, Survival};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -86,7 +87,7 @@ fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
             move || rotate_log(&settings, &log)
         }),
     };
-    let facts = Facts { connections_max: connections_max as u32, ..facts(settings) };
+    let facts = Facts { connections_max: connections_max as u32, ..facts(settings, open_scratch(settings)?) };
     let service = new_service(facts, &catalog, log_lines, process);
     // Before the first line that says that it listens: whoever reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
@@ -132,7 +133,7 @@ pub fn open_service(settings: &Settings) -> Result<(Arc<Store>, Arc<Service>), S
     let store = open_store(settings)?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
     let process = Process { shut_down: Box::new(|| ()), rotate_log: Box::new(|| Ok(())) };
-    let service = new_service(facts(settings), &catalog, Arc::default(), process);
+    let service = new_service(facts(settings, open_scratch(settings)?), &catalog, Arc::default(), process);
     Ok((store, service))
 }
 
@@ -177,6 +178,17 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
         .map_err(|error| format!("cannot open the data directory {}: {error}", settings.dbpath.display()))
 }
 
+/// Where what does not fit into memory goes, once the data directory is ours; nowhere on a server that keeps all in memory.
+fn open_scratch(settings: &Settings) -> Result<Option<Arc<dyn ScratchSpace>>, String> {
+    if settings.survival == Survival::Volatile {
+        return Ok(None);
+    }
+    let path = settings.dbpath.join("scratch");
+    let scratch = ScratchDirectory::open(&path);
+    let scratch = scratch.map_err(|error| format!("cannot make the directory {}: {error}", path.display()))?;
+    Ok(Some(Arc::new(scratch)))
+}
+
 fn server_options(settings: &Settings) -> ServerOptions {
     ServerOptions {
         addresses: settings.addresses.clone(),
@@ -186,7 +198,7 @@ fn server_options(settings: &Settings) -> ServerOptions {
     }
 }
 
-fn facts(settings: &Settings) -> Facts {
+fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let port = settings.addresses.first().map_or(0, std::net::SocketAddr::port);
     Facts {
@@ -194,18 +206,19 @@ fn facts(settings: &Settings) -> Facts {
         arguments: std::env::args().collect(),
         parsed_options: settings.parsed.clone(),
         connections_max: settings.connections_max as u32,
-        memory_limits: memory_limits(),
+        memory_limits: memory_limits(scratch),
         journal_commit_interval: settings.commit_interval,
         slow_operation: settings.slow_operation,
     }
 }
 
 /// Operations may hold a quarter of the memory that the process may use, and one of them at most 512 MiB.
-fn memory_limits() -> MemoryLimits {
+fn memory_limits(scratch: Option<Arc<dyn ScratchSpace>>) -> MemoryLimits {
     let server_bytes_max = usable_memory_bytes() / 4;
     MemoryLimits {
         operation_bytes_max: OPERATION_BYTES_MAX.min(server_bytes_max),
         server_bytes_max,
+        stages: StageLimits::in_memory().with_scratch(scratch),
         ..MemoryLimits::none()
     }
 }

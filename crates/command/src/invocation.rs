@@ -266,7 +266,8 @@ impl<'a> Invocation<'a> {
 
     fn new_context(&self) -> Context {
         let interruption = Interruption::of(self.operation, self.deadline());
-        let limits = self.service.facts.memory_limits.clone();
+        let mut limits = self.service.facts.memory_limits.clone();
+        self.service.parameters.limit_stages(&mut limits.stages);
         let operation = OperationContext::new(Arc::clone(&interruption) as _, limits);
         operation.seed(self.service.world.seed ^ (u64::from(self.opid()) << 32));
         operation.enter(self.place(), self.started());

@@ -9,8 +9,9 @@ use crate::service::Service;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
+use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Minutes that a session lives without use.
@@ -29,6 +30,9 @@ pub struct Parameters {
     /// The cluster parameter `defaultMaxTimeMS`; 0 where there is no limit.
     default_read_time_ms: AtomicI64,
     descriptor: Mutex<String>,
+    /// What stages may gather in memory, by [`Gatherer`].
+    stage_bytes_max: [AtomicU64; Gatherer::ALL.len()],
+    allows_disk_use: AtomicBool,
     pub(crate) verbosity: LogVerbosity,
 }
 
@@ -41,6 +45,8 @@ impl Parameters {
             is_quiet: AtomicBool::new(false),
             default_read_time_ms: AtomicI64::new(0),
             descriptor: Mutex::default(),
+            stage_bytes_max: std::array::from_fn(|_| AtomicU64::new(STAGE_BYTES_MAX)),
+            allows_disk_use: AtomicBool::new(true),
             verbosity: LogVerbosity::default(),
         }
     }
@@ -60,6 +66,18 @@ impl Parameters {
     pub(crate) fn set_default_read_time(&self, parameter: DocumentRef<'_>) {
         let milliseconds = parameter.get("readOperations").and_then(number::clamp_to_i64).unwrap_or(0);
         self.default_read_time_ms.store(milliseconds, Ordering::Relaxed);
+    }
+
+    /// What a stage may gather in memory, in bytes.
+    pub(crate) fn stage_bytes_max(&self, gatherer: Gatherer) -> u64 {
+        self.stage_bytes_max[gatherer as usize].load(Ordering::Relaxed)
+    }
+
+    /// Puts what stages may do now into the limits of an operation that begins.
+    pub(crate) fn limit_stages(&self, limits: &mut StageLimits) {
+        Gatherer::ALL.iter().for_each(|gatherer| limits.set_bytes_max(*gatherer, self.stage_bytes_max(*gatherer)));
+        let is_allowed = self.allows_disk_use.load(Ordering::Relaxed);
+        limits.disk_use = if is_allowed { DiskUse::Allowed } else { DiskUse::Refused };
     }
 
     /// Whether connections that come and go are not logged.
@@ -105,11 +123,29 @@ impl Parameter {
     }
 }
 
+/// A parameter that limits what a kind of stage may gather in memory.
+macro_rules! stage_limit {
+    ($name:literal, $gatherer:expr) => {
+        Parameter::settable(
+            $name,
+            |service| Ok(Value::Int64(service.parameters.stage_bytes_max($gatherer) as i64)),
+            |service, value| write_stage_limit(service, $name, $gatherer, value),
+        )
+    };
+}
+
 /// All parameters, by name.
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::startup("KeysRotationIntervalSec", |_| Ok(Value::Int32(7_776_000))),
     Parameter::startup("ShardingTaskExecutorPoolReplicaSetMatching", |_| text("automatic")),
-    Parameter::startup("allowDiskUseByDefault", |_| Ok(Value::Boolean(false))),
+    Parameter::settable(
+        "allowDiskUseByDefault",
+        |service| Ok(Value::Boolean(service.parameters.allows_disk_use.load(Ordering::Relaxed))),
+        |service, value| {
+            service.parameters.allows_disk_use.store(truth(value), Ordering::Relaxed);
+            Ok(())
+        },
+    ),
     Parameter::fixed("authSchemaVersion", |_| Ok(Value::Int32(5))),
     Parameter::startup("authenticationMechanisms", |_| Ok(Value::Array(ArrayBuf::new()))),
     Parameter::settable("automationServiceDescriptor", read_descriptor, write_descriptor),
@@ -119,6 +155,14 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::fixed("featureCompatibilityVersion", |service| {
         Ok(Value::Document(DocumentBuf::new().with("version", feature_compatibility::version(&service.catalog)?)))
     }),
+    stage_limit!("internalDocumentSourceBucketAutoMaxMemoryBytes", Gatherer::BucketAuto),
+    stage_limit!("internalDocumentSourceDensifyMaxMemoryBytes", Gatherer::Densify),
+    stage_limit!("internalDocumentSourceGraphLookupMaxMemoryBytes", Gatherer::GraphLookup),
+    stage_limit!("internalDocumentSourceGroupMaxMemoryBytes", Gatherer::Group),
+    stage_limit!("internalDocumentSourceLookupCacheSizeBytes", Gatherer::Lookup),
+    stage_limit!("internalDocumentSourceSetWindowFieldsMaxMemoryBytes", Gatherer::Window),
+    stage_limit!("internalQueryFacetBufferSizeBytes", Gatherer::Facet),
+    stage_limit!("internalQueryMaxBlockingSortMemoryUsageBytes", Gatherer::Sort),
     Parameter::startup("journalCommitInterval", |service| {
         Ok(Value::Int32(service.parameters.journal_commit_interval_ms))
     }),
@@ -182,6 +226,13 @@ fn write_cursor_timeout(service: &Service, value: ValueRef<'_>) -> Result<()> {
         return Err(invalid("cursorTimeoutMillis", value, "is not greater than 0"));
     }
     service.parameters.cursor_timeout_ms.store(milliseconds, Ordering::Relaxed);
+    Ok(())
+}
+
+fn write_stage_limit(service: &Service, name: &str, gatherer: Gatherer, value: ValueRef<'_>) -> Result<()> {
+    let bytes_max = u64::try_from(whole_number(name, value)?).ok().filter(|bytes_max| *bytes_max > 0);
+    let bytes_max = bytes_max.ok_or_else(|| invalid(name, value, "is not greater than 0"))?;
+    service.parameters.stage_bytes_max[gatherer as usize].store(bytes_max, Ordering::Relaxed);
     Ok(())
 }
 

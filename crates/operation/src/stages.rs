@@ -18,6 +18,8 @@ pub enum Gatherer {
     BucketAuto,
     /// `$setWindowFields`.
     Window,
+    /// `$densify`.
+    Densify,
     /// `$facet`.
     Facet,
     /// What `$lookup` keeps of the other collection.
@@ -28,8 +30,16 @@ pub enum Gatherer {
 
 impl Gatherer {
     /// All of them, in their order.
-    pub const ALL: [Self; 7] =
-        [Self::Sort, Self::Group, Self::BucketAuto, Self::Window, Self::Facet, Self::Lookup, Self::GraphLookup];
+    pub const ALL: [Self; 8] = [
+        Self::Sort,
+        Self::Group,
+        Self::BucketAuto,
+        Self::Window,
+        Self::Densify,
+        Self::Facet,
+        Self::Lookup,
+        Self::GraphLookup,
+    ];
 }
 
 /// The limits of all stages, each stage for itself.
@@ -46,6 +56,12 @@ impl StageLimits {
     /// MongoDB's limits, without a place for scratch files.
     pub fn in_memory() -> Self {
         Self { bytes_max: [STAGE_BYTES_MAX; Gatherer::ALL.len()], scratch: None, disk_use: DiskUse::Allowed }
+    }
+
+    /// The same with a place for scratch files, where there is one.
+    #[must_use]
+    pub fn with_scratch(self, scratch: Option<Arc<dyn ScratchSpace>>) -> Self {
+        Self { scratch, ..self }
     }
 
     /// What a stage may gather, in bytes.

@@ -7,6 +7,7 @@ use crate::stages::{Documents, StageNumber};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::{Collection, dropped};
 use bunko_errors::Result;
+use bunko_scratch::Spilled;
 use bunko_store::{RecordId, Snapshot};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,8 +40,10 @@ pub(crate) struct StageStatistics {
     pub seeks: u64,
     pub duplicates_tested: u64,
     pub duplicates_dropped: u64,
-    /// Largest amount held at once, in bytes.
-    pub held_bytes: u64,
+    /// What a sort has sorted, in bytes.
+    pub sorted_bytes: u64,
+    /// What it put on disk.
+    pub spilled: Spilled,
     pub is_at_end: bool,
 }
 

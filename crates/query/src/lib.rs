@@ -27,7 +27,7 @@ pub mod write;
 pub use count::{CountPlan, count};
 pub use distinct::{DistinctValues, distinct};
 pub use execution::{Execution, ExecutionStatistics};
-pub use explain::{Explained, Verbosity, explain_count, explain_plan};
+pub use explain::{Explained, Verbosity, append_spilled, explain_count, explain_plan};
 pub use expr_filter::{ExprInFilter, QueryScope, parse_filter, parse_plan_filter};
 pub use find_query::{FindQuery, Hint, KeyBounds, parse_count, parse_limit};
 pub use footing::Footing;

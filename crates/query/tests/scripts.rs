@@ -159,7 +159,9 @@ const NOT_SHOWN: &[&str] = &[
     "alreadyHasObj",
     "usedDisk",
     "spills",
+    "spilledBytes",
     "spilledDataStorageSize",
+    "spilledRecords",
     "totalDataSizeSorted",
 ];
 

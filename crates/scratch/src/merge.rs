@@ -39,12 +39,12 @@ impl Runs {
                 return Ok(());
             }
             let merged: Vec<Run> = self.runs.drain(self.runs.len() - same..).collect();
-            let file = self.merge_into_one(merged, wanted, operation)?;
+            let file = self.merge_into_one(&merged, wanted, operation)?;
             self.runs.push(Run { level: level + 1, file });
         }
     }
 
-    fn merge_into_one(&mut self, runs: Vec<Run>, wanted: u64, operation: &OperationContext) -> Result<RecordFile> {
+    fn merge_into_one(&mut self, runs: &[Run], wanted: u64, operation: &OperationContext) -> Result<RecordFile> {
         let mut merge = Merge::new(runs.iter().map(|run| run.file.reader()).collect(), operation)?;
         // There was room for scratch files when the runs were written.
         let Some(mut writer) = RecordWriter::create(operation)? else { return Ok(runs[0].file.clone()) };

@@ -64,7 +64,7 @@ impl Spool {
             return Ok(SpoolReader { held, spilled: Spilled::default(), next: 0 });
         };
         let (file, spilled) = file.finish()?;
-        let (reader, lookup) = (file.reader(), RecordLookup::new(file.clone()));
+        let (reader, lookup) = (file.reader(), Box::new(RecordLookup::new(file.clone())));
         let held = Held::OnDisk { file, reader, lookup, places: self.places.into() };
         Ok(SpoolReader { held, spilled: Spilled { spills: 1, ..spilled }, next: 0 })
     }
@@ -79,7 +79,7 @@ pub struct SpoolReader {
 
 enum Held {
     InMemory(Arc<Arena>),
-    OnDisk { file: RecordFile, reader: RecordReader, lookup: RecordLookup, places: Arc<[RecordPlace]> },
+    OnDisk { file: RecordFile, reader: RecordReader, lookup: Box<RecordLookup>, places: Arc<[RecordPlace]> },
 }
 
 impl SpoolReader {
@@ -119,7 +119,7 @@ impl SpoolReader {
             Held::OnDisk { file, places, .. } => Held::OnDisk {
                 file: file.clone(),
                 reader: file.reader(),
-                lookup: RecordLookup::new(file.clone()),
+                lookup: Box::new(RecordLookup::new(file.clone())),
                 places: Arc::clone(places),
             },
         };

@@ -1,8 +1,9 @@
 //! `$bucketAuto`: groups documents into so many ranges of about the same size.
 
 use super::bucket::is_expression;
+use super::placed::{Placed, PlacedInOrder, place};
 use super::preferred_numbers::Granularity;
-use super::stage_memory::StageMemory;
+use super::stage_memory::too_large;
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Documents, Environment, Flow};
@@ -10,6 +11,9 @@ use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression, Offered};
+use bunko_operation::Gatherer;
+use bunko_query::append_spilled;
+use bunko_scratch::{Sorter, Spilled};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$bucketAuto", parse };
@@ -94,6 +98,7 @@ impl Stage for BucketAuto {
             input: Some(input),
             environment: Arc::clone(environment),
             done: Documents::none(),
+            spilled: Spilled::default(),
         })
     }
 
@@ -114,71 +119,88 @@ struct Bucketed {
     input: Option<Box<dyn DocumentStream>>,
     environment: Arc<Environment>,
     done: Documents,
-}
-
-/// A document with the value that decides where it belongs.
-struct Placed {
-    key: Vec<u8>,
-    value: Value,
-    document: DocumentBuf,
+    spilled: Spilled,
 }
 
 impl DocumentStream for Bucketed {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         if let Some(mut input) = self.input.take() {
-            let placed = self.placed(&mut *input)?;
-            self.done = Documents::new(self.stage.buckets(&placed, &self.environment)?);
+            let (placed, count) = self.placed(&mut *input)?;
+            self.spilled = placed.spilled();
+            self.done = Documents::new(self.stage.buckets(placed, count, &self.environment)?);
         }
         self.done.next()
+    }
+
+    fn describe_run(&self, facts: &mut DocumentBuf) {
+        append_spilled(facts, self.spilled);
     }
 }
 
 impl Bucketed {
-    fn placed(&self, input: &mut dyn DocumentStream) -> Result<Vec<Placed>> {
-        let mut memory = StageMemory::new(DEFINITION.name, &self.environment);
-        let mut placed = Vec::new();
+    /// The documents in the order of the values that decide where they belong, and how many there are.
+    fn placed(&self, input: &mut dyn DocumentStream) -> Result<(PlacedInOrder, usize)> {
+        let operation = self.environment.operation();
+        let refusal = |_| too_large(DEFINITION.name);
+        let mut sorter = Sorter::new().gathering(Gatherer::BucketAuto, refusal);
+        let (mut key, mut count) = (Vec::new(), 0);
         input.visit(&mut |document| {
             let evaluated = self.stage.group_by.evaluate(&self.environment.context(document))?;
-            let value = evaluated.into_value().unwrap_or(Value::Null);
+            let value = evaluated.or_null();
             if self.stage.granularity.is_some() {
-                Granularity::check(value.as_ref())?;
+                Granularity::check(value)?;
             }
-            let mut key = Vec::new();
-            self.environment.strings().append_key(&mut key, value.as_ref(), Direction::Ascending);
-            self.environment.operation().work(1 + document.len_bytes() / 64)?;
-            memory.keep(2 * key.len() + document.len_bytes() + size_of::<Placed>())?;
-            placed.push(Placed { key, value, document: document.to_owned() });
+            key.clear();
+            self.environment.strings().append_key(&mut key, value, Direction::Ascending);
+            operation.work(1 + document.len_bytes() / 64)?;
+            count += 1;
+            place(&mut sorter, (&key, 0), value, document, operation)?;
             Ok(Flow::More)
         })?;
-        self.environment.operation().sort_by(placed, |one, other| one.key.cmp(&other.key))
+        Ok((PlacedInOrder::new(sorter.finish(operation)?, operation)?, count))
     }
 }
 
 impl BucketAuto {
-    /// Cuts the documents, which are in order, into buckets.
-    fn buckets(&self, placed: &[Placed], environment: &Environment) -> Result<Vec<DocumentBuf>> {
-        let size = ((placed.len() as f64 / self.buckets as f64).round() as usize).max(1);
+    /// Cuts so many documents, which are in order, into buckets.
+    fn buckets(&self, mut placed: PlacedInOrder, count: usize, environment: &Environment) -> Result<Vec<DocumentBuf>> {
+        let operation = environment.operation();
+        let size = ((count as f64 / self.buckets as f64).round() as usize).max(1);
         let mut made = Vec::new();
-        let mut start = 0;
         let mut least: Option<Value> = None;
-        while start < placed.len() {
+        while let Some(first) = placed.next(operation)? {
             let is_last = made.len() + 1 == self.buckets;
-            let mut end = if is_last { placed.len() } else { (start + size).min(placed.len()) };
-            let mut greatest = placed[end - 1].value.clone();
+            let lower = least.take().unwrap_or_else(|| match self.granularity {
+                Some(granularity) => granularity.below(first.value.as_ref()),
+                None => first.value.clone(),
+            });
+            let mut bucket = Bucket::new(self, environment)?;
+            bucket.add(&first)?;
+            let mut last = first;
+            let mut taken = 1;
+            while (is_last || taken < size)
+                && let Some(next) = placed.next(operation)?
+            {
+                bucket.add(&next)?;
+                (last, taken) = (next, taken + 1);
+            }
+            let mut greatest = last.value;
             match self.granularity {
                 None => {
-                    end += placed[end..].iter().take_while(|next| next.key == placed[end - 1].key).count();
-                    if let Some(next) = placed.get(end) {
+                    while let Some(next) = placed.next_if(|next| next.key == last.key, operation)? {
+                        bucket.add(&next)?;
+                    }
+                    if let Some(next) = placed.peek() {
                         greatest = next.value.clone();
                     }
                 }
                 Some(granularity) => {
                     let bound = granularity.above(greatest.as_ref());
-                    end += placed[end..]
-                        .iter()
-                        .take_while(|next| order::compare(bound.as_ref(), next.value.as_ref()).is_gt())
-                        .count();
-                    greatest = match placed.get(end) {
+                    let is_below = |next: &Placed| order::compare(bound.as_ref(), next.value.as_ref()).is_gt();
+                    while let Some(next) = placed.next_if(is_below, operation)? {
+                        bucket.add(&next)?;
+                    }
+                    greatest = match placed.peek() {
                         // A bucket of zeros ends where the next number begins.
                         Some(next) if number::as_f64(bound.as_ref()) == Some(0.0) => {
                             granularity.below(next.value.as_ref())
@@ -187,39 +209,41 @@ impl BucketAuto {
                     };
                 }
             }
-            let first = placed[start].value.as_ref();
-            let lower = least.take().unwrap_or_else(|| match self.granularity {
-                Some(granularity) => granularity.below(first),
-                None => first.to_value(),
-            });
-            made.push(self.bucket(&placed[start..end], &lower, &greatest, environment)?);
+            made.push(bucket.finish(&lower, &greatest));
             least = Some(greatest);
-            start = end;
         }
         Ok(made)
     }
+}
 
-    fn bucket(
-        &self,
-        placed: &[Placed],
-        least: &Value,
-        greatest: &Value,
-        environment: &Environment,
-    ) -> Result<DocumentBuf> {
+/// One bucket while its documents come in.
+struct Bucket<'b> {
+    fields: &'b [(String, AccumulatorExpression)],
+    accumulators: Vec<Box<dyn Accumulator>>,
+    environment: &'b Environment,
+}
+
+impl<'b> Bucket<'b> {
+    fn new(stage: &'b BucketAuto, environment: &'b Environment) -> Result<Self> {
         let nobody = environment.context(DocumentRef::EMPTY);
-        let mut accumulators: Vec<Box<dyn Accumulator>> =
-            self.fields.iter().map(|(_, field)| field.make(&nobody)).collect::<Result<_>>()?;
-        for document in placed {
-            let context = environment.context(document.document.as_ref());
-            for ((_, field), accumulator) in self.fields.iter().zip(&mut accumulators) {
-                field.feed(&mut **accumulator, &context)?;
-            }
+        let accumulators = stage.fields.iter().map(|(_, field)| field.make(&nobody)).collect::<Result<_>>()?;
+        Ok(Self { fields: &stage.fields, accumulators, environment })
+    }
+
+    fn add(&mut self, placed: &Placed) -> Result<()> {
+        let context = self.environment.context(placed.document.as_ref());
+        for ((_, field), accumulator) in self.fields.iter().zip(&mut self.accumulators) {
+            field.feed(&mut **accumulator, &context)?;
         }
+        Ok(())
+    }
+
+    fn finish(self, least: &Value, greatest: &Value) -> DocumentBuf {
         let range = DocumentBuf::new().with("min", least).with("max", greatest);
         let mut bucket = DocumentBuf::new().with("_id", &range);
-        for ((name, _), accumulator) in self.fields.iter().zip(accumulators) {
+        for ((name, _), accumulator) in self.fields.iter().zip(self.accumulators) {
             bucket.append(name, &accumulator.finish());
         }
-        Ok(bucket)
+        bucket
     }
 }

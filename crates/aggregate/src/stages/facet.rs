@@ -7,11 +7,18 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{AtHand, Dependencies, FieldPath};
+use bunko_operation::Gatherer;
+use bunko_query::append_spilled;
+use bunko_scratch::{Spilled, Spool, SpoolReader};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$facet", parse };
 
-/// The input is held while the pipelines run over it, one after the other, and must fit a stage's memory.
+/// Most bytes of what the pipelines make together.
+/// Source: MongoDB 8.2, parameter `internalQueryFacetMaxOutputDocSizeBytes`.
+const OUTPUT_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// The input is kept while the pipelines run over it, one after the other.
 struct Facet {
     facets: Vec<(String, Pipeline)>,
     /// The metadata of the documents that the facets look at.
@@ -81,12 +88,13 @@ impl Stage for Facet {
         input: Box<dyn DocumentStream>,
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
-        let input = if self.at_hand.is_wanted() {
+        let input: Box<dyn DocumentStream> = if self.at_hand.is_wanted() {
             Box::new(Holding { input, at_hand: Arc::clone(&environment.scope.at_hand) })
         } else {
             input
         };
-        Box::new(Faceted { stage: self, input: Some(input), environment: Arc::clone(environment) })
+        let environment = Arc::clone(environment);
+        Box::new(Faceted { stage: self, input: Some(input), environment, spilled: Spilled::default() })
     }
 
     fn metadata(&self) -> Carried {
@@ -106,8 +114,8 @@ impl Stage for Facet {
 
 impl Facet {
     /// The input of one facet.
-    fn lent(&self, held: &Arc<Vec<DocumentBuf>>) -> Box<dyn DocumentStream> {
-        let input = Box::new(Held { documents: Arc::clone(held), next: 0 });
+    fn lent(&self, documents: SpoolReader, environment: &Arc<Environment>) -> Box<dyn DocumentStream> {
+        let input = Box::new(Held { documents, environment: Arc::clone(environment) });
         if !self.at_hand.is_wanted() {
             return input;
         }
@@ -120,34 +128,28 @@ struct Faceted {
     /// None once the document has been made.
     input: Option<Box<dyn DocumentStream>>,
     environment: Arc<Environment>,
+    spilled: Spilled,
 }
 
 impl DocumentStream for Faceted {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         let Some(mut input) = self.input.take() else { return Ok(None) };
-        let (mut held, mut held_bytes) = (Vec::new(), 0);
-        let memory_bytes_max = self.environment.stage_memory_bytes_max;
-        input.visit(&mut |document| {
-            held_bytes += document.len_bytes() + size_of::<DocumentBuf>();
-            self.environment.operation().work(1 + document.len_bytes() / 64)?;
-            if held_bytes > memory_bytes_max {
-                let message = format!("$facet holds its input, which may have {memory_bytes_max} bytes at most");
-                return Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message));
-            }
-            held.push(document.to_owned());
-            Ok(Flow::More)
-        })?;
-        let held = Arc::new(held);
+        let operation = self.environment.operation();
+        let mut held = Spool::new(Gatherer::Facet, DEFINITION.name);
+        input.visit(&mut |document| held.add(document.as_bytes(), operation).map(|()| Flow::More))?;
+        drop(input);
+        let held = held.finish()?;
+        self.spilled = held.spilled();
         let mut result = DocumentBuf::new();
         let mut result_bytes = 0;
         for (name, pipeline) in &self.stage.facets {
             let mut documents = ArrayBuf::new();
-            pipeline.open(self.stage.lent(&held)).visit(&mut |document| {
+            pipeline.open(self.stage.lent(held.again(), &self.environment)).visit(&mut |document| {
                 result_bytes += document.len_bytes();
-                self.environment.operation().work(1 + document.len_bytes() / 64)?;
-                if result_bytes > memory_bytes_max {
+                operation.work(1 + document.len_bytes() / 64)?;
+                if result_bytes > OUTPUT_BYTES_MAX {
                     let message =
-                        format!("document constructed by $facet exceeds the limit of {memory_bytes_max} bytes");
+                        format!("document constructed by $facet exceeds the limit of {OUTPUT_BYTES_MAX} bytes");
                     return Err(failure(4_031_700, message));
                 }
                 documents.push(document);
@@ -157,25 +159,27 @@ impl DocumentStream for Faceted {
         }
         Ok(Some(result))
     }
+
+    fn describe_run(&self, facts: &mut DocumentBuf) {
+        append_spilled(facts, self.spilled);
+    }
 }
 
-/// The input, lent to each of the pipelines.
+/// The input, lent to one of the pipelines.
 struct Held {
-    documents: Arc<Vec<DocumentBuf>>,
-    next: usize,
+    documents: SpoolReader,
+    environment: Arc<Environment>,
 }
 
 impl DocumentStream for Held {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
-        let document = self.documents.get(self.next).cloned();
-        self.next += 1;
-        Ok(document)
+        let document = self.documents.next(self.environment.operation())?;
+        Ok(document.map(|document| DocumentRef::trusted(document).to_owned()))
     }
 
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
-        while let Some(document) = self.documents.get(self.next) {
-            self.next += 1;
-            if visitor(document.as_ref())? == Flow::Stop {
+        while let Some(document) = self.documents.next(self.environment.operation())? {
+            if visitor(DocumentRef::trusted(document))? == Flow::Stop {
                 break;
             }
         }

@@ -1,7 +1,7 @@
 //! `$fill`: values in the place of null and missing ones. It is short for `$setWindowFields` with `$linearFill` and
 //! `$locf`, and `$addFields` with `$ifNull` behind it. Source: MongoDB manual, "$fill".
 
-use super::{Definition, Stages, add_fields, window};
+use super::{Definition, Stages, reshaped, window};
 use crate::Environment;
 use crate::stage_fields::StageFields;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Element, Value, ValueRef};
@@ -47,7 +47,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         stages.extend(window::parse(ValueRef::from(&specification), environment)?);
     }
     if !added.as_ref().is_empty() {
-        stages.extend(add_fields::parse("$addFields", ValueRef::from(&added), environment)?);
+        stages.extend(reshaped::parse("$addFields", ValueRef::from(&added), environment)?);
     }
     Ok(stages)
 }

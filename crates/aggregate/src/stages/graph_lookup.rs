@@ -9,6 +9,8 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression, FieldPath};
+use bunko_operation::Gatherer;
+use bunko_query::append_spilled;
 use foldhash::HashSet;
 use std::sync::Arc;
 
@@ -120,7 +122,7 @@ impl Stage for GraphLookup {
         input: Box<dyn DocumentStream>,
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
-        let join = EqualityJoin::new(self.source.clone(), self.connect_to.clone());
+        let join = EqualityJoin::new(self.source.clone(), self.connect_to.clone(), Gatherer::GraphLookup);
         Box::new(Searched { stage: self, input, environment: Arc::clone(environment), join })
     }
 
@@ -203,7 +205,7 @@ impl Searched {
                 };
                 search.memory_bytes += shown.len_bytes();
                 search.found.push(&shown);
-                if search.memory_bytes > self.environment.stage_memory_bytes_max {
+                if search.memory_bytes > self.environment.operation().stage_bytes_max(Gatherer::GraphLookup) {
                     let message = "$graphLookup reached maximum memory consumption";
                     return Err(failure(40099, message.to_owned()));
                 }
@@ -221,5 +223,9 @@ impl DocumentStream for Searched {
         let found = self.search(document.as_ref())?;
         let path = self.stage.as_path.components();
         Ok(Some(super::with_path(document.as_ref(), path, Some(ValueRef::from(&found)))))
+    }
+
+    fn describe_run(&self, facts: &mut DocumentBuf) {
+        append_spilled(facts, self.join.spilled());
     }
 }

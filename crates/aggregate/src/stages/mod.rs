@@ -16,6 +16,7 @@ mod lookup;
 mod match_filter;
 mod merge;
 mod out;
+mod placed;
 pub(crate) mod position;
 mod preferred_numbers;
 mod rank_fusion;

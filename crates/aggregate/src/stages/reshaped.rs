@@ -20,7 +20,7 @@ pub(super) const SET: Definition =
 pub(super) const UNSET: Definition =
     Definition { name: "$unset", parse: |value, environment| parse("$unset", value, environment) };
 
-fn parse(name: &str, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+pub(super) fn parse(name: &str, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let unknown = || Failure::new(ErrorCode(40324), format!("Unrecognized pipeline stage name: '{name}'"));
     let reshaping = Reshaping::parse(name, value, &environment.scope.parse_scope()).ok_or_else(unknown)??;
     Ok(vec![Box::new(Reshaped(reshaping))])

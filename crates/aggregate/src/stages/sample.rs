@@ -7,6 +7,7 @@ use crate::{DocumentStream, Documents, Environment, Flow};
 use bunko_bson::{DocumentBuf, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
+use bunko_operation::Gatherer;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
@@ -80,7 +81,7 @@ struct Drawn {
 impl Sampled {
     fn draw(&self, input: &mut dyn DocumentStream) -> Result<Vec<DocumentBuf>> {
         let operation = self.environment.operation();
-        let mut memory = StageMemory::new(DEFINITION.name, &self.environment);
+        let mut memory = StageMemory::new(DEFINITION.name, Gatherer::Sort, &self.environment);
         let mut kept: BinaryHeap<Drawn> = BinaryHeap::new();
         input.visit(&mut |document| {
             operation.work(1)?;

@@ -1,6 +1,6 @@
 //! `aggregate`: documents through a pipeline.
 
-use super::explain;
+use super::{explain, find};
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt};
@@ -19,6 +19,7 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_expression::Offered;
+use bunko_operation::OperationContext;
 use bunko_query::{Execution, FindQuery, Footing, Hint, QueryScope, plan};
 use bunko_store::Direction;
 use std::sync::{Arc, Weak};
@@ -145,7 +146,7 @@ pub(crate) fn parse(
     fields: &Fields<'_>,
     namespace: Option<&Namespace>,
 ) -> Result<Aggregation, Failure> {
-    check_options(fields)?;
+    take_options(fields, invocation.operation())?;
     let stages = required_stages(fields)?;
     if let Some(sourced) = SourcedPipeline::take_off(stages)? {
         // Only `explain` comes here with one.
@@ -224,11 +225,9 @@ fn required_stages<'a>(fields: &Fields<'a>) -> Result<ArrayRef<'a>, Failure> {
     })
 }
 
-fn check_options(fields: &Fields<'_>) -> Result<(), Failure> {
-    for name in ["allowDiskUse", "bypassDocumentValidation"] {
-        fields.boolean(name, false)?;
-    }
-    Ok(())
+fn take_options(fields: &Fields<'_>, operation: &OperationContext) -> Result<(), Failure> {
+    fields.boolean("bypassDocumentValidation", false)?;
+    find::set_disk_use(fields, operation)
 }
 
 /// Opens a pipeline, and says whether later batches may take long.
@@ -289,7 +288,7 @@ pub(crate) fn run_counted(invocation: &Invocation<'_>, aggregation: Aggregation)
 /// Runs all stages over the oplog. A hint has nothing to choose from.
 fn open_oplog(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Box<dyn CursorSource>, Halt> {
     invocation.refuse_if_long(true)?;
-    check_options(invocation)?;
+    take_options(invocation, invocation.operation())?;
     let stages = required_stages(invocation)?;
     if stages.iter().any(|stage| matches!(first_stage_name(stage), Some("$out" | "$merge"))) {
         return Err(Failure::not_supported_yet("a pipeline over the oplog that writes").into());
@@ -305,7 +304,7 @@ fn open_sourced(
     namespace: &Namespace,
     sourced: &SourcedPipeline<'_>,
 ) -> Result<Box<dyn CursorSource>, Failure> {
-    check_options(invocation)?;
+    take_options(invocation, invocation.operation())?;
     let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
     let sources = PipelineSources::new(&invocation.service.catalog, invocation.request.database);
     let environment = Environment::new(scope).with_sources(sources);

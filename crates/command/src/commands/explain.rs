@@ -12,10 +12,10 @@ use crate::pipeline_sources::no_collection_near;
 use crate::pipeline_writes::PipelineWrite;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
-use bunko_aggregate::STAGE_MEMORY_BYTES_MAX;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef, Writer, number};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, Writer, number};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::Gatherer;
 use bunko_query::write::WriteExplanation;
 use bunko_query::{CountPlan, Explained, FindQuery, QueryScope, Verbosity, explain_count, explain_plan, plan};
 use bunko_update::Targets;
@@ -231,6 +231,7 @@ fn explain_stages(
         let mut described = stage.to_owned();
         if let Some(run) = runs.get(position) {
             described
+                .extend(run.facts().as_ref())
                 .append("nReturned", run.returned() as i64)
                 .append("executionTimeMillisEstimate", run.elapsed().as_millis() as i64);
         }
@@ -298,6 +299,10 @@ fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, field
     reply.end();
     let address = invocation.service.facts.host.as_str();
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+    let limit = |gatherer| {
+        let bytes_max = invocation.service.parameters.stage_bytes_max(gatherer);
+        i32::try_from(bytes_max).map_or(Value::Int64(bytes_max as i64), Value::Int32)
+    };
     reply
         .begin_document("serverInfo")
         .append("host", host)
@@ -306,8 +311,8 @@ fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, field
         .append("gitVersion", "bunko")
         .end()
         .begin_document("serverParameters")
-        .append("internalQueryMaxBlockingSortMemoryUsageBytes", STAGE_MEMORY_BYTES_MAX as i32)
-        .append("internalDocumentSourceGroupMaxMemoryBytes", STAGE_MEMORY_BYTES_MAX as i32)
+        .append("internalQueryMaxBlockingSortMemoryUsageBytes", limit(Gatherer::Sort).as_ref())
+        .append("internalDocumentSourceGroupMaxMemoryBytes", limit(Gatherer::Group).as_ref())
         .append("internalQueryFrameworkControl", "forceClassicEngine")
         .end();
 }

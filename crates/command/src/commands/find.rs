@@ -12,6 +12,7 @@ use crate::view_reads;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_operation::{DiskUse, OperationContext};
 use bunko_query::{Execution, FindQuery, Hint, QueryScope, Tail, fetch_by_id, id_lookup, parse_limit, plan};
 use bunko_store::{Bell, Direction};
 use std::sync::Arc;
@@ -236,6 +237,7 @@ fn reply_with_one(
 /// MongoDB's codes for malformed fields; `CommandNotSupported` for options that are not built.
 pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
     refuse_unsupported(fields)?;
+    set_disk_use(fields, &scope.operation)?;
     let scope = scope_with_let(fields, scope)?;
     let mut query = FindQuery::new(fields.document("filter")?.unwrap_or(DocumentRef::EMPTY), scope)?;
     if let Some(hint) = fields.field("hint") {
@@ -254,6 +256,15 @@ pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQ
     Ok(query)
 }
 
+/// Takes `allowDiskUse`; without it the operation may do what the parameter says.
+/// # Errors
+/// `TypeMismatch`.
+pub(super) fn set_disk_use(fields: &Fields<'_>, operation: &OperationContext) -> Result<(), Failure> {
+    let is_allowed = fields.boolean("allowDiskUse", operation.disk_use() == DiskUse::Allowed)?;
+    operation.set_disk_use(if is_allowed { DiskUse::Allowed } else { DiskUse::Refused });
+    Ok(())
+}
+
 fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
     for name in ["returnKey", "showRecordId"] {
         if fields.boolean(name, false)? {
@@ -266,8 +277,8 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
     if fields.boolean("awaitData", false)? && !fields.boolean("tailable", false)? {
         return Err(Failure::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
     }
-    for name in ["oplogReplay", "allowPartialResults", "allowDiskUse"] {
-        // Without a meaning on a single node, or met by never spilling; their type is checked all the same.
+    for name in ["oplogReplay", "allowPartialResults"] {
+        // Without a meaning on a single node; their type is checked all the same.
         fields.boolean(name, false)?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::invocation::Invocation;
 use bunko_aggregate::{DocumentStream, Environment, Merge, WhenMatched, WhenNotMatched};
-use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, order};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_catalog::stored_document::{self, EmptyTimestamps, Stamps};
 use bunko_catalog::{Collection, Index, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure, Result};

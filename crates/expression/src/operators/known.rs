@@ -3,8 +3,7 @@
 //! Source: MongoDB manual 8.2, "Aggregation Operators".
 
 /// Sorted, so that a name is found by halves.
-const NAMES: &[&str] =
-    &["$encStrContains", "$encStrEndsWith", "$encStrNormalizedEq", "$encStrStartsWith", "$function"];
+const NAMES: &[&str] = &["$encStrContains", "$encStrEndsWith", "$encStrNormalizedEq", "$encStrStartsWith", "$function"];
 
 /// Whether MongoDB has an operator of that name.
 pub(super) fn is_known(name: &str) -> bool {

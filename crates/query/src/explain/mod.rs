@@ -13,6 +13,7 @@ use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_expression::SortPattern;
 use bunko_expression::sort_pattern::metadata_name;
+use bunko_scratch::Spilled;
 use std::time::Duration;
 
 /// How much explain tells.
@@ -131,4 +132,14 @@ pub(crate) fn append_count(facts: &mut DocumentBuf, name: &str, count: u64) {
         Ok(count) => facts.append(name, count),
         Err(_) => facts.append(name, count as i64),
     };
+}
+
+/// Adds what a stage put on disk.
+/// Source: MongoDB 8.2, "Explain Results", `$sort` and `$group`; names as of SERVER-99642.
+pub fn append_spilled(facts: &mut DocumentBuf, spilled: Spilled) {
+    facts.append("usedDisk", spilled.spills > 0);
+    append_count(facts, "spills", spilled.spills);
+    append_count(facts, "spilledRecords", spilled.records);
+    append_count(facts, "spilledBytes", spilled.bytes);
+    append_count(facts, "spilledDataStorageSize", spilled.stored_bytes);
 }

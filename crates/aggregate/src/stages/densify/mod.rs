@@ -14,6 +14,7 @@ use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, FieldPath};
+use bunko_operation::Gatherer;
 use foldhash::HashMap;
 use range::{Bounds, Range};
 use std::cmp::Ordering;
@@ -81,7 +82,7 @@ impl Stage for Densify {
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
         Box::new(Densified {
-            memory: StageMemory::new(DEFINITION.name, environment),
+            memory: StageMemory::new(DEFINITION.name, Gatherer::Densify, environment),
             environment: Arc::clone(environment),
             stage: self,
             input,

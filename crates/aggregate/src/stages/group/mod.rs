@@ -1,14 +1,17 @@
 //! `$group`: documents with equal `_id`, accumulated.
 
+mod table;
+
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::key_string::Direction;
-use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Engine, Expression, check_depth};
-use foldhash::HashMap;
+use bunko_expression::{AccumulatorExpression, Dependencies, Engine, Expression, check_depth};
+use bunko_query::append_spilled;
+use bunko_scratch::Spilled;
 use std::sync::Arc;
+use table::{Gathered, Groups, Pending};
 
 pub(super) const DEFINITION: Definition = Definition { name: "$group", parse };
 
@@ -63,7 +66,15 @@ impl Stage for Group {
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
         let environment = Arc::clone(environment);
-        Box::new(Grouped { stage: self, state: State::Waiting(input), environment })
+        Box::new(Grouped {
+            stage: self,
+            input: Some(input),
+            environment,
+            ready: Vec::new().into_iter(),
+            pending: Vec::new(),
+            spilled: Spilled::default(),
+            output_bytes: 0,
+        })
     }
 
     fn metadata(&self) -> Carried {
@@ -77,93 +88,48 @@ impl Stage for Group {
     }
 }
 
-/// One group: its `_id` as it first came, and what is kept of its documents.
-struct Gathered {
-    id: Value,
-    accumulators: Vec<Box<dyn Accumulator>>,
-}
-
-/// The groups so far, in the order of their first documents.
-struct Groups<'g> {
-    stage: &'g Group,
-    environment: &'g Environment,
-    /// Positions by the key string of `_id`: 1 and 1.0 are one group.
-    positions: HashMap<Box<[u8]>, usize>,
-    gathered: Vec<Gathered>,
-    memory_bytes: usize,
-    /// Reused between documents.
-    key: Vec<u8>,
-}
-
-impl<'g> Groups<'g> {
-    fn new(stage: &'g Group, environment: &'g Environment) -> Self {
-        let (positions, gathered, key) = (HashMap::default(), Vec::new(), Vec::new());
-        Self { stage, environment, positions, gathered, memory_bytes: 0, key }
-    }
-
-    fn add(&mut self, document: DocumentRef<'_>) -> Result<()> {
-        let context = self.environment.context(document).in_engine(self.stage.engine);
-        let id = self.stage.id.evaluate(&context)?;
-        self.key.clear();
-        self.environment.strings().append_key(&mut self.key, id.or_null(), Direction::Ascending);
-        self.environment.operation().work(1 + self.key.len() / 64)?;
-        let position = match self.positions.get(self.key.as_slice()) {
-            Some(position) => *position,
-            None => self.open_group(id.into_value().unwrap_or(Value::Null))?,
-        };
-        let group = &mut self.gathered[position];
-        for ((_, expression), accumulator) in self.stage.fields.iter().zip(&mut group.accumulators) {
-            let before = accumulator.memory_bytes();
-            expression.feed(&mut **accumulator, &context)?;
-            self.memory_bytes = (self.memory_bytes + accumulator.memory_bytes()).saturating_sub(before);
-        }
-        if self.memory_bytes > self.environment.stage_memory_bytes_max {
-            let message =
-                "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.";
-            return Err(Failure::new(ErrorCode::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, message));
-        }
-        Ok(())
-    }
-
-    fn open_group(&mut self, id: Value) -> Result<usize> {
-        let root = id.as_ref().as_document().unwrap_or(DocumentRef::EMPTY);
-        let context = self.environment.context(root).in_engine(self.stage.engine);
-        let fields = self.stage.fields.iter();
-        let accumulators = fields.map(|(_, expression)| expression.make(&context)).collect::<Result<Vec<_>>>()?;
-        let kept = accumulators.iter().map(|accumulator| accumulator.memory_bytes()).sum::<usize>();
-        // The key stands for the size of `_id` too.
-        self.memory_bytes += kept + 2 * self.key.len() + size_of::<Gathered>() + size_of::<(Box<[u8]>, usize)>();
-        let position = self.gathered.len();
-        self.positions.insert(self.key.as_slice().into(), position);
-        self.gathered.push(Gathered { id, accumulators });
-        Ok(position)
-    }
-}
-
 struct Grouped {
     stage: Arc<Group>,
-    state: State,
+    /// Until it has been read.
+    input: Option<Box<dyn DocumentStream>>,
     environment: Arc<Environment>,
-}
-
-enum State {
-    /// Nothing was read yet.
-    Waiting(Box<dyn DocumentStream>),
-    /// All was read; these groups are left.
-    Done(std::vec::IntoIter<Gathered>),
+    /// Groups that are complete.
+    ready: std::vec::IntoIter<Gathered>,
+    /// Documents on disk, to be grouped one part after the other.
+    pending: Vec<Pending>,
+    spilled: Spilled,
+    output_bytes: u64,
 }
 
 impl Grouped {
-    fn gathered(&mut self) -> Result<&mut std::vec::IntoIter<Gathered>> {
-        if let State::Waiting(input) = &mut self.state {
-            let mut groups = Groups::new(&self.stage, &self.environment);
-            input.visit(&mut |document| groups.add(document).map(|()| Flow::More))?;
-            self.state = State::Done(groups.gathered.into_iter());
+    fn next_group(&mut self) -> Result<Option<Gathered>> {
+        loop {
+            if let Some(group) = self.ready.next() {
+                return Ok(Some(group));
+            }
+            let (stage, environment) = (Arc::clone(&self.stage), Arc::clone(&self.environment));
+            let groups = if let Some(mut input) = self.input.take() {
+                let mut groups = Groups::new(stage, environment);
+                input.visit(&mut |document| groups.add(document).map(|()| Flow::More))?;
+                groups
+            } else {
+                let Some(pending) = self.pending.pop() else { return Ok(None) };
+                Groups::resume(pending, stage, environment)?
+            };
+            let (ready, pending, spilled) = groups.finish()?;
+            self.ready = ready.into_iter();
+            self.pending.extend(pending);
+            self.spilled += spilled;
         }
-        match &mut self.state {
-            State::Done(groups) => Ok(groups),
-            State::Waiting(_) => unreachable!("replaced above"),
-        }
+    }
+
+    /// Writes the next group's document into the buffer, if there is one.
+    fn write_next(&mut self, buffer: &mut Vec<u8>) -> Result<bool> {
+        let Some(group) = self.next_group()? else { return Ok(false) };
+        buffer.clear();
+        self.stage.write(group, buffer, &self.environment)?;
+        self.output_bytes += buffer.len() as u64;
+        Ok(true)
     }
 }
 
@@ -184,21 +150,22 @@ impl Group {
 
 impl DocumentStream for Grouped {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
-        let Some(group) = self.gathered()?.next() else { return Ok(None) };
         let mut bytes = Vec::new();
-        self.stage.write(group, &mut bytes, &self.environment)?;
-        Ok(Some(DocumentBuf::from_trusted(bytes)))
+        Ok(self.write_next(&mut bytes)?.then(|| DocumentBuf::from_trusted(bytes)))
     }
 
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
         let mut buffer = Vec::new();
-        while let Some(group) = self.gathered()?.next() {
-            buffer.clear();
-            self.stage.write(group, &mut buffer, &self.environment)?;
+        while self.write_next(&mut buffer)? {
             if visitor(DocumentRef::trusted(&buffer))? == Flow::Stop {
                 break;
             }
         }
         Ok(())
+    }
+
+    fn describe_run(&self, facts: &mut DocumentBuf) {
+        facts.append("totalOutputDataSizeBytes", self.output_bytes as i64);
+        append_spilled(facts, self.spilled);
     }
 }

@@ -8,10 +8,13 @@ use super::{Definition, Reads, Stage, Unwinding};
 use crate::equality_join::EqualityJoin;
 use crate::joined_path::local_values;
 use crate::sub_pipeline::SubPipeline;
-use crate::{DocumentStream, Documents, Environment, SourceName};
+use crate::{DocumentStream, Environment, SourceName};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression, FieldPath, Variables};
+use bunko_operation::Gatherer;
+use bunko_query::append_spilled;
+use bunko_scratch::{Spool, SpoolReader};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$lookup", parse: parse::parse };
@@ -66,7 +69,8 @@ impl Stage for Lookup {
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
         let join = self.equality.as_ref();
-        let join = join.map(|equality| EqualityJoin::new(equality.source.clone(), equality.foreign.clone()));
+        let join =
+            join.map(|equality| EqualityJoin::new(equality.source.clone(), equality.foreign.clone(), Gatherer::Lookup));
         let environment = Arc::clone(environment);
         Box::new(LookedUp { stage: self, input, environment, join, constant: Constant::Unknown, current: None })
     }
@@ -94,8 +98,8 @@ impl Stage for Lookup {
 enum Constant {
     /// Nothing was joined yet.
     Unknown,
-    Known(Vec<DocumentBuf>),
-    /// It takes more memory than a stage may have, and is read anew each time.
+    Known(SpoolReader),
+    /// It takes more memory than a stage may have, and there is no room for it on disk: it is read anew each time.
     TooLarge,
 }
 
@@ -133,23 +137,25 @@ impl LookedUp {
             self.constant = self.read_constant()?;
         }
         match &self.constant {
-            Constant::Known(documents) => Ok(Box::new(Documents::new(documents.clone()))),
+            Constant::Known(documents) => {
+                Ok(Box::new(Kept { documents: documents.again(), environment: Arc::clone(&self.environment) }))
+            }
             _ => stage.inner.open(&[], &stage.inside),
         }
     }
 
     fn read_constant(&self) -> Result<Constant> {
-        let mut documents = Vec::new();
-        let mut held_bytes = 0;
+        let operation = self.environment.operation();
+        let bytes_max = operation.stage_bytes_max(Gatherer::Lookup);
+        let mut documents = Spool::new(Gatherer::Lookup, DEFINITION.name);
         let mut stream = self.stage.inner.open(&[], &self.stage.inside)?;
         while let Some(document) = stream.next()? {
-            held_bytes += document.len_bytes() + size_of::<DocumentBuf>();
-            if held_bytes > self.environment.stage_memory_bytes_max {
+            if operation.scratch().is_none() && documents.held_bytes() + 2 * document.len_bytes() > bytes_max {
                 return Ok(Constant::TooLarge);
             }
-            documents.push(document);
+            documents.add(document.as_ref().as_bytes(), operation)?;
         }
-        Ok(Constant::Known(documents))
+        Ok(Constant::Known(documents.finish()?))
     }
 
     /// The document with the array of all that is joined with it.
@@ -207,5 +213,28 @@ impl DocumentStream for LookedUp {
         }
         let Some(document) = self.input.next()? else { return Ok(None) };
         self.with_array(&document).map(Some)
+    }
+
+    fn describe_run(&self, facts: &mut DocumentBuf) {
+        let mut spilled = self.join.as_ref().map(EqualityJoin::spilled).unwrap_or_default();
+        if let Constant::Known(documents) = &self.constant {
+            spilled += documents.spilled();
+        }
+        if spilled.spills > 0 {
+            append_spilled(facts, spilled);
+        }
+    }
+}
+
+/// What is joined with every document.
+struct Kept {
+    documents: SpoolReader,
+    environment: Arc<Environment>,
+}
+
+impl DocumentStream for Kept {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let document = self.documents.next(self.environment.operation())?;
+        Ok(document.map(|document| DocumentBuf::from_trusted(document.to_vec())))
     }
 }

@@ -12,6 +12,7 @@ use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{AtHand, Dependencies, Offered};
+use bunko_operation::Gatherer;
 use foldhash::HashMap;
 use inputs::Input;
 use std::sync::Arc;
@@ -109,7 +110,7 @@ struct Ranked {
 impl RankFusion {
     /// Runs all pipelines.
     fn fuse(&self, environment: &Environment) -> Result<Vec<Fused>> {
-        let mut memory = StageMemory::new(DEFINITION.name, environment);
+        let mut memory = StageMemory::new(DEFINITION.name, Gatherer::Group, environment);
         let mut fused: Vec<Fused> = Vec::new();
         let mut positions: HashMap<Vec<u8>, usize> = HashMap::default();
         for (number, input) in self.inputs.iter().enumerate() {

@@ -117,7 +117,7 @@ fn check_order(partition: &Partition, position: usize) -> Result<()> {
         let message = format!("$linearFill sortBy field must be numeric or a date, but found {found}");
         return Err(Failure::type_mismatch(message));
     }
-    if position > 0 && partition.documents[position].order == partition.documents[position - 1].order {
+    if position > 0 && partition.documents[position].order() == partition.documents[position - 1].order() {
         let message = "There can be no repeated values in the sort field";
         return Err(Failure::new(ErrorCode(6_050_106), message));
     }

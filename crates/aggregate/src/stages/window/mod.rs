@@ -13,7 +13,8 @@ mod scaler;
 mod shift;
 mod slope;
 
-use super::stage_memory::StageMemory;
+use super::placed::{Placed, PlacedInOrder, place};
+use super::stage_memory::{StageMemory, too_large};
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
@@ -23,9 +24,12 @@ use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{
-    Dependencies, EvaluationContext, Expression, Offered, ParseScope, Projection, SortPattern, Variables,
+    Dependencies, Evaluated, EvaluationContext, Expression, Offered, ParseScope, Projection, SortPattern, Variables,
 };
-use partition::{Partition, Placed};
+use bunko_operation::Gatherer;
+use bunko_query::append_spilled;
+use bunko_scratch::Sorter;
+use partition::Partition;
 use std::sync::Arc;
 
 /// Functions that know neither windows nor arguments.
@@ -248,7 +252,7 @@ impl Stage for SetWindowFields {
         Box::new(Windowed {
             stage: self,
             input: Some(input),
-            partitions: Vec::new().into_iter(),
+            placed: None,
             current: None,
             environment: Arc::clone(environment),
         })
@@ -268,7 +272,8 @@ struct Windowed {
     stage: Arc<SetWindowFields>,
     /// Until it has been read.
     input: Option<Box<dyn DocumentStream>>,
-    partitions: std::vec::IntoIter<Partition>,
+    /// All documents in order, once they have been read.
+    placed: Option<PlacedInOrder>,
     current: Option<Walk>,
     environment: Arc<Environment>,
 }
@@ -281,49 +286,54 @@ struct Walk {
 }
 
 impl SetWindowFields {
-    /// Reads all documents into their partitions.
-    fn gather(&self, input: &mut dyn DocumentStream, environment: &Environment) -> Result<Vec<Partition>> {
-        let mut memory = StageMemory::new(DEFINITION.name, environment);
-        let mut placed = Vec::new();
+    /// Puts all documents in order: those of one partition stand together.
+    fn gather(&self, input: &mut dyn DocumentStream, environment: &Environment) -> Result<PlacedInOrder> {
+        let operation = environment.operation();
+        let refusal = |_| too_large(DEFINITION.name);
+        let mut sorter = Sorter::new().gathering(Gatherer::Window, refusal);
+        let mut key = Vec::new();
         input.visit(&mut |document| {
-            let context = environment.context(document);
-            let mut order = Vec::new();
-            let mut value = Value::Null;
+            key.clear();
+            self.append_partition(&mut key, &environment.context(document))?;
+            // No key string is the beginning of another one, so that partitions come before orders.
+            let partition_bytes = key.len();
+            let mut evaluated = None;
             if let Some(pattern) = &self.order {
-                pattern.append_key(&mut order, document, environment.operation(), environment.strings())?;
+                pattern.append_key(&mut key, document, operation, environment.strings())?;
                 let first = pattern.parts().next();
-                value = first.and_then(|(path, _)| path.follow(document.into()).into_value()).unwrap_or(Value::Null);
+                evaluated = first.map(|(path, _)| path.follow(document.into()));
             }
-            environment.operation().work(1 + document.len_bytes() / 64)?;
-            let partition = self.partition_key(&context)?;
-            memory.keep(document.len_bytes() + order.len() + partition.len() + size_of::<Placed>())?;
-            placed.push(Placed { partition, order, value, document: document.to_owned() });
+            operation.work(1 + document.len_bytes() / 64)?;
+            let value = evaluated.as_ref().and_then(Evaluated::get).unwrap_or(ValueRef::Null);
+            place(&mut sorter, (&key, partition_bytes), value, document, operation)?;
             Ok(Flow::More)
         })?;
-        let placed = environment
-            .operation()
-            .sort_by(placed, |one, other| (&one.partition, &one.order).cmp(&(&other.partition, &other.order)))?;
-        let mut partitions: Vec<Partition> = Vec::new();
-        for document in placed {
-            match partitions.last_mut() {
-                Some(last) if last.documents[0].partition == document.partition => last.documents.push(document),
-                _ => partitions.push(Partition { documents: vec![document] }),
-            }
-        }
-        Ok(partitions)
+        PlacedInOrder::new(sorter.finish(operation)?, operation)
     }
 
-    fn partition_key(&self, context: &EvaluationContext<'_>) -> Result<Vec<u8>> {
-        let mut key = Vec::new();
+    fn append_partition(&self, key: &mut Vec<u8>, context: &EvaluationContext<'_>) -> Result<()> {
         if let Some(partition_by) = &self.partition_by {
             let value = partition_by.evaluate(context)?;
             if let Some(ValueRef::Array(_)) = value.get() {
                 let message = "An expression used to partition cannot evaluate to value of type array";
                 return Err(Failure::type_mismatch(message));
             }
-            context.strings().append_key(&mut key, value.or_null(), Direction::Ascending);
+            context.strings().append_key(key, value.or_null(), Direction::Ascending);
         }
-        Ok(key)
+        Ok(())
+    }
+
+    /// The documents of the next partition, which must fit into memory: functions look forth and back in it.
+    fn partition(&self, placed: &mut PlacedInOrder, environment: &Environment) -> Result<Option<Partition>> {
+        let operation = environment.operation();
+        let Some(first) = placed.next(operation)? else { return Ok(None) };
+        let mut memory = StageMemory::new(DEFINITION.name, Gatherer::Window, environment);
+        let mut documents = vec![first];
+        while let Some(next) = placed.next_if(|next| next.part() == documents[0].part(), operation)? {
+            memory.keep(next.document.len_bytes() + next.key.len() + size_of::<Placed>())?;
+            documents.push(next);
+        }
+        Ok(Some(Partition { documents }))
     }
 }
 
@@ -350,7 +360,7 @@ impl Walk {
 impl DocumentStream for Windowed {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         if let Some(mut input) = self.input.take() {
-            self.partitions = self.stage.gather(&mut *input, &self.environment)?.into_iter();
+            self.placed = Some(self.stage.gather(&mut *input, &self.environment)?);
         }
         loop {
             if let Some(walk) = &mut self.current
@@ -358,9 +368,15 @@ impl DocumentStream for Windowed {
             {
                 return Ok(Some(document));
             }
-            let Some(partition) = self.partitions.next() else { return Ok(None) };
+            self.current = None;
+            let Some(placed) = &mut self.placed else { return Ok(None) };
+            let Some(partition) = self.stage.partition(placed, &self.environment)? else { return Ok(None) };
             let running = self.stage.functions.iter().map(|function| Arc::clone(function).begin()).collect();
             self.current = Some(Walk { partition, position: 0, running });
         }
+    }
+
+    fn describe_run(&self, facts: &mut DocumentBuf) {
+        append_spilled(facts, self.placed.as_ref().map(PlacedInOrder::spilled).unwrap_or_default());
     }
 }

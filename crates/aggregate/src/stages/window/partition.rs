@@ -1,19 +1,9 @@
 //! The documents of one partition, in their order.
 
+use super::super::placed::Placed;
 use crate::Environment;
-use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::Result;
-
-/// A document with what its place follows from.
-pub(super) struct Placed {
-    /// The key string of the value that it is partitioned by.
-    pub(super) partition: Vec<u8>,
-    /// Its key in the order within the partition.
-    pub(super) order: Vec<u8>,
-    /// The value of the first field of that order.
-    pub(super) value: Value,
-    pub(super) document: DocumentBuf,
-}
 
 /// One partition.
 pub(super) struct Partition {

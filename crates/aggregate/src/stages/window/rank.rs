@@ -49,7 +49,7 @@ struct Counting {
 
 impl Running for Counting {
     fn value(&mut self, partition: &Partition, position: usize, _: &Environment) -> Result<Value> {
-        let order = |position: usize| &partition.documents[position].order;
+        let order = |position: usize| partition.documents[position].order();
         if position == 0 || order(position) != order(position - 1) {
             self.place = position + 1;
             self.distinct += 1;

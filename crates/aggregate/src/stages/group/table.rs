@@ -1,0 +1,253 @@
+//! The groups of a `$group` in memory, and the documents that have to wait for room.
+//!
+//! When the memory is full, documents of new groups go to files, parted by the hash of their group; so do those of groups
+//! that grow, once they grow no further here. When the input has ended, complete groups are handed out, and then each part
+//! is grouped on its own, together with the groups that it belongs to: with them again from where they were. So every
+//! group sees its documents in their order, whatever the memory was, and no accumulator has to be merged with another.
+
+use super::Group;
+use crate::Environment;
+use crate::stages::stage_memory::too_large;
+use bunko_bson::key_string::Direction;
+use bunko_bson::{DocumentRef, Value, Writer};
+use bunko_errors::Result;
+use bunko_expression::{Accumulator, Dependencies, Evaluated};
+use bunko_operation::Gatherer;
+use bunko_scratch::{PARTITIONS, Partitions, RecordReader, Spilled};
+use hashbrown::HashTable;
+use std::collections::BTreeSet;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+/// The part of the memory that is left to groups that grow while no new ones are taken in.
+const RESERVE_PART: usize = 16;
+
+/// One group: its `_id` as it first came, and what is kept of its documents.
+pub(super) struct Gathered {
+    pub id: Value,
+    pub accumulators: Vec<Box<dyn Accumulator>>,
+}
+
+/// Documents on disk and the groups that some of them belong to.
+pub(super) struct Pending {
+    documents: RecordReader,
+    groups: Vec<(Box<[u8]>, Gathered)>,
+    level: u32,
+}
+
+/// What came of one level: groups that are complete, parts to be grouped, and what was written.
+type Finished = (Vec<Gathered>, Vec<Pending>, Spilled);
+
+/// What finds a group.
+struct Slot {
+    hash: u64,
+    /// Where its key stands.
+    key_start: usize,
+    key_bytes: u32,
+    /// Whether documents of it are on disk: all later ones have to follow them there.
+    waits: bool,
+}
+
+/// The groups of one level, in the order of their first documents.
+pub(super) struct Groups {
+    stage: Arc<Group>,
+    environment: Arc<Environment>,
+    hasher: foldhash::fast::RandomState,
+    /// Positions by the key string of `_id`: 1 and 1.0 are one group.
+    positions: HashTable<u32>,
+    slots: Vec<Slot>,
+    keys: Vec<u8>,
+    gathered: Vec<Gathered>,
+    memory_bytes: usize,
+    bytes_max: usize,
+    level: u32,
+    partitions: Option<Partitions>,
+    /// The fields of a document that are needed once more when it comes back; none for all of them.
+    needed: Option<BTreeSet<String>>,
+    /// Reused between documents.
+    key: Vec<u8>,
+    document: Vec<u8>,
+}
+
+impl Groups {
+    pub fn new(stage: Arc<Group>, environment: Arc<Environment>) -> Self {
+        let bytes_max = environment.operation().stage_bytes_max(Gatherer::Group);
+        let needed = stage.needed_fields();
+        Self {
+            stage,
+            environment,
+            hasher: foldhash::fast::RandomState::default(),
+            positions: HashTable::new(),
+            slots: Vec::new(),
+            keys: Vec::new(),
+            gathered: Vec::new(),
+            memory_bytes: 0,
+            bytes_max,
+            level: 0,
+            partitions: None,
+            needed,
+            key: Vec::new(),
+            document: Vec::new(),
+        }
+    }
+
+    /// Groups a part of the level below.
+    pub fn resume(pending: Pending, stage: Arc<Group>, environment: Arc<Environment>) -> Result<Self> {
+        let mut groups = Self::new(stage, Arc::clone(&environment));
+        groups.level = pending.level;
+        for (key, gathered) in pending.groups {
+            groups.key = key.into_vec();
+            groups.insert(gathered);
+        }
+        // Room for what it began with comes on top, so that each level gets on.
+        groups.bytes_max += groups.memory_bytes;
+        let mut documents = pending.documents;
+        while let Some((key, document)) = documents.next(environment.operation())? {
+            groups.key.clear();
+            groups.key.extend_from_slice(key);
+            groups.take(None, DocumentRef::trusted(document))?;
+        }
+        Ok(groups)
+    }
+
+    pub fn add(&mut self, document: DocumentRef<'_>) -> Result<()> {
+        let (stage, environment) = (Arc::clone(&self.stage), Arc::clone(&self.environment));
+        let id = stage.id.evaluate(&environment.context(document).in_engine(stage.engine))?;
+        self.key.clear();
+        environment.strings().append_key(&mut self.key, id.or_null(), Direction::Ascending);
+        environment.operation().work(1 + self.key.len() / 64)?;
+        self.take(Some(id), document)
+    }
+
+    /// Adds a document to the group of the current key, which has this `_id`; it is evaluated where it is not known.
+    fn take(&mut self, id: Option<Evaluated<'_>>, document: DocumentRef<'_>) -> Result<()> {
+        let hash = self.hasher.hash_one(self.key.as_slice());
+        let position = match self.find(hash) {
+            Some(position) if self.slots[position].waits || self.is_too_full_to_grow() => {
+                self.slots[position].waits = true;
+                return self.put_off(hash, document);
+            }
+            Some(position) => position,
+            None if self.is_too_full_for_groups() => return self.put_off(hash, document),
+            None => self.open_group(id, document)?,
+        };
+        let stage = Arc::clone(&self.stage);
+        let environment = Arc::clone(&self.environment);
+        let context = environment.context(document).in_engine(stage.engine);
+        let accumulators = &mut self.gathered[position].accumulators;
+        for ((_, expression), accumulator) in stage.fields.iter().zip(accumulators) {
+            let before = accumulator.memory_bytes();
+            expression.feed(&mut **accumulator, &context)?;
+            self.memory_bytes = (self.memory_bytes + accumulator.memory_bytes()).saturating_sub(before);
+        }
+        if self.memory_bytes > self.bytes_max && environment.operation().scratch().is_none() {
+            return Err(too_large(super::DEFINITION.name));
+        }
+        Ok(())
+    }
+
+    fn find(&self, hash: u64) -> Option<usize> {
+        let is_it = |position: &u32| {
+            let slot = &self.slots[*position as usize];
+            slot.hash == hash && self.keys[slot.key_start..][..slot.key_bytes as usize] == *self.key
+        };
+        self.positions.find(hash, is_it).map(|position| *position as usize)
+    }
+
+    /// A single group is gathered whole: there is nothing to part. Its accumulators have limits of their own.
+    fn is_too_full_to_grow(&self) -> bool {
+        self.memory_bytes > self.bytes_max && self.slots.len() > 1 && self.level < Partitions::LEVEL_MAX
+    }
+
+    fn is_too_full_for_groups(&self) -> bool {
+        let reserve = self.bytes_max / RESERVE_PART;
+        self.memory_bytes > self.bytes_max - reserve
+            && !self.slots.is_empty()
+            && self.level < Partitions::LEVEL_MAX
+            && self.environment.operation().scratch().is_some()
+    }
+
+    fn put_off(&mut self, hash: u64, document: DocumentRef<'_>) -> Result<()> {
+        let mut bytes = document.as_bytes();
+        if let Some(needed) = &self.needed {
+            self.document.clear();
+            let mut writer = Writer::new(&mut self.document);
+            for element in document.iter().filter(|element| needed.contains(element.name)) {
+                writer.append(element.name, element.value);
+            }
+            writer.end();
+            bytes = &self.document;
+        }
+        let level = self.level;
+        let partitions = self.partitions.get_or_insert_with(|| Partitions::new(level));
+        if partitions.add(hash, &self.key, &[bytes], self.environment.operation())? {
+            return Ok(());
+        }
+        Err(too_large(super::DEFINITION.name))
+    }
+
+    fn open_group(&mut self, id: Option<Evaluated<'_>>, document: DocumentRef<'_>) -> Result<usize> {
+        let (stage, environment) = (Arc::clone(&self.stage), Arc::clone(&self.environment));
+        let id = match id {
+            Some(id) => id.into_value(),
+            None => stage.id.evaluate(&environment.context(document).in_engine(stage.engine))?.into_value(),
+        };
+        let id = id.unwrap_or(Value::Null);
+        let root = id.as_ref().as_document().unwrap_or(DocumentRef::EMPTY);
+        let context = environment.context(root).in_engine(stage.engine);
+        let accumulators = stage.fields.iter().map(|(_, field)| field.make(&context)).collect::<Result<Vec<_>>>()?;
+        Ok(self.insert(Gathered { id, accumulators }))
+    }
+
+    /// Puts a group under the current key.
+    fn insert(&mut self, group: Gathered) -> usize {
+        let hash = self.hasher.hash_one(self.key.as_slice());
+        let kept = group.accumulators.iter().map(|accumulator| accumulator.memory_bytes()).sum::<usize>();
+        let pointers = group.accumulators.len() * size_of::<Box<dyn Accumulator>>();
+        // The key stands for the size of `_id` too.
+        self.memory_bytes +=
+            kept + pointers + 2 * self.key.len() + size_of::<Gathered>() + size_of::<Slot>() + 2 * size_of::<u32>();
+        let position = self.gathered.len();
+        let slots = &self.slots;
+        self.positions.insert_unique(hash, position as u32, |position| slots[*position as usize].hash);
+        self.slots.push(Slot { hash, key_start: self.keys.len(), key_bytes: self.key.len() as u32, waits: false });
+        self.keys.extend_from_slice(&self.key);
+        self.gathered.push(group);
+        position
+    }
+
+    /// Ends the input of this level.
+    pub fn finish(self) -> Result<Finished> {
+        let Some(partitions) = self.partitions else { return Ok((self.gathered, Vec::new(), Spilled::default())) };
+        let mut waiting: [Vec<(Box<[u8]>, Gathered)>; PARTITIONS] = std::array::from_fn(|_| Vec::new());
+        let mut ready = Vec::new();
+        for (slot, group) in self.slots.iter().zip(self.gathered) {
+            if slot.waits {
+                let key = self.keys[slot.key_start..][..slot.key_bytes as usize].into();
+                waiting[partitions.partition_of(slot.hash)].push((key, group));
+            } else {
+                ready.push(group);
+            }
+        }
+        let (readers, spilled) = partitions.finish()?;
+        let parts = readers.into_iter().zip(waiting);
+        let level = self.level + 1;
+        let pending = parts.filter_map(|(reader, groups)| Some(Pending { documents: reader?, groups, level }));
+        Ok((ready, pending.collect(), spilled))
+    }
+}
+
+impl Group {
+    /// The fields that its expressions begin at; none where they may read any.
+    fn needed_fields(&self) -> Option<BTreeSet<String>> {
+        let mut dependencies = Dependencies::default();
+        self.id.add_dependencies(&mut dependencies);
+        self.fields.iter().for_each(|(_, accumulator)| accumulator.add_dependencies(&mut dependencies));
+        match dependencies {
+            Dependencies::All => None,
+            Dependencies::Fields(paths) => {
+                Some(paths.iter().filter_map(|path| path.split('.').next()).map(ToOwned::to_owned).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Documents with the value that decides where they stand, in their order: for `$bucketAuto` and `$setWindowFields`.
+
+use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
+use bunko_scratch::{Sorted, Sorter, Spilled};
+
+/// A document with what its place follows from.
+pub(super) struct Placed {
+    /// The key that it was sorted by.
+    pub(super) key: Vec<u8>,
+    /// How many bytes of the key say which part it belongs to; the others say where in it.
+    pub(super) part_bytes: usize,
+    /// The value that decides.
+    pub(super) value: Value,
+    pub(super) document: DocumentBuf,
+}
+
+impl Placed {
+    /// Which part it belongs to.
+    pub(super) fn part(&self) -> &[u8] {
+        &self.key[..self.part_bytes]
+    }
+
+    /// Where in its part it stands.
+    pub(super) fn order(&self) -> &[u8] {
+        &self.key[self.part_bytes..]
+    }
+}
+
+/// Gives a sorter a document and its value; so many bytes of the key say which part it belongs to.
+/// # Errors
+/// As [`Sorter::add`].
+pub(super) fn place(
+    sorter: &mut Sorter,
+    (key, part_bytes): (&[u8], usize),
+    value: ValueRef<'_>,
+    document: DocumentRef<'_>,
+    operation: &OperationContext,
+) -> Result<()> {
+    let value = DocumentBuf::new().with("", part_bytes as i64).with("", value);
+    sorter.add(key, &[value.as_ref().as_bytes(), document.as_bytes()], operation)
+}
+
+/// Documents that were [`place`]d, one by one, with a look at the next one.
+pub(super) struct PlacedInOrder {
+    sorted: Sorted,
+    next: Option<Placed>,
+}
+
+impl PlacedInOrder {
+    pub(super) fn new(sorted: Sorted, operation: &OperationContext) -> Result<Self> {
+        let mut placed = Self { sorted, next: None };
+        placed.advance(operation)?;
+        Ok(placed)
+    }
+
+    fn advance(&mut self, operation: &OperationContext) -> Result<()> {
+        self.next = match self.sorted.next(operation)? {
+            Some((key, record)) => Some(read(key, record)?),
+            None => None,
+        };
+        Ok(())
+    }
+
+    pub(super) fn next(&mut self, operation: &OperationContext) -> Result<Option<Placed>> {
+        let placed = self.next.take();
+        if placed.is_some() {
+            self.advance(operation)?;
+        }
+        Ok(placed)
+    }
+
+    pub(super) fn peek(&self) -> Option<&Placed> {
+        self.next.as_ref()
+    }
+
+    pub(super) fn next_if(
+        &mut self,
+        is_wanted: impl Fn(&Placed) -> bool,
+        operation: &OperationContext,
+    ) -> Result<Option<Placed>> {
+        if self.next.as_ref().is_some_and(is_wanted) { self.next(operation) } else { Ok(None) }
+    }
+
+    pub(super) fn spilled(&self) -> Spilled {
+        self.sorted.spilled()
+    }
+}
+
+fn read(key: &[u8], record: &[u8]) -> Result<Placed> {
+    let damaged = || Failure::new(ErrorCode::FILE_STREAM_FAILED, "a scratch file is not as it was written");
+    let value_bytes = record.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
+    let (value, document) = record.split_at_checked(value_bytes).ok_or_else(damaged)?;
+    let mut fields = DocumentRef::trusted(value).iter().map(|field| field.value);
+    let (Some(ValueRef::Int64(part_bytes)), Some(value)) = (fields.next(), fields.next()) else {
+        return Err(damaged());
+    };
+    let part_bytes = usize::try_from(part_bytes).ok().filter(|bytes| *bytes <= key.len()).ok_or_else(damaged)?;
+    let document = DocumentBuf::from_trusted(document.to_vec());
+    Ok(Placed { key: key.to_vec(), part_bytes, value: value.to_value(), document })
+}

@@ -1,0 +1,213 @@
+//! Pipelines give the same whatever memory their stages may take: in memory, and by files of little memory.
+
+use bunko_aggregate::{Access, DocumentStream, Documents, Environment, Flow, Pipeline, SourceName, Sources, StageRun};
+use bunko_bson::{ArrayRef, DocumentBuf, StringOrder, ValueRef};
+use bunko_errors::{ErrorCode, Failure};
+use bunko_operation::{DiskUse, Gatherer, Interruption, MemoryLimits, OperationContext};
+use bunko_query::QueryScope;
+use bunko_scratch::ScratchDirectory;
+use bunko_testkit::shell;
+use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Memory for a few dozen documents, in bytes.
+const LITTLE_BYTES: u64 = 4096;
+
+struct Uninterrupted;
+
+impl Interruption for Uninterrupted {
+    fn reason(&self) -> Option<Failure> {
+        None
+    }
+}
+
+/// One collection, whatever its name.
+#[derive(Debug)]
+struct Other(Vec<DocumentBuf>);
+
+impl Sources for Other {
+    fn note(&self, _: &SourceName) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        _: &SourceName,
+        pipeline: ArrayRef<'_>,
+        environment: &Environment,
+    ) -> Result<Box<dyn DocumentStream>, Failure> {
+        Ok(Pipeline::parse(pipeline, environment.clone())?.open(Box::new(Documents::new(self.0.clone()))))
+    }
+
+    fn access(&self, _: &SourceName, _: &str, _: &StringOrder) -> Access {
+        Access::Scan
+    }
+
+    fn by_id(&self, _: &SourceName, _: ValueRef<'_>) -> Result<Option<DocumentBuf>, Failure> {
+        unreachable!("no collection is read by _id")
+    }
+}
+
+struct World {
+    _data: tempfile::TempDir,
+    limits: MemoryLimits,
+}
+
+impl World {
+    fn with_memory(bytes_max: u64) -> Self {
+        let data = tempfile::tempdir().expect("a directory");
+        let scratch = ScratchDirectory::open(&data.path().join("scratch")).expect("a directory").leaving(0);
+        let mut limits = MemoryLimits::none();
+        limits.stages.scratch = Some(Arc::new(scratch));
+        Gatherer::ALL.iter().for_each(|gatherer| limits.stages.set_bytes_max(*gatherer, bytes_max));
+        Self { _data: data, limits }
+    }
+
+    fn operation(&self, interruption: Arc<dyn Interruption>) -> Arc<OperationContext> {
+        OperationContext::new(interruption, self.limits.clone())
+    }
+
+    fn pipeline(&self, source: &str, operation: &Arc<OperationContext>, other: Vec<DocumentBuf>) -> Pipeline {
+        let environment = Environment::new(Arc::new(QueryScope::new(0, Arc::clone(operation))));
+        let source = shell::parse_value(source).expect("a value");
+        let stages = source.as_ref().as_array().expect("an array");
+        Pipeline::parse(stages, environment.with_sources(Arc::new(Other(other)))).expect("parses")
+    }
+
+    fn run(&self, source: &str, input: &[DocumentBuf]) -> Result<Vec<DocumentBuf>, ErrorCode> {
+        let operation = self.operation(Arc::new(Uninterrupted));
+        let pipeline = self.pipeline(source, &operation, input.iter().take(150).cloned().collect());
+        let mut found = Vec::new();
+        let mut visitor = |document: bunko_bson::DocumentRef<'_>| {
+            found.push(document.to_owned());
+            Ok(Flow::More)
+        };
+        let mut stream = pipeline.open(Box::new(Documents::new(input.to_vec())));
+        stream.visit(&mut visitor).map_err(|failure| failure.code())?;
+        Ok(found)
+    }
+}
+
+/// So many documents that little memory does not hold them, by four numbers of each.
+fn documents(numbers: &[(u8, i16, u8, u8)]) -> Vec<DocumentBuf> {
+    let document = |(position, (key, number, length, kind)): (usize, &(u8, i16, u8, u8))| {
+        let mut document = DocumentBuf::new().with("_id", position as i32).with("k", i32::from(*key));
+        match kind % 4 {
+            0 => document.append("n", f64::from(*number) / 3.0),
+            1 => document.append("n", i64::from(*number)),
+            2 => document.append("n", ValueRef::Null),
+            _ => &mut document,
+        };
+        document.append("t", "x".repeat(usize::from(*length) % 40).as_str());
+        document
+    };
+    numbers.iter().enumerate().map(document).collect()
+}
+
+/// Stages whose results have an order.
+fn stage() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "{$sort: {n: 1, t: -1}}",
+        "{$sort: {k: -1}}",
+        "{$sort: {t: 1}}, {$limit: 40}",
+        "{$sort: {n: 1}}, {$skip: 20}, {$limit: 300}",
+        "{$match: {n: {$gt: 0}}}",
+        "{$addFields: {n: {$ifNull: ['$n', '$k']}}}",
+        "{$group: {_id: '$k', n: {$sum: '$n'}, t: {$first: '$t'}, k: {$max: '$k'}}}, {$sort: {_id: 1}}",
+        "{$group: {_id: '$t', n: {$avg: '$n'}, k: {$last: '$k'}, t: {$min: '$t'}, d: {$stdDevPop: '$n'}}}, {$sort: {_id: 1}}",
+        "{$group: {_id: '$_id', k: {$first: '$k'}, n: {$push: '$n'}, t: {$first: '$t'}}}, {$sort: {_id: 1}}",
+        "{$group: {_id: '$k', all: {$push: '$$ROOT'}, k: {$first: '$k'}}}, {$sort: {_id: 1}}",
+        "{$group: {_id: null, all: {$push: '$n'}, distinct: {$addToSet: '$t'}}}",
+        "{$group: {_id: {$mod: ['$k', 3]}, n: {$topN: {n: 50, sortBy: {n: 1}, output: '$t'}}, k: {$count: {}}}}, {$sort: {_id: 1}}",
+        "{$bucketAuto: {groupBy: '$k', buckets: 5, output: {n: {$sum: '$n'}, k: {$first: '$k'}}}}",
+        "{$facet: {one: [{$sort: {n: 1}}, {$limit: 9}], other: [{$group: {_id: '$k'}}, {$sort: {_id: 1}}]}}",
+        "{$lookup: {from: 'other', localField: 'k', foreignField: 'k', as: 'found'}}, {$set: {found: {$size: '$found'}}}",
+        "{$lookup: {from: 'other', pipeline: [{$match: {k: 3}}], as: 'found'}}, {$set: {found: {$size: '$found'}}}",
+        "{$setWindowFields: {partitionBy: '$_id', sortBy: {_id: 1}, output: {r: {$sum: '$k'}}}}",
+        "{$unwind: {path: '$n', preserveNullAndEmptyArrays: true}}",
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn little_memory_gives_what_much_gives(
+        numbers in prop::collection::vec(any::<(u8, i16, u8, u8)>(), 1..600),
+        stages in prop::collection::vec(stage(), 1..4),
+    ) {
+        let pipeline = format!("[{}]", stages.join(", "));
+        let input = documents(&numbers);
+        let much = World::with_memory(100 << 20).run(&pipeline, &input);
+        let little = World::with_memory(LITTLE_BYTES).run(&pipeline, &input);
+        prop_assert_eq!(much, little, "{}", pipeline);
+    }
+}
+
+fn many() -> Vec<DocumentBuf> {
+    let numbers: Vec<_> = (0..3000_u32).map(|n| ((n * 7) as u8, (n * 131) as i16, n as u8, n as u8)).collect();
+    documents(&numbers)
+}
+
+#[test]
+fn what_went_on_disk_is_told() {
+    let world = World::with_memory(LITTLE_BYTES);
+    for stage in
+        ["{$sort: {n: 1}}", "{$group: {_id: '$_id'}}", "{$group: {_id: '$k', all: {$push: '$t'}}}", "{$facet: {a: []}}"]
+    {
+        let operation = world.operation(Arc::new(Uninterrupted));
+        let pipeline = world.pipeline(&format!("[{stage}]"), &operation, Vec::new());
+        let (mut stream, runs) = pipeline.open_counted(Box::new(Documents::new(many())));
+        while stream.next().expect("there is a disk").is_some() {}
+        drop(stream);
+        let facts: Vec<DocumentBuf> = runs.iter().map(|run: &Arc<StageRun>| run.facts()).collect();
+        let fact = |name| facts[0].as_ref().get(name);
+        assert!(matches!(fact("usedDisk"), Some(ValueRef::Boolean(true))), "{stage}");
+        let is_some = |name| fact(name).and_then(bunko_bson::number::as_i64_exact) > Some(0);
+        for name in ["spills", "spilledRecords", "spilledBytes", "spilledDataStorageSize"] {
+            assert!(is_some(name), "{stage}: {name} of {facts:?}");
+        }
+    }
+}
+
+#[test]
+fn without_leave_nothing_goes_on_disk() {
+    let world = World::with_memory(LITTLE_BYTES);
+    for stage in [
+        "{$sort: {n: 1}}",
+        "{$group: {_id: '$_id'}}",
+        "{$bucketAuto: {groupBy: '$k', buckets: 2}}",
+        "{$facet: {a: []}}",
+    ] {
+        let operation = world.operation(Arc::new(Uninterrupted));
+        operation.set_disk_use(DiskUse::Refused);
+        let pipeline = world.pipeline(&format!("[{stage}]"), &operation, Vec::new());
+        let failure = pipeline.open(Box::new(Documents::new(many()))).next().expect_err("too little memory");
+        assert_eq!(failure.code(), ErrorCode::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, "{stage}");
+    }
+}
+
+/// Interrupts after so many questions.
+struct After(AtomicU64);
+
+impl Interruption for After {
+    fn reason(&self) -> Option<Failure> {
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        left.is_err().then(|| Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"))
+    }
+}
+
+#[test]
+fn an_operation_that_spills_is_interrupted() {
+    let world = World::with_memory(LITTLE_BYTES);
+    for stage in ["{$sort: {n: 1}}", "{$group: {_id: '$_id'}}"] {
+        for questions in [0, 1, 5, 9] {
+            let operation = world.operation(Arc::new(After(AtomicU64::new(questions))));
+            let pipeline = world.pipeline(&format!("[{stage}]"), &operation, Vec::new());
+            let mut stream = pipeline.open(Box::new(Documents::new(many())));
+            let failure = stream.visit(&mut |_| Ok(Flow::More)).expect_err("interrupted");
+            assert_eq!(failure.code(), ErrorCode::INTERRUPTED, "{stage} after {questions}");
+        }
+    }
+}
