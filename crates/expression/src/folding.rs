@@ -255,12 +255,12 @@ mod tests {
         scope.constant_failure().check("Failed").err().map(|failure| failure.code().0)
     }
 
-    fn call(operator: &str, arguments: Vec<Value>) -> DocumentBuf {
-        DocumentBuf::new().with(operator, &ArrayBuf::from_iter(arguments.iter().map(Value::as_ref)))
+    fn call(operator: &str, arguments: &[Value]) -> DocumentBuf {
+        DocumentBuf::new().with(operator, &arguments.iter().map(Value::as_ref).collect::<ArrayBuf>())
     }
 
     fn division_by_zero() -> Value {
-        Value::Document(call("$divide", vec![Value::Int32(1), Value::Int32(0)]))
+        Value::Document(call("$divide", &[Value::Int32(1), Value::Int32(0)]))
     }
 
     fn text(text: &str) -> Value {
@@ -269,23 +269,23 @@ mod tests {
 
     #[test]
     fn constants_that_fail_are_noted() {
-        assert_eq!(constant_failure(&call("$add", vec![division_by_zero(), text("$x")])), Some(2));
-        assert_eq!(constant_failure(&call("$add", vec![Value::Int32(1), text("two"), text("$x")])), Some(14));
-        assert_eq!(constant_failure(&call("$add", vec![text("$x"), Value::Int32(1), text("two")])), None);
-        assert_eq!(constant_failure(&call("$divide", vec![text("$x"), Value::Int32(0)])), None);
+        assert_eq!(constant_failure(&call("$add", &[division_by_zero(), text("$x")])), Some(2));
+        assert_eq!(constant_failure(&call("$add", &[Value::Int32(1), text("two"), text("$x")])), Some(14));
+        assert_eq!(constant_failure(&call("$add", &[text("$x"), Value::Int32(1), text("two")])), None);
+        assert_eq!(constant_failure(&call("$divide", &[text("$x"), Value::Int32(0)])), None);
     }
 
     #[test]
     fn branches_that_are_never_taken_fail_where_mongodb_lets_them() {
-        let cond = call("$cond", vec![Value::Boolean(true), Value::Int32(1), division_by_zero()]);
+        let cond = call("$cond", &[Value::Boolean(true), Value::Int32(1), division_by_zero()]);
         assert_eq!(constant_failure(&cond), Some(2));
-        assert_eq!(constant_failure(&call("$ifNull", vec![Value::Int32(1), division_by_zero()])), None);
-        assert_eq!(constant_failure(&call("$ifNull", vec![Value::Null, division_by_zero()])), Some(2));
+        assert_eq!(constant_failure(&call("$ifNull", &[Value::Int32(1), division_by_zero()])), None);
+        assert_eq!(constant_failure(&call("$ifNull", &[Value::Null, division_by_zero()])), Some(2));
     }
 
     #[test]
     fn large_values_are_not_kept() {
-        let range = |end| call("$range", vec![Value::Int32(0), Value::Int32(end)]);
+        let range = |end| call("$range", &[Value::Int32(0), Value::Int32(end)]);
         let is_folded = |source: &DocumentBuf| {
             let parsed = Expression::parse(ValueRef::from(source), &ParseScope::default()).expect("parses");
             parsed.as_literal().is_some()

@@ -7,7 +7,7 @@ use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// A name that `$meta` may have.
-struct Name {
+struct Known {
     name: &'static str,
     source: Source,
     place: Place,
@@ -31,27 +31,31 @@ enum Place {
 }
 
 /// The names. Source: MongoDB manual 8.2, "$meta (aggregation)".
-const NAMES: &[Name] = &[
-    Name { name: "geoNearDistance", source: Source::Stage(Offered::NEAR, "$geoNear distance"), place: Place::Anywhere },
-    Name { name: "geoNearPoint", source: Source::Stage(Offered::NEAR, "$geoNear point"), place: Place::NotInSort },
-    Name { name: "indexKey", source: Source::Unsupported, place: Place::NotInSort },
-    Name { name: "randVal", source: Source::Unsupported, place: Place::Anywhere },
-    Name { name: "recordId", source: Source::Unsupported, place: Place::NotInSort },
-    Name { name: "score", source: Source::Stage(Offered::SCORE, "score"), place: Place::Anywhere },
-    Name {
+const NAMES: &[Known] = &[
+    Known {
+        name: "geoNearDistance",
+        source: Source::Stage(Offered::NEAR, "$geoNear distance"),
+        place: Place::Anywhere,
+    },
+    Known { name: "geoNearPoint", source: Source::Stage(Offered::NEAR, "$geoNear point"), place: Place::NotInSort },
+    Known { name: "indexKey", source: Source::Unsupported, place: Place::NotInSort },
+    Known { name: "randVal", source: Source::Unsupported, place: Place::Anywhere },
+    Known { name: "recordId", source: Source::Unsupported, place: Place::NotInSort },
+    Known { name: "score", source: Source::Stage(Offered::SCORE, "score"), place: Place::Anywhere },
+    Known {
         name: "scoreDetails",
         source: Source::Stage(Offered::SCORE_DETAILS, "scoreDetails"),
         place: Place::NotInSort,
     },
-    Name { name: "searchHighlights", source: Source::SearchNode, place: Place::NotInSort },
-    Name { name: "searchScore", source: Source::SearchNode, place: Place::Anywhere },
-    Name { name: "searchScoreDetails", source: Source::SearchNode, place: Place::NotInSort },
-    Name { name: "searchSequenceToken", source: Source::SearchNode, place: Place::NotInSort },
-    Name { name: "sortKey", source: Source::Unsupported, place: Place::NotInSort },
-    Name { name: "textScore", source: Source::Stage(Offered::TEXT, "text score"), place: Place::Anywhere },
-    Name { name: "timeseriesBucketMaxTime", source: Source::Unsupported, place: Place::NotInSort },
-    Name { name: "timeseriesBucketMinTime", source: Source::Unsupported, place: Place::NotInSort },
-    Name { name: "vectorSearchScore", source: Source::SearchNode, place: Place::Anywhere },
+    Known { name: "searchHighlights", source: Source::SearchNode, place: Place::NotInSort },
+    Known { name: "searchScore", source: Source::SearchNode, place: Place::Anywhere },
+    Known { name: "searchScoreDetails", source: Source::SearchNode, place: Place::NotInSort },
+    Known { name: "searchSequenceToken", source: Source::SearchNode, place: Place::NotInSort },
+    Known { name: "sortKey", source: Source::Unsupported, place: Place::NotInSort },
+    Known { name: "textScore", source: Source::Stage(Offered::TEXT, "text score"), place: Place::Anywhere },
+    Known { name: "timeseriesBucketMaxTime", source: Source::Unsupported, place: Place::NotInSort },
+    Known { name: "timeseriesBucketMinTime", source: Source::Unsupported, place: Place::NotInSort },
+    Known { name: "vectorSearchScore", source: Source::SearchNode, place: Place::Anywhere },
 ];
 
 /// Reads the argument of `$meta`: the name under which the value is kept.
@@ -81,7 +85,7 @@ pub(crate) fn parse_in_sort(document: DocumentRef<'_>, scope: &ParseScope) -> Re
     known.ok_or_else(illegal)?.wanted(scope)
 }
 
-impl Name {
+impl Known {
     fn wanted(&self, scope: &ParseScope) -> Result<&'static str> {
         match self.source {
             Source::Unsupported => {

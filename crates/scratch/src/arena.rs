@@ -65,7 +65,9 @@ impl Arena {
         chunk.extend_from_slice(&(key.len() as u32).to_le_bytes());
         chunk.extend_from_slice(&(value_bytes as u32).to_le_bytes());
         chunk.extend_from_slice(key);
-        value.iter().for_each(|part| chunk.extend_from_slice(part));
+        for part in value {
+            chunk.extend_from_slice(part);
+        }
         self.filled_bytes += bytes;
     }
 
@@ -129,7 +131,7 @@ impl Arena {
                 merged.push(*b);
                 right = right_rest;
             }
-            if merged.len() % RUN == 0 {
+            if merged.len().is_multiple_of(RUN) {
                 operation.work(RUN)?;
             }
         }

@@ -62,7 +62,9 @@ impl RecordWriter {
         self.block.extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.block.extend_from_slice(&(value_bytes as u32).to_le_bytes());
         self.block.extend_from_slice(key);
-        value.iter().for_each(|part| self.block.extend_from_slice(part));
+        for part in value {
+            self.block.extend_from_slice(part);
+        }
         self.spilled.records += 1;
         self.spilled.bytes += (key.len() + value_bytes) as u64;
         operation.work(1 + (key.len() + value_bytes) / 64)?;

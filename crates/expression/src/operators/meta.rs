@@ -12,6 +12,7 @@ fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -
     Ok(Call::new(operator, vec![Expression::literal(Value::String(name.into()))]))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all operators are evaluated by functions of this type")]
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let name = call.arguments[0].as_literal().and_then(ValueRef::as_str).unwrap_or_default();
     Ok(context.metadata(name).map_or(Evaluated::Missing, Evaluated::from))
