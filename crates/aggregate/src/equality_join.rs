@@ -22,7 +22,7 @@ pub(crate) struct EqualityJoin {
 
 /// The other collection, by the values at the path.
 enum Table {
-    Built(Built),
+    Built(Box<Built>),
     /// The values alone take more memory than a stage may have: the collection is scanned each time.
     TooLarge,
 }
@@ -128,7 +128,7 @@ impl EqualityJoin {
             documents.add(document.as_ref().as_bytes(), operation)?;
             position += 1;
         }
-        Ok(Table::Built(Built { documents: documents.finish()?, positions, nulls }))
+        Ok(Table::Built(Box::new(Built { documents: documents.finish()?, positions, nulls })))
     }
 }
 

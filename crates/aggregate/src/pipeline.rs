@@ -215,13 +215,13 @@ fn push(stages: &mut Vec<Box<dyn Stage>>, stage: Box<dyn Stage>) {
 
 /// Refuses a search by distance behind anything but filters that let everything through.
 fn check_near(stages: &[Box<dyn Stage>]) -> Result<()> {
-    let is_near = |stage: &Box<dyn Stage>| matches!(stage.plannable(), Plannable::Near(_));
-    let is_nothing = |stage: &Box<dyn Stage>| match stage.plannable() {
+    let is_near = |stage: &dyn Stage| matches!(stage.plannable(), Plannable::Near(_));
+    let is_nothing = |stage: &dyn Stage| match stage.plannable() {
         Plannable::Filter(filter) => filter.is_empty(),
         _ => false,
     };
-    let first = stages.iter().position(|stage| !is_nothing(stage)).unwrap_or(0);
-    if !stages.iter().skip(first + 1).any(is_near) {
+    let first = stages.iter().position(|stage| !is_nothing(&**stage)).unwrap_or(0);
+    if !stages.iter().skip(first + 1).any(|stage| is_near(&**stage)) {
         return Ok(());
     }
     let message = "$geoNear was not the first stage in the pipeline after optimization. Is optimization disabled or \

@@ -60,7 +60,9 @@ impl World {
         let scratch = ScratchDirectory::open(&data.path().join("scratch")).expect("a directory").leaving(0);
         let mut limits = MemoryLimits::none();
         limits.stages.scratch = Some(Arc::new(scratch));
-        Gatherer::ALL.iter().for_each(|gatherer| limits.stages.set_bytes_max(*gatherer, bytes_max));
+        for gatherer in Gatherer::ALL {
+            limits.stages.set_bytes_max(gatherer, bytes_max);
+        }
         Self { _data: data, limits }
     }
 

@@ -22,7 +22,9 @@ impl Interruption for Uninterrupted {
 fn first(pipeline: &str) -> Result<Option<DocumentBuf>, ErrorCode> {
     let source = shell::parse_value(pipeline).expect("a value");
     let mut limits = MemoryLimits::none();
-    Gatherer::ALL.iter().for_each(|gatherer| limits.stages.set_bytes_max(*gatherer, FEW_BYTES));
+    for gatherer in Gatherer::ALL {
+        limits.stages.set_bytes_max(gatherer, FEW_BYTES);
+    }
     let operation = OperationContext::new(Arc::new(Uninterrupted), limits);
     let environment = Environment::new(Arc::new(QueryScope::new(0, operation)));
     let pipeline = Pipeline::parse(source.as_ref().as_array().expect("an array"), environment).expect("parses");

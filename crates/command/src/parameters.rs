@@ -75,7 +75,9 @@ impl Parameters {
 
     /// Puts what stages may do now into the limits of an operation that begins.
     pub(crate) fn limit_stages(&self, limits: &mut StageLimits) {
-        Gatherer::ALL.iter().for_each(|gatherer| limits.set_bytes_max(*gatherer, self.stage_bytes_max(*gatherer)));
+        for gatherer in Gatherer::ALL {
+            limits.set_bytes_max(gatherer, self.stage_bytes_max(gatherer));
+        }
         let is_allowed = self.allows_disk_use.load(Ordering::Relaxed);
         limits.disk_use = if is_allowed { DiskUse::Allowed } else { DiskUse::Refused };
     }

@@ -35,7 +35,7 @@ impl Stage for Sort {
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
         let environment = Arc::clone(environment);
-        Box::new(Sorted { stage: self, input: Some(input), environment, order: None, sorted_bytes: 0 })
+        Box::new(Sorted { stage: self, input: Some(input), environment, order: None, total_bytes: 0 })
     }
 
     fn plannable(&self) -> Plannable<'_> {
@@ -64,7 +64,7 @@ struct Sorted {
     environment: Arc<Environment>,
     /// The documents in order, once all have been read.
     order: Option<bunko_scratch::Sorted>,
-    sorted_bytes: u64,
+    total_bytes: u64,
 }
 
 impl Sorted {
@@ -81,7 +81,7 @@ impl Sorted {
                 sorter.add(&key, &[document.as_bytes()], operation)?;
                 Ok(Flow::More)
             })?;
-            self.sorted_bytes = sorter.sorted_bytes();
+            self.total_bytes = sorter.sorted_bytes();
             self.order = Some(sorter.finish(operation)?);
         }
         let Some(order) = &mut self.order else { return Ok(None) };
@@ -104,7 +104,7 @@ impl DocumentStream for Sorted {
     }
 
     fn describe_run(&self, facts: &mut DocumentBuf) {
-        facts.append("totalDataSizeSortedBytesEstimate", self.sorted_bytes as i64);
+        facts.append("totalDataSizeSortedBytesEstimate", self.total_bytes as i64);
         append_spilled(facts, self.order.as_ref().map(bunko_scratch::Sorted::spilled).unwrap_or_default());
     }
 }

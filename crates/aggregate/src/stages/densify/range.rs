@@ -47,7 +47,7 @@ impl Range {
             return Err(failure(5_733_401, message));
         }
         let unit = fields.string("unit")?.map(|unit| check_unit(ValueRef::String(unit))).transpose()?;
-        if unit.is_some() && !(number::as_i64_exact(step).is_some()) {
+        if unit.is_some() && number::as_i64_exact(step).is_none() {
             let message = "The step parameter in a range statement must be a whole number when densifying a date range";
             return Err(failure(6_586_400, message));
         }

@@ -92,8 +92,8 @@ impl Groups {
     }
 
     /// Groups a part of the level below.
-    pub fn resume(pending: Pending, stage: Arc<Group>, environment: Arc<Environment>) -> Result<Self> {
-        let mut groups = Self::new(stage, Arc::clone(&environment));
+    pub fn resume(pending: Pending, stage: Arc<Group>, environment: &Arc<Environment>) -> Result<Self> {
+        let mut groups = Self::new(stage, Arc::clone(environment));
         groups.level = pending.level;
         for (key, gathered) in pending.groups {
             groups.key = key.into_vec();

@@ -184,7 +184,7 @@ fn weigh(inputs: &mut [Input], weights: DocumentRef<'_>) -> Result<()> {
             return Err(failure(13118, message));
         };
         // NaN is no weight either.
-        if !(number >= 0.0) {
+        if number.is_nan() || number < 0.0 {
             let message = format!("$rankFusion's weight of '{}' must not be negative, but is {number}", weight.name);
             return Err(failure(9_460_300, message));
         }

@@ -324,7 +324,7 @@ impl SetWindowFields {
     }
 
     /// The documents of the next partition, which must fit into memory: functions look forth and back in it.
-    fn partition(&self, placed: &mut PlacedInOrder, environment: &Environment) -> Result<Option<Partition>> {
+    fn partition(placed: &mut PlacedInOrder, environment: &Environment) -> Result<Option<Partition>> {
         let operation = environment.operation();
         let Some(first) = placed.next(operation)? else { return Ok(None) };
         let mut memory = StageMemory::new(DEFINITION.name, Gatherer::Window, environment);
@@ -370,7 +370,7 @@ impl DocumentStream for Windowed {
             }
             self.current = None;
             let Some(placed) = &mut self.placed else { return Ok(None) };
-            let Some(partition) = self.stage.partition(placed, &self.environment)? else { return Ok(None) };
+            let Some(partition) = SetWindowFields::partition(placed, &self.environment)? else { return Ok(None) };
             let running = self.stage.functions.iter().map(|function| Arc::clone(function).begin()).collect();
             self.current = Some(Walk { partition, position: 0, running });
         }
