@@ -110,28 +110,20 @@ unsafe extern "C" fn callout(_block: *mut c_void, data: *mut c_void) -> c_int {
     if (asking.goes_on)(asking.steps) { 0 } else { PCRE2_ERROR_CALLOUT }
 }
 
-/// # Errors
-/// Why a pattern cannot be compiled.
-pub(crate) fn check(source: &str, flags: u32) -> Result<(), String> {
-    Code::new(source, flags).map(drop)
-}
-
 impl Code {
-    fn new(source: &str, flags: u32) -> Result<Self, String> {
+    pub fn compile(source: &str, flags: u32) -> Result<Self, String> {
         let (mut error, mut offset) = (0, 0);
         // SAFETY: the source is as long as is said.
         let code = unsafe {
             pcre2_compile_8(source.as_ptr(), source.len(), flags, &raw mut error, &raw mut offset, null_mut())
         };
-        if code.is_null() { Err(message(error)) } else { Ok(Self { code, spare: Mutex::default() }) }
-    }
-
-    pub fn compile(source: &str, flags: u32) -> Result<Self, String> {
-        let compiled = Self::new(source, flags)?;
+        if code.is_null() {
+            return Err(message(error));
+        }
         // Where the system allows no machine code to be made, the pattern is interpreted.
         // SAFETY: nobody else has the pattern yet.
-        let _ = unsafe { pcre2_jit_compile_8(compiled.code, PCRE2_JIT_COMPLETE) };
-        Ok(compiled)
+        let _ = unsafe { pcre2_jit_compile_8(code, PCRE2_JIT_COMPLETE) };
+        Ok(Self { code, spare: Mutex::default() })
     }
 
     /// Looks for a match that begins at the byte `from` or behind it.

@@ -1,12 +1,12 @@
 //! Regular expressions: PCRE2, which asks while it searches whether to go on.
 //!
 //! PCRE2 limits the steps that it takes from one place of the text. A text has as many places as characters, and a single
-//! step may go over all of it: within these limits a search in 16 MB may take weeks. So a pattern is compiled with a
-//! callout at its beginning, which PCRE2 calls at every place where a match may begin, and with a limit of steps that
+//! step may go over all of it: within these limits a search in 16 MB may take weeks. So for long texts, a pattern is
+//! compiled with a callout at its beginning, which PCRE2 calls at every place where a match may begin, and with a limit of steps that
 //! keeps what lies between two callouts short. Where that is exceeded, the pattern is compiled once more, with a callout
 //! before each of its items and the usual limit; and what its machine code has too small a stack for is interpreted.
 //!
-//! **Invariant:** whatever pattern and text, not much more than a tenth of a second passes between two questions.
+//! **Invariant:** whatever pattern and text, not much more than a second passes between two questions.
 
 mod code;
 
@@ -21,9 +21,12 @@ pub struct Pattern(Arc<Compiled>);
 
 struct Compiled {
     source: String,
+    options: String,
     flags: u32,
-    /// Asks at each place of the text.
-    quick: Code,
+    /// Asks nothing: for short texts. A callout keeps PCRE2 from some of what makes it fast.
+    plain: Code,
+    /// Asks at each place of the text; compiled when it is first needed, and nothing where that cannot be.
+    asking: OnceLock<Option<Code>>,
     /// Asks before each item of the pattern; compiled when it is first needed.
     thorough: OnceLock<Option<Code>>,
 }
@@ -44,6 +47,8 @@ pub enum Stopped<E> {
 const STEPS_MAX: u32 = 10_000_000;
 /// Characters that may be looked at between two questions: a tenth of a second or two.
 const LOOKS_MAX: usize = 300_000_000;
+/// Texts up to here are searched without a question first: the limit of steps keeps that within a second or two at worst.
+const SHORT_TEXT_BYTES: usize = 4096;
 /// A pattern that repeats nothing and is no longer than that is done with a place at once.
 const SHORT_BYTES: usize = 64;
 
@@ -54,14 +59,14 @@ impl Pattern {
     /// PCRE2's reason.
     pub fn compile(source: &str, options: &str) -> Result<Self, String> {
         let flags = code::flags(options);
-        // What is wrong by itself may be right within a group.
-        code::check(source, flags)?;
-        let asking = with_callout(source, options).and_then(|asking| Code::compile(&asking, flags).ok());
-        let quick = match asking {
-            Some(asking) => asking,
-            None => Code::compile(source, flags)?,
-        };
-        Ok(Self(Arc::new(Compiled { source: source.to_owned(), flags, quick, thorough: OnceLock::new() })))
+        Ok(Self(Arc::new(Compiled {
+            source: source.to_owned(),
+            options: options.to_owned(),
+            flags,
+            plain: Code::compile(source, flags)?,
+            asking: OnceLock::new(),
+            thorough: OnceLock::new(),
+        })))
     }
 
     /// Whether it matches somewhere in `text`. `goes_on` is asked every so often, with the steps that were taken since.
@@ -109,6 +114,15 @@ impl Pattern {
 }
 
 impl Compiled {
+    /// What a text is searched with first.
+    fn first_for(&self, text: &str) -> &Code {
+        if text.len() <= SHORT_TEXT_BYTES {
+            return &self.plain;
+        }
+        let compile = || Code::compile(&with_callout(&self.source, &self.options)?, self.flags).ok();
+        self.asking.get_or_init(compile).as_ref().unwrap_or(&self.plain)
+    }
+
     fn search(
         &self,
         text: &str,
@@ -117,7 +131,8 @@ impl Compiled {
         goes_on: &mut dyn FnMut(usize) -> bool,
     ) -> Searched {
         let steps_max = u32::try_from(LOOKS_MAX / (1 + text.len())).unwrap_or(u32::MAX).clamp(16, STEPS_MAX);
-        let mut searched = self.quick.search(text, from, (steps_max, Means::Machine), groups.as_deref_mut(), goes_on);
+        let mut searched =
+            self.first_for(text).search(text, from, (steps_max, Means::Machine), groups.as_deref_mut(), goes_on);
         if !(searched.exceeds_steps() && steps_max < STEPS_MAX || searched.exceeds_stack()) {
             return searched;
         }
