@@ -109,6 +109,31 @@ fn small_hostile_commands_keep_nobody_waiting() {
 }
 
 #[test]
+fn hundreds_of_long_commands_leave_the_processors_to_small_ones() {
+    const HOSTILE: usize = 300;
+    /// About a hundred milliseconds where all count alike.
+    const MEDIAN: Duration = Duration::from_millis(40);
+    let running = with_many();
+    let hostile = format!("{{find: 'many', projection: {{a: {HARD}}}}}");
+    let hostile: Vec<_> = (0..HOSTILE).map(|_| start(&running, &hostile)).collect();
+    until("they run", || running_operations(&running).len() > HOSTILE / 2);
+    let mut bystander = running.peer();
+    let mut waits: Vec<_> = (0..60)
+        .map(|id| {
+            let asked = Instant::now();
+            assert_eq!(bystander.text("admin", "{ping: 1}"), "{ok: 1.0}");
+            let insert = format!("{{insert: 'few', documents: [{{_id: {id}}}]}}");
+            assert_eq!(bystander.text("test", &insert), "{n: 1, ok: 1.0}");
+            asked.elapsed()
+        })
+        .collect();
+    waits.sort_unstable();
+    let (median, longest) = (waits[waits.len() / 2], waits[waits.len() - 1]);
+    assert!(median < MEDIAN && longest < BYSTANDER, "{median:?}, at most {longest:?}");
+    drop(hostile);
+}
+
+#[test]
 fn what_begins_anew_is_counted_once() {
     let running = Running::start();
     let mut peer = running.peer();
