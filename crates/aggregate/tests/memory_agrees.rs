@@ -70,7 +70,7 @@ impl World {
         OperationContext::new(interruption, self.limits.clone())
     }
 
-    fn pipeline(&self, source: &str, operation: &Arc<OperationContext>, other: Vec<DocumentBuf>) -> Pipeline {
+    fn pipeline(source: &str, operation: &Arc<OperationContext>, other: Vec<DocumentBuf>) -> Pipeline {
         let environment = Environment::new(Arc::new(QueryScope::new(0, Arc::clone(operation))));
         let source = shell::parse_value(source).expect("a value");
         let stages = source.as_ref().as_array().expect("an array");
@@ -79,7 +79,7 @@ impl World {
 
     fn run(&self, source: &str, input: &[DocumentBuf]) -> Result<Vec<DocumentBuf>, ErrorCode> {
         let operation = self.operation(Arc::new(Uninterrupted));
-        let pipeline = self.pipeline(source, &operation, input.iter().take(150).cloned().collect());
+        let pipeline = Self::pipeline(source, &operation, input.iter().take(150).cloned().collect());
         let mut found = Vec::new();
         let mut visitor = |document: bunko_bson::DocumentRef<'_>| {
             found.push(document.to_owned());
@@ -159,7 +159,7 @@ fn what_went_on_disk_is_told() {
         ["{$sort: {n: 1}}", "{$group: {_id: '$_id'}}", "{$group: {_id: '$k', all: {$push: '$t'}}}", "{$facet: {a: []}}"]
     {
         let operation = world.operation(Arc::new(Uninterrupted));
-        let pipeline = world.pipeline(&format!("[{stage}]"), &operation, Vec::new());
+        let pipeline = World::pipeline(&format!("[{stage}]"), &operation, Vec::new());
         let (mut stream, runs) = pipeline.open_counted(Box::new(Documents::new(many())));
         while stream.next().expect("there is a disk").is_some() {}
         drop(stream);
@@ -184,7 +184,7 @@ fn without_leave_nothing_goes_on_disk() {
     ] {
         let operation = world.operation(Arc::new(Uninterrupted));
         operation.set_disk_use(DiskUse::Refused);
-        let pipeline = world.pipeline(&format!("[{stage}]"), &operation, Vec::new());
+        let pipeline = World::pipeline(&format!("[{stage}]"), &operation, Vec::new());
         let failure = pipeline.open(Box::new(Documents::new(many()))).next().expect_err("too little memory");
         assert_eq!(failure.code(), ErrorCode::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, "{stage}");
     }
@@ -206,7 +206,7 @@ fn an_operation_that_spills_is_interrupted() {
     for stage in ["{$sort: {n: 1}}", "{$group: {_id: '$_id'}}"] {
         for questions in [0, 1, 5, 9] {
             let operation = world.operation(Arc::new(After(AtomicU64::new(questions))));
-            let pipeline = world.pipeline(&format!("[{stage}]"), &operation, Vec::new());
+            let pipeline = World::pipeline(&format!("[{stage}]"), &operation, Vec::new());
             let mut stream = pipeline.open(Box::new(Documents::new(many())));
             let failure = stream.visit(&mut |_| Ok(Flow::More)).expect_err("interrupted");
             assert_eq!(failure.code(), ErrorCode::INTERRUPTED, "{stage} after {questions}");
