@@ -18,6 +18,24 @@ pub(super) enum Bounds {
     Between(Value, Value),
 }
 
+/// What sort of value a bound is.
+#[derive(Clone, Copy)]
+enum Sort {
+    Number,
+    Date,
+    Other,
+}
+
+impl Sort {
+    fn of(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::DateTime(_) => Self::Date,
+            number if number.is_number() => Self::Number,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// What lies between two values, and how far values are apart.
 pub(super) struct Range {
     pub(super) bounds: Bounds,
@@ -69,21 +87,18 @@ impl Range {
     /// # Errors
     /// 5733201 for one that is neither number nor date, 6053600 for one that is not what the range is of.
     pub(super) fn check(&self, value: ValueRef<'_>) -> Result<()> {
-        let is_date = matches!(value, ValueRef::DateTime(_));
-        if !is_date && !value.is_number() {
-            return Err(failure(5_733_201, "Densify field type must be numeric or a date"));
+        match (Sort::of(value), self.is_dated) {
+            (Sort::Date, true) | (Sort::Number, false) => Ok(()),
+            (Sort::Other, _) => Err(failure(5_733_201, "Densify field type must be numeric or a date")),
+            (Sort::Date, false) => {
+                let message = "Encountered date densify value in collection when step does not have a date unit.";
+                Err(failure(6_053_600, message))
+            }
+            (Sort::Number, true) => {
+                let message = "Encountered numeric densify value in collection when step has a date unit.";
+                Err(failure(6_053_600, message))
+            }
         }
-        if is_date == self.is_dated {
-            return Ok(());
-        }
-        Err(failure(
-            6_053_600,
-            if is_date {
-                "Encountered date densify value in collection when step does not have a date unit."
-            } else {
-                "Encountered numeric densify value in collection when step has a date unit."
-            },
-        ))
     }
 }
 
@@ -131,28 +146,22 @@ impl Bounds {
             return Err(failure(5_733_402, message));
         }
         let mixed = "A bounding array must contain either both dates or both numeric types";
-        match low {
-            low if low.is_number() => {
-                if unit.is_some() {
-                    return Err(failure(5_733_409, "Numeric bounds may not have unit parameter"));
-                }
-                if !high.is_number() {
-                    return Err(failure(5_733_406, mixed));
-                }
-                if low.kind() != high.kind() || low.kind() != step.kind() {
-                    let message = "Upper bound, lower bound, and step must all have the same type";
-                    return Err(failure(5_876_900, message));
-                }
+        match (Sort::of(low), Sort::of(high), unit) {
+            (Sort::Date, Sort::Date, Some(_)) => {}
+            (Sort::Number, Sort::Number, None) if [high.kind(), step.kind()].iter().all(|kind| *kind == low.kind()) => {}
+            (Sort::Number, Sort::Number, None) => {
+                let message = "Upper bound, lower bound, and step must all have the same type";
+                return Err(failure(5_876_900, message));
             }
-            ValueRef::DateTime(_) => {
-                if !matches!(high, ValueRef::DateTime(_)) {
-                    return Err(failure(5_733_405, mixed));
-                }
-                if unit.is_none() {
-                    return Err(failure(5_733_410, "A bounding array of dates must specify a unit"));
-                }
+            (Sort::Number, _, None) => return Err(failure(5_733_406, mixed)),
+            (Sort::Number, _, Some(_)) => {
+                return Err(failure(5_733_409, "Numeric bounds may not have unit parameter"));
             }
-            _ => return Err(failure(5_946_800, "Explicit bounds must be numeric or dates")),
+            (Sort::Date, Sort::Date, None) => {
+                return Err(failure(5_733_410, "A bounding array of dates must specify a unit"));
+            }
+            (Sort::Date, ..) => return Err(failure(5_733_405, mixed)),
+            (Sort::Other, ..) => return Err(failure(5_946_800, "Explicit bounds must be numeric or dates")),
         }
         Ok(Self::Between(low.to_value(), high.to_value()))
     }
