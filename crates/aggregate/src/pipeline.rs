@@ -43,7 +43,8 @@ impl Pipeline {
     /// Reads a pipeline. Expressions may name the environment's variables.
     /// # Errors
     /// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field, 40324 for an unknown
-    /// one, `FailedToParse` for too many, 7749501 in a pipeline inside another; those of the stages.
+    /// one, `FailedToParse` for too many, 7749501 in a pipeline inside another, 17313 for a search of texts that is not the
+    /// first; those of the stages.
     pub fn parse(pipeline: ArrayRef<'_>, mut environment: Environment) -> Result<Self> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         let (mut names, mut ends) = (Vec::new(), Vec::new());
@@ -60,6 +61,10 @@ impl Pipeline {
             leads &= SLOT_BASED.contains(&element.name);
             let engine = if leads { Engine::SlotBased } else { Engine::Classic };
             for stage in stages::parse(element, &environment.in_engine(engine))? {
+                if stage.searches_text() && !stages.is_empty() {
+                    let message = "$match with $text is only allowed as the first pipeline stage";
+                    return Err(Failure::new(ErrorCode(17313), message));
+                }
                 environment = stage.metadata().behind(environment);
                 push(&mut stages, stage);
             }

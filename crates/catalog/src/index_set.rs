@@ -82,6 +82,7 @@ impl Catalog {
     ) -> Result<Request> {
         let specs: Vec<IndexSpec> = specs.iter().map(|spec| spec.clone().with_strings(collection.strings())).collect();
         let specs = specs.as_slice();
+        specs.iter().try_for_each(|spec| spec.kind.check_strings(&spec.strings))?;
         let mut changes = lock(&self.changes, operation)?;
         let existing = collection.indexes();
         let mut indexes = existing.as_ref().clone();
@@ -127,6 +128,12 @@ impl Catalog {
             return Err(Failure::new(
                 ErrorCode::CANNOT_CREATE_INDEX,
                 format!("add index fails, too many indexes for {} key:{}", collection.namespace(), spec.name),
+            ));
+        }
+        if let Some(other) = indexes.iter().find(|other| spec.kind.text().is_some() && other.kind.text().is_some()) {
+            return Err(Failure::new(
+                ErrorCode::INDEX_OPTIONS_CONFLICT,
+                format!("only one text index per collection allowed, found existing text index \"{}\"", other.name),
             ));
         }
         let keyspace = self.allocate_keyspace(changes)?;

@@ -29,8 +29,6 @@ const OPTIONS: &[&str] = &[
     "clustered",
     "prepareUnique",
 ];
-/// Options of kinds that are not built.
-const OPTIONS_UNSUPPORTED: &[&str] = &["weights", "default_language", "language_override", "textIndexVersion"];
 /// Options that the index on `_id` may carry.
 const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation", "clustered"];
 /// What makes two indexes on the same keys different ones, so that a collection may have both.
@@ -146,6 +144,9 @@ impl IndexSpec {
         }
         options.check_together(spec, key)?;
         let read = (kind.read)(key, spec)?;
+        if let Some(strings) = &options.strings {
+            read.kind.check_strings(strings)?;
+        }
         let mut document = DocumentBuf::new().with("v", 2_i32);
         match &read.key {
             Some(key) => document.append("key", key),
@@ -360,9 +361,7 @@ impl Options {
 }
 
 fn is_option(name: &str) -> bool {
-    OPTIONS.contains(&name)
-        || OPTIONS_UNSUPPORTED.contains(&name)
-        || KINDS.iter().any(|kind| kind.options.contains(&name))
+    OPTIONS.contains(&name) || KINDS.iter().any(|kind| kind.options.contains(&name))
 }
 
 fn is_id_pattern(key: DocumentRef<'_>) -> bool {
@@ -496,9 +495,35 @@ mod tests {
             "{name: 'n', unique: 1, key: {a: 1}, sparse: true, background: true, ns: 'd.c'}",
             "{key: {a: 'hashed', b: -1}, name: 'n', partialFilterExpression: {b: {$gt: 1}}, hidden: true}",
             "{key: {a: 1}, name: 'n', expireAfterSeconds: 5.0, v: 2, storageEngine: {wiredTiger: {}}}",
+            "{key: {a: 1, b: 'text', c: 'text', d: -1}, name: 'n', weights: {c: 5, e: 2}, default_language: 'none'}",
+            "{key: {a: 1, '$**': 1}, name: 'n', wildcardProjection: {a: 0}}",
         ] {
             assert_eq!(shown(&shown(spec)), shown(spec));
         }
+    }
+
+    #[test]
+    fn text_indexes_are_shown_as_terms_and_scores() {
+        let expected = "{v: 2, key: {a: 1, _fts: 'text', _ftsx: 1, d: -1}, name: 'n', weights: {'$**': 1, b: 7}, \
+                        default_language: 'es', language_override: 'l', textIndexVersion: 3}";
+        let given = "{key: {a: 1, '$**': 'text', d: -1}, name: 'n', weights: {b: 7.0}, default_language: 'es', \
+                     language_override: 'l'}";
+        assert_eq!(shown(given), shown(expected));
+        let code = |spec: &str| parse(spec).expect_err(spec).code();
+        for wrong in [
+            "{key: {a: 'text', b: 1, c: 'text'}, name: 'n'}",
+            "{key: {a: 'text'}, name: 'n', weights: {a: 0}}",
+            "{key: {a: 'text'}, name: 'n', weights: {a: 'x'}}",
+            "{key: {a: 'text'}, name: 'n', default_language: 'klingon'}",
+            "{key: {a: 'text'}, name: 'n', language_override: 'a.b'}",
+            "{key: {a: 'text'}, name: 'n', textIndexVersion: 4}",
+            "{key: {a: 'text'}, name: 'n', expireAfterSeconds: 1}",
+            "{key: {_fts: 1}, name: 'n', weights: {a: 1}, textIndexVersion: 'x', default_language: 1, d: 1}",
+            "{key: {_ftsx: 1, a: 'text'}, name: 'n'}",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(code("{key: {a: 'text'}, name: 'n', textIndexVersion: 0}"), ErrorCode::CANNOT_CREATE_INDEX);
     }
 
     #[test]
@@ -514,7 +539,8 @@ mod tests {
         let not_allowed = "{key: {a: 1}, name: 'n', partialFilterExpression: {a: {$ne: 1}}}";
         assert_eq!(code(not_allowed), ErrorCode::CANNOT_CREATE_INDEX);
         assert_eq!(code("{key: {a: 1}, name: 'n', nonsense: 1}"), ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION);
-        assert_eq!(code("{key: {a: 'text'}, name: 'n'}"), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {a: 'text'}, name: 'n', collation: {locale: 'en'}}"), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {a: 'text', b: '2dsphere'}, name: 'n'}"), ErrorCode::CANNOT_CREATE_INDEX);
         assert_eq!(code("{key: {a: 0}, name: 'n'}"), ErrorCode::CANNOT_CREATE_INDEX);
         assert_eq!(code("{key: {}, name: 'n'}"), ErrorCode::CANNOT_CREATE_INDEX);
         assert_eq!(code("{key: {a: 'hashed', b: 'hashed'}, name: 'n'}"), ErrorCode(31303));

@@ -57,7 +57,7 @@ pub use index_keys::{IndexKeys, KeySet, index_keys};
 pub use index_set::{IndexesCreated, IndexesDropped};
 pub use index_spec::IndexSpec;
 pub use insert::{Inserted, Order};
-pub use kinds::{Answers, IndexKind, KeyForm};
+pub use kinds::{Answers, IndexKind, KeyForm, TextIndex};
 pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};
 pub use notes::Note;

@@ -6,7 +6,7 @@ use bunko_aggregate::{
     involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
-use bunko_catalog::{Catalog, Collection, Index, Namespace};
+use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{Execution, FindQuery, Footing, NearAsked, QueryScope, plan};
 use bunko_store::Snapshot;
@@ -177,7 +177,9 @@ impl Sources for PipelineSources {
         let resolved = self.namespace(source).and_then(|namespace| self.note_namespace(&namespace));
         let Ok(Resolved { views_count: 0, collection: Some(noted), .. }) = resolved else { return Access::Scan };
         let begins = |index: &Arc<Index>| {
-            index.strings == *strings && index.fields.first().is_some_and(|field| field.path == path)
+            index.kind.answers() == Answers::ByField
+                && index.strings == *strings
+                && index.fields.first().is_some_and(|field| field.path == path)
         };
         match path {
             "_id" if noted.collection.strings() == strings => Access::Id,

@@ -3,6 +3,7 @@
 use crate::expression::{Comparison, Expr, Expression};
 use crate::many_equalities;
 use crate::operators::regex::Regex;
+use crate::operators::text::TextSearch;
 use crate::operators::{bits, compare, elem_match, geo, in_list, modulo};
 use crate::path::{Leaves, Path, Subject, Visitor};
 use bunko_bson::{StringOrder, ValueRef};
@@ -85,6 +86,17 @@ impl<'o> Evaluation<'o> {
         !matched
     }
 
+    fn text(&mut self, search: &TextSearch, subject: &impl Subject) -> bool {
+        let Some(document) = subject.document() else { return false };
+        match search.matches(document, self.operation) {
+            Ok(matched) => matched,
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                false
+            }
+        }
+    }
+
     fn expr(&mut self, expr: &Expr, subject: &impl Subject) -> bool {
         let Some(document) = subject.document() else { return false };
         match expr.predicate.matches(document, self.operation) {
@@ -153,6 +165,7 @@ impl Expression {
                 leaf(subject, path, evaluation, |value, evaluation| geo::matches(geo, value, evaluation))
             }
             Self::AlwaysTrue | Self::Near { .. } => true,
+            Self::Text(search) => evaluation.text(search, &subject),
             Self::AlwaysFalse => false,
         }
     }

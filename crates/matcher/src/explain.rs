@@ -19,6 +19,7 @@ pub(crate) fn document(expression: &Expression) -> DocumentBuf {
         },
         Expression::JsonSchema(schema) => DocumentBuf::new().with("$jsonSchema", schema.source()),
         Expression::Expr(expr) => DocumentBuf::new().with("$expr", expr.source()),
+        Expression::Text(search) => DocumentBuf::new().with("$text", &search.to_document()),
         Expression::AlwaysTrue => DocumentBuf::new().with("$alwaysTrue", 1_i32),
         Expression::In { values, regexes, .. } if values.is_empty() && regexes.is_empty() => {
             document(&Expression::AlwaysFalse)
@@ -77,6 +78,7 @@ fn operator(expression: &Expression) -> Option<DocumentBuf> {
         | Expression::Not(_)
         | Expression::JsonSchema(_)
         | Expression::Expr(_)
+        | Expression::Text(_)
         | Expression::AlwaysTrue
         | Expression::AlwaysFalse => return None,
     })

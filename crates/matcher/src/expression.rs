@@ -6,6 +6,7 @@ use crate::operators::bson_type::TypeSet;
 use crate::operators::geo::Geo;
 use crate::operators::near::NearPoint;
 use crate::operators::regex::Regex;
+use crate::operators::text::TextSearch;
 use crate::path::Path;
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::Result;
@@ -165,6 +166,8 @@ pub enum Expression {
         /// Which point.
         point: NearPoint,
     },
+    /// Documents by the words of their texts.
+    Text(Arc<TextSearch>),
     /// An aggregation expression over the whole document is true.
     Expr(Expr),
     /// Everything matches: `{$alwaysTrue: 1}`.
@@ -246,6 +249,7 @@ impl Expression {
             | Self::Nor(_)
             | Self::Not(_)
             | Self::JsonSchema(_)
+            | Self::Text(_)
             | Self::Expr(_)
             | Self::AlwaysTrue
             | Self::AlwaysFalse => None,
@@ -273,7 +277,7 @@ impl Expression {
             | Self::Bits { path, .. }
             | Self::Geo { path, .. }
             | Self::Near { path, .. } => visit(path),
-            Self::JsonSchema(_) | Self::Expr(_) | Self::AlwaysTrue | Self::AlwaysFalse => {}
+            Self::JsonSchema(_) | Self::Text(_) | Self::Expr(_) | Self::AlwaysTrue | Self::AlwaysFalse => {}
         }
     }
 
@@ -305,6 +309,7 @@ impl Expression {
             Self::AlwaysFalse => 21,
             Self::AlwaysTrue => 22,
             Self::Near { .. } => 23,
+            Self::Text(_) => 24,
         }
     }
 }

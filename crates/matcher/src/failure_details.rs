@@ -149,7 +149,7 @@ fn reason(leaf: &Expression, answer: Answer) -> &'static str {
             "none of the considered geometries satisfied the expression's geometry",
             "at least one of the considered geometries satisfied the expression's geometry",
         ),
-        Expression::Expr(_) => ("expression did not match", "expression did match"),
+        Expression::Expr(_) | Expression::Text(_) => ("expression did not match", "expression did match"),
         Expression::AlwaysTrue => ("expression always evaluates to true", "expression always evaluates to true"),
         Expression::AlwaysFalse => ("expression always evaluates to false", "expression always evaluates to false"),
         _ => ("expression did not match", "expression did match"),

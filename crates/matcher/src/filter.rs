@@ -5,6 +5,7 @@ use crate::explain;
 use crate::expression::{ExprCompiler, Expression};
 use crate::failure_details;
 use crate::operators::near;
+use crate::operators::text::{self, TextSearch};
 use crate::parse::{NoExpr, Parser};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder};
 use bunko_errors::Result;
@@ -45,13 +46,29 @@ impl Filter {
         Ok(Self { root, operation: None, strings: compiler.strings().clone() })
     }
 
-    /// Parses the filter of a plan, which may hold `$near`.
+    /// Parses the filter of a plan, which may hold `$near` and `$text`.
     /// # Errors
-    /// As [`Filter::parse_with`]; `BadValue` for more than one `$near` and one that is no condition on every document.
+    /// As [`Filter::parse_with`]; `BadValue` for more than one `$near` or `$text`, and one that is no condition on every
+    /// document.
     pub fn parse_for_plan(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::new(compiler).for_plan().filter(filter)?;
         near::check(&root)?;
+        text::check(&root)?;
         Ok(Self { root, operation: None, strings: compiler.strings().clone() })
+    }
+
+    /// Parses the filter of a pipeline's stage, which may hold `$text`: only a plan finds documents by it.
+    /// # Errors
+    /// As [`Filter::parse_with`]; `BadValue` as [`Filter::parse_for_plan`].
+    pub fn parse_for_stage(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
+        let root = Parser::new(compiler).for_stage().filter(filter)?;
+        text::check(&root)?;
+        Ok(Self { root, operation: None, strings: compiler.strings().clone() })
+    }
+
+    /// What it looks for in texts, if it does.
+    pub fn text(&self) -> Option<&Arc<TextSearch>> {
+        text::search(&self.root)
     }
 
     /// Parses a collection's validator, which takes no operators that need an index.

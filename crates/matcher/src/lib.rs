@@ -33,4 +33,5 @@ pub use operators::bson_type::TypeSet;
 pub use operators::geo::Geo;
 pub use operators::near::{NearPoint, near_of};
 pub use operators::regex::{Regex, RegexPrefix};
+pub use operators::text::{AskedText, TextSearch};
 pub use path::{Component, Path};

@@ -12,14 +12,17 @@ use std::sync::Arc;
 pub(crate) struct Parser<'p> {
     pub compiler: &'p dyn ExprCompiler,
     pub level: Level,
-    pub near: NearPlace,
+    pub place: Place,
 }
 
-/// Whether the filter is that of a plan, which can find documents by their distance.
+/// Who asks the filter, and so what may be asked of indexes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NearPlace {
-    Allowed,
-    Refused,
+pub(crate) enum Place {
+    /// A plan, which can find documents by their distance and by the words of their texts.
+    Plan,
+    /// A stage of a pipeline, which a plan may take over: it may hold `$text`.
+    Stage,
+    Elsewhere,
 }
 
 /// What the filter being parsed applies to.
@@ -44,12 +47,12 @@ pub(crate) struct Operand<'a> {
 
 impl<'p> Parser<'p> {
     pub fn new(compiler: &'p dyn ExprCompiler) -> Self {
-        Self { compiler, level: Level::Document, near: NearPlace::Refused }
+        Self { compiler, level: Level::Document, place: Place::Elsewhere }
     }
 
     /// The parser of a collection's validator.
     pub fn of_validator(compiler: &'p dyn ExprCompiler) -> Self {
-        Self { compiler, level: Level::Validator, near: NearPlace::Refused }
+        Self { compiler, level: Level::Validator, place: Place::Elsewhere }
     }
 
     /// The parser for what stands inside `$elemMatch`.
@@ -59,7 +62,12 @@ impl<'p> Parser<'p> {
 
     /// The parser for the filter of a plan.
     pub fn for_plan(self) -> Self {
-        Self { near: NearPlace::Allowed, ..self }
+        Self { place: Place::Plan, ..self }
+    }
+
+    /// The parser for the filter of a stage.
+    pub fn for_stage(self) -> Self {
+        Self { place: Place::Stage, ..self }
     }
 
     /// A filter: all of its fields and top-level operators.
@@ -72,8 +80,7 @@ impl<'p> Parser<'p> {
         if is_operator(entry.name) {
             return match operators::top_level(entry.name) {
                 Some(operator) => (operator.parse)(self, entry.value),
-                None => Err(operators::refused::top_level(entry.name, self.level)
-                    .unwrap_or_else(|| unknown_top_level(entry.name))),
+                None => Err(operators::refused::top_level(entry.name).unwrap_or_else(|| unknown_top_level(entry.name))),
             };
         }
         let path = Path::parse(entry.name)?;

@@ -1,5 +1,6 @@
 //! `$expr` in filters: aggregation expressions as the matcher's predicates.
 
+use crate::planner;
 use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::{
@@ -95,13 +96,26 @@ pub fn parse_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<
     Ok(filter.for_operation(Arc::clone(&scope.operation)))
 }
 
-/// Parses the filter of a plan, which may hold `$near` besides.
+/// Parses the filter of a pipeline's stage, which may hold `$text` besides.
+/// # Errors
+/// As [`Filter::parse_for_stage`], and those of the expressions.
+pub fn parse_stage_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<Filter> {
+    let filter = Filter::parse_for_stage(filter, &ExprInFilter { scope: over_found(filter, scope) })?;
+    Ok(filter.for_operation(Arc::clone(&scope.operation)))
+}
+
+/// Parses the filter of a plan, which may hold `$near` and `$text` besides.
 /// # Errors
 /// As [`Filter::parse_for_plan`], and those of the expressions.
 pub fn parse_plan_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<Filter> {
-    let filter = Filter::parse_for_plan(filter, &ExprInFilter { scope: Arc::clone(scope) })?;
+    let filter = Filter::parse_for_plan(filter, &ExprInFilter { scope: over_found(filter, scope) })?;
     scope.constant_failure.check("Failed to optimize expression")?;
     Ok(filter.for_operation(Arc::clone(&scope.operation)))
+}
+
+/// The scope of the expressions in a filter: they are evaluated on what its search of texts has found, if it has one.
+fn over_found(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Arc<QueryScope> {
+    if planner::names_text(filter) { Arc::new(scope.offering(Offered::TEXT)) } else { Arc::clone(scope) }
 }
 
 /// Compiles the operands of `$expr`.

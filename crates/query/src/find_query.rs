@@ -111,7 +111,11 @@ impl FindQuery {
 
     /// What is known of its documents beside their fields.
     fn offered(&self) -> Offered {
-        if planner::is_near(self) { Offered::NEAR } else { Offered::NONE }
+        match self.filter.text() {
+            Some(_) => Offered::TEXT,
+            None if planner::is_near(self) => Offered::NEAR,
+            None => Offered::NONE,
+        }
     }
 
     /// The scope of what is evaluated on documents that were found.

@@ -28,7 +28,7 @@ pub use count::{CountPlan, count};
 pub use distinct::{DistinctValues, distinct};
 pub use execution::{Execution, ExecutionStatistics};
 pub use explain::{Explained, Verbosity, append_spilled, explain_count, explain_plan};
-pub use expr_filter::{ExprInFilter, QueryScope, parse_filter, parse_plan_filter};
+pub use expr_filter::{ExprInFilter, QueryScope, parse_filter, parse_plan_filter, parse_stage_filter};
 pub use find_query::{FindQuery, Hint, KeyBounds, parse_count, parse_limit};
 pub use footing::Footing;
 pub use id_lookup::{fetch_by_id, id_lookup};

@@ -55,7 +55,12 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
             return Err(failure(40171, message));
         }
         position::check_facet(stages)?;
-        facets.push((element.name.to_owned(), Pipeline::parse(stages, inside.clone())?));
+        let pipeline = Pipeline::parse(stages, inside.clone())?;
+        if pipeline.stages().any(Stage::searches_text) {
+            let message = "$match with $text is only allowed as the first pipeline stage";
+            return Err(failure(17313, message.to_owned()));
+        }
+        facets.push((element.name.to_owned(), pipeline));
     }
     if inside.scope.at_hand.is_wanted() {
         environment.scope.at_hand.want();

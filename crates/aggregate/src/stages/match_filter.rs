@@ -1,10 +1,11 @@
 //! `$match`: keeps the documents that a filter matches, as they are.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
+use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::Dependencies;
+use bunko_expression::{Dependencies, Offered};
 use bunko_matcher::Filter;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(filter) = value else {
         return Err(Failure::new(ErrorCode(15959), "the match filter must be an expression in an object"));
     };
-    let parsed = bunko_query::parse_filter(filter, &environment.scope)?;
+    let parsed = bunko_query::parse_stage_filter(filter, &environment.scope)?;
     Ok(vec![Box::new(Match { source: filter.to_owned(), filter: parsed })])
 }
 
@@ -34,6 +35,14 @@ impl Stage for Match {
 
     fn plannable(&self) -> Plannable<'_> {
         Plannable::Filter(self.source.as_ref())
+    }
+
+    fn metadata(&self) -> Carried {
+        if self.searches_text() { Carried::Made(Offered::TEXT) } else { Carried::Along }
+    }
+
+    fn searches_text(&self) -> bool {
+        self.filter.text().is_some()
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

@@ -132,6 +132,11 @@ pub trait Stage: Send + Sync {
         None
     }
 
+    /// Whether it finds documents by the words of their texts, which only the planner can do.
+    fn searches_text(&self) -> bool {
+        false
+    }
+
     /// Learns that no more than this many of its documents are read.
     fn read_at_most(&mut self, _limit: u64) {}
 }

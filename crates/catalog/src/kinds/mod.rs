@@ -7,11 +7,14 @@ mod hashed;
 mod ordered;
 mod plane;
 mod sphere;
+mod text;
 mod wildcard;
+
+pub use text::TextIndex;
 
 use crate::index_keys::KeySet;
 use crate::{IndexField, IndexSpec, Multikey};
-use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -33,6 +36,18 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
     fn covers(&self, _path: &str) -> bool {
         false
     }
+
+    /// Refuses an order of strings that it cannot have.
+    /// # Errors
+    /// `CannotCreateIndex`.
+    fn check_strings(&self, _strings: &StringOrder) -> Result<()> {
+        Ok(())
+    }
+
+    /// It as an index of texts, if it is one.
+    fn text(&self) -> Option<&TextIndex> {
+        None
+    }
 }
 
 /// How an index answers conditions on the paths of its fields.
@@ -41,7 +56,10 @@ pub enum Answers {
     /// Its keys are those of its fields, one behind the other: see [`KeyForm`].
     ByField,
     /// Its keys are paths and values: one condition's path is looked for, where the index [covers](IndexKind::covers) it.
-    ByPath,
+    ByPath {
+        /// How many ordinary fields stand before the path.
+        before: usize,
+    },
     /// Only a stage of its own can ask it.
     ByItself,
 }
@@ -76,32 +94,46 @@ pub(crate) struct KindEntry {
 }
 
 /// All kinds; the first is the one of patterns that name none.
-pub(crate) const KINDS: &[KindEntry] = &[ordered::ENTRY, hashed::ENTRY, sphere::ENTRY, plane::ENTRY, wildcard::ENTRY];
-
-/// Kinds of MongoDB's that are not built.
-const UNSUPPORTED: &[&str] = &["text"];
+pub(crate) const KINDS: &[KindEntry] =
+    &[ordered::ENTRY, hashed::ENTRY, sphere::ENTRY, plane::ENTRY, text::ENTRY, wildcard::ENTRY];
 
 /// The kind that a key pattern names.
 /// # Errors
-/// `CannotCreateIndex` for a name that is none, or is not built.
+/// `CannotCreateIndex` for a name that is none, and for several.
 pub(crate) fn of_pattern(key: DocumentRef<'_>) -> Result<&'static KindEntry> {
     let mut found = &KINDS[0];
     for element in key {
-        if element.name.contains(wildcard::ALL_PATHS) {
+        let name = element.value.as_str();
+        // All texts are of a text index; all other paths are of a wildcard index.
+        if element.name.contains(wildcard::ALL_PATHS) && name != Some(text::NAME) {
             return Ok(&wildcard::ENTRY);
         }
-        let Some(name) = element.value.as_str() else { continue };
-        found =
-            KINDS.iter().skip(1).find(|kind| kind.name == name && name != wildcard::ENTRY.name).ok_or_else(|| {
-                let message = if UNSUPPORTED.contains(&name) {
-                    format!("indexes of type '{name}' are not supported, asked for on field '{}'", element.name)
-                } else {
-                    format!("Unknown index plugin '{name}'")
-                };
-                Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message)
-            })?;
+        let Some(name) = name else { continue };
+        let is_named = |kind: &&KindEntry| kind.name == name && name != wildcard::ENTRY.name;
+        let Some(kind) = KINDS.iter().skip(1).find(is_named) else {
+            return Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, format!("Unknown index plugin '{name}'")));
+        };
+        if !found.name.is_empty() && found.name != kind.name {
+            let message = "Can't use more than one index plugin for a single index.";
+            return Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message));
+        }
+        found = kind;
     }
     Ok(found)
+}
+
+/// Refuses to order strings otherwise than by their bytes.
+fn refuse_strings(kind: &str, strings: &StringOrder) -> Result<()> {
+    match strings.collator() {
+        None => Ok(()),
+        Some(collator) => Err(Failure::new(
+            ErrorCode::CANNOT_CREATE_INDEX,
+            format!(
+                "Index type '{kind}' does not support collation: {}",
+                bunko_bson::text::ValueText(ValueRef::Document(collator.specification()))
+            ),
+        )),
+    }
 }
 
 /// Adds a key for each combination of the fields' values.

@@ -7,7 +7,7 @@ use crate::index_keys::KeySet;
 use crate::key_pattern::read_fields;
 use crate::{IndexSpec, Multikey};
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_geometry::{FlatPoint, Grid, values_at};
 use std::sync::Arc;
@@ -80,6 +80,10 @@ impl IndexKind for Plane {
 
     fn answers(&self) -> Answers {
         Answers::ByItself
+    }
+
+    fn check_strings(&self, strings: &StringOrder) -> Result<()> {
+        super::refuse_strings(NAME, strings)
     }
 }
 

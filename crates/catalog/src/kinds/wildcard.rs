@@ -1,17 +1,21 @@
-//! The values of all paths, or of those below one: `{'$**': 1}`, `{'a.b.$**': -1}`.
+//! The values of all paths, or of those below one, other fields in their order: `{'$**': 1}`, `{'a.b.$**': -1}`,
+//! `{c: 1, 'a.$**': 1}`.
 //!
-//! A key is a path and a value. Positions in arrays are no part of paths; an array inside another is one value. Documents have
-//! no keys but those of their fields, unless they are empty. Where `wildcardProjection` does not say otherwise, `_id` is left
-//! out.
-//! Source: MongoDB manual, "Wildcard Indexes".
+//! A key is a path and a value, between the values of the other fields. Positions in arrays are no part of paths; an array
+//! inside another is one value. Documents have no keys but those of their fields, unless they are empty. Where there are other
+//! fields, a document without any of the paths has a key of no path. Where `wildcardProjection` does not say otherwise, `_id` is
+//! left out.
+//! Source: MongoDB manual, "Wildcard Indexes" and "Compound Wildcard Indexes".
 
 use super::{Answers, IndexKind, KeyForm, KindEntry, ReadKind};
+use crate::array_walk::ArrayWalk;
 use crate::index_keys::KeySet;
 use crate::key_pattern::{cannot_create, is_true};
 use crate::{IndexField, IndexSpec, Multikey};
 use bunko_bson::key_string::{self, Direction};
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) const ENTRY: KindEntry = KindEntry { name: "wildcard", options: &["wildcardProjection"], read };
@@ -20,10 +24,16 @@ pub(super) const ENTRY: KindEntry = KindEntry { name: "wildcard", options: &["wi
 pub(super) const ALL_PATHS: &str = "$**";
 /// Most paths in a projection.
 const PROJECTED_PATHS_MAX: usize = 1_000;
+/// Most combinations of the values of the other fields.
+const COMBINATIONS_MAX: usize = 1 << 20;
 
 #[derive(Debug)]
 struct Wildcard {
     paths: Paths,
+    /// How many fields stand before the paths.
+    before: usize,
+    /// How many stand behind their values.
+    behind: usize,
 }
 
 /// Which paths are indexed.
@@ -35,12 +45,67 @@ enum Paths {
     Without(Vec<String>),
 }
 
+/// What stands for the path in front of its values.
+const PATH: &str = "$_path";
+
 fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
-    let mut fields = key.iter();
-    let (Some(field), None) = (fields.next(), fields.next()) else {
-        return Err(cannot_create("compound wildcard indexes are not supported".to_owned()));
+    refuse_properties(key, spec)?;
+    let mut fields = Vec::new();
+    let mut found = None;
+    for field in key {
+        if !field.name.contains(ALL_PATHS) {
+            fields.push(IndexField {
+                path: field.name.to_owned(),
+                direction: direction(field.value),
+                form: KeyForm::Value,
+            });
+            continue;
+        }
+        let root = field.name.strip_suffix(ALL_PATHS).filter(|root| root.is_empty() || root.ends_with('.'));
+        let Some(root) = root.map(|root| root.trim_end_matches('.')).filter(|root| !root.contains(ALL_PATHS)) else {
+            return Err(cannot_create(format!("wildcard indexes end with '$**', but got '{}'", field.name)));
+        };
+        if found.is_some() {
+            return Err(cannot_create("wildcard indexes do not support more than one wildcard field".to_owned()));
+        }
+        found = Some((root, fields.len()));
+        for path in [PATH, field.name] {
+            let direction = if path == PATH { Direction::Ascending } else { direction(field.value) };
+            fields.push(IndexField { path: path.to_owned(), direction, form: KeyForm::Value });
+        }
+    }
+    let Some((root, before)) = found else { return Err(cannot_create("wildcard index without wildcard".to_owned())) };
+    let paths = match spec.get("wildcardProjection") {
+        None if root.is_empty() => Paths::Without(vec!["_id".to_owned()]),
+        None => Paths::Within(vec![root.to_owned()]),
+        Some(ValueRef::Document(projection)) => read_projection(projection, root)?,
+        Some(other) => {
+            return Err(Failure::type_mismatch(format!(
+                "The field 'wildcardProjection' must be a non-empty object, but got {}",
+                other.kind().alias()
+            )));
+        }
     };
-    if field.value.as_str().is_some() {
+    let behind = fields.len() - before - 2;
+    check_others(&fields, before, &paths)?;
+    Ok(ReadKind {
+        kind: Arc::new(Wildcard { paths, before, behind }),
+        fields,
+        key: None,
+        options: spec
+            .iter()
+            .filter(|option| option.name == "wildcardProjection")
+            .fold(bunko_bson::DocumentBuf::new(), |options, option| options.with(option.name, option.value)),
+    })
+}
+
+fn direction(value: ValueRef<'_>) -> Direction {
+    let is_descending = number::as_f64(value).is_some_and(|number| number < 0.0);
+    if is_descending { Direction::Descending } else { Direction::Ascending }
+}
+
+fn refuse_properties(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<()> {
+    if key.iter().any(|field| field.value.as_str().is_some()) {
         return Err(cannot_create(
             "A numeric value in a $** index key pattern must be positive or negative.".to_owned(),
         ));
@@ -53,35 +118,22 @@ fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
     if spec.get("expireAfterSeconds").is_some() {
         return Err(cannot_create("Index type 'wildcard' cannot be a TTL index".to_owned()));
     }
-    let root = field.name.strip_suffix(ALL_PATHS).filter(|root| root.is_empty() || root.ends_with('.'));
-    let Some(root) = root.map(|root| root.trim_end_matches('.')).filter(|root| !root.contains(ALL_PATHS)) else {
-        return Err(cannot_create(format!("wildcard indexes end with '$**', but got '{}'", field.name)));
-    };
-    let paths = match spec.get("wildcardProjection") {
-        None if root.is_empty() => Paths::Without(vec!["_id".to_owned()]),
-        None => Paths::Within(vec![root.to_owned()]),
-        Some(ValueRef::Document(projection)) => read_projection(projection, root)?,
-        Some(other) => {
-            return Err(Failure::type_mismatch(format!(
-                "The field 'wildcardProjection' must be a non-empty object, but got {}",
-                other.kind().alias()
+    Ok(())
+}
+
+/// The other fields of a compound index are none of the wildcard's paths: a projection must leave them out.
+fn check_others(fields: &[IndexField], before: usize, paths: &Paths) -> Result<()> {
+    let is_own = |position: usize| (before..before + 2).contains(&position);
+    for (_, field) in fields.iter().enumerate().filter(|(position, _)| !is_own(*position)) {
+        if paths.leads_through(&field.path) {
+            return Err(cannot_create(format!(
+                "The field '{}' of a compound wildcard index must not be one of the wildcard's paths; exclude it by \
+                 'wildcardProjection'",
+                field.path
             )));
         }
-    };
-    let is_descending = number::as_f64(field.value).is_some_and(|number| number < 0.0);
-    let direction = if is_descending { Direction::Descending } else { Direction::Ascending };
-    Ok(ReadKind {
-        kind: Arc::new(Wildcard { paths }),
-        fields: vec![
-            IndexField { path: "$_path".to_owned(), direction: Direction::Ascending, form: KeyForm::Value },
-            IndexField { path: field.name.to_owned(), direction, form: KeyForm::Value },
-        ],
-        key: None,
-        options: spec
-            .iter()
-            .filter(|option| option.name == "wildcardProjection")
-            .fold(bunko_bson::DocumentBuf::new(), |options, option| options.with(option.name, option.value)),
-    })
+    }
+    Ok(())
 }
 
 fn read_projection(projection: DocumentRef<'_>, root: &str) -> Result<Paths> {
@@ -181,13 +233,47 @@ impl IndexKind for Wildcard {
     }
 
     fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey> {
-        let mut walk = Walk { paths: &self.paths, index, keys, multikey: Multikey::default() };
+        let mut multikey = Multikey::default();
+        let others = self.before + self.behind;
+        if others == 0 {
+            let mut walk = Walk { of: self, index, multikey, add: &mut |key| keys.add(key.to_vec()) };
+            walk.document(document, "")?;
+            return Ok(walk.multikey);
+        }
+        let befores = combinations(index, 0..self.before, document, &mut multikey)?;
+        let first_behind = self.before + 2;
+        let behinds = combinations(index, first_behind..first_behind + self.behind, document, &mut multikey)?;
+        let mut add = |middle: &[u8]| {
+            for (before, behind) in befores.iter().flat_map(|before| behinds.iter().map(move |behind| (before, behind)))
+            {
+                keys.add([before.as_slice(), middle, behind].concat())?;
+            }
+            Ok(())
+        };
+        let mut has_paths = false;
+        let mut walk = Walk {
+            of: self,
+            index,
+            multikey,
+            add: &mut |middle| {
+                has_paths = true;
+                add(middle)
+            },
+        };
         walk.document(document, "")?;
-        Ok(walk.multikey)
+        let multikey = walk.multikey;
+        if !has_paths {
+            let mut no_path = Vec::new();
+            for field in &index.fields[self.before..self.before + 2] {
+                key_string::append(&mut no_path, ValueRef::MinKey, field.direction);
+            }
+            add(&no_path)?;
+        }
+        Ok(multikey)
     }
 
     fn answers(&self) -> Answers {
-        Answers::ByPath
+        Answers::ByPath { before: self.before }
     }
 
     fn covers(&self, path: &str) -> bool {
@@ -195,14 +281,51 @@ impl IndexKind for Wildcard {
     }
 }
 
-struct Walk<'w, 'k> {
-    paths: &'w Paths,
-    index: &'w IndexSpec,
-    keys: &'w mut KeySet<'k>,
-    multikey: Multikey,
+/// The parts of keys that some fields of an index make up: each combination of their values.
+fn combinations(
+    index: &IndexSpec,
+    positions: Range<usize>,
+    document: DocumentRef<'_>,
+    multikey: &mut Multikey,
+) -> Result<Vec<Vec<u8>>> {
+    let mut parts = vec![Vec::new()];
+    for position in positions {
+        let field = &index.fields[position];
+        let mut values = Vec::new();
+        let arrays = ArrayWalk::run(std::iter::once(field.path.as_str()), document, &mut |found| {
+            values.extend(found.map(|value| value.unwrap_or(ValueRef::Null).to_value()));
+            Ok(())
+        })?;
+        for component in (0..field.path.split('.').count()).filter(|component| arrays.has_array_at(0, *component)) {
+            multikey.note(position, component);
+        }
+        if parts.len() * values.len() > COMBINATIONS_MAX {
+            let message = format!("a document has more than {COMBINATIONS_MAX} combinations in index {}", index.name);
+            return Err(Failure::new(ErrorCode::CANNOT_BUILD_INDEX_KEYS, message));
+        }
+        parts = parts
+            .iter()
+            .flat_map(|part| {
+                values.iter().map(|value| {
+                    let mut key = part.clone();
+                    index.strings.append_key(&mut key, value.as_ref(), field.direction);
+                    key
+                })
+            })
+            .collect();
+    }
+    Ok(parts)
 }
 
-impl Walk<'_, '_> {
+struct Walk<'w> {
+    of: &'w Wildcard,
+    index: &'w IndexSpec,
+    multikey: Multikey,
+    /// Takes the part of a key that a path and a value are.
+    add: &'w mut dyn FnMut(&[u8]) -> Result<()>,
+}
+
+impl Walk<'_> {
     fn document(&mut self, document: DocumentRef<'_>, prefix: &str) -> Result<()> {
         for field in document {
             // No path leads to a name with a dot in it.
@@ -210,7 +333,7 @@ impl Walk<'_, '_> {
                 continue;
             }
             let path = below(prefix, field.name);
-            if self.paths.leads_through(&path) {
+            if self.of.paths.leads_through(&path) {
                 self.value(field.value, &path)?;
             }
         }
@@ -226,7 +349,7 @@ impl Walk<'_, '_> {
     }
 
     fn array(&mut self, array: ArrayRef<'_>, path: &str) -> Result<()> {
-        self.multikey.note(1, 0);
+        self.multikey.note(self.of.before + 1, 0);
         if array.is_empty() {
             return self.add(path, ValueRef::Undefined);
         }
@@ -240,13 +363,13 @@ impl Walk<'_, '_> {
     }
 
     fn add(&mut self, path: &str, value: ValueRef<'_>) -> Result<()> {
-        if !self.paths.has(path) {
+        if !self.of.paths.has(path) {
             return Ok(());
         }
         let mut key = Vec::with_capacity(path.len() + 24);
-        let [of_path, of_value] = [0, 1].map(|position| self.index.fields[position].direction);
+        let [of_path, of_value] = [0, 1].map(|position| self.index.fields[self.of.before + position].direction);
         key_string::append(&mut key, ValueRef::String(path), of_path);
         self.index.strings.append_key(&mut key, value, of_value);
-        self.keys.add(key)
+        (self.add)(&key)
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod refused;
 pub(crate) mod regex;
 mod sample_rate;
 mod size;
+pub(crate) mod text;
 
 use crate::expression::Expression;
 use crate::parse::{Operand, Parser};
@@ -78,6 +79,7 @@ const TOP_LEVEL_OPERATORS: &[TopLevelOperator] = &[
     expr::EXPR,
     json_schema::JSON_SCHEMA,
     sample_rate::SAMPLE_RATE,
+    text::TEXT,
     comment::TOP_LEVEL,
     always::ALWAYS_TRUE,
     always::ALWAYS_FALSE,

@@ -4,7 +4,7 @@
 
 use super::FieldOperator;
 use crate::expression::Expression;
-use crate::parse::{NearPlace, Operand, Parser};
+use crate::parse::{Operand, Parser, Place};
 use crate::path::Path;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -69,9 +69,9 @@ fn misplaced(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
 }
 
 fn refuse_place(parser: &Parser<'_>) -> Result<()> {
-    match parser.near {
-        NearPlace::Allowed => Ok(()),
-        NearPlace::Refused => {
+    match parser.place {
+        Place::Plan => Ok(()),
+        Place::Stage | Place::Elsewhere => {
             let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
             Err(Failure::new(ErrorCode(5_626_500), message))
         }

@@ -12,10 +12,17 @@ use bunko_catalog::{Index, IndexField};
 use bunko_matcher::Expression;
 use std::sync::Arc;
 
-/// The bounds that `predicates`, all of which hold, give; unbounded where no condition can be asked of the index.
-pub(super) fn derive(index: &Arc<Index>, predicates: &[Expression], orders: Orders<'_>) -> IndexBounds {
-    let full = IndexBounds::full(index);
-    let keys = if full.is_multikey_at(1) { Keys::Several } else { Keys::One };
+/// The bounds that `predicates`, all of which hold, give; unbounded where no condition can be asked of the index, which has
+/// `before` ordinary fields before the path.
+pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression], orders: Orders<'_>) -> IndexBounds {
+    let mut full = IndexBounds::full(index);
+    full.narrow(0..before, predicates, orders);
+    // What a key decides of a field before the path is asked again: the others are looked for by a path among several.
+    full.decided.clear();
+    // A document without any of the paths has a key too.
+    full.excludes_missing = before > 0;
+    full.spans_paths = before > 0;
+    let keys = if full.is_multikey_at(before + 1) { Keys::Several } else { Keys::One };
     let mut best: Option<(usize, &str, Bounds)> = None;
     let mut existing = None;
     for path in predicates.iter().flat_map(paths) {
@@ -35,7 +42,7 @@ pub(super) fn derive(index: &Arc<Index>, predicates: &[Expression], orders: Orde
     }
     if let Some((_, path, bounds)) = best {
         let paths = Intervals::union(vec![Interval::point(Value::String(path.to_owned()))]);
-        return with(full, path, vec![paths, bounds.intervals]);
+        return IndexBounds { spans_paths: false, ..with(full, before, path, [paths, bounds.intervals]) };
     }
     let Some(path) = existing else { return full };
     // Its own values, and those of the documents that are in its place.
@@ -48,14 +55,16 @@ pub(super) fn derive(index: &Arc<Index>, predicates: &[Expression], orders: Orde
             end_edge: Edge::Exclusive,
         },
     ]);
-    let bounds = with(full, path, vec![at_or_below, Intervals::full()]);
+    let bounds = with(full, before, path, [at_or_below, Intervals::full()]);
     IndexBounds { spans_paths: true, ..bounds }
 }
 
-fn with(full: IndexBounds, path: &str, fields: Vec<Intervals>) -> IndexBounds {
-    let of_path = full.index.fields[0].clone();
-    let of_value = IndexField { path: path.to_owned(), ..full.index.fields[1].clone() };
-    IndexBounds { pattern: Arc::new([of_path, of_value]), fields, excludes_missing: true, ..full }
+fn with(full: IndexBounds, before: usize, path: &str, [paths, values]: [Intervals; 2]) -> IndexBounds {
+    let mut pattern = full.index.fields.to_vec();
+    pattern[before + 1] = IndexField { path: path.to_owned(), ..pattern[before + 1].clone() };
+    let mut fields = full.fields.clone();
+    (fields[before], fields[before + 1]) = (paths, values);
+    IndexBounds { pattern: pattern.into(), fields, excludes_missing: true, ..full }
 }
 
 /// The paths that an expression has conditions on, as far as one scan can answer it.

@@ -8,6 +8,7 @@ use bunko_bson::key_string::{self, Direction, MAX_BYTE};
 use bunko_bson::{StringOrder, Value, ValueRef, hashed_key};
 use bunko_catalog::{Answers, Index, IndexField, KeyForm, Multikey};
 use bunko_matcher::Expression;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Most ranges that the points of several fields may multiply to; later fields are then checked key by key.
@@ -79,32 +80,38 @@ impl IndexBounds {
     /// What documents that satisfy all of `predicates` have in the index, where the query has strings in that order.
     pub fn derive(index: &Arc<Index>, predicates: &[Expression], strings: &StringOrder) -> Self {
         let orders = Orders { index: &index.strings, query: strings };
-        if index.kind.answers() == Answers::ByPath {
-            return by_path::derive(index, predicates, orders);
+        if let Answers::ByPath { before } = index.kind.answers() {
+            return by_path::derive(index, before, predicates, orders);
         }
         let mut this = Self::full(index);
-        for position in 0..index.fields.len() {
+        this.narrow(0..index.fields.len(), predicates, orders);
+        this
+    }
+
+    /// Narrows down fields of which the keys hold the values.
+    pub(super) fn narrow(&mut self, positions: Range<usize>, predicates: &[Expression], orders: Orders<'_>) {
+        let index = Arc::clone(&self.index);
+        for position in positions {
             let path = &index.fields[position].path;
-            if names_array_index(path) || this.shares_array_with_bounded_field(position) {
+            if names_array_index(path) || self.shares_array_with_bounded_field(position) {
                 continue;
             }
-            let keys = if this.is_multikey_at(position) { Keys::Several } else { Keys::One };
+            let keys = if self.is_multikey_at(position) { Keys::Several } else { Keys::One };
             let found: Vec<(usize, Bounds)> = predicates
                 .iter()
                 .enumerate()
                 .filter_map(|(number, predicate)| Some((number, bounds(predicate, path, keys, orders)?)))
-                .map(|(number, found)| (number, this.form_of(position, found)))
+                .map(|(number, found)| (number, self.form_of(position, found)))
                 .collect();
             match keys {
-                Keys::One => this.narrow_by_all(position, found),
-                Keys::Several => this.narrow_by_tightest(position, found),
+                Keys::One => self.narrow_by_all(position, found),
+                Keys::Several => self.narrow_by_tightest(position, found),
             }
-            this.excludes_missing |= !this.fields[position].contains(&Value::Null);
+            self.excludes_missing |= !self.fields[position].contains(&Value::Null);
             if index.fields[position].form == KeyForm::Hash {
-                this.fields[position] = hashed(&this.fields[position]);
+                self.fields[position] = hashed(&self.fields[position]);
             }
         }
-        this
     }
 
     /// The bounds as far as the keys of a field tell: two values may have one hash.
@@ -118,7 +125,7 @@ impl IndexBounds {
     /// Whether each document that satisfies the predicates is in the index, of those that its partial filter takes: a sparse
     /// one leaves out what has no value in any of its fields.
     pub fn is_complete(&self) -> bool {
-        let leaves_out_missing = self.index.is_sparse || self.index.kind.answers() == Answers::ByPath;
+        let leaves_out_missing = self.index.is_sparse || matches!(self.index.kind.answers(), Answers::ByPath { .. });
         !leaves_out_missing || self.excludes_missing
     }
 

@@ -13,11 +13,13 @@ mod near_plan;
 mod or_plan;
 mod predicates;
 mod sort_order;
+mod text_plan;
 
 pub(crate) use index_bounds::{IndexBounds, ScanRange};
 pub(crate) use intervals::{Edge, Interval, Intervals};
 pub(crate) use key_window::KeyWindow;
 pub(crate) use near_plan::is_near;
+pub(crate) use text_plan::names_text;
 
 use crate::find_query::{FindQuery, Hint};
 use crate::id_lookup::{can_look_up, is_plain_id};
@@ -25,13 +27,13 @@ use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
     ClusteredScan, CollectionScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan, Limit, OrScan,
-    ProjectionStage, RecordStage, Residual, Skip, Sort, StageNumber,
+    ProjectionStage, RecordStage, Residual, ScoreUse, Skip, Sort, StageNumber, TermScan, TextMatch, TextOr,
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Value, ValueRef, order};
 use bunko_catalog::{Answers, Collection, GeoField, Index, IndexFilter, KeySpan, Multikey, Surface};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_matcher::{Comparison, Expression};
+use bunko_matcher::{AskedText, Comparison, Expression, TextSearch};
 use bunko_store::Direction;
 use choose::Candidate;
 use std::sync::Arc;
@@ -132,6 +134,9 @@ impl Builder<'_> {
             let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds, strings)?);
             return Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref(), strings)));
         }
+        if let Some(text) = self.query.filter.text() {
+            return self.text(&Arc::clone(text));
+        }
         if is_near(self.query) {
             return self.near();
         }
@@ -148,7 +153,7 @@ impl Builder<'_> {
                     return Ok(self.geo_scan(index, spans));
                 }
                 let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
-                if index.kind.answers() == Answers::ByPath && !candidate.bounds.is_narrowed() {
+                if matches!(index.kind.answers(), Answers::ByPath { .. }) && !candidate.bounds.is_narrowed() {
                     return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
                 }
                 return Ok(self.index_scan(candidate));
@@ -197,6 +202,72 @@ impl Builder<'_> {
         self.note(&index, Arc::default());
         let stage = GeoNear { number: self.number(), index, field, search };
         Ok(Found { stage: Box::new(stage), order: Order::Any })
+    }
+
+    /// Documents by the words of their texts.
+    fn text(&mut self, text: &TextSearch) -> Result<Found> {
+        let query = self.query;
+        text_plan::check(query)?;
+        let indexes = self.usable_indexes();
+        let index = text_plan::index(&indexes)?;
+        let asked = text.ask(&index.fields)?;
+        let predicates = predicates_of(query.filter.root());
+        let score = if query.holds_metadata() { ScoreUse::Wanted } else { ScoreUse::Ignored };
+        if let Some(position) = predicates.iter().position(|predicate| matches!(predicate, Expression::Text(_))) {
+            let Some(prefix) = index.prefix(predicates, &query.scope.strings) else {
+                return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, text_plan::PREFIX_MISSING));
+            };
+            let terms = self.text_or(&index, &prefix, &asked, score);
+            let residual = Residual::without(&[position], predicates.len());
+            let input = self.fetch(Box::new(terms), residual, Order::Any).stage;
+            let stage = TextMatch { number: self.number(), index: index.index, prefix, asked, input };
+            return Ok(Found { stage: Box::new(stage), order: Order::Any });
+        }
+        self.text_beside_others(&index, &asked, score)
+    }
+
+    /// Documents by the words of their texts or by other conditions, all of which indexes must serve.
+    fn text_beside_others(&mut self, index: &text_plan::Texts, asked: &AskedText, score: ScoreUse) -> Result<Found> {
+        let (query, strings) = (self.query, &self.query.scope.strings);
+        let predicates = predicates_of(query.filter.root());
+        let alternatives = predicates.iter().find_map(|predicate| match predicate {
+            Expression::Or(alternatives) if alternatives.iter().any(text_plan::holds_text) => Some(alternatives),
+            _ => None,
+        });
+        let indexes = self.allowed_indexes();
+        let mut branches: Vec<Box<dyn RecordStage>> = Vec::new();
+        for alternative in alternatives.into_iter().flatten() {
+            let own = predicates_of(alternative);
+            let branch: Option<Box<dyn RecordStage>> = if text_plan::holds_text(alternative) {
+                let all: Vec<Expression> = own.iter().chain(predicates).cloned().collect();
+                let prefix = index.prefix(&all, strings);
+                prefix.map(|prefix| Box::new(self.text_or(index, &prefix, asked, score)) as _)
+            } else {
+                let best = choose::best(&indexes, own, None, strings).filter(|best| best.bounds.is_narrowed());
+                best.map(|best| Box::new(self.scan(best.bounds, Direction::Forward)) as _)
+            };
+            match branch {
+                // The search first: what it finds has a score.
+                Some(branch) if text_plan::holds_text(alternative) => branches.insert(0, branch),
+                Some(branch) => branches.push(branch),
+                None => {
+                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, text_plan::NOT_INDEXED));
+                }
+            }
+        }
+        if branches.is_empty() {
+            return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, text_plan::NOT_INDEXED));
+        }
+        let or = OrScan { number: self.number(), branches };
+        Ok(self.fetch(Box::new(or), Residual::whole(), Order::Any))
+    }
+
+    fn text_or(&mut self, texts: &text_plan::Texts, prefix: &[Value], asked: &AskedText, score: ScoreUse) -> TextOr {
+        self.note(&texts.index, Arc::default());
+        let spans = texts.spans(prefix, &asked.search);
+        let scan = |span| TermScan { number: self.number(), index: Arc::clone(&texts.index), span };
+        let terms = spans.into_iter().map(scan).collect();
+        TextOr { number: self.number(), terms, score }
     }
 
     fn geo_scan(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> Found {
@@ -250,7 +321,8 @@ impl Builder<'_> {
     fn or_scan(&mut self, or: or_plan::OrBounds) -> Found {
         let is_all = matches!(self.query.filter.root(), Expression::Or(_));
         let residual = if is_all && or.is_decided { Residual::none() } else { Residual::whole() };
-        let branches = or.branches.into_iter().map(|bounds| self.scan(bounds, Direction::Forward)).collect();
+        let scan = |bounds| Box::new(self.scan(bounds, Direction::Forward)) as Box<dyn RecordStage>;
+        let branches = or.branches.into_iter().map(scan).collect();
         let or = OrScan { number: self.number(), branches };
         self.fetch(Box::new(or), residual, Order::Any)
     }

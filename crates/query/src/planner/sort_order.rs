@@ -11,6 +11,9 @@ use bunko_store::Direction;
 /// and in the sort count for nothing. A field with arrays gives no order: a document's place depends on which of its
 /// keys are within the bounds.
 pub(crate) fn scan_direction(bounds: &IndexBounds, sort: &SortPattern) -> Option<Direction> {
+    if sort.reads_metadata() {
+        return None;
+    }
     let fields = &bounds.pattern;
     let mut direction = None;
     let mut next = 0;

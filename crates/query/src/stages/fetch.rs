@@ -9,7 +9,9 @@ use bunko_catalog::from_storage;
 use bunko_errors::Result;
 use bunko_store::{RecordId, View};
 
-/// Reads documents and drops those that do not match.
+/// Reads documents and drops those that do not match. What is known of a record beside its fields goes with its document.
+///
+/// Only searches of texts find records of which something is known: a search by distance reads documents itself.
 pub(crate) struct Fetch {
     pub number: StageNumber,
     pub residual: Residual,
@@ -75,7 +77,11 @@ impl Fetching {
                 continue;
             }
             run.at(self.number).docs_examined += 1;
-            if self.residual.matches(&run.query, DocumentRef::trusted(&self.document))? {
+            let document = DocumentRef::trusted(&self.document);
+            if self.residual.matches(&run.query, document)? {
+                if run.holds_metadata {
+                    self.document = run.query.scope.at_hand.hold(document).into_bytes();
+                }
                 return Ok(Some(record));
             }
             run.at(self.number).rejected += 1;

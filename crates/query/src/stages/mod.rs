@@ -15,6 +15,8 @@ mod projection;
 mod residual;
 mod skip;
 mod sort;
+mod text_match;
+mod text_or;
 
 pub(crate) use clustered_scan::ClusteredScan;
 pub(crate) use collection_scan::CollectionScan;
@@ -30,6 +32,8 @@ pub(crate) use projection::ProjectionStage;
 pub(crate) use residual::Residual;
 pub(crate) use skip::Skip;
 pub(crate) use sort::Sort;
+pub(crate) use text_match::TextMatch;
+pub(crate) use text_or::{ScoreUse, TermScan, TextOr};
 
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;

@@ -1,7 +1,6 @@
-//! OR: the records that any of several index scans finds, each once.
+//! OR: the records that any of several stages finds, each once.
 
-use super::index_scan::Scan;
-use super::{IndexScan, RecordStage, Records, Stage, StageNumber};
+use super::{RecordStage, Records, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
@@ -10,10 +9,10 @@ use bunko_errors::Result;
 use bunko_store::RecordId;
 use std::collections::HashSet;
 
-/// Runs one scan after the other.
+/// Runs one after the other.
 pub(crate) struct OrScan {
     pub number: StageNumber,
-    pub branches: Vec<IndexScan>,
+    pub branches: Vec<Box<dyn RecordStage>>,
 }
 
 impl Stage for OrScan {
@@ -26,7 +25,7 @@ impl Stage for OrScan {
     }
 
     fn inputs(&self) -> Vec<&dyn Stage> {
-        self.branches.iter().map(|branch| branch as &dyn Stage).collect()
+        self.branches.iter().map(|branch| branch.as_ref() as &dyn Stage).collect()
     }
 
     fn describe(&self, _query: &FindQuery, _facts: &mut DocumentBuf) {}
@@ -38,7 +37,7 @@ impl Stage for OrScan {
     }
 
     fn effort(&self) -> Effort {
-        self.branches.iter().map(Stage::effort).fold(Effort::Lookups(0), |all, branch| match (all, branch) {
+        self.branches.iter().map(|branch| branch.effort()).fold(Effort::Lookups(0), |all, branch| match (all, branch) {
             (Effort::Lookups(all), Effort::Lookups(branch)) => Effort::Lookups(all + branch),
             (Effort::Searching, _) | (_, Effort::Searching) => Effort::Searching,
             _ => Effort::Steady,
@@ -47,10 +46,10 @@ impl Stage for OrScan {
 }
 
 impl RecordStage for OrScan {
-    fn open(&self, _run: &Run) -> Box<dyn Records> {
+    fn open(&self, run: &Run) -> Box<dyn Records> {
         Box::new(Union {
             number: self.number,
-            branches: self.branches.iter().map(IndexScan::open_scan).collect(),
+            branches: self.branches.iter().map(|branch| branch.open(run)).collect(),
             current: 0,
             seen: HashSet::new(),
         })
@@ -59,7 +58,7 @@ impl RecordStage for OrScan {
 
 struct Union {
     number: StageNumber,
-    branches: Vec<Scan>,
+    branches: Vec<Box<dyn Records>>,
     current: usize,
     seen: HashSet<RecordId>,
 }

@@ -1,0 +1,281 @@
+//! Terms of texts and how much documents are about them, other fields in their order: `{a: 1, b: 'text', c: -1}`.
+//!
+//! A key is the values of the fields before the texts, a term, the document's score for it, and the values of the fields
+//! behind. Documents without terms have no keys.
+//! Source: MongoDB manual, "Text Indexes".
+
+use super::{Answers, IndexKind, KeyForm, KindEntry, ReadKind};
+use crate::geo_index::KeySpan;
+use crate::index_keys::KeySet;
+use crate::key_pattern::{cannot_create, read_fields};
+use crate::{IndexField, IndexSpec, Multikey};
+use bunko_bson::key_string::{self, Direction, MAX_BYTE};
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_text::{Language, TextFields, TextVersion};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(super) const ENTRY: KindEntry = KindEntry { name: NAME, options: &[WEIGHTS, LANGUAGE, OVERRIDE, VERSION], read };
+
+pub(super) const NAME: &str = "text";
+const WEIGHTS: &str = "weights";
+const LANGUAGE: &str = "default_language";
+const OVERRIDE: &str = "language_override";
+const VERSION: &str = "textIndexVersion";
+/// What stands in a shown key pattern for the terms, and for the scores.
+const TERMS: &str = "_fts";
+const SCORES: &str = "_ftsx";
+const ALL_FIELDS: &str = "$**";
+/// Weights are below this. Source: MongoDB, text indexes.
+const WEIGHT_END: i64 = 100_000;
+const SCORE_BYTES: usize = size_of::<f64>();
+
+/// A text index: which texts, and what stands around their terms in the keys.
+#[derive(Debug)]
+pub struct TextIndex {
+    /// The texts.
+    pub fields: Arc<TextFields>,
+    /// Fields of which a search must name a value each.
+    pub prefix: Vec<IndexField>,
+    suffix: Vec<IndexField>,
+}
+
+/// A key pattern, taken apart.
+#[derive(Default)]
+struct Pattern {
+    prefix: DocumentBuf,
+    suffix: DocumentBuf,
+    weights: BTreeMap<String, i64>,
+}
+
+fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
+    let mut pattern = Pattern::of(key)?;
+    pattern.add_weights(spec.get(WEIGHTS))?;
+    let version = version(spec.get(VERSION))?;
+    let language = language(spec.get(LANGUAGE), version)?;
+    let language_field = language_field(spec.get(OVERRIDE))?;
+    refuse_properties(spec)?;
+    let weights = pattern.weights.iter().fold(DocumentBuf::new(), |all, (path, weight)| all.with(path, *weight as i32));
+    let options = DocumentBuf::new()
+        .with(WEIGHTS, &weights)
+        .with(LANGUAGE, language)
+        .with(OVERRIDE, language_field)
+        .with(VERSION, version as i32);
+    let fields =
+        TextFields::of(options.as_ref()).ok_or_else(|| cannot_create("text index without fields".to_owned()))?;
+    let others = |pattern: &DocumentBuf| {
+        if pattern.as_ref().is_empty() { Ok(Vec::new()) } else { read_fields(pattern.as_ref()) }
+    };
+    let (prefix, suffix) = (others(&pattern.prefix)?, others(&pattern.suffix)?);
+    let mut shown = pattern.prefix;
+    shown.append(TERMS, NAME).append(SCORES, 1_i32);
+    shown.extend(pattern.suffix.as_ref());
+    let own = |path: &str| IndexField { path: path.to_owned(), direction: Direction::Ascending, form: KeyForm::Value };
+    let all = prefix.iter().cloned().chain([own(TERMS), own(SCORES)]).chain(suffix.iter().cloned()).collect();
+    let kind = Arc::new(TextIndex { fields: Arc::new(fields), prefix, suffix });
+    Ok(ReadKind { kind, fields: all, key: Some(shown), options })
+}
+
+impl Pattern {
+    fn of(key: DocumentRef<'_>) -> Result<Self> {
+        let mut pattern = Self::default();
+        let (mut has_texts, mut is_shown_form) = (false, false);
+        for field in key {
+            let is_text = field.value.as_str() == Some(NAME);
+            if !is_text && field.value.as_str().is_some() {
+                return Err(cannot_create(format!(
+                    "text indexes cannot have a field of type {}",
+                    ValueText(field.value)
+                )));
+            }
+            match field.name {
+                TERMS if is_text && !has_texts => is_shown_form = true,
+                SCORES if is_shown_form && number::as_f64(field.value) == Some(1.0) => continue,
+                TERMS | SCORES => {
+                    return Err(cannot_create("text index with reserved fields _fts/_ftsx not allowed".to_owned()));
+                }
+                path if is_text => {
+                    check_text_path(path)?;
+                    pattern.weights.insert(path.to_owned(), 1);
+                }
+                _ => {}
+            }
+            let others = if has_texts { &mut pattern.suffix } else { &mut pattern.prefix };
+            if !is_text {
+                others.append(field.name, field.value);
+            } else if !pattern.suffix.as_ref().is_empty() {
+                return Err(cannot_create("'text' fields in index must all be adjacent".to_owned()));
+            }
+            has_texts |= is_text;
+        }
+        Ok(pattern)
+    }
+
+    /// Takes `weights`, which may name fields that the key pattern does not.
+    fn add_weights(&mut self, weights: Option<ValueRef<'_>>) -> Result<()> {
+        match weights {
+            None => {}
+            Some(ValueRef::String(ALL_FIELDS)) => drop(self.weights.insert(ALL_FIELDS.to_owned(), 1)),
+            Some(ValueRef::Document(weights)) => {
+                for weight in weights {
+                    let Some(value) = number::clamp_to_i64(weight.value) else {
+                        return Err(cannot_create("weight for text index needs numeric type".to_owned()));
+                    };
+                    check_text_path(weight.name)?;
+                    self.weights.insert(weight.name.to_owned(), value);
+                }
+            }
+            Some(_) => return Err(cannot_create("text index option 'weights' must be an object".to_owned())),
+        }
+        if self.weights.is_empty() {
+            return Err(cannot_create("text index option 'weights' must specify fields or the wildcard".to_owned()));
+        }
+        match self.weights.values().find(|weight| !(1..WEIGHT_END).contains(*weight)) {
+            None => Ok(()),
+            Some(weight) => Err(cannot_create(format!(
+                "text index weight must be in the exclusive interval (0,{WEIGHT_END}) but found: {weight}"
+            ))),
+        }
+    }
+}
+
+/// A field of texts is a path, or all fields.
+fn check_text_path(path: &str) -> Result<()> {
+    if path == ALL_FIELDS {
+        return Ok(());
+    }
+    if path.is_empty() {
+        return Err(cannot_create("weight cannot be on an empty field".to_owned()));
+    }
+    for component in path.split('.') {
+        if component.is_empty() {
+            return Err(cannot_create("weight cannot have empty path component".to_owned()));
+        }
+        if component.starts_with('$') {
+            return Err(cannot_create("weight cannot have path component with $ prefix".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn version(value: Option<ValueRef<'_>>) -> Result<i64> {
+    let Some(value) = value else { return Ok(3) };
+    if !value.is_number() {
+        return Err(cannot_create("text index option 'textIndexVersion' must be a number".to_owned()));
+    }
+    let version = number::as_i64_exact(value).filter(|version| TextVersion::numbered(*version).is_some());
+    version.ok_or_else(|| cannot_create(format!("bad textIndexVersion: {}", ValueText(value))))
+}
+
+fn language(value: Option<ValueRef<'_>>, version: i64) -> Result<&str> {
+    match value {
+        None => Ok(Language::English.name()),
+        Some(ValueRef::String(name)) if Language::named(name).is_some() => Ok(name),
+        Some(ValueRef::String(name)) => {
+            Err(cannot_create(format!("unsupported language: \"{name}\" for text index version {version}")))
+        }
+        Some(_) => Err(cannot_create("default_language needs a string type".to_owned())),
+    }
+}
+
+fn language_field(value: Option<ValueRef<'_>>) -> Result<&str> {
+    match value {
+        None => Ok("language"),
+        Some(ValueRef::String(field)) if !field.is_empty() && !field.starts_with('$') && !field.contains('.') => {
+            Ok(field)
+        }
+        Some(ValueRef::String(_)) => Err(cannot_create("language_override is not valid".to_owned())),
+        Some(_) => Err(cannot_create("language_override must be a string".to_owned())),
+    }
+}
+
+fn refuse_properties(spec: DocumentRef<'_>) -> Result<()> {
+    if spec.get("expireAfterSeconds").is_some() {
+        return Err(cannot_create(format!(
+            "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {}",
+            ValueText(ValueRef::Document(spec))
+        )));
+    }
+    Ok(())
+}
+
+impl TextIndex {
+    /// The keys of a term, where the fields before it have these values.
+    pub fn span(&self, prefix: &[ValueRef<'_>], term: &str) -> KeySpan {
+        let mut start = Vec::with_capacity(term.len() + 16);
+        for (value, field) in prefix.iter().zip(&self.prefix) {
+            key_string::append(&mut start, *value, field.direction);
+        }
+        key_string::append(&mut start, ValueRef::String(term), Direction::Ascending);
+        let mut end = start.clone();
+        end.push(MAX_BYTE);
+        (start, end)
+    }
+
+    /// The score in a key of a span.
+    pub fn score(span: &KeySpan, key: &[u8]) -> f64 {
+        let bytes = key.get(span.0.len()..span.0.len() + SCORE_BYTES).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0.0, |bytes| f64::from_bits(u64::from_be_bytes(bytes)))
+    }
+}
+
+impl IndexKind for TextIndex {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey> {
+        let scores = self.fields.scores(document)?;
+        if scores.is_empty() {
+            return Ok(Multikey::default());
+        }
+        let of = |fields: &[IndexField]| {
+            let mut part = Vec::new();
+            for field in fields {
+                index.strings.append_key(&mut part, only_value(document, &field.path)?, field.direction);
+            }
+            Ok::<_, Failure>(part)
+        };
+        let (prefix, suffix) = (of(&self.prefix)?, of(&self.suffix)?);
+        for (term, score) in scores {
+            let mut key = Vec::with_capacity(prefix.len() + term.len() + SCORE_BYTES + suffix.len() + 8);
+            key.extend_from_slice(&prefix);
+            key_string::append(&mut key, ValueRef::String(&term), Direction::Ascending);
+            key.extend_from_slice(&score.to_bits().to_be_bytes());
+            key.extend_from_slice(&suffix);
+            keys.add(key)?;
+        }
+        Ok(Multikey::default())
+    }
+
+    fn answers(&self) -> Answers {
+        Answers::ByItself
+    }
+
+    fn check_strings(&self, strings: &StringOrder) -> Result<()> {
+        super::refuse_strings(NAME, strings)
+    }
+
+    fn text(&self) -> Option<&TextIndex> {
+        Some(self)
+    }
+}
+
+/// The value at a path that meets no array, null where it leads nowhere.
+fn only_value<'d>(document: DocumentRef<'d>, path: &str) -> Result<ValueRef<'d>> {
+    let mut value = Some(ValueRef::Document(document));
+    for component in path.split('.') {
+        value = match value {
+            Some(ValueRef::Document(inner)) => inner.get(component),
+            _ => None,
+        };
+        if matches!(value, Some(ValueRef::Array(_))) {
+            let text = ValueText(ValueRef::Document(document));
+            let message = format!("Field '{path}' of text index contains an array in document: {text}");
+            return Err(Failure::new(ErrorCode::CANNOT_BUILD_INDEX_KEYS, message));
+        }
+    }
+    Ok(value.unwrap_or(ValueRef::Null))
+}

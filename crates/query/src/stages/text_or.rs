@@ -1,0 +1,231 @@
+//! TEXT_OR: the records whose texts have any of some terms, and the sums of their scores.
+//!
+//! Where somebody asks for scores and there are several terms, all keys are read first; otherwise each record comes as it is
+//! found.
+
+use super::{RecordStage, Records, Stage, StageNumber};
+use crate::execution::{Run, StageStatistics};
+use crate::find_query::FindQuery;
+use crate::plan::Effort;
+use bunko_bson::DocumentBuf;
+use bunko_catalog::{Index, KeySpan, TextIndex, from_storage};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::Gatherer;
+use bunko_store::{Direction, KeyCursor, KeyRange, RecordId, View};
+use std::collections::{HashMap, HashSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What a record and its score take in memory, about.
+const RECORD_BYTES: usize = 32;
+
+/// Whether scores are of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScoreUse {
+    Wanted,
+    Ignored,
+}
+
+/// The keys of one term.
+#[derive(Clone)]
+pub(crate) struct TermScan {
+    pub number: StageNumber,
+    pub index: Arc<Index>,
+    pub span: KeySpan,
+}
+
+/// Records by several terms.
+pub(crate) struct TextOr {
+    pub number: StageNumber,
+    pub terms: Vec<TermScan>,
+    pub score: ScoreUse,
+}
+
+impl Stage for TermScan {
+    fn name(&self, _query: &FindQuery) -> &'static str {
+        "IXSCAN"
+    }
+
+    fn number(&self) -> StageNumber {
+        self.number
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+
+    fn describe(&self, _query: &FindQuery, facts: &mut DocumentBuf) {
+        facts.append("keyPattern", self.index.key_pattern()).append("indexName", self.index.name.as_str());
+        facts.append("isMultiKey", true).append("indexVersion", 2_i32).append("direction", "backward");
+    }
+
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
+        facts.append("keysExamined", statistics.keys_examined as i32).append("seeks", statistics.seeks as i32);
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Steady
+    }
+}
+
+impl Stage for TextOr {
+    fn name(&self, _query: &FindQuery) -> &'static str {
+        match self.score {
+            ScoreUse::Wanted => "TEXT_OR",
+            ScoreUse::Ignored => "OR",
+        }
+    }
+
+    fn number(&self) -> StageNumber {
+        self.number
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        self.terms.iter().map(|term| term as &dyn Stage).collect()
+    }
+
+    fn describe(&self, _query: &FindQuery, _facts: &mut DocumentBuf) {}
+
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
+        facts
+            .append("dupsTested", statistics.duplicates_tested as i32)
+            .append("dupsDropped", statistics.duplicates_dropped as i32);
+    }
+
+    fn effort(&self) -> Effort {
+        match self.score {
+            ScoreUse::Wanted => Effort::Searching,
+            ScoreUse::Ignored => Effort::Steady,
+        }
+    }
+}
+
+impl RecordStage for TextOr {
+    fn open(&self, _run: &Run) -> Box<dyn Records> {
+        let terms = Terms { scans: self.terms.clone(), begun: 0, cursor: None };
+        if self.score == ScoreUse::Wanted && self.terms.len() > 1 {
+            return Box::new(Scored { number: self.number, terms, found: None });
+        }
+        Box::new(Found { number: self.number, terms, seen: HashSet::new() })
+    }
+}
+
+/// Says what is known of the record that comes next, where something reads it.
+fn put_at_hand(score: Option<f64>, run: &Run) {
+    if run.holds_metadata {
+        let metadata = score.map(|score| Arc::new(DocumentBuf::new().with("textScore", score)));
+        run.query.scope.at_hand.set(metadata);
+    }
+}
+
+/// Walks the keys of one term after the other.
+struct Terms {
+    scans: Vec<TermScan>,
+    /// How many have been begun.
+    begun: usize,
+    cursor: Option<Box<dyn KeyCursor>>,
+}
+
+impl Terms {
+    /// The next record that has a term, and its score for it.
+    fn next(&mut self, run: &mut Run) -> Result<Option<(RecordId, f64)>> {
+        loop {
+            run.tick()?;
+            if let Some(cursor) = &mut self.cursor {
+                let scan = &self.scans[self.begun - 1];
+                if let Some((key, record)) = cursor.next().map_err(from_storage)? {
+                    let statistics = run.at(scan.number);
+                    statistics.keys_examined += 1;
+                    statistics.advanced += 1;
+                    return Ok(Some((record, TextIndex::score(&scan.span, key))));
+                }
+                run.at(scan.number).is_at_end = true;
+                self.cursor = None;
+            }
+            let Some(scan) = self.scans.get(self.begun) else { return Ok(None) };
+            let (start, end) = scan.span.clone();
+            let range = KeyRange { start: Bound::Included(start), end: Bound::Excluded(end) };
+            run.at(scan.number).seeks += 1;
+            self.cursor = Some(run.snapshot.keys(scan.index.keyspace, range, Direction::Backward));
+            self.begun += 1;
+        }
+    }
+}
+
+/// Records as they are found.
+struct Found {
+    number: StageNumber,
+    terms: Terms,
+    /// What was found, where several terms may lead to one record.
+    seen: HashSet<RecordId>,
+}
+
+impl Records for Found {
+    fn next(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        let are_several = self.terms.scans.len() > 1;
+        while let Some((record, score)) = self.terms.next(run)? {
+            let statistics = run.at(self.number);
+            statistics.duplicates_tested += 1;
+            if are_several && !self.seen.insert(record) {
+                statistics.duplicates_dropped += 1;
+                continue;
+            }
+            statistics.advanced += 1;
+            put_at_hand(Some(score), run);
+            return Ok(Some(record));
+        }
+        run.at(self.number).is_at_end = true;
+        put_at_hand(None, run);
+        Ok(None)
+    }
+}
+
+/// Records with the sums of their scores.
+struct Scored {
+    number: StageNumber,
+    terms: Terms,
+    /// All of them, last first, once the keys have been read.
+    found: Option<Vec<(RecordId, f64)>>,
+}
+
+impl Scored {
+    fn read(&mut self, run: &mut Run) -> Result<Vec<(RecordId, f64)>> {
+        let memory_bytes_max = run.query.scope.operation.stage_bytes_max(Gatherer::Sort);
+        let mut scores: HashMap<RecordId, f64> = HashMap::new();
+        while let Some((record, score)) = self.terms.next(run)? {
+            let statistics = run.at(self.number);
+            statistics.duplicates_tested += 1;
+            match scores.get_mut(&record) {
+                Some(sum) => {
+                    *sum += score;
+                    statistics.duplicates_dropped += 1;
+                }
+                None => drop(scores.insert(record, score)),
+            }
+            if scores.len() * RECORD_BYTES > memory_bytes_max {
+                let message = format!(
+                    "TEXT_OR exceeded memory limit of {memory_bytes_max} bytes, but did not opt in to external sorting."
+                );
+                return Err(Failure::new(ErrorCode::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, message));
+            }
+        }
+        let found = scores.into_iter().collect();
+        // In the order of the records, which is the same each time.
+        run.query.scope.operation.sort_by(found, |one: &(RecordId, f64), other| other.0.0.cmp(&one.0.0))
+    }
+}
+
+impl Records for Scored {
+    fn next(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        if self.found.is_none() {
+            self.found = Some(self.read(run)?);
+        }
+        let next = self.found.as_mut().and_then(Vec::pop);
+        put_at_hand(next.map(|(_, score)| score), run);
+        match next {
+            Some(_) => run.at(self.number).advanced += 1,
+            None => run.at(self.number).is_at_end = true,
+        }
+        Ok(next.map(|(record, _)| record))
+    }
+}
