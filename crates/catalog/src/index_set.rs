@@ -163,9 +163,11 @@ impl Catalog {
             if index.is_id() {
                 return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "cannot drop _id index"));
             }
-            if !dropped.iter().any(|other| Arc::ptr_eq(other, &index)) {
-                dropped.push(index);
+            if dropped.iter().any(|other| Arc::ptr_eq(other, &index)) {
+                let message = format!("index not found with name [{name}]");
+                return Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, message));
             }
+            dropped.push(index);
         }
         self.drop_built(collection, &dropped, operation)
     }

@@ -350,7 +350,9 @@ impl Options {
         if self.is_sparse && self.partial_filter.is_some() {
             return Err(cannot_create("cannot mix \"partialFilterExpression\" and \"sparse\" options".to_owned()));
         }
-        if self.expire_after_seconds.is_some() && key.iter().count() > 1 {
+        // Terms and their scores are one field.
+        let fields = key.iter().filter(|field| field.name != kinds::TEXT_SCORES).count();
+        if self.expire_after_seconds.is_some() && fields > 1 {
             return Err(cannot_create(format!(
                 "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {}",
                 ValueText(ValueRef::Document(spec))
@@ -497,6 +499,7 @@ mod tests {
             "{key: {a: 1}, name: 'n', expireAfterSeconds: 5.0, v: 2, storageEngine: {wiredTiger: {}}}",
             "{key: {a: 1, b: 'text', c: 'text', d: -1}, name: 'n', weights: {c: 5, e: 2}, default_language: 'none'}",
             "{key: {a: 1, '$**': 1}, name: 'n', wildcardProjection: {a: 0}}",
+            "{key: {a: 'text'}, name: 'n', expireAfterSeconds: 1}",
         ] {
             assert_eq!(shown(&shown(spec)), shown(spec));
         }
@@ -517,7 +520,7 @@ mod tests {
             "{key: {a: 'text'}, name: 'n', default_language: 'klingon'}",
             "{key: {a: 'text'}, name: 'n', language_override: 'a.b'}",
             "{key: {a: 'text'}, name: 'n', textIndexVersion: 4}",
-            "{key: {a: 'text'}, name: 'n', expireAfterSeconds: 1}",
+            "{key: {a: 'text', b: 'text'}, name: 'n', expireAfterSeconds: 1}",
             "{key: {_fts: 1}, name: 'n', weights: {a: 1}, textIndexVersion: 'x', default_language: 1, d: 1}",
             "{key: {_ftsx: 1, a: 'text'}, name: 'n'}",
         ] {

@@ -54,7 +54,9 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<Option<u64>> {
                 format!("BSON field '{command}.cursor.{}' is an unknown field.", element.name),
             ));
         }
-        size = Some(read_size(command, element.value)?);
+        if !element.value.is_nullish() {
+            size = Some(read_size(command, element.value)?);
+        }
     }
     Ok(size)
 }

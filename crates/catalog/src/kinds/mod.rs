@@ -10,6 +10,7 @@ mod sphere;
 mod text;
 mod wildcard;
 
+pub(crate) use text::SCORES as TEXT_SCORES;
 pub use text::TextIndex;
 
 use crate::index_keys::KeySet;

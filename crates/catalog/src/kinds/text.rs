@@ -26,7 +26,7 @@ const OVERRIDE: &str = "language_override";
 const VERSION: &str = "textIndexVersion";
 /// What stands in a shown key pattern for the terms, and for the scores.
 const TERMS: &str = "_fts";
-const SCORES: &str = "_ftsx";
+pub(crate) const SCORES: &str = "_ftsx";
 const ALL_FIELDS: &str = "$**";
 /// Weights are below this. Source: MongoDB, text indexes.
 const WEIGHT_END: i64 = 100_000;
@@ -56,7 +56,6 @@ fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
     let version = version(spec.get(VERSION))?;
     let language = language(spec.get(LANGUAGE), version)?;
     let language_field = language_field(spec.get(OVERRIDE))?;
-    refuse_properties(spec)?;
     let weights = pattern.weights.iter().fold(DocumentBuf::new(), |all, (path, weight)| all.with(path, *weight as i32));
     let options = DocumentBuf::new()
         .with(WEIGHTS, &weights)
@@ -189,16 +188,6 @@ fn language_field(value: Option<ValueRef<'_>>) -> Result<&str> {
         Some(ValueRef::String(_)) => Err(cannot_create("language_override is not valid".to_owned())),
         Some(_) => Err(cannot_create("language_override must be a string".to_owned())),
     }
-}
-
-fn refuse_properties(spec: DocumentRef<'_>) -> Result<()> {
-    if spec.get("expireAfterSeconds").is_some() {
-        return Err(cannot_create(format!(
-            "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {}",
-            ValueText(ValueRef::Document(spec))
-        )));
-    }
-    Ok(())
 }
 
 impl TextIndex {

@@ -12,9 +12,10 @@ pub(super) const COMMAND: Command =
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let wanted = invocation.field("index").ok_or_else(|| {
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'dropIndexes.index' is missing but a required field")
-    })?;
+    let Some(wanted) = invocation.request.body.get("index") else {
+        let message = "BSON field 'dropIndexes.index' is missing but a required field";
+        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
+    };
     let collection = invocation
         .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")))?;
@@ -24,7 +25,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         ValueRef::String("*") => catalog.drop_all_indexes(&collection, invocation)?,
         ValueRef::String(name) => catalog.drop_indexes(&collection, &[name], invocation)?,
         ValueRef::Document(key) => catalog.drop_indexes(&collection, &[&name_of(&collection, key)?], invocation)?,
-        ValueRef::Array(names) => catalog.drop_indexes(&collection, &read_names(names)?, invocation)?,
+        ValueRef::Array(names) => match read_names(names)?.as_slice() {
+            ["*"] => catalog.drop_all_indexes(&collection, invocation)?,
+            names => catalog.drop_indexes(&collection, names, invocation)?,
+        },
         other => {
             return Err(invocation.mismatch("index", other, "types '[string, array, object]'").into());
         }
@@ -39,14 +43,24 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 fn name_of(collection: &Collection, key: DocumentRef<'_>) -> Result<String, Failure> {
     let key = ValueRef::Document(key);
-    collection
-        .indexes()
-        .iter()
-        .find(|index| order::equal(ValueRef::Document(index.key_pattern()), key))
-        .map(|index| index.name.clone())
-        .ok_or_else(|| {
-            Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("can't find index with key: {}", ValueText(key)))
-        })
+    let indexes = collection.indexes();
+    let mut found = indexes.iter().filter(|index| order::equal(ValueRef::Document(index.key_pattern()), key));
+    match (found.next(), found.next()) {
+        (None, _) => {
+            Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("can't find index with key: {}", ValueText(key))))
+        }
+        (Some(index), None) => Ok(index.name.clone()),
+        (Some(one), Some(other)) => Err(Failure::new(
+            ErrorCode::AMBIGUOUS_INDEX_KEY_PATTERN,
+            format!(
+                "{} indexes found for key: {}, identify by name instead. Conflicting indexes: {}, {}",
+                2 + found.count(),
+                ValueText(key),
+                ValueText(ValueRef::Document(one.document.as_ref())),
+                ValueText(ValueRef::Document(other.document.as_ref()))
+            ),
+        )),
+    }
 }
 
 fn read_names(names: ArrayRef<'_>) -> Result<Vec<&str>, Failure> {

@@ -5,14 +5,21 @@ use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view::is_oplog;
 use crate::time_series;
-use bunko_bson::Writer;
+use bunko_bson::{DocumentBuf, Writer};
+use bunko_catalog::Index;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "listIndexes", aliases: &[], fields: &["cursor"], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "listIndexes",
+    aliases: &[],
+    fields: &["cursor", "includeBuildUUIDs", "includeIndexBuildInfo"],
+    databases: Databases::Any,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
+    let form = Form::asked(invocation)?;
     if is_oplog(&invocation.service.catalog, &namespace) {
         return Ok(write_document_list(invocation, reply, namespace, Vec::new())?);
     }
@@ -21,13 +28,53 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         // The buckets' own index on `_id` is none of the measurements.
         let indexes = indexes.iter().filter(|index| !index.is_id());
         let specs = indexes
-            .map(|index| time_series::of_measurements(index.spec().document.as_ref(), &series.options))
+            .map(|index| form.of(index, time_series::of_measurements(index.spec().document.as_ref(), &series.options)))
             .collect();
         return Ok(write_document_list(invocation, reply, namespace, specs)?);
     }
     let collection = invocation
         .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
-    let specs = collection.indexes().iter().map(|index| index.document.clone()).collect();
+    let specs = collection.indexes().iter().map(|index| form.of(index, index.document.clone())).collect();
     Ok(write_document_list(invocation, reply, namespace, specs)?)
+}
+
+/// How an index is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// By its specification.
+    Specification,
+    /// The same; while it is built, with how far that has come.
+    BuildsTold,
+    /// Each with how far its build has come, if it is built.
+    AllWithBuilds,
+}
+
+impl Form {
+    fn asked(invocation: &Invocation<'_>) -> Result<Self, Failure> {
+        let tells_builds = invocation.boolean("includeBuildUUIDs", false)?;
+        match (invocation.boolean("includeIndexBuildInfo", false)?, tells_builds) {
+            (true, true) => Err(Failure::new(
+                ErrorCode::INVALID_OPTIONS,
+                "The includeBuildUUIDs flag and includeBuildIndexInfo flag cannot both be set to true",
+            )),
+            (true, false) => Ok(Self::AllWithBuilds),
+            (false, true) => Ok(Self::BuildsTold),
+            (false, false) => Ok(Self::Specification),
+        }
+    }
+
+    /// Builds have no UUIDs here; records done and in all are told instead.
+    fn of(self, index: &Index, spec: DocumentBuf) -> DocumentBuf {
+        let build = index.build_progress().filter(|_| self != Self::Specification);
+        let shown = DocumentBuf::new().with("spec", &spec);
+        match build {
+            Some((done, total)) => {
+                let progress = DocumentBuf::new().with("done", done as i64).with("total", total as i64);
+                shown.with("indexBuildInfo", &progress)
+            }
+            None if self == Self::AllWithBuilds => shown,
+            None => spec,
+        }
+    }
 }
