@@ -71,10 +71,11 @@ fn restart(engine: &Entry) {
     let failure =
         catalog.drop_indexes(&collection, &["y", "nope"], &*OperationContext::unlimited()).expect_err("one is missing");
     assert_eq!(failure.code(), ErrorCode::INDEX_NOT_FOUND);
-    assert_eq!(
-        catalog.drop_indexes(&collection, &["y", "y"], &*OperationContext::unlimited()).expect("dropped").before,
-        4
-    );
+    let failure = catalog
+        .drop_indexes(&collection, &["y", "y"], &*OperationContext::unlimited())
+        .expect_err("it is gone by then");
+    assert_eq!(failure.code(), ErrorCode::INDEX_NOT_FOUND);
+    assert_eq!(catalog.drop_indexes(&collection, &["y"], &*OperationContext::unlimited()).expect("dropped").before, 4);
     catalog
         .rename(&namespace("a"), &namespace("b"), RenameTarget::Keep, &*OperationContext::unlimited())
         .expect("renamed");
