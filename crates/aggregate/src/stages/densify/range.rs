@@ -148,7 +148,8 @@ impl Bounds {
         let mixed = "A bounding array must contain either both dates or both numeric types";
         match (Sort::of(low), Sort::of(high), unit) {
             (Sort::Date, Sort::Date, Some(_)) => {}
-            (Sort::Number, Sort::Number, None) if [high.kind(), step.kind()].iter().all(|kind| *kind == low.kind()) => {}
+            (Sort::Number, Sort::Number, None) if [high.kind(), step.kind()].iter().all(|kind| *kind == low.kind()) => {
+            }
             (Sort::Number, Sort::Number, None) => {
                 let message = "Upper bound, lower bound, and step must all have the same type";
                 return Err(failure(5_876_900, message));
