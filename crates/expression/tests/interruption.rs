@@ -120,10 +120,10 @@ const LONG: &[&str] = &[
     "'$objects.a'",
 ];
 
-fn evaluate(source: &str, document: &DocumentBuf, operation: &OperationContext) -> Result<(), Failure> {
+fn evaluate(source: &str, document: &DocumentBuf, operation: &Arc<OperationContext>) -> Result<(), Failure> {
     let source = shell::parse_value(source).unwrap_or_else(|error| panic!("{source}: {error}"));
     let variables = Variables::new();
-    let expression = Expression::parse(source.as_ref(), &ParseScope::new(&variables))?;
+    let expression = Expression::parse(source.as_ref(), &ParseScope::new(&variables).counted_for(operation))?;
     expression.evaluate(&EvaluationContext::new(document.as_ref(), &variables, 0, operation)).map(|_| ())
 }
 

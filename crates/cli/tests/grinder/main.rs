@@ -20,10 +20,11 @@ const SHAPES_MAX: usize = 2;
 /// A `$all` of very many values still takes more than their number times as long; the operation can be ended.
 const KNOWN_TO_GROW_TOO_FAST: &[(Table, &str)] = &[(Table::Filters, "$all")];
 
-/// Entries that need more than documents: an index, a stage around or before them, buckets of a time series.
+/// Entries that need more than documents: an index, a stage around or before them, buckets of a time series,
+/// or JavaScript, which there is not.
 const NOT_ALONE: &[(Table, &[&str])] = &[
     (Table::Expressions, &["$meta"]),
-    (Table::Filters, &["$geoNear", "$near", "$nearSphere", "$text"]),
+    (Table::Filters, &["$geoNear", "$near", "$nearSphere", "$text", "$where"]),
     (
         Table::Stages,
         &[
