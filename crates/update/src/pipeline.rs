@@ -6,6 +6,7 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{EvaluationContext, ParseScope, Reshaping, Variables};
 use bunko_operation::OperationContext;
+use std::sync::Arc;
 
 /// Stages that pipelines have and updates do not: they are called not allowed, and not unknown.
 /// Source: MongoDB manual 8.2, "Aggregation Stages".
@@ -75,7 +76,8 @@ impl UpdatePipeline {
         for constant in context.constants.unwrap_or(DocumentRef::EMPTY) {
             variables.define(constant.name, Some(constant.value.to_value()))?;
         }
-        let mut scope = ParseScope::new(&variables);
+        // Constants are compared in the update's own order; what they fail with is told when a document is changed.
+        let mut scope = ParseScope::new(&variables).folding(context.strings, &Arc::default());
         if let Some(operation) = context.operation {
             scope = scope.counted_for(operation);
         }
