@@ -114,14 +114,10 @@ impl Expression {
     pub(crate) fn evaluate<S: Subject>(&self, subject: S, evaluation: &mut Evaluation<'_>) -> bool {
         match self {
             Self::And(children) => evaluation.scoped(|evaluation| {
-                if children.len() > FEW_PREDICATES
-                    && let Some(matched) = many_equalities::all_match(children, subject, evaluation)
-                {
-                    return matched;
+                if children.len() > FEW_PREDICATES {
+                    return all_of_many(children, subject, evaluation);
                 }
-                children
-                    .iter()
-                    .all(|child| one_of(children, subject, evaluation) && child.evaluate(subject, evaluation))
+                children.iter().all(|child| child.evaluate(subject, evaluation))
             }),
             Self::Or(children) if are_at_one_path(children) => any(children, subject, evaluation),
             // What matched within a disjunction is no position, but for what is a list of values at heart.
@@ -169,6 +165,22 @@ impl Expression {
             Self::AlwaysFalse => false,
         }
     }
+}
+
+/// Whether all match, where equalities at one path, which stand side by side, may be tested together.
+fn all_of_many<S: Subject>(children: &[Expression], subject: S, evaluation: &mut Evaluation<'_>) -> bool {
+    let same_path = |one: &Expression, other: &Expression| {
+        let path = many_equalities::path(one);
+        path.is_some() && path == many_equalities::path(other)
+    };
+    children.chunk_by(same_path).all(|group| {
+        if group.len() > FEW_PREDICATES
+            && let Some(matched) = many_equalities::all_match(group, subject, evaluation)
+        {
+            return matched;
+        }
+        group.iter().all(|child| one_of(children, subject, evaluation) && child.evaluate(subject, evaluation))
+    })
 }
 
 fn any<S: Subject>(children: &[Expression], subject: S, evaluation: &mut Evaluation<'_>) -> bool {

@@ -321,7 +321,7 @@ fn sort(children: &mut [Expression]) {
 }
 
 /// What a filter's parser is brought by its caller: how the operand of `$expr` becomes a predicate, which is another crate's
-/// affair, and the order of strings.
+/// affair, the order of strings, and for whom the filter is parsed.
 pub trait ExprCompiler {
     /// Compiles one operand.
     /// # Errors
@@ -331,6 +331,11 @@ pub trait ExprCompiler {
     /// In which order the filter compares strings.
     fn strings(&self) -> &StringOrder {
         StringOrder::BYTES
+    }
+
+    /// The operation that the filter is parsed for, which is asked whether it has to stop.
+    fn operation(&self) -> Option<&OperationContext> {
+        None
     }
 }
 

@@ -6,7 +6,7 @@ use crate::evaluate::{Evaluation, any_value};
 use crate::expression::{Comparison, Expression};
 use crate::operators::compare;
 use crate::path::{Leaves, Path, Subject};
-use bunko_bson::ValueRef;
+use bunko_bson::{Value, ValueRef};
 use std::cell::{Cell, RefCell};
 
 /// The equalities of a list, at one path, in the order of their operands.
@@ -18,7 +18,17 @@ struct Equalities<'e> {
     last: ValueRef<'e>,
 }
 
-/// Whether all match; nothing unless all are equalities at one path, or where the operation has to stop.
+/// Where an expression is an equality that may be tested together with others at its path.
+pub(crate) fn path(expression: &Expression) -> Option<&Path> {
+    match expression {
+        // It may be a pattern.
+        Expression::Compare { value: Value::Regex { .. }, .. } => None,
+        Expression::Compare { path, op: Comparison::Eq, .. } => Some(path),
+        _ => None,
+    }
+}
+
+/// Whether all of these match, which are equalities at one [`path`]; nothing where the operation has to stop.
 pub(crate) fn all_match<S: Subject>(
     children: &[Expression],
     subject: S,
@@ -55,16 +65,12 @@ pub(crate) fn all_match<S: Subject>(
 
 impl<'e> Equalities<'e> {
     fn of(children: &'e [Expression], evaluation: &mut Evaluation<'_>) -> Option<Self> {
-        let path = children.first()?.path()?;
-        let operands = children.iter().map(|child| match child {
-            Expression::Compare { path: at, op: Comparison::Eq, value } if at == path => match value.as_ref() {
-                // It may be a pattern.
-                ValueRef::Regex { .. } => None,
-                operand => Some(operand),
-            },
+        let path = path(children.first()?)?;
+        let operands = children.iter().filter_map(|child| match child {
+            Expression::Compare { value, .. } => Some(value.as_ref()),
             _ => None,
         });
-        let mut operands: Vec<_> = operands.collect::<Option<_>>()?;
+        let mut operands: Vec<_> = operands.collect();
         let last = *operands.last()?;
         if !evaluation.goes_on(operands.len()) {
             return None;

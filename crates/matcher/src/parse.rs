@@ -7,6 +7,9 @@ use bunko_bson::{DocumentRef, Element, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
+/// What the parsing of one condition is counted for, in steps.
+const CONDITION_STEPS: usize = 16;
+
 /// What one filter's operators are parsed with.
 #[derive(Clone, Copy)]
 pub(crate) struct Parser<'p> {
@@ -76,7 +79,15 @@ impl<'p> Parser<'p> {
         Ok(Expression::and(children))
     }
 
+    /// Counts the parsing of one condition.
+    /// # Errors
+    /// What the operation says.
+    pub fn count_condition(&self) -> Result<()> {
+        self.compiler.operation().map_or(Ok(()), |operation| operation.work(CONDITION_STEPS))
+    }
+
     fn entry(&self, entry: Element<'_>) -> Result<Expression> {
+        self.count_condition()?;
         if is_operator(entry.name) {
             return match operators::top_level(entry.name) {
                 Some(operator) => (operator.parse)(self, entry.value),

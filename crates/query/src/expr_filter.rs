@@ -138,6 +138,10 @@ impl ExprCompiler for ExprInFilter {
     fn strings(&self) -> &StringOrder {
         &self.scope.strings
     }
+
+    fn operation(&self) -> Option<&OperationContext> {
+        Some(&self.scope.operation)
+    }
 }
 
 impl ExprPredicate for Predicate {

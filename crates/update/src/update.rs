@@ -197,7 +197,7 @@ fn parse_operators(document: DocumentRef<'_>, context: &ParseContext<'_>) -> Res
     let array_filters = ArrayFilters::parse(context.array_filters, context.strings)?;
     let mut plan = Plan::new(array_filters, context.strings.clone());
     for modifier in document {
-        operators::parse(&mut plan, modifier)?;
+        operators::parse(&mut plan, modifier, context.operation)?;
     }
     plan.filters.check_all_used(document)?;
     Ok(plan.finish())

@@ -17,10 +17,6 @@ use std::collections::BTreeSet;
 /// Shapes of each entry that are ground, where nothing else is asked for.
 const SHAPES_MAX: usize = 2;
 
-/// A `$all` of very many values takes more than their number times as long, and a `$rename` of very many pairs is read
-/// without asking whether to go on, for up to two seconds.
-const KNOWN_TO_TAKE_TOO_LONG: &[(Table, &str)] = &[(Table::Filters, "$all"), (Table::Updates, "$rename")];
-
 /// Entries that need more than documents: an index, a stage around or before them, buckets of a time series,
 /// or JavaScript, which there is not.
 const NOT_ALONE: &[(Table, &[&str])] = &[
@@ -55,9 +51,6 @@ fn time_and_memory_grow_as_the_input_does() {
         if std::env::var("BUNKO_GRINDER").is_ok_and(|said| said == "full") { usize::MAX } else { SHAPES_MAX };
     for table in Table::ALL {
         for name in table.names() {
-            if KNOWN_TO_TAKE_TOO_LONG.contains(&(table, name.as_str())) {
-                continue;
-            }
             let own = SHAPES.iter().filter(|(of, entry, _)| *of == table && *entry == name);
             let mut shapes = own.flat_map(|(_, _, shapes)| *shapes).chain(general(table));
             let mut taken = 0;

@@ -18,12 +18,13 @@ fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
     }
     let children = match list.iter().next() {
         Some(first) if elem_match_operand(first).is_some() => all_elem_match(parser, operand, list),
-        _ => list.iter().map(|value| one(operand, value)).collect(),
+        _ => list.iter().map(|value| one(parser, operand, value)).collect(),
     };
     Ok(Expression::and(children?))
 }
 
-fn one(operand: &Operand<'_>, value: ValueRef<'_>) -> Result<Expression> {
+fn one(parser: &Parser<'_>, operand: &Operand<'_>, value: ValueRef<'_>) -> Result<Expression> {
+    parser.count_condition()?;
     let first = value.as_document().and_then(DocumentRef::first);
     if first.is_some_and(|first| is_condition(first.name)) {
         return Err(Failure::bad_value("no $ expressions in $all"));

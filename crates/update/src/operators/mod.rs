@@ -28,7 +28,9 @@ use crate::update::ApplyContext;
 use bunko_bson::text::ElementText;
 use bunko_bson::{DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
 use std::fmt;
+use std::sync::Arc;
 
 pub(crate) use set::Set;
 
@@ -38,6 +40,9 @@ struct Operator {
     /// Parses one `path: argument` below the operator into the plan.
     parse: fn(&mut Plan, Element<'_>) -> Result<()>,
 }
+
+/// What the parsing of one path is counted for, in steps.
+const PATH_STEPS: usize = 64;
 
 const OPERATORS: &[Operator] = &[
     add_to_set::OPERATOR,
@@ -57,10 +62,11 @@ const OPERATORS: &[Operator] = &[
     unset::OPERATOR,
 ];
 
-/// Parses one operator with all its paths into the plan.
+/// Parses one operator with all its paths into the plan, as work of the operation, if there is one.
 /// # Errors
-/// `FailedToParse` for an unknown name or an argument that is no document; what the operator's own parser answers.
-pub(crate) fn parse(plan: &mut Plan, modifier: Element<'_>) -> Result<()> {
+/// `FailedToParse` for an unknown name or an argument that is no document; what the operator's own parser answers; what the
+/// operation says.
+pub(crate) fn parse(plan: &mut Plan, modifier: Element<'_>, operation: Option<&Arc<OperationContext>>) -> Result<()> {
     let Some(operator) = OPERATORS.iter().find(|operator| operator.name == modifier.name) else {
         return Err(Failure::failed_to_parse(format!(
             "Unknown modifier: {}. Expected a valid update modifier or pipeline-style update specified as an array",
@@ -74,7 +80,11 @@ pub(crate) fn parse(plan: &mut Plan, modifier: Element<'_>) -> Result<()> {
             ElementText(modifier)
         )));
     };
-    paths.iter().try_for_each(|path| (operator.parse)(plan, path))
+    for path in paths {
+        operation.map_or(Ok(()), |operation| operation.work(PATH_STEPS))?;
+        (operator.parse)(plan, path)?;
+    }
+    Ok(())
 }
 
 /// One operator with its argument, at one path.
