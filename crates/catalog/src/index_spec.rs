@@ -321,6 +321,8 @@ impl Options {
                 self.prepares_unique = truth(name, value)?;
                 self.show_if(name, self.prepares_unique);
             }
+            // Of no effect since MongoDB 3.0, and not listed. Source: MongoDB issue SERVER-14710.
+            "dropDups" => {}
             // The kind reads it.
             _ if of_kind.contains(&name) => {}
             "wildcardProjection" => {

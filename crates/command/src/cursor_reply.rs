@@ -61,6 +61,9 @@ pub fn write_first_batch(
     let id = if batch.is_only || end == End::Reached && !source.stays_open() {
         0
     } else {
+        // Of a cursor that awaits data the limit is that of its first batch alone: the others say how long they wait.
+        let deadline = invocation.deadline().filter(|_| source.bell().is_none());
+        let time_left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let cursor = OpenCursor {
             namespace,
             source,
@@ -69,7 +72,7 @@ pub fn write_first_batch(
             peer: invocation.connection.peer,
             is_long: batch.is_long || invocation.started().elapsed() > LONG_BATCH,
             has_no_timeout: batch.has_no_timeout,
-            time_left: invocation.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now())),
+            time_left,
             batch_bytes: 0,
             last_use: Instant::now(),
             context: invocation.context(),

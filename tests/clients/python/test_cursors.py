@@ -2,6 +2,7 @@
 
 import pytest
 from bson import Int64
+from pymongo import CursorType
 from pymongo.errors import CursorNotFound
 
 DOCUMENTS = 100_000
@@ -40,3 +41,12 @@ def test_killed_cursor_is_gone(things):
         things.database.command({"getMore": identifier, "collection": "things"})
     assert caught.value.code == 43
     assert caught.value.details["codeName"] == "CursorNotFound"
+
+
+def test_time_of_the_first_batch_does_not_end_waits_for_data(database):
+    letters = database.create_collection("letters", capped=True, size=4096)
+    letters.insert_one({"_id": 1})
+    cursor = letters.find(cursor_type=CursorType.TAILABLE_AWAIT).max_time_ms(99)
+    assert list(cursor) == [{"_id": 1}]
+    letters.insert_one({"_id": 2})
+    assert next(cursor) == {"_id": 2}
