@@ -24,6 +24,8 @@ pub(crate) enum Content {
     DateTime(fn(&Position) -> i64),
     /// Text of that many bytes.
     Text(usize),
+    /// One of these words, all of the same length.
+    Word(&'static [&'static str]),
     /// Text that takes what the document's size leaves, in equal parts if there are several.
     Pad,
     Document(&'static [Field]),
@@ -54,6 +56,11 @@ enum Fill {
     Double(fn(&Position) -> f64),
     Boolean(fn(&Position) -> bool),
     DateTime(fn(&Position) -> i64),
+    Word {
+        words: &'static [&'static str],
+        /// The field that decides which one.
+        field: &'static str,
+    },
     RandomText,
 }
 
@@ -63,7 +70,7 @@ impl Fill {
         match self {
             // Close to the one of the document before.
             Self::Id => COPY_COST + 3,
-            Self::Int32(_) | Self::Boolean(_) => 2,
+            Self::Int32(_) | Self::Boolean(_) | Self::Word { .. } => 2,
             Self::Double(_) | Self::DateTime(_) => 7,
             Self::RandomText => LITERAL_COST,
         }
@@ -162,6 +169,10 @@ impl Layout {
                 Fill::Double(value) => out.extend_from_slice(&value(position).to_le_bytes()),
                 Fill::Boolean(value) => out.push(u8::from(value(position))),
                 Fill::DateTime(value) => out.extend_from_slice(&value(position).to_le_bytes()),
+                Fill::Word { words, field } => {
+                    let word = words[(position.random(field) % words.len() as u64) as usize];
+                    out.extend_from_slice(word.as_bytes());
+                }
                 Fill::RandomText => write_random_text(&mut random, hole.length, out),
             }
             copied = hole.at + hole.length;
@@ -169,6 +180,9 @@ impl Layout {
         out.extend_from_slice(&self.template[copied..]);
     }
 }
+
+/// The names of an array's elements; no shape has longer arrays.
+const INDEXES: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
 /// Walks a shape's fields.
 struct Encoder<'b> {
@@ -184,7 +198,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn field(&mut self, name: &str, content: &Content) {
+    fn field(&mut self, name: &'static str, content: &Content) {
         match *content {
             Content::Constant(value) => {
                 self.writer.append(name, &value());
@@ -206,6 +220,12 @@ impl Encoder<'_> {
                 self.hole(8, 0, Fill::DateTime(value));
             }
             Content::Text(length) => self.text(name, length),
+            Content::Word(words) => {
+                let length = words.first().map_or(0, |word| word.len());
+                assert!(words.iter().all(|word| word.len() == length), "all words of '{name}' have one length");
+                self.writer.append(name, &"0".repeat(length));
+                self.hole(length, 1, Fill::Word { words, field: name });
+            }
             Content::Pad => {
                 let length = (self.pad_bytes)();
                 self.text(name, length);
@@ -217,8 +237,8 @@ impl Encoder<'_> {
             }
             Content::Array(values) => {
                 self.writer.begin_array(name);
-                for (index, value) in values.iter().enumerate() {
-                    self.field(&index.to_string(), value);
+                for (name, value) in INDEXES.iter().zip(values) {
+                    self.field(name, value);
                 }
                 self.writer.end();
             }

@@ -1,12 +1,13 @@
 //! An aggregation pipeline.
 
 use super::reply_cursor::OpenReads;
-use super::{Answer, Assignment, Effect, Operation, Requests};
+use super::{Answer, Assignment, Effect, Insertions, Operation, Requests};
 use bunko_bson::{ArrayBuf, DocumentBuf, Value, extended_json};
 use bunko_client::Reply;
 use bunko_client::frame::{FrameWriter, ReplyMode};
 use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +18,20 @@ pub struct Aggregate {
     /// How many documents it must return, at least.
     #[serde(default)]
     pub expect_documents: u64,
+    /// Which documents a run stands for.
+    #[serde(default)]
+    pub per: Per,
+}
+
+/// Which documents a pipeline's cost is divided by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Per {
+    /// Those that it returns.
+    #[default]
+    Result,
+    /// Those of the collection, which it reads.
+    Input,
 }
 
 impl Aggregate {
@@ -49,7 +64,11 @@ impl Operation for Aggregate {
             .with("cursor", &DocumentBuf::new())
             .with("$db", assignment.database);
         let reads = OpenReads::new(assignment);
-        Ok(Box::new(AggregateRequests { command, at_least: self.expect_documents, reads }))
+        let inputs = match self.per {
+            Per::Result => None,
+            Per::Input => Some(Arc::clone(assignment.insertions)),
+        };
+        Ok(Box::new(AggregateRequests { command, at_least: self.expect_documents, reads, inputs }))
     }
 }
 
@@ -57,6 +76,8 @@ struct AggregateRequests {
     command: DocumentBuf,
     at_least: u64,
     reads: OpenReads,
+    /// What is counted in the place of results.
+    inputs: Option<Arc<Insertions>>,
 }
 
 impl Requests for AggregateRequests {
@@ -67,7 +88,12 @@ impl Requests for AggregateRequests {
     }
 
     fn on_reply(&mut self, tag: u64, reply: Reply<'_>) -> Result<Answer, String> {
-        self.reads.on_reply(tag, reply)
+        let answer = self.reads.on_reply(tag, reply)?;
+        let Some(inputs) = &self.inputs else { return Ok(answer) };
+        Ok(match answer {
+            Answer::Done { .. } => Answer::Done { documents: inputs.readable_count() },
+            Answer::More { step, .. } => Answer::More { documents: 0, step },
+        })
     }
 
     fn follow(&mut self, step: u64, request_id: i32, out: &mut Vec<u8>) -> u64 {

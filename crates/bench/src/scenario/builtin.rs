@@ -34,6 +34,7 @@ builtin! {
     "churn"
     "larger-than-memory"
     "point-operations"
+    "analytics"
     "ycsb-a"
     "ycsb-b"
     "ycsb-c"

@@ -1,5 +1,6 @@
 //! The fields that documents can have: one file and one line in [`SHAPES`] each.
 
+mod analytics;
 mod counter;
 mod docsize;
 mod multiplication_table;
@@ -12,8 +13,15 @@ use crate::layout::{Field, Layout};
 use std::fmt;
 
 /// All shapes.
-pub static SHAPES: &[&Shape] =
-    &[&plain::SHAPE, &counter::SHAPE, &docsize::SHAPE, &multiplication_table::SHAPE, &ycsb::SHAPE, &nested::SHAPE];
+pub static SHAPES: &[&Shape] = &[
+    &plain::SHAPE,
+    &counter::SHAPE,
+    &docsize::SHAPE,
+    &multiplication_table::SHAPE,
+    &ycsb::SHAPE,
+    &nested::SHAPE,
+    &analytics::SHAPE,
+];
 
 /// The fields of a document.
 pub struct Shape {
