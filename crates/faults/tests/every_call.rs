@@ -1,7 +1,8 @@
 //! The k-th call on a file fails, for every k and in every way, and nothing is lost.
 //!
 //! `BUNKO_FAULTS_ENGINE=mmap` runs one engine alone, `BUNKO_FAULTS_KIND=Torn` one kind of fault, `BUNKO_FAULTS_CALL=17`
-//! one call; `BUNKO_FAULTS_STEP=5` takes every fifth call (usual is every one, and every third to be short or slow); `BUNKO_FAULTS_TOLD=1` prints what was said. A run that fails says which of them it was.
+//! one call; `BUNKO_FAULTS_STEP=5` takes every fifth call (usual is every one, and every third to be short or slow), from
+//! `BUNKO_FAULTS_FIRST=2` on; `BUNKO_FAULTS_TOLD=1` prints what was said. A run that fails says which of them it was.
 
 mod directory;
 
@@ -200,7 +201,8 @@ fn setting<T: FromStr>(name: &str) -> Option<T> {
 fn sweep(engine: &'static Entry, kind: Kind, usual: &Inventory) -> (u64, Vec<String>) {
     let step = setting("BUNKO_FAULTS_STEP").unwrap_or(if matches!(kind, Kind::Short | Kind::Slow) { 3 } else { 1 });
     let only: Option<u64> = setting("BUNKO_FAULTS_CALL");
-    let next = AtomicU64::new(only.unwrap_or(1));
+    let first = setting("BUNKO_FAULTS_FIRST").unwrap_or(1);
+    let next = AtomicU64::new(only.unwrap_or(first));
     let end = AtomicU64::new(only.map_or(u64::MAX, |only| only + 1));
     let failures = Mutex::new(Vec::new());
     let hits = Mutex::new(BTreeMap::new());
