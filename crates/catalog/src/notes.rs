@@ -7,8 +7,9 @@
 //! 4                                  the server was started
 //! ```
 
-use crate::{Collection, Namespace};
+use crate::{Catalog, Collection, Namespace, from_storage};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::Result;
 use bunko_store::Batch;
 
 const COLLECTION: u8 = 1;
@@ -56,6 +57,15 @@ pub(crate) fn batch_of_start() -> Batch<'static> {
     let mut batch = Batch::new();
     batch.note(&[STARTED]);
     batch
+}
+
+impl Catalog {
+    /// Writes a record that changes nothing, so that what can be read is known to be complete up to a later time.
+    /// # Errors
+    /// Those of the log.
+    pub fn pass_time(&self) -> Result<()> {
+        self.store().commit(&Batch::new()).map(drop).map_err(from_storage)
+    }
 }
 
 /// Whether the oplog tells of a collection: what is `local` to a server is not its concern.

@@ -1,7 +1,7 @@
 //! `bunko serve`: opens the data directory, listens, and closes in order.
 
 use crate::allocator::give_freed_memory_back_when_idle;
-use crate::configuration::{self, Configuration, ServeArguments, Settings};
+use crate::configuration::{self, Configuration, ReplicaSetSettings, ServeArguments, Settings};
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
 use crate::open_files;
@@ -88,7 +88,7 @@ fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
         }),
     };
     let facts = Facts { connections_max: connections_max as u32, ..facts(settings, open_scratch(settings)?) };
-    let service = new_service(facts, &catalog, log_lines, process);
+    let service = new_service(settings, facts, &catalog, log_lines, process)?;
     // Before the first line that says that it listens: whoever reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let options = ServerOptions { connections_max, ..server_options(settings) };
@@ -133,13 +133,24 @@ pub fn open_service(settings: &Settings) -> Result<(Arc<Store>, Arc<Service>), S
     let store = open_store(settings)?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
     let process = Process { shut_down: Box::new(|| ()), rotate_log: Box::new(|| Ok(())) };
-    let service = new_service(facts(settings, open_scratch(settings)?), &catalog, Arc::default(), process);
+    let service = new_service(settings, facts(settings, open_scratch(settings)?), &catalog, Arc::default(), process)?;
     Ok((store, service))
 }
 
-fn new_service(facts: Facts, catalog: &Arc<Catalog>, log_lines: Arc<LogLines>, process: Process) -> Arc<Service> {
+fn new_service(
+    settings: &Settings,
+    facts: Facts,
+    catalog: &Arc<Catalog>,
+    log_lines: Arc<LogLines>,
+    process: Process,
+) -> Result<Arc<Service>, String> {
     let world = World::new(Arc::new(now_ms), Arc::new(rand::random::<u64>));
-    Arc::new(Service::new(Arc::clone(catalog), world, facts, log_lines, process))
+    let mut service = Service::new(Arc::clone(catalog), world, facts, log_lines, process);
+    if let Some(ReplicaSetSettings { name, host }) = &settings.replica_set {
+        service.join_replica_set(name, host).map_err(|failure| failure.message().to_owned())?;
+        tracing::info!(target: "REPL", id = 21_392, ctx = "main", set = name, host, "This server is the only member of the replica set, and its primary");
+    }
+    Ok(Arc::new(service))
 }
 
 fn start_log(settings: &Settings, lines: &Arc<LogLines>) -> Result<Arc<LogOutput>, String> {

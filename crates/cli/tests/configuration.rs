@@ -216,8 +216,8 @@ fn what_is_unknown_wrong_or_does_not_go_together_is_named_with_its_line() {
     for (text, words) in [
         ("net:\n  port: 27017\n  prot: 27018\n", ["unknown key net.prot", "line 3"]),
         (
-            "storage:\n  dbPath: /tmp\nreplication:\n  replSetName: rs\n",
-            ["replication.replSetName is not supported", "line 4"],
+            "storage:\n  dbPath: /tmp\nsharding:\n  clusterRole: shardsvr\n",
+            ["sharding.clusterRole is not supported", "line 4"],
         ),
         ("net:\n  port: many\n", ["net.port", "line 2"]),
         ("storage:\n  engine: rocksdb\n", ["storage.engine: there is no storage engine 'rocksdb'", "line 2"]),
@@ -254,7 +254,7 @@ fn flags_that_are_wrong_are_named() {
         (["--journalCommitInterval", "501"], "501 is not a whole number within 1 to 500"),
         (["--bind-ip", "nowhere"], "'nowhere' is not an IP address"),
         (["--file-permissions", "700"], "'700' is not an octal mode with a leading zero"),
-        (["--replSet", "rs"], "--replSet"),
+        (["--replSet", "a/b"], "'a/b' is not the name of a replica set"),
     ] {
         let text = output(&binary(), &flags, WRONG);
         assert!(text.contains(words), "{flags:?}: {text}");

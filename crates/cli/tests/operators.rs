@@ -424,7 +424,7 @@ fn what_mongod_has_and_we_have_not_is_named() {
     for (flags, words) in [
         (&["--auth"][..], "--auth is not supported yet: there are no users"),
         (&["--keyFile", "/etc/key"], "--keyFile is not supported yet"),
-        (&["--port", "0", "--replSet", "rs0"], "--replSet is not supported yet: there are no replica sets"),
+        (&["--port", "0", "--shardsvr"], "--shardsvr is not supported yet: there are no shards"),
         (&["--tlsMode", "requireTLS"], "--tlsMode is not supported yet"),
         (&["--sslMode", "requireSSL", "--sslPEMKeyFile", "x.pem"], "--sslMode is not supported yet"),
         (&["--nonsense"], "--nonsense"),

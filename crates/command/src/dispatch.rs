@@ -8,9 +8,10 @@ use crate::invocation::Invocation;
 use crate::known_commands;
 use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
+use crate::replica_set::Deployment;
 use crate::service::Service;
 use crate::write_concern::Acknowledgement;
-use bunko_bson::{DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::check_database;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
@@ -121,7 +122,10 @@ impl Service {
             }
             Err(Halt::Failed(failure)) => {
                 out.truncate(start);
-                write_failure(out, &failure);
+                let mut reply = Writer::new(out);
+                write_failure_fields(&mut reply, &failure);
+                self.write_times(&mut reply);
+                reply.end();
                 Ok(answer)
             }
         }
@@ -142,7 +146,8 @@ impl Service {
             self.counters.note_refused(None);
             return Err(no_such_command(name).into());
         };
-        let options = admit(command, &request).inspect_err(|_| self.counters.note_refused(Some(command.name)))?;
+        let options = admit(self.deployment(), command, &request)
+            .inspect_err(|_| self.counters.note_refused(Some(command.name)))?;
         let beginning = Beginning {
             command_name: command.name,
             database: request.database,
@@ -156,6 +161,10 @@ impl Service {
             Some((operation, cursor)) => (operation, Some(cursor)),
             None => (connection.begin_operation(&self.operations, &beginning), None),
         };
+        if let Some(set) = &self.replica_set {
+            options.cluster_time.map_or(Ok(()), |told| self.hear_cluster_time(set, told))?;
+            options.read_concern.after.map_or(Ok(()), |after| self.wait_for_cluster_time(set, after))?;
+        }
         let waited = operation.waited();
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
         invocation.parked = parked;
@@ -200,7 +209,16 @@ impl Service {
         }
         outcome?;
         let ok = if has_integer_ok { ValueRef::Int32(1) } else { ValueRef::Double(1.0) };
-        reply.append("ok", ok).end();
+        if let Some(unmet) = invocation.options.unmet_write_concern.take() {
+            let error = DocumentBuf::new()
+                .with("code", unmet.code().0)
+                .with("codeName", unmet.code().name().as_str())
+                .with("errmsg", unmet.message());
+            reply.append("writeConcernError", &error);
+        }
+        reply.append("ok", ok);
+        self.write_times(&mut reply);
+        reply.end();
         Ok(check_reply_bytes(out.len() - start)?)
     }
 }
@@ -228,7 +246,7 @@ fn no_such_command(name: &str) -> Failure {
 }
 
 /// Checks where a command runs and which fields it carries.
-fn admit(command: &Command, request: &Request<'_>) -> Result<GenericOptions, Failure> {
+fn admit(deployment: Deployment, command: &Command, request: &Request<'_>) -> Result<GenericOptions, Failure> {
     if request.database != EXTERNAL {
         check_database(request.database)?;
     }
@@ -238,12 +256,17 @@ fn admit(command: &Command, request: &Request<'_>) -> Result<GenericOptions, Fai
             format!("{} may only be run against the admin database.", command.name),
         ));
     }
-    GenericOptions::parse(command, request)
+    GenericOptions::parse(deployment, command, request)
 }
 
 /// Appends the document that reports a failure.
 pub fn write_failure(out: &mut Vec<u8>, failure: &Failure) {
     let mut reply = Writer::new(out);
+    write_failure_fields(&mut reply, failure);
+    reply.end();
+}
+
+fn write_failure_fields(reply: &mut Writer<'_>, failure: &Failure) {
     if !failure.labels().is_empty() {
         reply.begin_array("errorLabels");
         for (index, label) in failure.labels().iter().enumerate() {
@@ -256,6 +279,5 @@ pub fn write_failure(out: &mut Vec<u8>, failure: &Failure) {
         .append("errmsg", failure.message())
         .append("code", failure.code().0)
         .append("codeName", failure.code().name().as_str())
-        .extend(failure.details())
-        .end();
+        .extend(failure.details());
 }

@@ -2,12 +2,13 @@
 
 use crate::dispatch::{ANY_FIELDS, Command, Request};
 use crate::fields::{FieldSet, Met, wrong_type};
-use crate::read_concern;
+use crate::read_concern::ReadConcern;
+use crate::replica_set::{Deployment, parse_cluster_time};
 use crate::session_id::{self, SessionId};
 use crate::stable_api::StableApi;
 use crate::write_concern::WriteConcern;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentRef, Value, ValueRef, number};
+use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Duration;
 
@@ -16,6 +17,12 @@ use std::time::Duration;
 pub struct GenericOptions {
     /// What must hold before success is reported.
     pub write_concern: WriteConcern,
+    /// What is wrong with the write concern, where that is told beside the outcome of a write that is done all the same.
+    pub(crate) unmet_write_concern: Option<Failure>,
+    /// The time of the cluster that the client knows of, where this is a member of a set.
+    pub(crate) cluster_time: Option<Timestamp>,
+    /// What must be settled before anything is read.
+    pub(crate) read_concern: ReadConcern,
     /// `maxTimeMS`, where it is given and not 0.
     pub max_time: Option<Duration>,
     /// The session's id, where one is given.
@@ -79,9 +86,12 @@ impl GenericOptions {
     /// `IDLUnknownField` for a field that neither the command nor MongoDB knows, `IDLDuplicateField` for one that is
     /// there twice; `BadValue`, `TypeMismatch`, `InvalidOptions`, `IllegalOperation` for generic options that are
     /// malformed or cannot be honoured.
-    pub(crate) fn parse(command: &Command, request: &Request<'_>) -> Result<Self> {
+    pub(crate) fn parse(deployment: Deployment, command: &Command, request: &Request<'_>) -> Result<Self> {
         let mut options = Self {
             write_concern: WriteConcern::default(),
+            unmet_write_concern: None,
+            cluster_time: None,
+            read_concern: ReadConcern::default(),
             max_time: None,
             session: None,
             comment: None,
@@ -92,7 +102,7 @@ impl GenericOptions {
         for element in request.body.iter().skip(1) {
             match options.met.note(element.name) {
                 Met::Known => {}
-                Met::Unknown => options.read(command, element.name, element.value, request.body)?,
+                Met::Unknown => options.read(deployment, command, element, request.body)?,
                 Met::Again => return Err(duplicate(command, element.name)),
             }
         }
@@ -110,21 +120,36 @@ impl GenericOptions {
         Ok(options)
     }
 
-    fn read(&mut self, command: &Command, name: &str, value: ValueRef<'_>, body: DocumentRef<'_>) -> Result<()> {
+    fn read(
+        &mut self,
+        deployment: Deployment,
+        command: &Command,
+        element: Element<'_>,
+        body: DocumentRef<'_>,
+    ) -> Result<()> {
+        let Element { name, value, .. } = element;
         match name {
             "$db" | "$configTime" | "$topologyTime" | "$audit" | "$client" | "mayBypassWriteBlocking" | "rawData" => {}
             "$readPreference" => check_read_preference(object(name, value)?)?,
-            "$clusterTime" => drop(object(name, value)?),
+            "$clusterTime" => {
+                let told = object(name, value)?;
+                if deployment == Deployment::SetMember {
+                    self.cluster_time = Some(parse_cluster_time(told)?);
+                }
+            }
             "lsid" => self.session = Some(session_id::parse("OperationSessionInfo.lsid", value)?),
             "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {
-                let concern = WriteConcern::parse(document(command, name, value)?)?;
+                let (concern, unmet) = WriteConcern::parse(deployment, document(command, name, value)?)?;
                 if !writes(command.name) {
                     return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
                 }
                 self.write_concern = concern;
+                self.unmet_write_concern = unmet;
             }
-            "readConcern" => read_concern::check(command, document(command, name, value)?, body)?,
+            "readConcern" => {
+                self.read_concern = ReadConcern::parse(deployment, command, document(command, name, value)?, body)?;
+            }
             "maxTimeMS" => self.max_time = max_time(value)?,
             "comment" => self.comment = Some(value.to_value()),
             "txnNumber" | "autocommit" | "startTransaction" => self.has_transaction = true,

@@ -107,7 +107,7 @@ impl<'a> Invocation<'a> {
     /// # Errors
     /// As [`GenericOptions::parse`]: unknown fields are refused inside as they are outside.
     pub(crate) fn inner<'b>(&'b mut self, command: &'static Command, request: Request<'b>) -> Result<Invocation<'b>> {
-        let options = GenericOptions::parse(command, &request)?;
+        let options = GenericOptions::parse(self.service.deployment(), command, &request)?;
         self.operation();
         let context = self.context.clone();
         let inner =

@@ -2,6 +2,7 @@
 
 use crate::dispatch::Command;
 use crate::fields::wrong_type;
+use crate::replica_set::Deployment;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -16,37 +17,73 @@ const NO_SNAPSHOT: [&str; 1] = ["$listClusterCatalog"];
 /// Stages that write, which no read can be linearized with.
 const WRITING: [&str; 2] = ["$merge", "$out"];
 
-/// Judges a read concern. A single node's reads are of what is in its kernel; `majority` and `available` say no more
-/// here.
-/// # Errors
-/// `InvalidOptions` for a command that reads at no other level, `NotAReplicaSet` for a level that takes several nodes,
-/// `IllegalOperation` for a time of a cluster; `BadValue`, `TypeMismatch`, `IDLUnknownField` for what is malformed.
-pub(crate) fn check(command: &Command, concern: DocumentRef<'_>, body: DocumentRef<'_>) -> Result<()> {
-    for element in concern {
-        match (element.name, element.value) {
-            ("provenance" | "level", ValueRef::Null | ValueRef::Undefined) => {}
-            ("provenance", ValueRef::String(provenance)) => check_provenance(provenance)?,
-            ("provenance", value) => return Err(wrong_type("readConcern.provenance", value, "string")),
-            ("level", ValueRef::String(level)) => {
-                check_stages(level, body)?;
-                check_level(command, concern, level)?;
-            }
-            ("level", value) => return Err(wrong_type("readConcern.level", value, "string")),
-            ("afterClusterTime" | "atClusterTime", ValueRef::Timestamp(time)) => {
-                return Err(refuse_cluster_time(command, concern, element.name, time));
-            }
-            ("afterClusterTime" | "atClusterTime", value) => {
-                return Err(wrong_type(&format!("readConcern.{}", element.name), value, "timestamp"));
-            }
-            (name, _) => {
-                return Err(Failure::new(
-                    ErrorCode::IDL_UNKNOWN_FIELD,
-                    format!("BSON field 'readConcern.{name}' is an unknown field."),
-                ));
+/// A read concern that this server can honour.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReadConcern {
+    /// What happened up to then is to be seen.
+    pub after: Option<Timestamp>,
+}
+
+impl ReadConcern {
+    /// Judges a read concern. A single node's reads are of what is in its kernel; `majority` and `available` say no more
+    /// here.
+    /// # Errors
+    /// `InvalidOptions` for a command that reads at no other level, and for times that do not go with a level;
+    /// `NotAReplicaSet` and `IllegalOperation` for what only a member of a set has; `BadValue`, `TypeMismatch`,
+    /// `IDLUnknownField` for what is malformed; `CommandNotSupported` for `snapshot` and `linearizable`.
+    pub(crate) fn parse(
+        deployment: Deployment,
+        command: &Command,
+        concern: DocumentRef<'_>,
+        body: DocumentRef<'_>,
+    ) -> Result<Self> {
+        let mut parsed = Self::default();
+        for element in concern {
+            match (element.name, element.value) {
+                ("provenance" | "level", ValueRef::Null | ValueRef::Undefined) => {}
+                ("provenance", ValueRef::String(provenance)) => check_provenance(provenance)?,
+                ("provenance", value) => return Err(wrong_type("readConcern.provenance", value, "string")),
+                ("level", ValueRef::String(level)) => {
+                    check_stages(level, body)?;
+                    check_level(deployment, command, concern, level)?;
+                }
+                ("level", value) => return Err(wrong_type("readConcern.level", value, "string")),
+                ("afterClusterTime", ValueRef::Timestamp(time)) if deployment == Deployment::SetMember => {
+                    parsed.after = Some(checked_after(concern, time)?);
+                }
+                ("afterClusterTime" | "atClusterTime", ValueRef::Timestamp(time)) => {
+                    return Err(refuse_cluster_time(deployment, command, concern, element.name, time));
+                }
+                ("afterClusterTime" | "atClusterTime", value) => {
+                    return Err(wrong_type(&format!("readConcern.{}", element.name), value, "timestamp"));
+                }
+                (name, _) => {
+                    return Err(Failure::new(
+                        ErrorCode::IDL_UNKNOWN_FIELD,
+                        format!("BSON field 'readConcern.{name}' is an unknown field."),
+                    ));
+                }
             }
         }
+        Ok(parsed)
     }
-    Ok(())
+}
+
+/// The time that a client has seen something of.
+fn checked_after(concern: DocumentRef<'_>, time: Timestamp) -> Result<Timestamp> {
+    let refuse = |message: &str| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    if time == (Timestamp { seconds: 0, increment: 0 }) {
+        return refuse("afterClusterTime cannot be a null timestamp");
+    }
+    if concern.get("atClusterTime").is_some() {
+        return refuse(
+            "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed",
+        );
+    }
+    match concern.get("level").and_then(ValueRef::as_str) {
+        None | Some("local" | "majority" | "snapshot") => Ok(time),
+        Some(_) => refuse("afterClusterTime field can be set only if level is equal to majority, local, or snapshot"),
+    }
 }
 
 /// Refuses a level at which a stage of the command's pipeline does not read, or writes.
@@ -69,13 +106,16 @@ fn check_stages(level: &str, body: DocumentRef<'_>) -> Result<()> {
     Ok(())
 }
 
-fn check_level(command: &Command, concern: DocumentRef<'_>, level: &str) -> Result<()> {
+fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'_>, level: &str) -> Result<()> {
     match level {
         "local" => Ok(()),
         "available" | "majority" | "linearizable" | "snapshot" if !READERS.contains(&command.name) => {
             Err(level_not_supported(command, concern))
         }
         "available" | "majority" => Ok(()),
+        "linearizable" | "snapshot" if deployment == Deployment::SetMember => {
+            Err(Failure::not_supported_yet(&format!("read concern {level}")))
+        }
         "linearizable" | "snapshot" => Err(Failure::new(
             ErrorCode::NOT_A_REPLICA_SET,
             format!("node needs to be a replica set member to use read concern: {level}"),
@@ -87,7 +127,13 @@ fn check_level(command: &Command, concern: DocumentRef<'_>, level: &str) -> Resu
 }
 
 /// A time of a cluster, where there is none.
-fn refuse_cluster_time(command: &Command, concern: DocumentRef<'_>, name: &str, time: Timestamp) -> Failure {
+fn refuse_cluster_time(
+    deployment: Deployment,
+    command: &Command,
+    concern: DocumentRef<'_>,
+    name: &str,
+    time: Timestamp,
+) -> Failure {
     let is_null = time == Timestamp { seconds: 0, increment: 0 };
     if name == "afterClusterTime" && is_null {
         return Failure::new(ErrorCode::INVALID_OPTIONS, "afterClusterTime cannot be a null timestamp");
@@ -98,6 +144,9 @@ fn refuse_cluster_time(command: &Command, concern: DocumentRef<'_>, name: &str, 
     }
     if name == "atClusterTime" && !READERS.contains(&command.name) {
         return level_not_supported(command, concern);
+    }
+    if deployment == Deployment::SetMember {
+        return Failure::not_supported_yet("atClusterTime");
     }
     Failure::new(
         ErrorCode::ILLEGAL_OPERATION,

@@ -7,6 +7,7 @@ use crate::cursor_store::CursorStore;
 use crate::operations::Operations;
 use crate::parameters::Parameters;
 use crate::profiler::Profiler;
+use crate::replica_set::ReplicaSet;
 use crate::stored_settings;
 use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
@@ -178,6 +179,8 @@ pub struct Service {
     pub started_at_ms: i64,
     /// The process around it.
     pub process: Process,
+    /// The set that it is the only member of, where it is in one.
+    pub(crate) replica_set: Option<ReplicaSet>,
 }
 
 impl Service {
@@ -210,6 +213,7 @@ impl Service {
             facts,
             log_lines,
             process,
+            replica_set: None,
         }
     }
 

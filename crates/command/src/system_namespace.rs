@@ -54,6 +54,7 @@ pub(crate) fn check_creatable_by_name(namespace: &Namespace) -> Result<()> {
 fn is_creatable(namespace: &Namespace) -> bool {
     match namespace.collection() {
         "system.js" => true,
+        "system.replset" => namespace.database() == Namespace::OPLOG_DATABASE,
         "system.users" | "system.roles" | "system.version" => namespace.database() == "admin",
         name => !name.starts_with("system."),
     }

@@ -1,6 +1,7 @@
 //! What a client wants to be true before it hears of success.
 
 use crate::fields::Fields;
+use crate::replica_set::Deployment;
 use bunko_bson::{DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::Lsn;
@@ -37,16 +38,17 @@ impl Acknowledgement {
 }
 
 impl WriteConcern {
-    /// Parses and judges a write concern.
+    /// Parses and judges a write concern. A `w` that one node cannot satisfy is refused by a standalone server; a member
+    /// of a set writes, and says then that it cannot be satisfied.
     /// # Errors
-    /// `BadValue`, `FailedToParse`, `TypeMismatch` and `IDLUnknownField` as MongoDB's; a `w` that one node cannot
-    /// satisfy is refused.
-    pub fn parse(document: DocumentRef<'_>) -> Result<Self> {
+    /// `BadValue`, `FailedToParse`, `TypeMismatch` and `IDLUnknownField` as MongoDB's.
+    pub(crate) fn parse(deployment: Deployment, document: DocumentRef<'_>) -> Result<(Self, Option<Failure>)> {
         let mut concern = Self::default();
+        let mut unmet = None;
         let fields = Fields::new("WriteConcernOptions", document);
         for element in document {
             match element.name {
-                "w" => concern.read_w(element.value)?,
+                "w" => unmet = concern.read_w(deployment, element.value)?,
                 _ if element.value.is_nullish() => {}
                 "j" | "fsync" => concern.is_journaled |= fields.boolean(element.name, false)?,
                 "wtimeout" => check_timeout(element.value)?,
@@ -67,17 +69,21 @@ impl WriteConcern {
         if concern.is_unacknowledged && concern.is_journaled {
             concern.is_unacknowledged = false;
         }
-        Ok(concern)
+        Ok((concern, unmet))
     }
 
-    fn read_w(&mut self, value: ValueRef<'_>) -> Result<()> {
+    fn read_w(&mut self, deployment: Deployment, value: ValueRef<'_>) -> Result<Option<Failure>> {
         // A null stands for a mode without a name.
         let mode = if value.is_nullish() { Some("") } else { value.as_str() };
         if let Some(mode) = mode {
             if mode == "majority" {
                 // On a single node the majority is itself, with the journal on.
                 self.is_journaled = true;
-                return Ok(());
+                return Ok(None);
+            }
+            if deployment == Deployment::SetMember {
+                let message = format!("No write concern mode named '{mode}' found in replica set configuration");
+                return Ok(Some(Failure::new(ErrorCode::UNKNOWN_REPL_WRITE_CONCERN, message)));
             }
             return Err(Failure::bad_value(format!(
                 "cannot use non-majority 'w' mode {mode} when a host is not a member of a replica set"
@@ -91,6 +97,10 @@ impl WriteConcern {
         match number::clamp_to_i64(value) {
             Some(0) => self.is_unacknowledged = true,
             Some(1) => {}
+            Some(w) if (2..=50).contains(&w) && deployment == Deployment::SetMember => {
+                let message = "Not enough data-bearing nodes";
+                return Ok(Some(Failure::new(ErrorCode::UNSATISFIABLE_WRITE_CONCERN, message)));
+            }
             Some(w) if (2..=50).contains(&w) => {
                 return Err(Failure::bad_value("cannot use 'w' > 1 when a host is not replicated"));
             }
@@ -98,14 +108,14 @@ impl WriteConcern {
                 let message = format!("w has to be a non-negative number and not greater than 50; found: {w}");
                 return Err(Failure::failed_to_parse(message));
             }
-            None => return read_tags_or_refuse(value),
+            None => return read_tags_or_refuse(deployment, value),
         }
-        Ok(())
+        Ok(None)
     }
 }
 
 /// `w: {tag: number, ...}`, which a server without replicas takes for `w: 1`.
-fn read_tags_or_refuse(value: ValueRef<'_>) -> Result<()> {
+fn read_tags_or_refuse(deployment: Deployment, value: ValueRef<'_>) -> Result<Option<Failure>> {
     let Some(tags) = value.as_document() else {
         return Err(Failure::failed_to_parse(format!(
             "w has to be a number, string, or object; found: {}",
@@ -116,7 +126,11 @@ fn read_tags_or_refuse(value: ValueRef<'_>) -> Result<()> {
         return Err(Failure::failed_to_parse("tagged write concern requires tags"));
     }
     match tags.iter().find(|tag| !tag.value.is_number()) {
-        None => Ok(()),
+        None if deployment == Deployment::SetMember => {
+            let message = "Not enough nodes match write concern mode";
+            Ok(Some(Failure::new(ErrorCode::UNSATISFIABLE_WRITE_CONCERN, message)))
+        }
+        None => Ok(None),
         Some(tag) => Err(Failure::failed_to_parse(format!(
             "tags must be a single level document with only number values; found: {} for tag '{}'",
             tag.value.kind().alias(),

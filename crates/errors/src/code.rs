@@ -75,6 +75,13 @@ codes! {
     WRITE_CONFLICT = 112 "WriteConflict";
     COMMAND_NOT_SUPPORTED = 115 "CommandNotSupported";
     DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure";
+    INVALID_REPLICA_SET_CONFIG = 93 "InvalidReplicaSetConfig";
+    NOT_SECONDARY = 95 "NotSecondary";
+    CLUSTER_TIME_FAILS_RATE_LIMITER = 209 "ClusterTimeFailsRateLimiter";
+    INVALID_RESUME_TOKEN = 260 "InvalidResumeToken";
+    EXCEEDED_TIME_LIMIT = 262 "ExceededTimeLimit";
+    CHANGE_STREAM_FATAL_ERROR = 280 "ChangeStreamFatalError";
+    CHANGE_STREAM_HISTORY_LOST = 286 "ChangeStreamHistoryLost";
     NOT_A_REPLICA_SET = 123 "NotAReplicaSet";
     EXCEEDED_MEMORY_LIMIT = 146 "ExceededMemoryLimit";
     CAPPED_POSITION_LOST = 136 "CappedPositionLost";

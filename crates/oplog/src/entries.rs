@@ -1,10 +1,10 @@
 //! The entries one after the other, from either end.
 
-use crate::entry::{last_timestamp, put_entries};
+use crate::entry::put_entries;
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
-use bunko_store::{Direction, History, Store};
+use bunko_store::{Direction, History, Moment, Store};
 
 /// Reads the oplog as it was when it was opened. Fails with `CappedPositionLost` where it was given up before it was
 /// read so far, and is not to be used then.
@@ -21,7 +21,7 @@ impl Entries {
     /// # Errors
     /// As reading it.
     pub fn open(store: &Store, direction: Direction, from: Option<Timestamp>) -> Result<Option<Self>> {
-        let is_early = |moment| from.is_some_and(|from| last_timestamp(moment) < from);
+        let is_early = |moment: Moment| from.is_some_and(|from| moment.last_timestamp() < from);
         let history = store.history(direction, &is_early).map_err(from_storage)?;
         Ok(history.map(|history| Self { history, direction, ahead: Vec::new() }))
     }

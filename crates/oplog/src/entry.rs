@@ -1,6 +1,6 @@
 //! Entries of one record.
 
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Note;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Effect, Effects, Moment, Statement};
@@ -11,17 +11,6 @@ const TERM: i64 = -1;
 const VERSION: i64 = 2;
 /// What the entry says that a start of the server makes.
 const STARTED: &str = "server started";
-
-/// When the entry with that number, from 0, of a record happened: the second, and within it the lower half of a place
-/// in the log, which the record has to itself.
-fn timestamp(moment: Moment, number: u64) -> Timestamp {
-    Timestamp { seconds: (moment.time_ms / 1000) as u32, increment: (moment.lsn.0 + number) as u32 }
-}
-
-/// Later than all entries of a record, earlier than all of the next.
-pub(crate) fn last_timestamp(moment: Moment) -> Timestamp {
-    timestamp(moment, moment.end.0 - moment.lsn.0 - 1)
-}
 
 /// Adds the entries of a record; one that changes no document and no collection has none.
 /// # Errors
@@ -101,7 +90,7 @@ impl Entry {
 
     fn end(self, entry: DocumentBuf) -> DocumentBuf {
         entry
-            .with("ts", timestamp(self.moment, self.number))
+            .with("ts", self.moment.timestamp(self.number))
             .with("t", TERM)
             .with("v", VERSION)
             .with("wall", ValueRef::DateTime(self.moment.time_ms as i64))

@@ -1,6 +1,6 @@
 //! Where records go: into the log, or nowhere for a store whose engine keeps everything in memory.
 
-use crate::log::RECORD_HEADER_BYTES;
+use crate::log::{Moment, RECORD_HEADER_BYTES};
 use crate::{Batch, DurabilityCallback, Log, LogStatistics, Lsn, Recovery, Result, StorageError};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ impl Journal {
     /// The first place in an order without a log.
     pub const FIRST: Lsn = Lsn(1);
 
-    /// Gives the batch its place. `in_order` is called in order of LSNs, with where the record begins and ends.
-    pub fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnOnce(Lsn, Lsn)) -> Result<Appended> {
+    /// Gives the batch its place. `in_order` is called in order of LSNs.
+    pub fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnOnce(Moment)) -> Result<Appended> {
         match self {
             Self::Log(log) => log.append(batch, time_ms, in_order),
             Self::None(next) => {
                 let mut next = next.lock();
                 let lsn = *next;
                 *next = Lsn(lsn.0 + (RECORD_HEADER_BYTES + batch.len_bytes()) as u64);
-                in_order(lsn, *next);
+                in_order(Moment { lsn, end: *next, time_ms });
                 Ok(Appended { lsn, documents_position: lsn.0 })
             }
         }
@@ -65,6 +65,13 @@ impl Journal {
         match self {
             Self::Log(log) => log.fail(error),
             Self::None(_) => error,
+        }
+    }
+
+    /// See [`Log::advance_time`]; in an order without a log times mean nothing.
+    pub fn advance_time(&self, time_ms: u64) {
+        if let Self::Log(log) = self {
+            log.advance_time(time_ms);
         }
     }
 
@@ -113,10 +120,10 @@ mod tests {
             let mut batch = Batch::new();
             batch.insert_record(KeyspaceId(1), RecordId(1), vec![7; length]);
             let appended = journal
-                .append(&batch, 0, |start, next| {
-                    assert_eq!(start, end);
-                    assert!(next.0 >= start.0 + batch.len_bytes() as u64);
-                    end = next;
+                .append(&batch, 0, |moment| {
+                    assert_eq!(moment.lsn, end);
+                    assert!(moment.end.0 >= moment.lsn.0 + batch.len_bytes() as u64);
+                    end = moment.end;
                 })
                 .expect("nothing to fail");
             assert!(appended.lsn < end);

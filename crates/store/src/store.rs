@@ -18,7 +18,7 @@ use crate::{
     Batch, DurabilityCallback, Effort, Engine, KeyspaceId, KeyspaceStatistics, LockTable, Lsn, RecordId, Result, Space,
     Staged, StorageError, View,
 };
-use bunko_bson::DocumentBuf;
+use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_versions::Views;
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
@@ -304,13 +304,31 @@ impl Store {
         &self.options.clock
     }
 
+    /// When the newest record that readers see happened: the time of its first effect. It only grows.
+    pub fn newest_time(&self) -> Timestamp {
+        self.watermark.newest()
+    }
+
+    /// No effect that readers see happened later; [`Store::newest_time`] may be earlier.
+    pub fn newest_time_max(&self) -> Timestamp {
+        let end = self.watermark.visible();
+        let newest = self.watermark.newest();
+        // A record that came between the two is later by its place already.
+        Timestamp { seconds: newest.seconds, increment: newest.increment.max((end.0 as u32).wrapping_sub(1)) }
+    }
+
+    /// Lets all records that come from now on be later than `time`.
+    pub fn advance_time(&self, time: Timestamp) {
+        self.journal.advance_time((u64::from(time.seconds) + 1) * 1000);
+    }
+
     fn append_and_apply(&self, batch: &Batch<'_>) -> Result<Lsn> {
         let _gate = self.gate.read();
         if batch.changes_keyspaces() {
             self.engines.open_for(batch.effects(0))?;
         }
         let now_ms = (self.options.clock)();
-        let in_order = |start, end| self.watermark.appended(start, end);
+        let in_order = |moment| self.watermark.appended(moment);
         let appended = if self.engines.are_volatile(batch.effects(0)) {
             // It has its place among the others, and leaves nothing but that in the log.
             self.journal.append(&Batch::new(), now_ms, in_order)?

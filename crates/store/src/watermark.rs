@@ -4,21 +4,29 @@
 mod model;
 
 use crate::Lsn;
+use crate::log::Moment;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, hint};
+use bunko_bson::Timestamp;
 use std::collections::VecDeque;
 
 /// Follows records from their append (in order) over their application (in any order).
 pub(crate) struct Watermark {
     visible: AtomicU64,
+    /// When the newest record below happened, as [`packed`]; never behind `visible` for who reads that first.
+    newest: AtomicU64,
     pending: Mutex<VecDeque<Pending>>,
     advanced: Condvar,
 }
 
 struct Pending {
-    start: u64,
-    end: u64,
+    moment: Moment,
     is_applied: bool,
+}
+
+/// A time as a number that grows as times do.
+fn packed(at: Timestamp) -> u64 {
+    u64::from(at.seconds) << 32 | u64::from(at.increment)
 }
 
 /// How often to look before sleeping: an application takes microseconds.
@@ -28,6 +36,7 @@ impl Watermark {
     pub(crate) fn new(visible: Lsn) -> Self {
         Self {
             visible: AtomicU64::new(visible.0),
+            newest: AtomicU64::new(0),
             pending: Mutex::new(VecDeque::with_capacity(64)),
             advanced: Condvar::new(),
         }
@@ -38,24 +47,31 @@ impl Watermark {
         Lsn(self.visible.load(Ordering::Acquire))
     }
 
-    /// A record was appended at `start..end`. Called under the log's lock, so in order.
-    pub(crate) fn appended(&self, start: Lsn, end: Lsn) {
-        self.pending.lock().push_back(Pending { start: start.0, end: end.0, is_applied: false });
+    /// When the newest record that is applied happened; 0 before there is one.
+    pub(crate) fn newest(&self) -> Timestamp {
+        let newest = self.newest.load(Ordering::Acquire);
+        Timestamp { seconds: (newest >> 32) as u32, increment: newest as u32 }
+    }
+
+    /// A record was appended. Called under the log's lock, so in order.
+    pub(crate) fn appended(&self, moment: Moment) {
+        self.pending.lock().push_back(Pending { moment, is_applied: false });
     }
 
     /// The record at `start` is applied; returns once readers see it, so that a client reads its own writes.
     pub(crate) fn applied(&self, start: Lsn) {
         {
             let mut pending = self.pending.lock();
-            if let Some(record) = pending.iter_mut().find(|record| record.start == start.0) {
+            if let Some(record) = pending.iter_mut().find(|record| record.moment.lsn == start) {
                 record.is_applied = true;
             }
-            let mut end = None;
+            let mut last = None;
             while pending.front().is_some_and(|record| record.is_applied) {
-                end = pending.pop_front().map(|record| record.end);
+                last = pending.pop_front().map(|record| record.moment);
             }
-            if let Some(end) = end {
-                self.visible.store(end, Ordering::Release);
+            if let Some(last) = last {
+                self.newest.store(packed(last.timestamp(0)), Ordering::Release);
+                self.visible.store(last.end.0, Ordering::Release);
                 self.advanced.notify_all();
             }
         }
@@ -84,8 +100,8 @@ mod tests {
     #[test]
     fn a_later_record_waits_for_an_earlier_one() {
         let watermark = Arc::new(Watermark::new(Lsn(10)));
-        watermark.appended(Lsn(10), Lsn(20));
-        watermark.appended(Lsn(20), Lsn(30));
+        watermark.appended(Moment { lsn: Lsn(10), end: Lsn(20), time_ms: 3000 });
+        watermark.appended(Moment { lsn: Lsn(20), end: Lsn(30), time_ms: 4999 });
         let later = {
             let watermark = Arc::clone(&watermark);
             std::thread::spawn(move || watermark.applied(Lsn(20)))
@@ -95,5 +111,6 @@ mod tests {
         watermark.applied(Lsn(10));
         later.join().expect("no panic");
         assert_eq!(watermark.visible(), Lsn(30));
+        assert_eq!(watermark.newest(), Timestamp { seconds: 4, increment: 20 });
     }
 }

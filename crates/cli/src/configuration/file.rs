@@ -232,8 +232,8 @@ mod tests {
             ("net:\n  port: [1]\n", "net.port: invalid type: sequence, expected a value at line 2 column 9"),
             ("net: 5\n", "net: invalid type: integer `5`, expected a section with keys at line 1 column 6"),
             (
-                "replication:\n  replSetName: rs\n",
-                "replication: replication.replSetName is not supported yet: there are no replica sets at line 2 column 3",
+                "sharding:\n  clusterRole: shardsvr\n",
+                "sharding: sharding.clusterRole is not supported yet: there are no shards at line 2 column 3",
             ),
             (
                 "net:\n  tls:\n    CAFile: x\n",

@@ -122,7 +122,7 @@ mod tests {
             (["--port", "many"], ["--port <PORT>", "many is not a whole number within 0 to 65535"]),
             (["--inMemorySizeGB", "0"], ["--in-memory-size-gb <GB>", "0 is not a number within 0.25 to 10000"]),
             (["--directoryperdb", "--fork=false"], ["--directory-per-db", "true is not supported, only false"]),
-            (["--replSet", "rs"], ["--replSet", "unexpected argument"]),
+            (["--replSetHost", "rs"], ["--repl-set-host", "'rs' is not HOST:PORT"]),
             (["--unix-socket", "--nounixsocket"], ["--unix-socket", "--no-unix-socket"]),
         ] {
             let error = parse(&arguments).expect_err("refused");

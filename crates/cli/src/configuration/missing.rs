@@ -3,7 +3,7 @@
 /// What is missing.
 const TLS: &str = "there is no TLS";
 const USERS: &str = "there are no users";
-const REPLICA_SETS: &str = "there are no replica sets";
+const REPLICATION: &str = "a replica set has one member";
 const SHARDS: &str = "there are no shards";
 const AUDIT: &str = "there is no audit log";
 const ENCRYPTION: &str = "data are not encrypted at rest";
@@ -17,7 +17,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("net.ssl", TLS),
     ("operationProfiling", PROFILER),
     ("processManagement.timeZoneInfo", "time zones are those that the server was built with"),
-    ("replication", REPLICA_SETS),
+    ("replication", REPLICATION),
     ("security", USERS),
     ("setParameter", PARAMETERS),
     ("sharding", SHARDS),
@@ -40,7 +40,6 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("profile", PROFILER),
     ("redactClientLogData", "the log has no redaction"),
     ("repair", "a start that finds damage says which file to restore"),
-    ("replSet", REPLICA_SETS),
     ("setParameter", PARAMETERS),
     ("shardsvr", SHARDS),
     ("slowOpSampleRate", "every slow operation is logged"),
@@ -75,7 +74,7 @@ mod tests {
     fn flags_are_refused_by_name() {
         for (argument, expected) in [
             ("--auth", "--auth is not supported yet: there are no users"),
-            ("--replSet", "--replSet is not supported yet: there are no replica sets"),
+            ("--shardsvr", "--shardsvr is not supported yet: there are no shards"),
             ("--sslMode=requireSSL", "--sslMode is not supported yet: there is no TLS"),
             ("--tlsCertificateKeyFile", "--tlsCertificateKeyFile is not supported yet: there is no TLS"),
         ] {

@@ -6,8 +6,8 @@ use super::setting::{Effect, Setting};
 use super::table::{
     BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE, FILE_PERMISSIONS,
     IN_MEMORY_SIZE_GB, IPV6, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH,
-    LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT, SLOW_MS, SYNC_DELAY, UNIX_SOCKET,
-    UNIX_SOCKET_PREFIX, parse_permissions,
+    LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY,
+    UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
 };
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
@@ -36,6 +36,8 @@ pub struct Settings {
     pub checkpoint_interval: Duration,
     /// How much of the log is shown as an oplog; `None` where none is.
     pub oplog_bytes: Option<u64>,
+    /// The set that the server is the only member of.
+    pub replica_set: Option<ReplicaSetSettings>,
     pub pid_file: Option<PathBuf>,
     /// Operations that take that long are logged.
     pub slow_operation: Duration,
@@ -45,6 +47,14 @@ pub struct Settings {
     pub parsed: DocumentBuf,
     /// The same with the defaults.
     pub in_force: DocumentBuf,
+}
+
+/// A set and how its only member is reached.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ReplicaSetSettings {
+    pub name: String,
+    /// `host:port`.
+    pub host: String,
 }
 
 /// Where the log goes, if not to standard error.
@@ -94,9 +104,8 @@ impl Settings {
             connections_max: configuration.whole(&MAX_CONNECTIONS) as usize,
             commit_interval: Duration::from_millis(configuration.whole(&JOURNAL_COMMIT_INTERVAL) as u64),
             checkpoint_interval: Duration::from_secs_f64(configuration.number(&SYNC_DELAY)),
-            oplog_bytes: configuration
-                .given(&OPLOG_SIZE_MB)
-                .map(|_| (configuration.whole(&OPLOG_SIZE_MB) as u64) << 20),
+            oplog_bytes: oplog_bytes(configuration),
+            replica_set: replica_set(configuration, engine, survival)?,
             pid_file: path(&PID_FILE_PATH),
             slow_operation: Duration::from_millis(configuration.whole(&SLOW_MS) as u64),
             idle: idle(configuration, survival),
@@ -104,6 +113,43 @@ impl Settings {
             in_force: configuration.all_in_force(),
         })
     }
+}
+
+fn oplog_bytes(configuration: &Configuration) -> Option<u64> {
+    let is_kept = configuration.given(&OPLOG_SIZE_MB).or(configuration.given(&REPL_SET_NAME)).is_some();
+    is_kept.then(|| (configuration.whole(&OPLOG_SIZE_MB) as u64) << 20)
+}
+
+fn replica_set(
+    configuration: &Configuration,
+    engine: &Entry,
+    survival: Survival,
+) -> Result<Option<ReplicaSetSettings>, String> {
+    let Some(name) = configuration.text(&REPL_SET_NAME) else {
+        return match configuration.given(&REPL_SET_HOST) {
+            Some(_) => Err(format!("{} needs {}", configuration.name_of(&REPL_SET_HOST), REPL_SET_NAME.key())),
+            None => Ok(None),
+        };
+    };
+    if survival == Survival::Volatile {
+        let setting = configuration.name_of(&REPL_SET_NAME);
+        return Err(format!("{setting}: the engine {} keeps no log, which a replica set lives of", engine.name));
+    }
+    let host = match configuration.text(&REPL_SET_HOST) {
+        Some(host) => host,
+        None => own_host(&addresses(configuration)?)
+            .ok_or_else(|| format!("{}: port 0 needs {}", configuration.name_of(&PORT), REPL_SET_HOST.key()))?,
+    };
+    Ok(Some(ReplicaSetSettings { name, host }))
+}
+
+/// How others reach the first address; `None` where its port is not known yet.
+fn own_host(addresses: &[SocketAddr]) -> Option<String> {
+    let first = addresses.first().filter(|address| address.port() != 0)?;
+    if first.ip().is_unspecified() {
+        return Some(format!("{}:{}", rustix::system::uname().nodename().to_string_lossy(), first.port()));
+    }
+    Some(first.to_string())
 }
 
 fn engine_options(configuration: &Configuration) -> Result<EngineOptions, String> {

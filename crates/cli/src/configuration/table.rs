@@ -120,10 +120,30 @@ pub const OPLOG_SIZE_MB: Setting = Setting {
     keys: &["replication.oplogSizeMB"],
     flag: "oplog-size",
     mongod_flag: Some("oplogSize"),
-    help: "Show the last so many MB of the log as local.oplog.rs, for dump --oplog [default: no oplog]",
+    help: "Show the last so many MB of the log as local.oplog.rs, for dump --oplog [default: no oplog, 1024 with \
+           --repl-set]",
     value_name: "MB",
     kind: Kind::Whole(1..=1 << 30),
+    default: |configuration| configuration.given(&REPL_SET_NAME).map(|_| Value::Whole(1024)),
     effect: Effect::OnDisk,
+    ..PLAIN
+};
+pub const REPL_SET_NAME: Setting = Setting {
+    keys: &["replication.replSetName"],
+    flag: "repl-set",
+    mongod_flag: Some("replSet"),
+    help: "Be the only member of the replica set of that name, which the first start initiates; keeps an oplog",
+    value_name: "NAME",
+    kind: Kind::Text(check_set_name),
+    ..PLAIN
+};
+pub const REPL_SET_HOST: Setting = Setting {
+    keys: &["replication.host"],
+    flag: "repl-set-host",
+    mongod_flag: Some("replSetHost"),
+    help: "How drivers reach the member of the set [default: the first address and the port]",
+    value_name: "HOST:PORT",
+    kind: Kind::Text(check_set_host),
     ..PLAIN
 };
 pub const PORT: Setting = Setting {
@@ -290,6 +310,8 @@ pub static SETTINGS: &[Setting] = &[
     JOURNAL_COMMIT_INTERVAL,
     SYNC_DELAY,
     OPLOG_SIZE_MB,
+    REPL_SET_NAME,
+    REPL_SET_HOST,
     PORT,
     BIND_IP,
     BIND_IP_ALL,
@@ -369,6 +391,21 @@ fn gigabytes(bytes: u64) -> Value {
 
 fn any_text(text: &str) -> Result<(), String> {
     if text.is_empty() { Err("'' says nothing".into()) } else { Ok(()) }
+}
+
+/// Drivers put it into connection strings.
+fn check_set_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.contains(['/', '?', '&', ' ']) {
+        return Err(format!("'{name}' is not the name of a replica set"));
+    }
+    Ok(())
+}
+
+fn check_set_host(host: &str) -> Result<(), String> {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !name.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(()),
+        _ => Err(format!("'{host}' is not HOST:PORT")),
+    }
 }
 
 fn check_engine(name: &str) -> Result<(), String> {

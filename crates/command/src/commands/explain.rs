@@ -96,7 +96,11 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     }
     // Unknown fields are refused inside as they are outside.
-    GenericOptions::parse(command, &Request { body, message: None, ..invocation.request })?;
+    GenericOptions::parse(
+        invocation.service.deployment(),
+        command,
+        &Request { body, message: None, ..invocation.request },
+    )?;
     let namespace = match body.first().map(|first| first.value) {
         Some(ValueRef::String(collection)) => Namespace::new(invocation.request.database, collection)?,
         other => {

@@ -3,7 +3,8 @@
 use crate::client_metadata;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::invocation::Invocation;
-use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
+use crate::replica_set::{ReplicaSet, optime};
+use bunko_bson::{ArrayBuf, DocumentBuf, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Compressor, MAX_FRAME_BYTES, negotiate};
 use std::time::Duration;
@@ -41,10 +42,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if invocation.boolean("helloOk", false)? {
         reply.append("helloOk", true);
     }
-    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, true);
     let topology_version = topology_version(invocation);
+    reply.append("topologyVersion", &topology_version);
+    if let Some(set) = &invocation.service.replica_set {
+        write_set(invocation, set, reply);
+    }
+    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, true);
     reply
-        .append("topologyVersion", &topology_version)
         .append("maxBsonObjectSize", MAX_USER_DOCUMENT_BYTES as i32)
         .append("maxMessageSizeBytes", MAX_FRAME_BYTES as i32)
         .append("maxWriteBatchSize", WRITE_BATCH_MAX as i32)
@@ -59,6 +63,28 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     agree_on_compression(invocation, reply)?;
     hold_back(invocation)
+}
+
+/// What a member says of its set, whose only member and primary it is.
+fn write_set(invocation: &Invocation<'_>, set: &ReplicaSet, reply: &mut Writer<'_>) {
+    let operation_time = invocation.service.operation_time();
+    let at = optime(operation_time);
+    let date = ValueRef::DateTime(i64::from(operation_time.seconds) * 1000);
+    let last_write = DocumentBuf::new()
+        .with("opTime", &at)
+        .with("lastWriteDate", date)
+        .with("majorityOpTime", &at)
+        .with("majorityWriteDate", date);
+    let hosts: ArrayBuf = [set.host()].into_iter().collect();
+    reply
+        .append("hosts", &hosts)
+        .append("setName", set.name())
+        .append("setVersion", set.version() as i32)
+        .append("secondary", false)
+        .append("primary", set.host())
+        .append("me", set.host())
+        .append("electionId", ReplicaSet::election_id())
+        .append("lastWrite", &last_write);
 }
 
 /// A single node's topology never changes: one version for the life of the process.

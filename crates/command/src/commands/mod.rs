@@ -66,7 +66,11 @@ mod plan_cache;
 mod profile;
 mod refresh_sessions;
 mod rename_collection;
+mod repl_set_get_config;
 mod repl_set_get_status;
+mod repl_set_initiate;
+mod repl_set_reconfig;
+mod repl_set_step_down;
 mod roles_info;
 mod rotate_certificates;
 mod sasl_start;
@@ -153,8 +157,12 @@ pub const COMMANDS: &[Command] = &[
     profile::COMMAND,
     refresh_sessions::COMMAND,
     rename_collection::COMMAND,
+    repl_set_get_config::COMMAND,
     repl_set_get_status::COMMAND,
-    repl_set_get_status::GET_CONFIG,
+    repl_set_initiate::COMMAND,
+    repl_set_reconfig::COMMAND,
+    repl_set_step_down::COMMAND,
+    repl_set_step_down::FREEZE,
     roles_info::COMMAND,
     rotate_certificates::COMMAND,
     sasl_start::AUTHENTICATE,

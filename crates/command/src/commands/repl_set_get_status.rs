@@ -1,15 +1,77 @@
-//! `replSetGetStatus` and `replSetGetConfig`: clients ask to find out that this is no replica set.
+//! `replSetGetStatus`: the set as its only member sees it.
 
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
-use bunko_bson::Writer;
+use crate::replica_set::{ReplicaSet, TERM, optime};
+use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
+
+/// The state of a primary. Source: MongoDB manual, "Replica Set Member States".
+const PRIMARY: i32 = 1;
 
 pub(super) const COMMAND: Command =
     Command { name: "replSetGetStatus", aliases: &[], fields: &["initialSync"], databases: Databases::Admin, run };
-pub(super) const GET_CONFIG: Command =
-    Command { name: "replSetGetConfig", aliases: &[], fields: &["commitmentStatus"], databases: Databases::Admin, run };
 
-fn run(_: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    Err(Failure::new(ErrorCode::NO_REPLICATION_ENABLED, "not running with --replSet").into())
+/// The failure of commands that concern a set, where there is none.
+pub(super) fn no_set() -> Failure {
+    Failure::new(ErrorCode::NO_REPLICATION_ENABLED, "not running with --replSet")
+}
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let service = invocation.service;
+    let set = service.replica_set.as_ref().ok_or_else(no_set)?;
+    let time = service.operation_time();
+    let date = ValueRef::DateTime(i64::from(time.seconds) * 1000);
+    let members: ArrayBuf = [&member(invocation, set, time)].into_iter().collect();
+    reply
+        .append("set", set.name())
+        .append("date", ValueRef::DateTime(service.world.now_ms()))
+        .append("myState", PRIMARY)
+        .append("term", TERM)
+        .append("syncSourceHost", "")
+        .append("syncSourceId", -1)
+        .append("heartbeatIntervalMillis", 2000_i64)
+        .append("majorityVoteCount", 1)
+        .append("writeMajorityCount", 1)
+        .append("votingMembersCount", 1)
+        .append("writableVotingMembersCount", 1)
+        .begin_document("optimes");
+    for name in ["lastCommittedOpTime", "readConcernMajorityOpTime", "appliedOpTime", "durableOpTime", "writtenOpTime"]
+    {
+        reply.append(name, &optime(time));
+    }
+    for name in ["lastCommittedWallTime", "lastAppliedWallTime", "lastDurableWallTime", "lastWrittenWallTime"] {
+        reply.append(name, date);
+    }
+    reply.end().append("members", &members);
+    Ok(())
+}
+
+fn member(invocation: &Invocation<'_>, set: &ReplicaSet, time: Timestamp) -> DocumentBuf {
+    let service = invocation.service;
+    let date = ValueRef::DateTime(i64::from(time.seconds) * 1000);
+    let started = Timestamp { seconds: (service.started_at_ms / 1000) as u32, increment: 1 };
+    DocumentBuf::new()
+        .with("_id", 0)
+        .with("name", set.host())
+        .with("health", 1.0)
+        .with("state", PRIMARY)
+        .with("stateStr", "PRIMARY")
+        .with("uptime", service.started.elapsed().as_secs() as i32)
+        .with("optime", &optime(time))
+        .with("optimeDate", date)
+        .with("optimeWritten", &optime(time))
+        .with("optimeWrittenDate", date)
+        .with("lastAppliedWallTime", date)
+        .with("lastDurableWallTime", date)
+        .with("lastWrittenWallTime", date)
+        .with("syncSourceHost", "")
+        .with("syncSourceId", -1)
+        .with("infoMessage", "")
+        .with("electionTime", started)
+        .with("electionDate", ValueRef::DateTime(i64::from(started.seconds) * 1000))
+        .with("configVersion", set.version() as i32)
+        .with("configTerm", TERM as i32)
+        .with("self", true)
+        .with("lastHeartbeatMessage", "")
 }

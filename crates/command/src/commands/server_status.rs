@@ -8,8 +8,9 @@ use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use crate::machine;
 use crate::operation_class::OperationClass;
+use crate::replica_set::ReplicaSet;
 use crate::service::Service;
-use bunko_bson::{DocumentRef, ValueRef, Writer, number};
+use bunko_bson::{ArrayBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_store::LatencyCounts;
 use std::collections::BTreeMap;
 
@@ -59,6 +60,11 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
         .append("uptimeEstimate", uptime.as_secs() as i64)
         .append("localTime", ValueRef::DateTime(service.world.now_ms()));
     let totals = service.counters.totals();
+    if let Some(set) = &service.replica_set
+        && is_wanted(body, "repl")
+    {
+        write_replica_set(set, reply);
+    }
     for section in SECTIONS.iter().filter(|section| is_wanted(body, section.name)) {
         reply.begin_document(section.name);
         (section.write)(service, &totals, reply);
@@ -70,6 +76,22 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
             reply.append(name, &status);
         }
     }
+}
+
+fn write_replica_set(set: &ReplicaSet, reply: &mut Writer<'_>) {
+    let hosts: ArrayBuf = [set.host()].into_iter().collect();
+    reply
+        .begin_document("repl")
+        .append("hosts", &hosts)
+        .append("setName", set.name())
+        .append("setVersion", set.version() as i32)
+        .append("isWritablePrimary", true)
+        .append("secondary", false)
+        .append("primary", set.host())
+        .append("me", set.host())
+        .append("electionId", ReplicaSet::election_id())
+        .append("rbid", 1)
+        .end();
 }
 
 /// Sections are on unless they, or all of them (`none: 1`), are switched off. MongoDB takes any name, as it cannot

@@ -1,5 +1,5 @@
 //! Runs the scripts in `tests/scripts` on every engine, those in `tests/engines/<engine>` on that one, and those in
-//! `tests/oplog` on a server that keeps an oplog: commands against a real store, one fresh server for each file.
+//! `tests/oplog` on a server that keeps an oplog, those in `tests/replica_set` on one that is a set's member: commands against a real store, one fresh server for each file.
 //!
 //! ```text
 //! run admin
@@ -235,6 +235,16 @@ fn scripts_of_a_server_with_an_oplog() {
     datadriven::walk("tests/oplog", |file| {
         let log = LogOptions { history_bytes_max: Some(128 << 20), ..LogOptions::default() };
         let mut runner = Runner { server: Server::start_with_log(lsm, &EngineOptions::default(), log), hidden: None };
+        file.run(|case| runner.run(case));
+    });
+}
+
+#[test]
+fn scripts_of_a_member_of_a_set() {
+    let lsm = &ENGINES[0];
+    datadriven::walk("tests/replica_set", |file| {
+        let log = LogOptions { history_bytes_max: Some(128 << 20), ..LogOptions::default() };
+        let mut runner = Runner { server: Server::start_as_member(lsm, &EngineOptions::default(), log), hidden: None };
         file.run(|case| runner.run(case));
     });
 }

@@ -81,6 +81,13 @@ impl Server {
         Self { service, connections: BTreeMap::new(), was_shut_down, _directory: directory }
     }
 
+    /// A server that is a replica set of one.
+    pub fn start_as_member(engine: &Entry, options: &EngineOptions, log: LogOptions) -> Self {
+        let mut server = Self::start_with_log(engine, options, log);
+        server.service.join_replica_set("rs0", "localhost:27017").expect("a new set");
+        server
+    }
+
     /// Whether `shutdown` ran since this was asked last.
     pub fn was_shut_down(&self) -> bool {
         self.was_shut_down.swap(false, Ordering::Relaxed)

@@ -1,6 +1,7 @@
 //! Appending: LSNs are given under one lock, bytes go to the kernel in groups.
 
 use super::group_commit::GroupCommit;
+use super::history::Moment;
 use super::preallocate::Preallocator;
 use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::{self, RecoveredLog, Recovery};
@@ -164,7 +165,7 @@ impl Log {
     /// # Errors
     /// Before anything is kept: [`StorageError::OutOfDiskSpace`], [`StorageError::RecordTooLarge`],
     /// [`StorageError::LogFailed`].
-    pub(crate) fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnOnce(Lsn, Lsn)) -> Result<Appended> {
+    pub(crate) fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnOnce(Moment)) -> Result<Appended> {
         let effects = batch.encoded_effects();
         let length = (HEADER_BYTES + batch.len_bytes()) as u64;
         // A segment must also hold its own header and the seal behind the last record.
@@ -197,7 +198,7 @@ impl Log {
         }
         let is_full = bytes.len() >= BUFFER_BYTES_MAX;
         tail.next = Lsn(header.lsn.0 + length);
-        in_order(header.lsn, tail.next);
+        in_order(Moment { lsn: header.lsn, end: tail.next, time_ms: tail.time_ms });
         self.appended_records.fetch_add(1, Ordering::Relaxed);
         drop(tail);
         if is_full {
@@ -300,6 +301,12 @@ impl Log {
     /// Whether a write or sync has failed: the log takes nothing any more.
     pub fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Lets no later record be of an earlier moment than `time_ms`.
+    pub(crate) fn advance_time(&self, time_ms: u64) {
+        let mut tail = self.tail.lock();
+        tail.time_ms = tail.time_ms.max(time_ms);
     }
 
     /// When the last record was written, in milliseconds since 1970; 0 where there has been none.
@@ -425,7 +432,7 @@ mod tests {
         drop(recovery::create_first(directory.path(), number).expect("made"));
         let log = start(first_record(number));
         assert_eq!(log.last_time_ms(), 6000);
-        let appended = log.append(&Batch::new(), 5600, |_, _| ()).expect("placed");
+        let appended = log.append(&Batch::new(), 5600, |_| ()).expect("placed");
         assert_eq!((appended.lsn, log.last_time_ms()), (Lsn(first_record(number)), 6000));
         log.close().expect("closes");
         drop(log);
@@ -445,9 +452,9 @@ mod tests {
         let mut batch = Batch::new();
         batch.insert_record(crate::KeyspaceId(1), crate::RecordId(1), vec![7; BUFFER_BYTES_MAX]);
         let mut place = None;
-        let appended = log.append(&batch, 1, |start, _| place = Some(start)).expect("it has its place");
+        let appended = log.append(&batch, 1, |moment| place = Some(moment.lsn)).expect("it has its place");
         assert_eq!(place, Some(appended.lsn));
         assert!(log.write(appended.lsn).is_err());
-        assert!(matches!(log.append(&batch, 1, |_, _| ()), Err(StorageError::LogFailed)));
+        assert!(matches!(log.append(&batch, 1, |_| ()), Err(StorageError::LogFailed)));
     }
 }

@@ -6,6 +6,7 @@ use super::recovery::record_at;
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
 use super::walk::Window;
 use crate::{Direction, Effects, Lsn, Result, StorageError};
+use bunko_bson::Timestamp;
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::FileExt;
@@ -24,6 +25,17 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// When the effect with that number, from 0, of the record happened: the second, and within it the lower half of a
+    /// place in the log, which the record has to itself.
+    pub fn timestamp(&self, number: u64) -> Timestamp {
+        Timestamp { seconds: (self.time_ms / 1000) as u32, increment: (self.lsn.0 + number) as u32 }
+    }
+
+    /// Later than all that happened by the record, earlier than all that did by the next.
+    pub fn last_timestamp(&self) -> Timestamp {
+        self.timestamp(self.end.0 - self.lsn.0 - 1)
+    }
+
     fn of(header: &Header) -> Self {
         let end = Lsn(header.lsn.0 + u64::from(header.length));
         Self { lsn: header.lsn, end, time_ms: header.time_ms }

@@ -2,6 +2,7 @@
 
 use super::Watermark;
 use crate::Lsn;
+use crate::log::Moment;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, explore, thread};
 use std::sync::Arc;
@@ -23,7 +24,7 @@ impl Model {
             let mut next = self.next.lock();
             let start = *next;
             *next += RECORD_BYTES;
-            self.watermark.appended(Lsn(start), Lsn(*next));
+            self.watermark.appended(Moment { lsn: Lsn(start), end: Lsn(*next), time_ms: 0 });
             start
         };
         self.applied[(start / RECORD_BYTES) as usize].store(true, Ordering::SeqCst);

@@ -1,0 +1,19 @@
+//! `replSetGetConfig`: the configuration of the set, as `rs.conf()` shows it.
+
+use super::repl_set_get_status::no_set;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+
+pub(super) const COMMAND: Command =
+    Command { name: "replSetGetConfig", aliases: &[], fields: &["commitmentStatus"], databases: Databases::Admin, run };
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let set = invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
+    let asks_for_commitment = invocation.boolean("commitmentStatus", false)?;
+    reply.append("config", set.configuration());
+    if asks_for_commitment {
+        reply.append("commitmentStatus", true);
+    }
+    Ok(())
+}

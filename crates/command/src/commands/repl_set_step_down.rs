@@ -1,0 +1,47 @@
+//! `replSetStepDown` and `replSetFreeze`: there is nobody who could be primary instead.
+
+use super::repl_set_get_status::no_set;
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{Writer, number};
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command = Command {
+    name: "replSetStepDown",
+    aliases: &[],
+    fields: &["secondaryCatchUpPeriodSecs", "force"],
+    databases: Databases::Admin,
+    run,
+};
+pub(super) const FREEZE: Command =
+    Command { name: "replSetFreeze", aliases: &[], fields: &[], databases: Databases::Admin, run: freeze };
+
+/// How long it waits for others, where nothing is said, in seconds; half of it where the time is shorter.
+/// Source: MongoDB manual, `replSetStepDown`.
+const CATCH_UP_SECONDS: u64 = 10;
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
+    let seconds = number::clamp_to_i64(invocation.argument()).unwrap_or_default();
+    if seconds < 0 {
+        return Err(Failure::bad_value("stepdown period must be a positive integer").into());
+    }
+    let catch_up = invocation.size("secondaryCatchUpPeriodSecs")?.unwrap_or(CATCH_UP_SECONDS);
+    if seconds > 0 && (seconds as u64) < catch_up && invocation.size("secondaryCatchUpPeriodSecs")?.is_some() {
+        let message = "stepdown period must be longer than secondaryCatchUpPeriodSecs";
+        return Err(Failure::bad_value(message).into());
+    }
+    if invocation.boolean("force", false)? {
+        return Err(Failure::not_supported_yet("stepping down by force").into());
+    }
+    // MongoDB waits first for members to catch up; here it is known that none will.
+    let message = "No electable secondaries caught up. Please use the replSetStepDown command with the argument \
+                   {force: true} to force node to step down.";
+    Err(Failure::new(ErrorCode::EXCEEDED_TIME_LIMIT, message).into())
+}
+
+fn freeze(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
+    let message = "cannot freeze node when primary or running for election. state: Primary";
+    Err(Failure::new(ErrorCode::NOT_SECONDARY, message).into())
+}

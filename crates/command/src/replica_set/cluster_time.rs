@@ -1,0 +1,107 @@
+//! The logical time that clients pass from member to member.
+//!
+//! It is that of the log: `operationTime` is the time of the newest write that readers see. A client may know a later time,
+//! of another life of this data or of another cluster; then the log goes on from there, so that times only grow.
+//! Source: MongoDB drivers' specification, "Causal Consistency".
+
+use super::ReplicaSet;
+use crate::service::Service;
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How far a client's time may be ahead of the clock, in seconds.
+/// Source: MongoDB manual, parameter `maxAcceptableLogicalClockDriftSecs`.
+const DRIFT_SECONDS_MAX: u32 = 365 * 24 * 60 * 60;
+
+/// The latest time that a client has told.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterTime {
+    told: AtomicU64,
+}
+
+fn packed(time: Timestamp) -> u64 {
+    u64::from(time.seconds) << 32 | u64::from(time.increment)
+}
+
+impl ClusterTime {
+    fn latest(&self, operation_time: Timestamp) -> Timestamp {
+        let latest = self.told.load(Ordering::Acquire).max(packed(operation_time));
+        Timestamp { seconds: (latest >> 32) as u32, increment: latest as u32 }
+    }
+}
+
+/// Reads the `$clusterTime` of a request.
+/// # Errors
+/// `NoSuchKey`, `TypeMismatch`.
+pub(crate) fn parse(document: DocumentRef<'_>) -> Result<Timestamp> {
+    match document.get("clusterTime") {
+        Some(ValueRef::Timestamp(time)) => Ok(time),
+        None => Err(Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"clusterTime\"")),
+        Some(other) => {
+            let kind = other.kind().alias();
+            let message = format!("\"clusterTime\" had the wrong type. Expected timestamp, found {kind}");
+            Err(Failure::type_mismatch(message))
+        }
+    }
+}
+
+impl Service {
+    /// Takes the time that a client tells.
+    /// # Errors
+    /// `ClusterTimeFailsRateLimiter` for one that is too far ahead of the clock.
+    pub(crate) fn hear_cluster_time(&self, set: &ReplicaSet, told: Timestamp) -> Result<()> {
+        if packed(told) <= packed(set.cluster_time.latest(self.operation_time())) {
+            return Ok(());
+        }
+        let now_seconds = (self.world.now_ms() / 1000) as u32;
+        if told.seconds > now_seconds.saturating_add(DRIFT_SECONDS_MAX) {
+            let message = format!(
+                "New cluster time, {}, is too far from this node's wall clock time, {now_seconds}.",
+                told.seconds
+            );
+            return Err(Failure::new(ErrorCode::CLUSTER_TIME_FAILS_RATE_LIMITER, message));
+        }
+        self.catalog.store().advance_time(told);
+        set.cluster_time.told.fetch_max(packed(told), Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Makes sure that whatever happened up to a time can be read, and that its time is known to have passed.
+    /// # Errors
+    /// `InvalidOptions` for a time that nobody has told; those of writing to the log.
+    pub(crate) fn wait_for_cluster_time(&self, set: &ReplicaSet, after: Timestamp) -> Result<()> {
+        if packed(after) <= packed(self.operation_time()) {
+            return Ok(());
+        }
+        let known = set.cluster_time.latest(self.operation_time());
+        // Effects of the newest record are later than its beginning.
+        if packed(after) <= packed(self.catalog.store().newest_time_max()) {
+            return Ok(());
+        }
+        if packed(after) > packed(known) {
+            let text = |time: Timestamp| format!("{{ ts: Timestamp({}, {}) }}", time.seconds, time.increment);
+            let message = format!(
+                "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested \
+                 clusterTime: {}; current clusterTime: {}",
+                text(after),
+                text(known)
+            );
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
+        // Nobody else writes here: all that there is up to that time is there already.
+        self.catalog.pass_time()
+    }
+
+    /// Ends a reply of a member with the times.
+    pub(crate) fn write_times(&self, reply: &mut Writer<'_>) {
+        let Some(set) = &self.replica_set else { return };
+        let operation_time = self.operation_time();
+        let hash = ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &[0; 20] };
+        // What a server without keys signs with.
+        let signature = DocumentBuf::new().with("hash", hash).with("keyId", 0_i64);
+        let latest = set.cluster_time.latest(operation_time);
+        reply.begin_document("$clusterTime").append("clusterTime", latest).append("signature", &signature).end();
+        reply.append("operationTime", operation_time);
+    }
+}
