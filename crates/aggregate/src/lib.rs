@@ -29,4 +29,4 @@ pub use sources::{Access, NoSources, SourceName, Sources};
 pub use stage_run::StageRun;
 pub use stages::{GeoNear, Merge, Plannable, Reads, Stage, WhenMatched, WhenNotMatched};
 pub use stream::{DocumentStream, Documents, Flow};
-pub use write_stage::WriteStage;
+pub use write_stage::{OutTarget, WriteStage};

@@ -1,6 +1,7 @@
 //! The option `collation` of commands: which order of strings one has.
 
 use crate::fields::Fields;
+use crate::time_series;
 use bunko_bson::StringOrder;
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -16,13 +17,14 @@ pub(crate) fn of_collection(fields: &Fields<'_>) -> Result<StringOrder> {
     }
 }
 
-/// The order for a command on a collection or view: what is asked for, else what it has by default.
+/// The order for a command on a collection or view: what is asked for, else what it has by default. A time series has
+/// measurements of its own, so any order may be asked for.
 /// # Errors
 /// `OptionNotSupportedOnView` for another order than the view's; those of the storage.
 pub(crate) fn of_command(catalog: &Catalog, asked: Option<StringOrder>, namespace: &Namespace) -> Result<StringOrder> {
     let Some(asked) = asked else { return catalog.default_strings(namespace) };
     match catalog.view_strings(namespace)? {
-        Some(own) if own != asked => Err(overrides_view(namespace)),
+        Some(own) if own != asked && time_series::find(catalog, namespace)?.is_none() => Err(overrides_view(namespace)),
         _ => Ok(asked),
     }
 }

@@ -1,6 +1,6 @@
 //! The collections that a pipeline reads, at one moment.
 
-use crate::collation_option;
+use crate::{collation_option, time_series};
 use bunko_aggregate::{
     Access, DocumentStream, Documents, Environment, Flow, Pipeline, Plannable, PlannerPart, SourceName, Sources, Stage,
     involved_collections,
@@ -156,7 +156,8 @@ impl Sources for PipelineSources {
     ) -> Result<Box<dyn DocumentStream>> {
         let namespace = self.namespace(source)?;
         let resolved = self.note_namespace(&namespace)?;
-        if resolved.views_count > 0 && resolved.strings != environment.scope.strings {
+        let is_other = resolved.views_count > 0 && resolved.strings != environment.scope.strings;
+        if is_other && time_series::find(&self.catalog, &namespace)?.is_none() {
             return Err(collation_option::overrides_view(&namespace));
         }
         let stages = behind_views(&resolved, pipeline);

@@ -1,6 +1,6 @@
 //! `find`, `count` and `distinct` of a view: the command as a pipeline behind the view's own.
 
-use crate::commands::aggregate::{open, prepare};
+use crate::commands::aggregate::{hint, open, prepare};
 use crate::cursor_store::CursorSource;
 use crate::dispatch::Halt;
 use crate::fields::Fields;
@@ -101,7 +101,9 @@ fn read(
     stages: &ArrayBuf,
 ) -> Result<(Box<dyn CursorSource>, bool), Halt> {
     let scope = scope_with_let(fields, invocation.scope_in(fields, namespace)?)?;
-    open(invocation, prepare(invocation, Some(namespace), stages.as_ref(), scope)?)
+    let mut aggregation = prepare(invocation, Some(namespace), stages.as_ref(), scope)?;
+    aggregation.query.hint = hint(invocation, fields, Some(namespace))?;
+    open(invocation, aggregation)
 }
 
 /// How many documents a `count` of a view finds.

@@ -2,10 +2,11 @@
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::stage_fields::StageFields;
-use crate::{DocumentStream, Environment, SourceName, WriteStage};
+use crate::{DocumentStream, Environment, OutTarget, SourceName, WriteStage};
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
+use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$out", parse };
@@ -14,24 +15,24 @@ pub(super) const DEFINITION: Definition = Definition { name: "$out", parse };
 const INTERNAL: &[&str] = &["admin", "config", "local"];
 
 /// The collection. Whoever runs the pipeline writes; the stage itself only hands its input on.
-struct Out(SourceName);
+struct Out(OutTarget);
 
 fn failure(code: i32, message: String) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
 /// Errors: 16990 for what is no target, `IDLUnknownField`, `IDLDuplicateField` and `IDLFailedToParse` for fields, 17385
-/// and 31321 for targets that are the server's.
+/// and 31321 for targets that are the server's; those of the options of a time series.
 fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
+    let mut series = None;
     let target = match value {
         ValueRef::String(collection) => SourceName::here(collection),
         ValueRef::Document(specification) => {
             let fields = StageFields::new("$out", specification, &["db", "coll", "timeseries"])?;
             let collection = fields.required("coll", fields.string("coll")?)?.to_owned();
             let database = fields.required("db", fields.string("db")?)?.to_owned();
-            if fields.document("timeseries")?.is_some() {
-                return Err(Failure::not_supported_yet("$out into a time series"));
-            }
+            let options = fields.document("timeseries")?;
+            series = options.map(|options| TimeSeries::parse(options, "$out.timeseries")).transpose()?;
             SourceName { database: Some(database), collection }
         }
         other => {
@@ -45,7 +46,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
     if let Some(database) = target.database.as_deref().filter(|database| INTERNAL.contains(database)) {
         return Err(failure(31321, format!("Can't $out to internal database: {database}")));
     }
-    Ok(vec![Box::new(Out(target))])
+    Ok(vec![Box::new(Out(OutTarget { name: target, series }))])
 }
 
 impl Stage for Out {

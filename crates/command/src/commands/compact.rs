@@ -3,6 +3,7 @@
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::time_series;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure};
@@ -23,8 +24,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     // It lets a primary compact, and this server is none.
     invocation.strict_boolean("force", false)?;
     let target_bytes = free_space_target(invocation)?;
-    let collection = invocation
-        .collection_not_view(&namespace)?
+    let collection = time_series::collection_or_buckets(invocation, &namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, "collection does not exist"))?;
     let before = CollectionStatistics::of(&collection);
     if is_dry_run {

@@ -18,6 +18,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, BinarySubtype, Collator, DocumentBuf, DocumentRef, ValueRef, Writer, order};
 use bunko_catalog::{Collection, CreateOptions, Namespace};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_timeseries::BUCKETS_PREFIX;
 
 pub(super) const COMMAND: Command = Command {
     name: "create",
@@ -54,6 +55,13 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
 /// options will do.
 pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) -> Result<(), Failure> {
     let namespace = invocation.namespace()?;
+    if let (Some(name), Some(option)) =
+        (namespace.collection().strip_prefix(BUCKETS_PREFIX), invocation.document("timeseries")?)
+    {
+        // Buckets come with their time series.
+        let series = Namespace::new(namespace.database(), name)?;
+        return time_series::create(invocation, &series, option);
+    }
     if namespace.collection() != "system.views" {
         check_creatable_by_name(&namespace)?;
     }

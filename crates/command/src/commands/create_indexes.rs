@@ -30,6 +30,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let series = time_series::find(&invocation.service.catalog, &namespace)?;
     let specs = parse_specs(invocation, series.as_ref())?;
+    // The buckets' own index on `_id` is none of the measurements.
+    let hidden = usize::from(series.is_some());
     let existing = match series {
         Some(series) => Some(series.buckets),
         None => invocation.collection_not_view(&namespace)?,
@@ -42,7 +44,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     let created = invocation.service.catalog.create_indexes(&collection, &specs, invocation)?;
     invocation.note_written(created.lsn);
-    reply.append("numIndexesBefore", created.before as i32).append("numIndexesAfter", created.after as i32);
+    reply
+        .append("numIndexesBefore", (created.before - hidden) as i32)
+        .append("numIndexesAfter", (created.after - hidden) as i32);
     // A reply says either that nothing was to be done, or whether it began with a new collection.
     if was_created || created.lsn.is_some() {
         reply.append("createdCollectionAutomatically", was_created);

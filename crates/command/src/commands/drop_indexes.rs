@@ -2,6 +2,7 @@
 
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::time_series;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef, Writer, order};
 use bunko_catalog::Collection;
@@ -16,15 +17,24 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let message = "BSON field 'dropIndexes.index' is missing but a required field";
         return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
     };
-    let collection = invocation
-        .collection_not_view(&namespace)?
+    let series = time_series::find(&invocation.service.catalog, &namespace)?;
+    let collection = time_series::collection_or_buckets(invocation, &namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")))?;
     let catalog = &invocation.service.catalog;
     let is_all = wanted.as_str() == Some("*");
     let dropped = match wanted {
         ValueRef::String("*") => catalog.drop_all_indexes(&collection, invocation)?,
         ValueRef::String(name) => catalog.drop_indexes(&collection, &[name], invocation)?,
-        ValueRef::Document(key) => catalog.drop_indexes(&collection, &[&name_of(&collection, key)?], invocation)?,
+        ValueRef::Document(key) => {
+            let name = match &series {
+                Some(series) => {
+                    let key = time_series::bucket_key(key, &series.options)?;
+                    name_of(&collection, key.as_ref())?
+                }
+                None => name_of(&collection, key)?,
+            };
+            catalog.drop_indexes(&collection, &[&name], invocation)?
+        }
         ValueRef::Array(names) => match read_names(names)?.as_slice() {
             ["*"] => catalog.drop_all_indexes(&collection, invocation)?,
             names => catalog.drop_indexes(&collection, names, invocation)?,
@@ -34,7 +44,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
     };
     invocation.note_written(dropped.lsn);
-    reply.append("nIndexesWas", dropped.before as i32);
+    // The buckets' own index on `_id` is none of the measurements.
+    let hidden = usize::from(series.is_some());
+    reply.append("nIndexesWas", (dropped.before - hidden) as i32);
     if is_all {
         reply.append("msg", "non-_id indexes dropped for collection");
     }

@@ -10,11 +10,11 @@ use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::write_statement::{array_filters, check_modification, refuse_long_batch};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
-use bunko_catalog::Namespace;
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
 use bunko_query::Hint;
 use bunko_query::write::{Action, FindAndModify, FindAndModifyOutcome, Modification, Returning, Upsert, Writes};
 use bunko_update::Targets;
+use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "findAndModify",
@@ -48,10 +48,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     refuse_long_batch(invocation, &namespace, std::iter::once((statement.filter, statement.sort, Targets::One)))?;
     let service = invocation.service;
     let scope = scope(invocation)?;
-    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope).with_empty_timestamps(empty);
+    let mut writes =
+        Writes::new(&service.catalog, &namespace, &service.world, Arc::clone(&scope)).with_empty_timestamps(empty);
     let outcome = writes.find_and_modify(&statement);
     invocation.note_written(writes.written());
-    let outcome = outcome.map_err(|failure| refuse_of_series(invocation, &namespace, &statement.action, failure))?;
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(refusal) => time_series::find_and_remove_instead(invocation, &namespace, &scope, &statement, refusal)?,
+    };
     let changed = u64::from(outcome.is_found);
     match statement.action {
         Action::Remove => service.counters.note_deletes(0, changed),
@@ -59,24 +63,6 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     write_outcome(reply, &statement.action, &outcome);
     Ok(())
-}
-
-/// What a time series says to an update of one document; the refusal of any view otherwise.
-fn refuse_of_series(
-    invocation: &Invocation<'_>,
-    namespace: &Namespace,
-    action: &Action<'_>,
-    refusal: Failure,
-) -> Failure {
-    let is_update_of_view =
-        refusal.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW && matches!(action, Action::Update(_));
-    match time_series::find(&invocation.service.catalog, namespace) {
-        Ok(Some(_)) if is_update_of_view => {
-            let message = "Cannot perform a findAndModify with an update on a time-series collection";
-            Failure::new(ErrorCode::INVALID_OPTIONS, message)
-        }
-        _ => refusal,
-    }
 }
 
 /// Reads what a findAndModify asks for; `explain` does too.

@@ -3,6 +3,7 @@
 use crate::collection_statistics::smallest_integer;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::time_series;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_catalog::Validation;
 use bunko_errors::{ErrorCode, Failure};
@@ -13,7 +14,7 @@ pub(super) const COMMAND: Command =
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let repair = check_options(invocation)?;
-    let collection = invocation.collection_not_view(&namespace)?.ok_or_else(|| {
+    let collection = time_series::collection_or_buckets(invocation, &namespace)?.ok_or_else(|| {
         Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' does not exist to validate."))
     })?;
     invocation.refuse_if_long(true)?;

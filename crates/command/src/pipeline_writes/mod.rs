@@ -18,11 +18,12 @@ pub(crate) struct PipelineWrite {
 impl PipelineWrite {
     /// Checks the target of a pipeline with strings in that order; `explain` does too.
     /// # Errors
-    /// `InvalidNamespace`; `CommandNotSupportedOnView`; 17152 for a capped collection; 51183 where no unique index says
+    /// `InvalidNamespace`; `CommandNotSupportedOnView`; 17152 for a capped collection; 7268700 and 7406103 for what is no
+    /// time series, or another one than the stage says; 51183 where no unique index says
     /// which documents belong together.
     pub(crate) fn new(invocation: &Invocation<'_>, stage: WriteStage, strings: &StringOrder) -> Result<Self> {
         let (database, collection) = match &stage {
-            WriteStage::Out(target) => (target.database.as_deref(), target.collection.as_str()),
+            WriteStage::Out(out) => (out.name.database.as_deref(), out.name.collection.as_str()),
             WriteStage::Merge(merge) => (merge.database.as_deref(), merge.collection.as_str()),
         };
         let database = database.unwrap_or(invocation.request.database);
@@ -36,7 +37,7 @@ impl PipelineWrite {
         }
         let target = Namespace::new(database, collection)?;
         match &stage {
-            WriteStage::Out(_) => out::check(invocation, &target)?,
+            WriteStage::Out(out) => drop(out::Target::of(invocation, &target, out.series.as_ref())?),
             WriteStage::Merge(merge) => merge::check(invocation, &target, merge, strings)?,
         }
         Ok(Self { stage, target })
@@ -52,7 +53,7 @@ impl PipelineWrite {
         environment: &Environment,
     ) -> Result<()> {
         match &self.stage {
-            WriteStage::Out(_) => out::run(invocation, &self.target, documents),
+            WriteStage::Out(out) => out::run(invocation, &self.target, out.series.as_ref(), documents),
             WriteStage::Merge(merge) => merge::run(invocation, (&self.target, merge), documents, environment),
         }
     }

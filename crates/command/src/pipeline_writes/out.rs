@@ -1,91 +1,172 @@
 //! `$out`: a new collection is filled beside the old one and takes its name in one step, so a server that is killed
-//! before has the old one.
+//! before has the old one. Of a time series that is the collection of its buckets.
 
 use crate::invocation::Invocation;
+use crate::time_series::{self, Series};
 use bunko_aggregate::DocumentStream;
 use bunko_bson::ValueRef;
 use bunko_catalog::stored_document::{self, EmptyTimestamps};
-use bunko_catalog::{CreateOptions, IndexSpec, Namespace, Order, RenameTarget};
+use bunko_catalog::{Collection, CreateOptions, IndexSpec, Namespace, Order, RenameTarget};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_timeseries::TimeSeries;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Documents, and their bytes, that are inserted at once.
 const BATCH_COUNT_MAX: usize = 1000;
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
-/// Whether the collection may be replaced.
-pub(super) fn check(invocation: &Invocation<'_>, target: &Namespace) -> Result<()> {
-    let Some(existing) = invocation.collection_not_view(target)? else { return Ok(()) };
-    if matches!((*existing.options()).as_ref().get("capped"), Some(ValueRef::Boolean(true))) {
-        let message = format!("namespace '{target}' is capped so it can't be used for $out");
-        return Err(Failure::new(ErrorCode(17152), message));
+/// What is written into.
+pub(super) enum Target {
+    /// A collection, and what it takes the place of.
+    Collection(Option<Arc<Collection>>),
+    /// A time series, and the collection of buckets that it takes the place of.
+    Series(TimeSeries, Option<Arc<Collection>>),
+}
+
+impl Target {
+    /// What has the name, where it may be replaced.
+    /// # Errors
+    /// `CommandNotSupportedOnView`; 17152 for a capped collection; 7268700 and 7406103 where a time series is asked for and
+    /// the name is of something else, or of another one.
+    pub fn of(invocation: &Invocation<'_>, name: &Namespace, asked: Option<&TimeSeries>) -> Result<Self> {
+        let catalog = &invocation.service.catalog;
+        let existing = time_series::find(catalog, name)?;
+        match (existing, asked) {
+            (Some(Series { options, buckets }), asked) => {
+                if asked.is_some_and(|asked| *asked != options) {
+                    let message = format!("$out with time series options that differ from those of {name}");
+                    return Err(Failure::new(ErrorCode(7_406_103), message));
+                }
+                Ok(Self::Series(options, Some(buckets)))
+            }
+            (None, Some(asked)) => {
+                if catalog.collection(name).is_some() || catalog.view(name)?.is_some() {
+                    let message =
+                        format!("$out with time series options into {name}, which is no time series collection");
+                    return Err(Failure::new(ErrorCode(7_268_700), message));
+                }
+                Ok(Self::Series(asked.clone(), None))
+            }
+            (None, None) => {
+                let existing = invocation.collection_not_view(name)?;
+                if existing.as_ref().is_some_and(|existing| is_capped(existing)) {
+                    let message = format!("namespace '{name}' is capped so it can't be used for $out");
+                    return Err(Failure::new(ErrorCode(17152), message));
+                }
+                Ok(Self::Collection(existing))
+            }
+        }
     }
-    Ok(())
+
+    /// The collection that is replaced.
+    fn existing(&self) -> Option<&Arc<Collection>> {
+        match self {
+            Self::Collection(existing) | Self::Series(_, existing) => existing.as_ref(),
+        }
+    }
+
+    /// The name of the collection that is replaced.
+    fn place(&self, name: &Namespace) -> Result<Namespace> {
+        match self {
+            Self::Collection(_) => Ok(name.clone()),
+            Self::Series(..) => time_series::buckets_of(name),
+        }
+    }
+}
+
+fn is_capped(collection: &Collection) -> bool {
+    matches!((*collection.options()).as_ref().get("capped"), Some(ValueRef::Boolean(true)))
 }
 
 pub(super) fn run(
     invocation: &mut Invocation<'_>,
-    target: &Namespace,
+    name: &Namespace,
+    asked: Option<&TimeSeries>,
     documents: &mut dyn DocumentStream,
 ) -> Result<()> {
     let random = (invocation.service.world.random)();
-    let temporary = Namespace::new(target.database(), &format!("tmp.agg_out.{random:016x}"))?;
-    let outcome = fill(invocation, &temporary, target, documents).and_then(|()| {
-        check(invocation, target)?;
-        invocation.service.catalog.rename(&temporary, target, RenameTarget::Drop, invocation)
+    let temporary = Namespace::new(name.database(), &format!("tmp.agg_out.{random:016x}"))?;
+    let outcome = fill(invocation, &temporary, name, asked, documents).and_then(|()| {
+        // It may have become something else meanwhile.
+        let target = Target::of(invocation, name, asked)?;
+        let lsn =
+            invocation.service.catalog.rename(&temporary, &target.place(name)?, RenameTarget::Drop, invocation)?;
+        invocation.note_written(Some(lsn));
+        match target {
+            Target::Series(series, None) => time_series::create_view(invocation, name, &series, None),
+            _ => Ok(()),
+        }
     });
-    match outcome {
-        Ok(lsn) => {
-            invocation.note_written(Some(lsn));
-            Ok(())
-        }
-        Err(failure) => {
-            // The operation may have been stopped, which must not stop this.
-            let own = invocation.service.own_operation();
-            invocation.service.catalog.drop_collection(&temporary, &*own)?;
-            Err(failure)
-        }
-    }
+    outcome.or_else(|failure| {
+        // The operation may have been stopped, which must not stop this.
+        let own = invocation.service.own_operation();
+        invocation.service.catalog.drop_collection(&temporary, &*own)?;
+        Err(failure)
+    })
 }
 
 /// Makes a collection with the options and indexes of the target, and inserts.
 fn fill(
     invocation: &mut Invocation<'_>,
     temporary: &Namespace,
-    target: &Namespace,
+    name: &Namespace,
+    asked: Option<&TimeSeries>,
     documents: &mut dyn DocumentStream,
 ) -> Result<()> {
     let service = invocation.service;
+    let target = Target::of(invocation, name, asked)?;
     let mut create = CreateOptions::default();
     let mut indexes = Vec::new();
-    if let Some(existing) = invocation.collection(target) {
-        create.options = (*existing.options()).clone();
-        create.engine = Some(existing.engine.clone());
-        for index in existing.ready_indexes().iter().filter(|index| !index.is_id()) {
-            indexes.push(IndexSpec::parse(index.document.as_ref())?);
+    match (&target, target.existing()) {
+        (_, Some(existing)) => {
+            create.options = (*existing.options()).clone();
+            create.engine = Some(existing.engine.clone());
+            for index in existing.ready_indexes().iter().filter(|index| !index.is_id()) {
+                indexes.push(IndexSpec::parse(index.document.as_ref())?);
+            }
         }
+        (Target::Series(series, None), None) => {
+            create.options = time_series::bucket_options(series);
+            indexes.extend(time_series::bucket_index(series)?);
+        }
+        _ => {}
     }
     let (collection, lsn) = service.catalog.create(temporary, create, invocation)?;
     invocation.note_written(Some(lsn));
     if !indexes.is_empty() {
         service.catalog.create_indexes(&collection, &indexes, invocation)?;
     }
-    loop {
-        let mut batch: Vec<Cow<'static, [u8]>> = Vec::new();
-        let mut batch_bytes = 0;
-        while batch.len() < BATCH_COUNT_MAX && batch_bytes < BATCH_BYTES_MAX {
-            let Some(document) = documents.next()? else { break };
-            let stored = stored_document::for_insert(document.as_ref(), EmptyTimestamps::Filled, &service.world)?;
-            batch_bytes += stored.len();
-            batch.push(Cow::Owned(stored.into_owned()));
-        }
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let mut inserted = service.catalog.insert(temporary, &batch, Order::Ordered, invocation)?;
+    let series = match target {
+        Target::Collection(_) => None,
+        Target::Series(options, _) => Some(Series { options, buckets: collection }),
+    };
+    while let Some(batch) = next_batch(invocation, documents)? {
+        let mut inserted = match &series {
+            Some(series) => time_series::insert(invocation, series, &batch, Order::Ordered),
+            None => service.catalog.insert(temporary, &batch, Order::Ordered, invocation)?,
+        };
         invocation.note_written(inserted.lsn);
         if let Some(failure) = inserted.failures.pop().map(|(_, failure)| failure).or(inserted.stopped_by) {
             return Err(failure);
         }
     }
+    Ok(())
+}
+
+/// The next documents as they are stored; none where there are no more.
+fn next_batch(
+    invocation: &Invocation<'_>,
+    documents: &mut dyn DocumentStream,
+) -> Result<Option<Vec<Cow<'static, [u8]>>>> {
+    let mut batch: Vec<Cow<'static, [u8]>> = Vec::new();
+    let mut batch_bytes = 0;
+    while batch.len() < BATCH_COUNT_MAX && batch_bytes < BATCH_BYTES_MAX {
+        let Some(document) = documents.next()? else { break };
+        let world = &invocation.service.world;
+        let stored = stored_document::for_insert(document.as_ref(), EmptyTimestamps::Filled, world)?;
+        batch_bytes += stored.len();
+        batch.push(Cow::Owned(stored.into_owned()));
+    }
+    Ok((!batch.is_empty()).then_some(batch))
 }

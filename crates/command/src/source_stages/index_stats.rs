@@ -3,6 +3,7 @@
 use super::{SourceStage, Subject};
 use crate::invocation::Invocation;
 use crate::pipeline_sources::resolve;
+use crate::time_series;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{IndexState, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -35,5 +36,9 @@ fn documents(
         }
         described
     };
-    Ok(noted.collection.indexes().iter().map(|index| describe(index)).collect())
+    let series = time_series::find(&service.catalog, namespace)?;
+    let indexes = noted.collection.indexes();
+    // The buckets' own index on `_id` is none of the measurements.
+    let shown = indexes.iter().filter(|index| series.is_none() || !index.is_id());
+    Ok(shown.map(|index| describe(index)).collect())
 }

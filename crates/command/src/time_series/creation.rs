@@ -1,9 +1,10 @@
 //! Making a time series collection: the collection of its buckets, an index on it, and the view.
 
 use super::buckets_of;
+use crate::collation_option;
 use crate::expiry_option::Expiry;
 use crate::invocation::Invocation;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, Collator, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, CreateOptions, IndexSpec, Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::TimeSeries;
@@ -25,11 +26,13 @@ pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, opt
         let message = "'encryptedFields' is not allowed with 'timeseries'";
         return Err(Failure::new(ErrorCode(6_346_401), message));
     }
-    if invocation.field("collation").is_some() {
-        return Err(invocation.unsupported("collation of a time-series collection"));
-    }
+    let strings = collation_option::of_collection(invocation)?;
+    let collation = strings.collator().map(Collator::specification);
     let expiry = Expiry::parse(invocation)?;
-    let options = DocumentBuf::new().with("timeseries", &series.document());
+    let mut options = bucket_options(&series);
+    if let Some(collation) = collation {
+        options.append("collation", collation);
+    }
     let options = expiry.put_into(options.as_ref());
     let catalog = &invocation.service.catalog;
     if let Some(existing) = super::find(catalog, namespace)? {
@@ -48,14 +51,32 @@ pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, opt
         catalog.create(&buckets, CreateOptions { options, ..CreateOptions::default() }, invocation)?;
     invocation.note_written(Some(lsn));
     let catalog = &invocation.service.catalog;
-    if let Some(spec) = index(&series)? {
+    if let Some(spec) = bucket_index(&series)? {
         let created = catalog.create_indexes(&collection, &[spec], invocation)?;
         invocation.note_written(created.lsn);
     }
-    let view = ViewDefinition::new(namespace, buckets.collection(), pipeline(&series).as_ref(), None);
+    create_view(invocation, namespace, &series, collation)
+}
+
+/// Makes the view that unpacks the buckets of that name.
+/// # Errors
+/// `InvalidNamespace`, `NamespaceExists`; those of the storage.
+pub(crate) fn create_view(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    series: &TimeSeries,
+    collation: Option<DocumentRef<'_>>,
+) -> Result<()> {
+    let buckets = buckets_of(namespace)?;
+    let view = ViewDefinition::new(namespace, buckets.collection(), pipeline(series).as_ref(), collation);
     let lsn = invocation.service.catalog.create_view(namespace, &view, invocation)?;
     invocation.note_written(lsn);
     Ok(())
+}
+
+/// The options of the collection of buckets.
+pub(crate) fn bucket_options(series: &TimeSeries) -> DocumentBuf {
+    DocumentBuf::new().with("timeseries", &series.document())
 }
 
 fn is_off(value: ValueRef<'_>) -> bool {
@@ -63,7 +84,9 @@ fn is_off(value: ValueRef<'_>) -> bool {
 }
 
 /// Buckets are found by their source and time.
-fn index(series: &TimeSeries) -> Result<Option<IndexSpec>> {
+/// # Errors
+/// Those of an index's specification.
+pub(crate) fn bucket_index(series: &TimeSeries) -> Result<Option<IndexSpec>> {
     let Some(source) = series.source_field() else { return Ok(None) };
     let time = series.time_field.as_str();
     let key = DocumentBuf::new().with(source, 1).with(time, 1);

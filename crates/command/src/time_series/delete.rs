@@ -2,10 +2,10 @@
 
 use super::Series;
 use crate::invocation::Invocation;
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Namespace, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::write::DeleteStatement;
+use bunko_query::write::{Action, DeleteStatement, FindAndModify, FindAndModifyOutcome};
 use bunko_query::{FindQuery, QueryScope, parse_filter, plan};
 use bunko_store::Lsn;
 use bunko_timeseries::{Bucket, bucket_filter};
@@ -38,11 +38,62 @@ pub(crate) fn delete_instead(
     Ok(deleted.count)
 }
 
+/// Removes one measurement of the time series of that name, as a findAndModify was refused to, because it is a view. The
+/// refusal where it is another view.
+/// # Errors
+/// `refusal`; `InvalidOptions` for an update, and for an order, in which MongoDB removes no measurement either; else as
+/// [`delete_instead`], and those of the projection.
+pub(crate) fn find_and_remove_instead(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    scope: &Arc<QueryScope>,
+    statement: &FindAndModify<'_>,
+    refusal: Failure,
+) -> Result<FindAndModifyOutcome> {
+    if refusal.code() != ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW {
+        return Err(refusal);
+    }
+    let series = super::find(&invocation.service.catalog, namespace)?.ok_or(refusal)?;
+    let refuse = |what: &str| {
+        let message = format!("Cannot perform a findAndModify with {what} on a time-series collection");
+        Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
+    };
+    if matches!(statement.action, Action::Update(_)) {
+        return refuse("an update");
+    }
+    if statement.sort.is_some() {
+        return refuse("a sort");
+    }
+    let scope = match &statement.strings {
+        Some(strings) => Arc::new(scope.with_strings(strings)),
+        None => Arc::clone(scope),
+    };
+    let mut query = FindQuery::new(statement.filter, Arc::clone(&scope))?;
+    if let Some(fields) = statement.projection.filter(|fields| !fields.is_empty()) {
+        query.set_projection(fields)?;
+    }
+    let mut deleted = Deleted::default();
+    let outcome = delete(invocation, &series, statement.filter, Targets::One, &scope, &mut deleted);
+    invocation.note_written(deleted.lsn);
+    outcome?;
+    let value = match (deleted.last, &query.projection) {
+        (Some(measurement), Some(projection)) => {
+            let mut bytes = Vec::with_capacity(measurement.as_ref().len_bytes());
+            projection.apply(&query.scope.context(measurement.as_ref()), None, &mut bytes)?;
+            Some(DocumentBuf::from_trusted(bytes))
+        }
+        (measurement, _) => measurement,
+    };
+    Ok(FindAndModifyOutcome { is_found: deleted.count > 0, value, ..FindAndModifyOutcome::default() })
+}
+
 /// What a delete removed.
 #[derive(Debug, Default)]
 struct Deleted {
     count: u64,
     lsn: Option<Lsn>,
+    /// The measurement, where no more than one was to be removed.
+    last: Option<DocumentBuf>,
 }
 
 /// Removes the measurements that a filter matches, or the first of them.
@@ -64,13 +115,17 @@ fn delete(
         let Some(ValueRef::ObjectId(id)) = candidate.get("_id") else { continue };
         let Some(record) = series.buckets.record_of_id(ValueRef::ObjectId(id))? else { continue };
         let mut removed = 0;
+        let mut last = None;
         let target = Target::Id(record, ValueRef::ObjectId(id));
         let lsn = invocation.service.catalog.change(&series.buckets, target, invocation, &mut |document| {
             let mut bucket = Bucket::read(document, &series.options, invocation.operation())?;
             let mut is_done = false;
             removed = bucket.retain(&series.options, |measurement| {
                 let goes = !is_done && matches.try_matches(measurement)?;
-                is_done |= goes && targets == Targets::One;
+                if goes && targets == Targets::One {
+                    is_done = true;
+                    last = Some(measurement.to_owned());
+                }
                 Ok(!goes)
             })?;
             Ok(match (removed, bucket.count()) {
@@ -83,6 +138,7 @@ fn delete(
             invocation.operation().note_change();
             deleted.lsn = deleted.lsn.max(lsn);
             deleted.count += removed as u64;
+            deleted.last = last;
             if targets == Targets::One {
                 break;
             }

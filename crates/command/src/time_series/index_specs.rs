@@ -14,9 +14,17 @@ pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<D
             ("key", ValueRef::Document(key)) => {
                 of_buckets.append("key", &bucket_key(key, series)?);
             }
+            ("sparse", value) if is_of_source(spec, series) => {
+                of_buckets.append("sparse", value);
+            }
             ("unique" | "sparse" | "expireAfterSeconds", value) if !matches!(value, ValueRef::Boolean(false)) => {
                 let message = format!("the option '{}' is not supported on time-series collections", element.name);
                 return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+            }
+            ("partialFilterExpression", _) if spec.get("collation").is_some() => {
+                let message =
+                    "a partial index of a time-series collection cannot have another collation than the collection";
+                return Err(Failure::new(ErrorCode::INDEX_OPTIONS_CONFLICT, message));
             }
             ("partialFilterExpression", _) => {
                 return Err(Failure::not_supported_yet("a partial index of a time-series collection"));
@@ -29,13 +37,31 @@ pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<D
     Ok(of_buckets)
 }
 
-fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
+/// What follows the field of the source in a path into it.
+fn behind_source<'a>(path: &'a str, series: &TimeSeries) -> Option<&'a str> {
+    let rest = path.strip_prefix(series.source_field()?)?;
+    (rest.is_empty() || rest.starts_with('.')).then_some(rest)
+}
+
+/// Whether an index is by nothing but the source.
+fn is_of_source(spec: DocumentRef<'_>, series: &TimeSeries) -> bool {
+    let key = spec.get("key").and_then(ValueRef::as_document);
+    key.is_some_and(|key| key.iter().all(|field| behind_source(field.name, series).is_some()))
+}
+
+/// The key of the index of buckets that an index of measurements by `key` becomes.
+/// # Errors
+/// `InvalidOptions`, `CannotCreateIndex` and 7246201 for kinds of indexes that measurements cannot have.
+pub(crate) fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
     let mut fields = DocumentBuf::new();
     for field in key {
-        let of_source = series.source_field().and_then(|source| field.name.strip_prefix(source));
-        if let Some(rest) = of_source.filter(|rest| rest.is_empty() || rest.starts_with('.')) {
+        if let Some(rest) = behind_source(field.name, series) {
             fields.append(&format!("meta{rest}"), field.value);
             continue;
+        }
+        if field.name == "$**" || field.name.ends_with(".$**") {
+            let message = "wildcard indexes are not supported on measurements of a time series";
+            return Err(Failure::new(ErrorCode(7_246_201), message));
         }
         let is_descending = match (field.value, number::as_f64(field.value)) {
             (ValueRef::String("text"), _) => {

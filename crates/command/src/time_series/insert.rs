@@ -34,7 +34,12 @@ pub(crate) fn insert_instead(
 }
 
 /// Stores documents as measurements; failures by position, as an insert into a collection has them.
-fn insert(invocation: &Invocation<'_>, series: &Series, documents: &[Cow<'_, [u8]>], order: Order) -> Inserted {
+pub(crate) fn insert(
+    invocation: &Invocation<'_>,
+    series: &Series,
+    documents: &[Cow<'_, [u8]>],
+    order: Order,
+) -> Inserted {
     let mut inserted = Inserted::default();
     let mut sources: Vec<OfSource<'_>> = Vec::new();
     for (position, document) in documents.iter().enumerate() {

@@ -11,14 +11,15 @@ mod modification;
 mod open_buckets;
 mod update;
 
-pub(crate) use creation::{create, described_options};
-pub(crate) use delete::delete_instead;
-pub(crate) use index_specs::{of_buckets, of_measurements};
-pub(crate) use insert::insert_instead;
+pub(crate) use creation::{bucket_index, bucket_options, create, create_view, described_options};
+pub(crate) use delete::{delete_instead, find_and_remove_instead};
+pub(crate) use index_specs::{bucket_key, of_buckets, of_measurements};
+pub(crate) use insert::{insert, insert_instead};
 pub(crate) use modification::modify;
 pub(crate) use open_buckets::OpenBuckets;
 pub(crate) use update::update_instead;
 
+use crate::invocation::Invocation;
 use bunko_bson::ValueRef;
 use bunko_catalog::{Catalog, Collection, Namespace};
 use bunko_errors::Result;
@@ -36,6 +37,19 @@ pub(crate) struct Series {
 /// `InvalidNamespace` where the name is too long.
 pub(crate) fn buckets_of(namespace: &Namespace) -> Result<Namespace> {
     Namespace::new(namespace.database(), &format!("{BUCKETS_PREFIX}{}", namespace.collection()))
+}
+
+/// The collection of that name; of a time series that of its buckets.
+/// # Errors
+/// `CommandNotSupportedOnView` where another view has the name.
+pub(crate) fn collection_or_buckets(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+) -> Result<Option<Arc<Collection>>> {
+    match find(&invocation.service.catalog, namespace)? {
+        Some(series) => Ok(Some(series.buckets)),
+        None => invocation.collection_not_view(namespace),
+    }
 }
 
 /// The time series of that name, if there is one. Only what is no collection of its own can be one.

@@ -3,21 +3,14 @@
 use super::{Series, creation};
 use crate::expiry_option::{self, Expiry};
 use crate::invocation::Invocation;
-use bunko_bson::DocumentBuf;
+use bunko_bson::{Collator, DocumentBuf};
 use bunko_catalog::{Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Options that a time series does not have.
-const REFUSED: &[&str] = &[
-    "validator",
-    "validationLevel",
-    "validationAction",
-    "viewOn",
-    "pipeline",
-    "changeStreamPreAndPostImages",
-    "cappedSize",
-    "cappedMax",
-];
+/// Options that a time series does not have. `cappedSize` and `cappedMax` are none of them: MongoDB takes them and changes
+/// nothing by them.
+const REFUSED: &[&str] =
+    &["validator", "validationLevel", "validationAction", "viewOn", "pipeline", "changeStreamPreAndPostImages"];
 
 /// Changes what the command asks for.
 /// # Errors
@@ -65,7 +58,8 @@ pub(crate) fn modify(
         return Ok(());
     }
     let pipeline = creation::pipeline(&changed);
-    let view = ViewDefinition::new(namespace, buckets.collection(), pipeline.as_ref(), None);
+    let collation = series.buckets.strings().collator().map(Collator::specification);
+    let view = ViewDefinition::new(namespace, buckets.collection(), pipeline.as_ref(), collation);
     let view_lsn = catalog.change_view(namespace, &view, &*invocation)?;
     invocation.note_written(lsn.max(Some(view_lsn)));
     Ok(())
