@@ -212,6 +212,11 @@ impl Counters {
         }
     }
 
+    /// A collection is gone, or a database with all of its own.
+    pub(crate) fn forget_namespace(&self, database: &str, collection: Option<&str>) {
+        self.shards.iter().for_each(|shard| shard.0.lock().namespaces.forget(database, collection));
+    }
+
     /// A command was refused before it ran.
     pub(crate) fn note_refused(&self, name: Option<&'static str>) {
         let mut tally = self.own();

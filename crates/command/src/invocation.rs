@@ -144,6 +144,12 @@ impl<'a> Invocation<'a> {
         self.collection = Some(name);
     }
 
+    /// Says that the collection is gone: `top` forgets it, and counts the command under none.
+    pub(crate) fn forget_namespace(&mut self, namespace: &Namespace) {
+        self.service.counters.forget_namespace(namespace.database(), Some(namespace.collection()));
+        self.collection = None;
+    }
+
     /// Database and collection that `top` counts the command under.
     pub(crate) fn namespace_noted(&self) -> Option<(&'a str, &'a str)> {
         self.collection.map(|collection| (self.request.database, collection))

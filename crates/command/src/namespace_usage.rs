@@ -5,8 +5,9 @@ use crate::operation_class::OperationClass;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
-/// Most namespaces that one shard tells apart; what comes after them is not counted.
-const NAMESPACES_MAX: usize = 10_000;
+/// Most namespaces of one generation in one shard. A shard has two, so it tells at least this many apart and at most twice
+/// as many.
+const GENERATION_MAX: usize = 5_000;
 
 /// The kinds of use that `top` lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,12 +84,45 @@ impl Usage {
     }
 }
 
-/// Use by database and collection. Two levels rather than one map by full name, so that looking up the two parts of
-/// a request needs no joined string.
+/// Use by database and collection. Those that are used move to the young generation; when it is full, it becomes the old
+/// one, and what nobody used meanwhile is forgotten. So a stream of names that are used once, as of collections that do
+/// not exist, takes a bounded room and does not keep new ones out.
 #[derive(Debug, Default)]
 pub(crate) struct NamespaceUsage {
+    young: Generation,
+    old: Generation,
+}
+
+/// Two levels rather than one map by full name, so that looking up the two parts of a request needs no joined string.
+#[derive(Debug, Default)]
+struct Generation {
     databases: HashMap<Box<str>, HashMap<Box<str>, Usage>>,
     count: usize,
+}
+
+impl Generation {
+    fn get_mut(&mut self, database: &str, collection: &str) -> Option<&mut Usage> {
+        self.databases.get_mut(database)?.get_mut(collection)
+    }
+
+    fn insert(&mut self, database: &str, collection: &str, usage: Usage) {
+        let collections = self.databases.entry(database.into()).or_default();
+        self.count += usize::from(collections.insert(collection.into(), usage).is_none());
+    }
+
+    fn remove(&mut self, database: &str, collection: &str) -> Option<Usage> {
+        let collections = self.databases.get_mut(database)?;
+        let usage = collections.remove(collection)?;
+        if collections.is_empty() {
+            self.databases.remove(database);
+        }
+        self.count -= 1;
+        Some(usage)
+    }
+
+    fn remove_database(&mut self, database: &str) {
+        self.count -= self.databases.remove(database).map_or(0, |collections| collections.len());
+    }
 }
 
 impl NamespaceUsage {
@@ -101,19 +135,31 @@ impl NamespaceUsage {
         class: OperationClass,
         latency: Latency,
     ) {
-        let known = self.databases.get_mut(database).and_then(|collections| collections.get_mut(collection));
-        if let Some(usage) = known {
+        if let Some(usage) = self.young.get_mut(database, collection) {
             usage.count(kind, class, latency);
-        } else if self.count < NAMESPACES_MAX {
-            self.count += 1;
-            let collections = self.databases.entry(database.into()).or_default();
-            collections.entry(collection.into()).or_default().count(kind, class, latency);
+            return;
+        }
+        let mut usage = self.old.remove(database, collection).unwrap_or_default();
+        usage.count(kind, class, latency);
+        if self.young.count >= GENERATION_MAX {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(database, collection, usage);
+    }
+
+    /// Forgets a collection that is gone, or all of a database.
+    pub(crate) fn forget(&mut self, database: &str, collection: Option<&str>) {
+        for generation in [&mut self.young, &mut self.old] {
+            match collection {
+                Some(collection) => drop(generation.remove(database, collection)),
+                None => generation.remove_database(database),
+            }
         }
     }
 
     /// Adds everything to `sum`, by full name.
     pub(crate) fn add_to(&self, sum: &mut BTreeMap<String, Usage>) {
-        for (database, collections) in &self.databases {
+        for (database, collections) in self.young.databases.iter().chain(&self.old.databases) {
             for (collection, usage) in collections {
                 sum.entry(format!("{database}.{collection}")).or_default().add(usage);
             }
@@ -125,19 +171,45 @@ impl NamespaceUsage {
 mod tests {
     use super::*;
 
-    #[test]
-    fn namespaces_beyond_the_limit_are_not_counted() {
-        let mut usage = NamespaceUsage::default();
-        let latency = Latency { micros: 1, operations: 1 };
-        for number in 0..NAMESPACES_MAX + 10 {
-            usage.note("test", &format!("c{number}"), UsageKind::Query, OperationClass::Read, latency);
-        }
-        usage.note("other", "c", UsageKind::Query, OperationClass::Read, latency);
-        usage.note("test", "c0", UsageKind::Insert, OperationClass::Write, latency);
+    const LATENCY: Latency = Latency { micros: 1, operations: 1 };
+
+    fn note(usage: &mut NamespaceUsage, database: &str, collection: &str) {
+        usage.note(database, collection, UsageKind::Query, OperationClass::Read, LATENCY);
+    }
+
+    fn sum(usage: &NamespaceUsage) -> BTreeMap<String, Usage> {
         let mut sum = BTreeMap::new();
         usage.add_to(&mut sum);
-        assert_eq!(sum.len(), NAMESPACES_MAX);
-        assert_eq!(sum["test.c0"].total().operations, 2);
-        assert_eq!(sum["test.c0"].class(OperationClass::Write).operations, 1);
+        sum
+    }
+
+    #[test]
+    fn what_is_used_stays_and_new_names_find_room() {
+        let mut usage = NamespaceUsage::default();
+        for number in 0..4 * GENERATION_MAX {
+            note(&mut usage, "test", &format!("c{number}"));
+            note(&mut usage, "test", "often");
+        }
+        note(&mut usage, "other", "c");
+        let sum = sum(&usage);
+        assert!(sum.len() <= 2 * GENERATION_MAX && sum.len() >= GENERATION_MAX, "{}", sum.len());
+        assert_eq!(sum["test.often"].total().operations, 4 * GENERATION_MAX as u64);
+        assert_eq!(sum["other.c"].class(OperationClass::Read).operations, 1);
+        assert!(!sum.contains_key("test.c0"));
+    }
+
+    #[test]
+    fn what_is_gone_is_forgotten_in_both_generations() {
+        let mut usage = NamespaceUsage::default();
+        for number in 0..=GENERATION_MAX {
+            note(&mut usage, "test", &format!("c{number}"));
+        }
+        let (old, young) = ("c0", format!("c{GENERATION_MAX}"));
+        usage.forget("test", Some(old));
+        usage.forget("test", Some(&young));
+        assert_eq!(sum(&usage).len(), GENERATION_MAX - 1);
+        usage.forget("test", None);
+        assert!(sum(&usage).is_empty());
+        assert_eq!((usage.young.count, usage.old.count), (0, 0));
     }
 }

@@ -12,11 +12,17 @@ pub(super) const COMMAND: Command = Command { name: "drop", aliases: &[], fields
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     check_droppable(&namespace)?;
+    drop_it(invocation, &namespace, reply)?;
+    invocation.forget_namespace(&namespace);
+    Ok(())
+}
+
+fn drop_it(invocation: &mut Invocation<'_>, namespace: &Namespace, reply: &mut Writer<'_>) -> Result<(), Failure> {
     // Dropping what does not exist is a success since MongoDB 7.0.
-    let dropped = invocation.service.catalog.drop_collection(&namespace, invocation)?;
+    let dropped = invocation.service.catalog.drop_collection(namespace, invocation)?;
     let Some(outcome) = dropped else {
-        let buckets = time_series::find(&invocation.service.catalog, &namespace)?;
-        if let Some(lsn) = invocation.service.catalog.drop_view(&namespace, invocation)? {
+        let buckets = time_series::find(&invocation.service.catalog, namespace)?;
+        if let Some(lsn) = invocation.service.catalog.drop_view(namespace, invocation)? {
             invocation.note_written(Some(lsn));
             reply.append("ns", namespace.as_str());
         }

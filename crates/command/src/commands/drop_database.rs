@@ -27,5 +27,6 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     invocation.refuse_if_long(catalog.collections(database).len() > COLLECTIONS_SHORT_MAX)?;
     let (_, lsn) = catalog.drop_database(database, invocation)?;
     invocation.note_written(lsn);
+    invocation.service.counters.forget_namespace(database, None);
     Ok(())
 }

@@ -37,6 +37,7 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     collection_uuid::check(&invocation.service.catalog, &from, uuid)?;
     let lsn = invocation.service.catalog.rename(&from, &to, replace, invocation)?;
     invocation.note_written(Some(lsn));
+    invocation.service.counters.forget_namespace(from.database(), Some(from.collection()));
     Ok(())
 }
 
