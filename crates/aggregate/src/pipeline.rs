@@ -74,13 +74,15 @@ impl Pipeline {
         check_near(&stages)?;
         if stages.len() > STAGES_MAX {
             let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages.");
-            let code = if environment.depth == 0 { ErrorCode::FAILED_TO_PARSE } else { ErrorCode(7_749_501) };
-            return Err(Failure::new(code, message));
+            return Err(Failure::new(ErrorCode(7_749_501), message));
         }
         if environment.depth == 0 {
             environment.scope.constant_failure.check("Failed to optimize pipeline")?;
         }
         limit_sorts(&mut stages);
+        if environment.depth == 0 {
+            note_handover(&mut stages);
+        }
         let stages = stages.into_iter().map(Arc::from).collect();
         Ok(Self { stages, ends, taken_by_planner: 0, environment: Arc::new(environment) })
     }
@@ -190,6 +192,16 @@ impl Pipeline {
         let left = self.ends.iter().skip(taken).filter_map(|end| runs.get((end - taken).checked_sub(1)?));
         let left = left.cloned().collect();
         (Box::new(Answers(top)), left)
+    }
+}
+
+/// Tells the last stage that MongoDB's slot-based engine runs, where it is a `$group` with stages of the classic engine
+/// behind it.
+fn note_handover(stages: &mut [Box<dyn Stage>]) {
+    let leading = stages.iter().take_while(|stage| SLOT_BASED.contains(&stage.name())).count();
+    let last = stages[..leading].iter().rposition(|stage| matches!(stage.name(), "$group" | "$lookup"));
+    if let Some(last) = last.filter(|last| last + 1 < stages.len()) {
+        stages[last].hand_over();
     }
 }
 

@@ -137,6 +137,9 @@ pub trait Stage: Send + Sync {
         false
     }
 
+    /// Learns that MongoDB's slot-based engine hands its documents to a stage of the classic one.
+    fn hand_over(&mut self) {}
+
     /// Learns that no more than this many of its documents are read.
     fn read_at_most(&mut self, _limit: u64) {}
 }

@@ -5,7 +5,7 @@ mod table;
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{AccumulatorExpression, Dependencies, Engine, Expression, check_depth};
 use bunko_query::append_spilled;
@@ -19,6 +19,17 @@ struct Group {
     id: Expression,
     fields: Vec<(String, AccumulatorExpression)>,
     engine: Engine,
+    form: Form,
+}
+
+/// How values leave the stage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As they are.
+    AsTheyAre,
+    /// As MongoDB's slot-based engine hands them to the classic one: least and greatest keys as documents with an empty
+    /// name, code as a string.
+    HandedOver,
 }
 
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
@@ -40,7 +51,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         }
     }
     let id = id.ok_or_else(|| Failure::new(ErrorCode(15955), "a group specification must include an _id"))?;
-    Ok(vec![Box::new(Group { id, fields, engine: environment.engine })])
+    Ok(vec![Box::new(Group { id, fields, engine: environment.engine, form: Form::AsTheyAre })])
 }
 
 /// # Errors
@@ -79,6 +90,10 @@ impl Stage for Group {
 
     fn metadata(&self) -> Carried {
         Carried::Lost
+    }
+
+    fn hand_over(&mut self) {
+        self.form = Form::HandedOver;
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
@@ -133,15 +148,49 @@ impl Grouped {
     }
 }
 
+impl Form {
+    fn append(self, writer: &mut Writer<'_>, name: &str, value: ValueRef<'_>) {
+        match value {
+            ValueRef::MinKey | ValueRef::MaxKey if self == Self::HandedOver => {
+                writer.begin_document(name).append("", value).end();
+            }
+            ValueRef::JavaScript(code) if self == Self::HandedOver => {
+                writer.append(name, code);
+            }
+            value => {
+                writer.append(name, value);
+            }
+        }
+    }
+
+    /// Values that an accumulator gathered.
+    fn append_array(self, writer: &mut Writer<'_>, name: &str, values: ArrayRef<'_>) {
+        if self == Self::AsTheyAre {
+            writer.append(name, ValueRef::Array(values));
+            return;
+        }
+        writer.begin_array(name);
+        for (position, value) in values.iter().enumerate() {
+            self.append(writer, &position.to_string(), value);
+        }
+        writer.end();
+    }
+}
+
 impl Group {
     fn write(&self, group: Gathered, buffer: &mut Vec<u8>, environment: &Environment) -> Result<()> {
         let mut writer = Writer::new(buffer);
         check_depth(group.id.as_ref(), 1)?;
-        writer.append("_id", group.id.as_ref());
-        for ((name, _), accumulator) in self.fields.iter().zip(group.accumulators) {
+        self.form.append(&mut writer, "_id", group.id.as_ref());
+        for ((name, expression), accumulator) in self.fields.iter().zip(group.accumulators) {
             let value = accumulator.finish();
             check_depth(value.as_ref(), 1)?;
-            writer.append(name, value.as_ref());
+            match value.as_ref() {
+                ValueRef::Array(values) if matches!(expression.name(), "$addToSet" | "$push") => {
+                    self.form.append_array(&mut writer, name, values);
+                }
+                value => self.form.append(&mut writer, name, value),
+            }
         }
         writer.end();
         environment.operation().work(1 + buffer.len() / 64)
