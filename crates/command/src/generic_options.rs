@@ -106,7 +106,7 @@ impl GenericOptions {
                 Met::Again => return Err(duplicate(command, element.name)),
             }
         }
-        options.api.check(command.name)?;
+        options.api.check(command.name, request.body)?;
         if options.has_transaction {
             return Err(transaction_refused(request.body));
         }
@@ -141,7 +141,7 @@ impl GenericOptions {
             "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {
                 let (concern, unmet) = WriteConcern::parse(deployment, document(command, name, value)?)?;
-                if !writes(command.name) {
+                if !takes_write_concern(command.name) {
                     return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
                 }
                 self.write_concern = concern;
@@ -164,6 +164,11 @@ impl GenericOptions {
 /// Whether the command of that name changes something.
 pub(crate) fn writes(command: &str) -> bool {
     WRITERS.contains(&command)
+}
+
+/// Whether the command of that name may have a write concern. A pipeline may, whether or not it ends with a stage that writes.
+fn takes_write_concern(command: &str) -> bool {
+    writes(command) || command == "aggregate"
 }
 
 /// Whether a field is a generic one, so not a name of the command's own making.

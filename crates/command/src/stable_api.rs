@@ -1,7 +1,7 @@
 //! `apiVersion` and what goes with it: a client's wish for nothing but what later servers have too.
 
 use crate::fields::wrong_type;
-use bunko_bson::ValueRef;
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The commands of version 1.
@@ -34,6 +34,35 @@ const COMMANDS: &[&str] = &[
     "saslContinue",
     "saslStart",
     "update",
+];
+
+/// Fields of these commands that version 1 has not.
+/// Source: MongoDB manual, "Stable API".
+const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
+    ("aggregate", &["explain"]),
+    ("create", &["autoIndexId", "capped", "indexOptionDefaults", "max", "size", "storageEngine"]),
+    ("find", &["awaitData", "max", "min", "noCursorTimeout", "oplogReplay", "returnKey", "showRecordId", "tailable"]),
+];
+
+/// Stages that version 1 has not.
+/// Source: MongoDB manual, "Stable API", and the manual's pages of the stages that came later.
+const STAGES_OUTSIDE: &[&str] = &[
+    "$currentOp",
+    "$indexStats",
+    "$listClusterCatalog",
+    "$listLocalSessions",
+    "$listSampledQueries",
+    "$listSearchIndexes",
+    "$listSessions",
+    "$planCacheStats",
+    "$querySettings",
+    "$queryStats",
+    "$rankFusion",
+    "$scoreFusion",
+    "$search",
+    "$searchMeta",
+    "$shardedDataDistribution",
+    "$vectorSearch",
 ];
 
 /// Whether the command of that name is in version 1.
@@ -71,20 +100,57 @@ impl StableApi {
 
     /// Judges them together.
     /// # Errors
-    /// 4886600 for a wish without a version; `APIStrictError` where a strict client runs what version 1 has not.
-    pub fn check(self, command: &str) -> Result<()> {
+    /// 4886600 for a wish without a version; `APIStrictError` where a strict client asks for a command, a field or a stage
+    /// that version 1 has not.
+    pub fn check(self, command: &str, body: DocumentRef<'_>) -> Result<()> {
         if self.has_wish && !self.has_version {
             return Err(Failure::new(
                 ErrorCode(4_886_600),
                 "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion",
             ));
         }
-        if self.is_strict && !has(command) {
-            return Err(Failure::new(
-                ErrorCode::API_STRICT_ERROR,
-                format!("Provided apiStrict:true, but the command {command} is not in API Version 1"),
-            ));
-        }
-        Ok(())
+        if self.is_strict { check_strictly(command, body) } else { Ok(()) }
     }
+}
+
+fn refusal(message: String) -> Failure {
+    Failure::new(ErrorCode::API_STRICT_ERROR, message)
+}
+
+fn check_strictly(command: &str, body: DocumentRef<'_>) -> Result<()> {
+    if !has(command) {
+        return Err(refusal(format!("Provided apiStrict:true, but the command {command} is not in API Version 1")));
+    }
+    let outside = FIELDS_OUTSIDE.iter().find(|(name, _)| *name == command).map_or(&[][..], |(_, fields)| fields);
+    if let Some(element) = body.iter().find(|element| outside.contains(&element.name)) {
+        return Err(refusal(format!("BSON field '{command}.{}' is not allowed with apiStrict:true.", element.name)));
+    }
+    match body.get("pipeline") {
+        Some(ValueRef::Array(stages)) => check_stages(stages),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses stages, and those of pipelines within stages. What is malformed is for others to refuse.
+fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
+    for stage in stages.iter().filter_map(|stage| stage.as_document()?.first()) {
+        if STAGES_OUTSIDE.contains(&stage.name) {
+            let message = format!("stage {} is not allowed with 'apiStrict: true' in API Version 1", stage.name);
+            return Err(refusal(message));
+        }
+        let Some(specification) = stage.value.as_document() else { continue };
+        match stage.name {
+            "$collStats" if specification.iter().any(|option| option.name != "count") => {
+                let message =
+                    "$collStats with anything but 'count' is not allowed with 'apiStrict: true' in API Version 1";
+                return Err(refusal(message.to_owned()));
+            }
+            "$facet" => specification.iter().filter_map(|facet| facet.value.as_array()).try_for_each(check_stages)?,
+            "$lookup" | "$unionWith" => {
+                specification.get("pipeline").and_then(ValueRef::as_array).map_or(Ok(()), check_stages)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -32,12 +32,19 @@ pub(crate) fn statement<'a>(
     }
 }
 
+/// A field that must be there and no null.
+pub(crate) fn required_value<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'a>> {
+    fields.field(name).ok_or_else(|| missing(fields, name))
+}
+
+fn missing(fields: &Fields<'_>, name: &str) -> Failure {
+    let message = format!("BSON field '{}.{name}' is missing but a required field", fields.command);
+    Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+}
+
 /// A field that must be there, of whatever type.
 pub(crate) fn required<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'a>> {
-    fields.body.get(name).ok_or_else(|| {
-        let message = format!("BSON field '{}.{name}' is missing but a required field", fields.command);
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })
+    fields.body.get(name).ok_or_else(|| missing(fields, name))
 }
 
 /// A document that must be there.

@@ -12,7 +12,7 @@ use crate::pipeline_sources::{
     PipelineSources, Planned, Resolved, behind_views, no_collection_near, planner_query, reads_by_itself, resolve,
 };
 use crate::pipeline_writes::PipelineWrite;
-use crate::source_stages::{SourcedPipeline, Subject};
+use crate::source_stages::{SourcedPipeline, Subject, subject_of};
 use crate::time_series;
 use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, SourceName, StageRun, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
@@ -47,14 +47,27 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if invocation.boolean("bypassDocumentValidation", false)? {
         invocation.operation().bypass_validation();
     }
+    refuse_nulls(invocation)?;
+    check_needs_no_collection(invocation)?;
     let sourced = invocation.array("pipeline")?.map(SourcedPipeline::take_off).transpose()?.flatten();
-    let namespace = namespace(invocation, sourced.as_ref())?;
+    let namespace = namespace(invocation)?;
+    let batch_size = batch_size(invocation)?;
     if invocation.boolean("explain", false)? {
         return explain::run_pipeline(invocation, namespace, reply);
     }
-    let batch_size = batch_size(invocation)?;
+    let batch_size = batch_size.ok_or_else(|| {
+        Failure::failed_to_parse("The 'cursor' option is required, except for aggregate with the explain argument")
+    })?;
     let (source, is_long) = match sourced {
-        Some(sourced) => (open_sourced(invocation, &namespace, &sourced)?, false),
+        Some(sourced) => {
+            let (source, write) = open_sourced(invocation, &namespace, &sourced)?;
+            match write {
+                Some((write, environment)) => {
+                    return write_all(invocation, reply, namespace, source, (&write, &environment));
+                }
+                None => (source, false),
+            }
+        }
         None if is_oplog(&invocation.service.catalog, &namespace) => (open_oplog(invocation, &namespace)?, true),
         None => {
             let is_collectionless = invocation.argument().as_str().is_none();
@@ -82,8 +95,18 @@ fn write(
     invocation.refuse_if_long(true)?;
     let environment = aggregation.pipeline.environment().clone();
     let (source, _) = open(invocation, aggregation)?;
+    write_all(invocation, reply, namespace, source, (&write, &environment))
+}
+
+fn write_all(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    namespace: Namespace,
+    source: Box<dyn CursorSource>,
+    (write, environment): (&PipelineWrite, &Environment),
+) -> Result<(), Halt> {
     write
-        .run(invocation, &mut FromCursor(source), &environment)
+        .run(invocation, &mut FromCursor(source), environment)
         .map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: "))?;
     let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
     Ok(write_first_batch(invocation, reply, namespace, Box::new(NoDocuments), &batch)?)
@@ -99,7 +122,7 @@ impl DocumentStream for FromCursor {
 }
 
 /// The collection that is named, or for `{aggregate: 1}` the name that its cursors have.
-fn namespace(invocation: &mut Invocation<'_>, sourced: Option<&SourcedPipeline<'_>>) -> Result<Namespace, Failure> {
+fn namespace(invocation: &mut Invocation<'_>) -> Result<Namespace, Failure> {
     let argument = invocation.argument();
     if argument.as_str().is_some() {
         return invocation.namespace();
@@ -108,24 +131,45 @@ fn namespace(invocation: &mut Invocation<'_>, sourced: Option<&SourcedPipeline<'
         let message = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
         return Err(Failure::failed_to_parse(message));
     }
-    let needs_none = invocation.array("pipeline")?.and_then(first_name) == Some("$documents");
-    if needs_none || sourced.is_some_and(|sourced| sourced.stage.subject != Subject::Collection) {
-        return Namespace::of_cursor(invocation.request.database, "$cmd.aggregate");
-    }
-    let first = invocation.array("pipeline")?.and_then(|pipeline| pipeline.iter().next()?.as_document()?.first());
-    let message = match first {
-        None => "{aggregate: 1} is not valid for an empty pipeline.".to_owned(),
-        Some(stage) => format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name),
-    };
-    Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message))
+    Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")
 }
 
-fn batch_size(invocation: &Invocation<'_>) -> Result<u64, Failure> {
-    let Some(cursor) = invocation.document("cursor")? else {
-        return Err(Failure::failed_to_parse(
-            "The 'cursor' option is required, except for aggregate with the explain argument",
-        ));
+/// Refuses `{aggregate: 1}` where the first stage needs a collection.
+/// # Errors
+/// 40323 for a first stage without exactly one field, `InvalidNamespace`.
+fn check_needs_no_collection(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    if number::as_i64_exact(invocation.argument()) != Some(1) {
+        return Ok(());
+    }
+    let Some(pipeline) = invocation.array("pipeline")? else { return Ok(()) };
+    let invalid = |message: String| Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+    let Some(first) = pipeline.iter().next() else {
+        return invalid("{aggregate: 1} is not valid for an empty pipeline.".to_owned());
     };
+    let Some(stage) = first.as_document().filter(|stage| stage.count() == 1).and_then(DocumentRef::first) else {
+        let message = "A pipeline stage specification object must contain exactly one field.";
+        return Err(Failure::new(ErrorCode(40323), message));
+    };
+    let needs_none = stage.name == "$documents" || subject_of(stage.name).is_some_and(|it| it != Subject::Collection);
+    if needs_none {
+        return Ok(());
+    }
+    invalid(format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name))
+}
+
+/// Refuses nulls where MongoDB does not take them for fields that are missing.
+fn refuse_nulls(fields: &Fields<'_>) -> Result<(), Failure> {
+    for (name, expected) in [("pipeline", "array"), ("cursor", "object"), ("allowDiskUse", "bool")] {
+        if let Some(value) = fields.body.get(name).filter(|value| value.is_nullish()) {
+            return Err(fields.mismatch(name, value, &format!("type '{expected}'")));
+        }
+    }
+    Ok(())
+}
+
+/// How many documents the first batch has at most, where there is a `cursor`.
+fn batch_size(fields: &Fields<'_>) -> Result<Option<u64>, Failure> {
+    let Some(cursor) = fields.document("cursor")? else { return Ok(None) };
     let fields = Fields::new("aggregate.cursor", cursor);
     for element in cursor {
         if element.name != "batchSize" {
@@ -135,7 +179,7 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<u64, Failure> {
             ));
         }
     }
-    Ok(fields.size("batchSize")?.unwrap_or(FIRST_BATCH_DOCUMENTS))
+    Ok(Some(fields.size("batchSize")?.unwrap_or(FIRST_BATCH_DOCUMENTS)))
 }
 
 /// Reads a pipeline and hands its beginning to the planner; `explain` does too, with the fields of the command inside.
@@ -159,10 +203,24 @@ pub(crate) fn parse(
     };
     let scope = scope_with_let(fields, scope)?;
     let mut aggregation = prepare(invocation, namespace, stages, scope)?;
-    if let Some(hint) = fields.field("hint") {
-        aggregation.query.hint = Hint::parse(hint)?;
-    }
+    aggregation.query.hint = hint(invocation, fields, namespace)?;
     Ok(aggregation)
+}
+
+/// The hint of a command, for the planner: one by the key of an index of measurements names an index of buckets.
+/// # Errors
+/// Those of [`Hint::parse`].
+pub(crate) fn hint(
+    invocation: &Invocation<'_>,
+    fields: &Fields<'_>,
+    namespace: Option<&Namespace>,
+) -> Result<Option<Hint>, Failure> {
+    let hint = fields.field("hint").map_or(Ok(None), Hint::parse)?;
+    let (Some(Hint::KeyPattern(key)), Some(namespace)) = (&hint, namespace) else { return Ok(hint) };
+    match time_series::find(&invocation.service.catalog, namespace)? {
+        Some(series) => Ok(Some(Hint::KeyPattern(time_series::bucket_key(key.as_ref(), &series.options)?))),
+        None => Ok(hint),
+    }
 }
 
 /// Reads a pipeline over a collection, a view, or nothing.
@@ -226,7 +284,10 @@ fn required_stages<'a>(fields: &Fields<'a>) -> Result<ArrayRef<'a>, Failure> {
 }
 
 fn take_options(fields: &Fields<'_>, operation: &OperationContext) -> Result<(), Failure> {
+    refuse_nulls(fields)?;
+    batch_size(fields)?;
     fields.boolean("bypassDocumentValidation", false)?;
+    fields.strict_boolean("allowDiskUse", false)?;
     find::set_disk_use(fields, operation)
 }
 
@@ -303,19 +364,24 @@ fn open_sourced(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
     sourced: &SourcedPipeline<'_>,
-) -> Result<Box<dyn CursorSource>, Failure> {
+) -> Result<(Box<dyn CursorSource>, Option<(PipelineWrite, Environment)>), Halt> {
     take_options(invocation, invocation.operation())?;
     let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
     let sources = PipelineSources::new(&invocation.service.catalog, invocation.request.database);
     let environment = Environment::new(scope).with_sources(sources);
     let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
     let documents = sourced.documents(invocation, namespace)?;
-    if let Some(stage) = pipeline.write() {
-        drop(PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?);
-        return Err(Failure::not_supported_yet("a pipeline that writes what a stage tells of the server"));
-    }
+    let write = match pipeline.write() {
+        Some(stage) => {
+            let environment = pipeline.environment().clone();
+            let write = PipelineWrite::new(invocation, stage, &environment.scope.strings)?;
+            invocation.refuse_if_long(true)?;
+            Some((write, environment))
+        }
+        None => None,
+    };
     let stream = pipeline.open(Box::new(Documents::new(documents)));
-    Ok(Box::new(Aggregated::of(stream)))
+    Ok((Box::new(Aggregated::of(stream)), write))
 }
 
 /// What comes out of the last stage.

@@ -24,7 +24,7 @@ const STATEMENT_FIELDS: &[&str] = &["q", "limit", "hint", "collation"];
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let order = if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
+    let order = if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
     let documents = invocation.documents("deletes")?;
     check_batch_size(documents.len())?;
     let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;

@@ -4,7 +4,7 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::view_reads;
-use crate::write_statement::required;
+use crate::write_statement::required_value;
 use bunko_bson::{ArrayBuf, DocumentRef, Writer};
 use bunko_errors::{Failure, Result};
 use bunko_query::{FindQuery, Hint, QueryScope, distinct, plan};
@@ -40,7 +40,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 /// The field whose values are asked for.
 pub(super) fn key<'a>(fields: &Fields<'a>) -> Result<&'a str> {
-    let value = required(fields, "key")?;
+    let value = required_value(fields, "key")?;
     let key = value.as_str().ok_or_else(|| fields.mismatch("key", value, "type 'string'"))?;
     if key.contains('\0') {
         return Err(Failure::bad_value("FieldPath must not contain a zero byte"));

@@ -239,6 +239,10 @@ pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQ
     refuse_unsupported(fields)?;
     set_disk_use(fields, &scope.operation)?;
     let scope = scope_with_let(fields, scope)?;
+    // A null is no filter here.
+    if let Some(value) = fields.body.get("filter").filter(|value| value.is_nullish()) {
+        return Err(fields.mismatch("filter", value, "type 'object'"));
+    }
     let mut query = FindQuery::new(fields.document("filter")?.unwrap_or(DocumentRef::EMPTY), scope)?;
     if let Some(hint) = fields.field("hint") {
         query.hint = Hint::parse(hint)?;

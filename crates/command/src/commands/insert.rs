@@ -28,7 +28,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 /// `insert` by one way or another.
 pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, insert: Insert) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let order = if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
+    let order = if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
     let empty = bypasses(invocation)?;
     let documents = invocation.documents("documents")?;
     check_batch_size(documents.len())?;

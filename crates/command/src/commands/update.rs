@@ -32,7 +32,7 @@ const STATEMENT_FIELDS: &[&str] =
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let order = if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
+    let order = if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
     let empty = bypasses(invocation)?;
     let documents = invocation.documents("updates")?;
     check_batch_size(documents.len())?;

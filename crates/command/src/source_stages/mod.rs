@@ -86,6 +86,11 @@ impl<'a> SourcedPipeline<'a> {
     }
 }
 
+/// What the source stage of that name speaks of, if it is one.
+pub(crate) fn subject_of(name: &str) -> Option<Subject> {
+    STAGES.iter().find(|entry| entry.name == name).map(|entry| entry.subject)
+}
+
 /// The entry for a stage, and its specification. One with several fields is for the pipeline's parser to refuse.
 fn source_stage(stage: ValueRef<'_>) -> Option<(&'static SourceStage, ValueRef<'_>)> {
     let stage = stage.as_document().filter(|stage| stage.count() == 1)?.first()?;

@@ -104,7 +104,7 @@ impl<'i> BulkWrite<'i> {
         Ok(Self {
             operations: operations.collect::<Result<_>>()?,
             namespaces,
-            order: if invocation.boolean("ordered", true)? { Order::Ordered } else { Order::Unordered },
+            order: if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered },
             told: if invocation.boolean("errorsOnly", false)? { Told::Errors } else { Told::All },
             empty: bypasses(invocation)?,
             scope: update::scope(invocation)?,
@@ -320,7 +320,7 @@ impl<'i> BulkWrite<'i> {
     }
 }
 
-/// The code is another one than that of `insert`.
+/// An operation with a document that is too large fails before it begins.
 fn check_size(document: DocumentRef<'_>) -> Result<()> {
     let bytes = document.len_bytes();
     if bytes <= MAX_USER_DOCUMENT_BYTES {
