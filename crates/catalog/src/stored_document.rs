@@ -89,10 +89,10 @@ fn is_zero_timestamp(value: ValueRef<'_>) -> bool {
 
 fn check_size(document: DocumentRef<'_>) -> Result<()> {
     if document.len_bytes() > MAX_USER_DOCUMENT_BYTES {
-        return Err(Failure::bad_value(format!(
-            "object to insert too large. size in bytes: {}, max size: {MAX_USER_DOCUMENT_BYTES}",
-            document.len_bytes()
-        )));
+        let bytes = document.len_bytes();
+        let message =
+            format!("object to insert too large. size in bytes: {bytes}, max size: {MAX_USER_DOCUMENT_BYTES}");
+        return Err(Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message));
     }
     if is_deeper_than(document, MAX_DEPTH_STORED) {
         return Err(Failure::new(

@@ -61,6 +61,10 @@ fn is_near(name: &str) -> bool {
     matches!(name, "$near" | "$nearSphere" | "$geoNear")
 }
 
+fn is_distance(name: &str) -> bool {
+    matches!(name, "$minDistance" | "$maxDistance")
+}
+
 /// What an operand gives, before its units are known.
 #[derive(Clone, Copy)]
 struct Given {
@@ -115,6 +119,12 @@ fn legacy(operators: DocumentRef<'_>) -> Result<Option<Given>, NearFailure> {
             name if is_near(name) => {
                 if !matches!(field.value, ValueRef::Document(_) | ValueRef::Array(_)) {
                     return Ok(None);
+                }
+                let is_geometry = field.value.as_document().is_some_and(|it| it.get("$geometry").is_some());
+                let has_distances =
+                    field.value.as_document().is_some_and(|it| it.iter().all(|it| is_distance(it.name)));
+                if has_distances && !is_geometry {
+                    return Err(NearFailure::new(2, "$geometry is required for geo near query"));
                 }
                 if let Ok((point, is_geojson)) = query_point(field.value) {
                     found = Some((point, is_geojson, name == "$nearSphere"));

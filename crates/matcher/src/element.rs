@@ -6,7 +6,7 @@ use crate::operators::{self, compare, elem_match};
 use crate::parse::{self, NoExpr, Parser};
 use crate::path::{AsElement, AsField, Path};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 
 /// The condition of `$pull`.
@@ -71,8 +71,12 @@ pub struct ElemMatch {
 impl ElemMatch {
     /// Parses the operand of `$elemMatch`.
     /// # Errors
-    /// As [`crate::Filter::parse`].
+    /// As [`crate::Filter::parse`]; `QueryFeatureNotAllowed` for a schema.
     pub fn parse(condition: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
+        if has_schema(condition) {
+            let message = "$jsonSchema is not allowed in this context";
+            return Err(Failure::new(ErrorCode::QUERY_FEATURE_NOT_ALLOWED, message));
+        }
         let condition = ValueRef::Document(condition);
         let condition = elem_match::parse(&Parser::new(&NoExpr { strings }), &Path::itself(), condition)?;
         Ok(Self { condition, strings: strings.clone() })
@@ -87,6 +91,17 @@ impl ElemMatch {
             _ => false,
         }
     }
+}
+
+/// Whether a filter asks for a schema, at its top or in parts that are put together there.
+fn has_schema(filter: DocumentRef<'_>) -> bool {
+    filter.iter().any(|field| match (field.name, field.value) {
+        ("$jsonSchema", _) => true,
+        ("$and" | "$or" | "$nor", ValueRef::Array(parts)) => {
+            parts.iter().filter_map(ValueRef::as_document).any(has_schema)
+        }
+        _ => false,
+    })
 }
 
 /// Whether a condition's operators apply to elements themselves; `{$or: [{a: 1}]}` is a filter on documents.

@@ -34,6 +34,9 @@ impl Hint {
             ValueRef::String(name) => Ok(Some(Self::Name(name.to_owned()))),
             ValueRef::Document(pattern) => match pattern.first() {
                 None => Ok(None),
+                Some(first) if first.name == "$natural" && pattern.count() > 1 => {
+                    Err(Failure::bad_value("$natural hint cannot be combined with other fields"))
+                }
                 Some(first) if first.name == "$natural" => Ok(Some(Self::Natural(natural_direction(first.value)?))),
                 Some(_) => Ok(Some(Self::KeyPattern(pattern.to_owned()))),
             },

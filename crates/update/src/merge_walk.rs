@@ -319,7 +319,8 @@ impl<'a> MergeWalk<'a> {
 
     /// Writes an element whose value an operator gave.
     fn put(&mut self, name: &str, value: ValueRef<'_>, trail: &Trail<'_>) -> Result<()> {
-        if trail.root_name().starts_with('$') {
+        // Documents that are inserted may have such fields, those of an upsert too.
+        if trail.root_name().starts_with('$') && self.context.insert == Insertion::No {
             return Err(dollar_prefixed(trail.root_name(), &trail.to_string()));
         }
         nesting::check(value, trail.depth())?;

@@ -26,6 +26,11 @@ impl Replacement {
         Ok(Self(document.to_owned()))
     }
 
+    /// Whether it says which `_id` the document has.
+    pub fn has_id(&self) -> bool {
+        self.0.as_ref().get(ID).is_some()
+    }
+
     /// The new document, zero timestamps at the top level filled.
     /// # Errors
     /// As [`replaced`].

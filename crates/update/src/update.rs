@@ -153,7 +153,9 @@ impl Update {
         let next = match &self.0 {
             Kind::Operators(trie) => MergeWalk::run(trie, document, context)?,
             Kind::Replacement(replacement) => {
-                Some(replacement.apply(document, context)?).filter(|next| next.as_ref() != document)
+                // One that brings no `_id` counts as a change even where it changes nothing, as on MongoDB.
+                let next = replacement.apply(document, context)?;
+                Some(next).filter(|next| !replacement.has_id() || next.as_ref() != document)
             }
             Kind::Pipeline(pipeline) => {
                 Some(pipeline.apply(document, context)?).filter(|next| next.as_ref() != document)

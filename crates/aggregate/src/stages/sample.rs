@@ -30,13 +30,11 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
         if !field.value.is_number() {
             return Err(refusal(28746, "size argument to $sample must be a number".to_owned()));
         }
-        let wanted = number::clamp_to_i64(field.value).and_then(|wanted| usize::try_from(wanted).ok());
-        match wanted.filter(|wanted| *wanted > 0) {
-            Some(wanted) => size = Some(wanted),
-            None => return Err(refusal(28747, "size argument to $sample must be a positive integer".to_owned())),
-        }
+        size = Some(field.value);
     }
     let size = size.ok_or_else(|| refusal(28749, "$sample stage must specify a size".to_owned()))?;
+    let size = number::clamp_to_i64(size).and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0);
+    let size = size.ok_or_else(|| refusal(28747, "size argument to $sample must be a positive integer".to_owned()))?;
     Ok(vec![Box::new(Sample { size })])
 }
 

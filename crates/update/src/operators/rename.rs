@@ -6,6 +6,7 @@
 use super::{Effect, Modifier, Operator, Scene};
 use crate::array_filters::ArrayFilters;
 use crate::dotted_path::{DottedPath, as_index, is_below};
+use crate::immutable_id::{self, ID};
 use crate::trie::Plan;
 use bunko_bson::text::ElementText;
 use bunko_bson::{Element, ValueRef};
@@ -38,7 +39,8 @@ fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
 fn check_paths(field: Element<'_>, to: &str) -> Result<()> {
     let from = field.name;
     if to.contains('\0') {
-        return Err(Failure::bad_value("The 'to' field for $rename cannot contain an embedded null byte"));
+        let message = "The 'to' field for $rename cannot contain an embedded null byte";
+        return Err(Failure::new(ErrorCode(9_867_600), message));
     }
     if from == to {
         let message = format!("The source and target field for $rename must differ: {}", ElementText(field));
@@ -64,6 +66,10 @@ fn check_paths(field: Element<'_>, to: &str) -> Result<()> {
 impl Modifier for Destination {
     fn modify<'a>(&'a self, _current: Option<ValueRef<'a>>, scene: &Scene<'a>) -> Result<Effect<'a>> {
         let Some(value) = find(scene, &self.from)? else { return Ok(Effect::Keep) };
+        // Even an equal value does not become the document's `_id` by another name.
+        if is_id(&self.to) && scene.document.get(ID).is_some() {
+            return Err(immutable_id::modified_by(&self.to));
+        }
         for (which, path) in [("source", &self.from), ("destination", &self.to)] {
             if let Some(array) = array_above(scene, path) {
                 return Err(Failure::bad_value(format!(
@@ -74,6 +80,10 @@ impl Modifier for Destination {
         }
         Ok(Effect::Set(value))
     }
+}
+
+fn is_id(path: &str) -> bool {
+    path == ID || is_below(path, ID)
 }
 
 impl Modifier for Source {

@@ -73,8 +73,9 @@ impl Accumulator for Deviation {
             Some(divisor) => divisor,
         };
         let squares = Number::of(self.squares.value().as_ref()).map_or(0.0, Number::to_f64);
-        if self.count == 1 || squares <= 0.0 {
-            return Value::Double(0.0);
+        // MongoDB's zero of a single number is an integer here, and a double where no number leaves the window.
+        if self.count == 1 || squares < 0.0 {
+            return Value::Int32(0);
         }
         Value::Double((squares / divisor as f64).sqrt())
     }
