@@ -60,7 +60,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     })?;
     let (source, is_long) = match sourced {
         Some(sourced) => {
-            let (source, write) = open_sourced(invocation, &namespace, &sourced)?;
+            let Sourced { source, write } = open_sourced(invocation, &namespace, &sourced)?;
             match write {
                 Some((write, environment)) => {
                     return write_all(invocation, reply, namespace, source, (&write, &environment));
@@ -359,12 +359,19 @@ fn open_oplog(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Box<
     Ok(Box::new(Aggregated::of(stream)))
 }
 
+/// The documents of a pipeline that begins with a source stage.
+struct Sourced {
+    source: Box<dyn CursorSource>,
+    /// What is to be done with them, where the pipeline writes, and its world.
+    write: Option<(PipelineWrite, Environment)>,
+}
+
 /// Puts the other stages on top of a source stage. A hint has nothing to choose from, and is ignored as in MongoDB.
 fn open_sourced(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
     sourced: &SourcedPipeline<'_>,
-) -> Result<(Box<dyn CursorSource>, Option<(PipelineWrite, Environment)>), Halt> {
+) -> Result<Sourced, Halt> {
     take_options(invocation, invocation.operation())?;
     let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
     let sources = PipelineSources::new(&invocation.service.catalog, invocation.request.database);
@@ -381,7 +388,7 @@ fn open_sourced(
         None => None,
     };
     let stream = pipeline.open(Box::new(Documents::new(documents)));
-    Ok((Box::new(Aggregated::of(stream)), write))
+    Ok(Sourced { source: Box::new(Aggregated::of(stream)), write })
 }
 
 /// What comes out of the last stage.
