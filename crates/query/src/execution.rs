@@ -159,7 +159,7 @@ impl Execution {
             self.returned += 1;
         }
         let Some(row) = row else { return Ok(None) };
-        let is_projected = self.run.output == Output::Projected && self.run.query.projection.is_some();
+        let is_projected = self.run.output == Output::Projected && !self.run.query.gives_whole_documents();
         if self.run.holds_metadata && !is_projected {
             self.released = self.run.query.scope.at_hand.release(row.document);
             return Ok(Some((row.record, self.released.as_ref())));

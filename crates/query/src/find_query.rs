@@ -11,8 +11,11 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
 use bunko_expression::{Offered, ParseScope, Projection, SortPattern, check_document_bytes};
 use bunko_matcher::{ElemMatch, Filter};
-use bunko_store::Direction;
+use bunko_store::{Direction, RecordId};
 use std::sync::Arc;
+
+/// Where `showRecordId` puts the record id. Source: MongoDB manual, "cursor.showRecordId()".
+const RECORD_ID_FIELD: &str = "$recordId";
 
 /// The index, or the order, that a query is told to use.
 #[derive(Clone, Debug)]
@@ -74,6 +77,8 @@ pub struct FindQuery {
     pub projection: Option<Projection>,
     /// The projection as it was sent, for explain.
     pub projection_document: DocumentBuf,
+    /// Whether documents are given with their record ids: set by [`Self::show_record_ids`].
+    pub shows_record_ids: bool,
     /// How many of the first documents to leave out.
     pub skip: u64,
     /// How many documents at most; none for all.
@@ -102,6 +107,7 @@ impl FindQuery {
             sort: None,
             projection: None,
             projection_document: DocumentBuf::new(),
+            shows_record_ids: false,
             skip: 0,
             limit: None,
             hint: None,
@@ -172,6 +178,37 @@ impl FindQuery {
     pub fn set_key_bounds(&mut self, min: DocumentRef<'_>, max: DocumentRef<'_>) {
         let is_given = !min.is_empty() || !max.is_empty();
         self.key_bounds = is_given.then(|| KeyBounds { min: min.to_owned(), max: max.to_owned() });
+    }
+
+    /// Has each document end with its record id, as `showRecordId` asks. The projection must be known.
+    pub fn show_record_ids(&mut self) {
+        self.shows_record_ids = true;
+        // As explain shows it: MongoDB makes it a part of the projection.
+        self.projection_document.append(RECORD_ID_FIELD, &DocumentBuf::new().with("$meta", "recordId"));
+    }
+
+    /// Whether documents are given as they were found.
+    pub(crate) fn gives_whole_documents(&self) -> bool {
+        self.projection.is_none() && !self.shows_record_ids
+    }
+
+    /// What the query gives of a record that matches, in `buffer`; the document itself where that is all of it.
+    /// # Errors
+    /// Those of the projection's expressions.
+    pub(crate) fn given<'d>(
+        &self,
+        record: RecordId,
+        document: DocumentRef<'d>,
+        buffer: &'d mut Vec<u8>,
+    ) -> Result<DocumentRef<'d>> {
+        if !self.shows_record_ids {
+            return self.projected(document, buffer);
+        }
+        let mut given = self.projected(document, buffer)?.to_owned();
+        given.append(RECORD_ID_FIELD, record.0.cast_signed());
+        check_document_bytes(given.as_ref().len_bytes())?;
+        *buffer = given.into_bytes();
+        Ok(DocumentRef::trusted(buffer))
     }
 
     /// What the projection makes of a document that matches, in `buffer`; the document itself where there is none.

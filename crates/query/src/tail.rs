@@ -115,7 +115,8 @@ impl Tail {
             return Ok(None);
         }
         self.returned += 1;
-        self.query.projected(DocumentRef::trusted(&self.matched), &mut self.projected).map(Some)
+        let Some(record) = self.place else { return Ok(None) };
+        self.query.given(record, DocumentRef::trusted(&self.matched), &mut self.projected).map(Some)
     }
 
     fn search(&mut self) -> Result<bool> {

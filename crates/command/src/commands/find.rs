@@ -110,6 +110,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         if is_tailable {
             return Err(not_capped().into());
         }
+        if invocation.boolean("showRecordId", false)? {
+            return Err(invocation.unsupported("showRecordId").into());
+        }
         invocation.refuse_if_long(true)?;
         let source = oplog_view::find(invocation, query, invocation.document("sort")?)?;
         let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
@@ -253,6 +256,9 @@ pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQ
     if let Some(projection) = fields.document("projection")? {
         query.set_projection(projection)?;
     }
+    if fields.boolean("showRecordId", false)? {
+        query.show_record_ids();
+    }
     let key_bound = |name| Ok::<_, Failure>(fields.document(name)?.unwrap_or(DocumentRef::EMPTY));
     query.set_key_bounds(key_bound("min")?, key_bound("max")?);
     query.skip = fields.size("skip")?.unwrap_or(0);
@@ -270,10 +276,8 @@ pub(super) fn set_disk_use(fields: &Fields<'_>, operation: &OperationContext) ->
 }
 
 fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
-    for name in ["returnKey", "showRecordId"] {
-        if fields.boolean(name, false)? {
-            return Err(fields.unsupported(name));
-        }
+    if fields.boolean("returnKey", false)? {
+        return Err(fields.unsupported("returnKey"));
     }
     if fields.field("ntoreturn").is_some() {
         return Err(fields.unsupported("ntoreturn"));

@@ -110,7 +110,7 @@ impl Builder<'_> {
         if query.skip > 0 {
             stage = Box::new(Skip { number: self.number(), count: query.skip, input: stage });
         }
-        if query.projection.is_some() {
+        if !query.gives_whole_documents() {
             stage = Box::new(ProjectionStage { number: self.number(), input: stage });
         }
         if let Some(limit) = limit {

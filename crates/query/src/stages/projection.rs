@@ -7,7 +7,7 @@ use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
 
-/// Applies the query's projection.
+/// Applies the query's projection, and adds record ids where they are asked for.
 pub(crate) struct ProjectionStage {
     pub number: StageNumber,
     pub input: Box<dyn DocumentStage>,
@@ -78,7 +78,8 @@ impl Documents for Projecting {
             self.released = run.query.scope.at_hand.release(document);
             document = self.released.as_ref();
         }
-        Ok(Some(Row { record: row.record, document: run.query.projected(document, &mut self.projected)? }))
+        let document = run.query.given(row.record, document, &mut self.projected)?;
+        Ok(Some(Row { record: row.record, document }))
     }
 
     fn is_over(&self) -> bool {
