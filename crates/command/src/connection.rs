@@ -2,12 +2,14 @@
 
 use crate::awaiting::{Parked, ParkedCursor};
 use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
-use crate::session_id::random_uuid;
+use crate::sessions::Session;
+use crate::sessions::id::random_uuid;
 use bunko_bson::DocumentBuf;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct ClientConnection {
     pub metadata: Option<DocumentBuf>,
     /// Compressors agreed on in the handshake, most wanted first.
     pub compressors: Vec<Compressor>,
+    /// The session that its last command named.
+    pub(crate) session: Option<Arc<Session>>,
     /// Its entry for `currentOp`, from the first command on.
     registration: Option<Registration>,
     /// Made when it is first asked for.
@@ -50,7 +54,16 @@ pub struct ClientConnection {
 impl ClientConnection {
     /// A connection that has not said hello.
     pub fn new(id: i32, peer: Peer) -> Self {
-        Self { id, peer, metadata: None, compressors: Vec::new(), registration: None, uuid: None, parked: None }
+        Self {
+            id,
+            peer,
+            metadata: None,
+            compressors: Vec::new(),
+            session: None,
+            registration: None,
+            uuid: None,
+            parked: None,
+        }
     }
 
     /// What `connectionStatus` calls the connection.

@@ -2,7 +2,7 @@
 
 use crate::connection::Peer;
 use crate::invocation::{Context, Examined};
-use crate::session_id::SessionId;
+use crate::sessions::SessionId;
 use bunko_bson::text::ValueText;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;

@@ -15,7 +15,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef
 use bunko_catalog::check_database;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One entry of the table of commands.
 pub struct Command {
@@ -156,6 +156,9 @@ impl Service {
         };
         if self.operations.are_interrupted() {
             return Err(at_shutdown().into());
+        }
+        if let Some(session) = options.session {
+            self.sessions.touch_again(&mut connection.session, session, Instant::now())?;
         }
         let (operation, parked) = match parked {
             Some((operation, cursor)) => (operation, Some(cursor)),

@@ -4,7 +4,7 @@ use crate::dispatch::{ANY_FIELDS, Command, Request};
 use crate::fields::{FieldSet, Met, wrong_type};
 use crate::read_concern::ReadConcern;
 use crate::replica_set::{Deployment, parse_cluster_time};
-use crate::session_id::{self, SessionId};
+use crate::sessions::{SessionId, id};
 use crate::stable_api::StableApi;
 use crate::write_concern::WriteConcern;
 use bunko_bson::text::ValueText;
@@ -137,7 +137,7 @@ impl GenericOptions {
                     self.cluster_time = Some(parse_cluster_time(told)?);
                 }
             }
-            "lsid" => self.session = Some(session_id::parse("OperationSessionInfo.lsid", value)?),
+            "lsid" => self.session = Some(id::parse("OperationSessionInfo.lsid", value)?),
             "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {
                 let (concern, unmet) = WriteConcern::parse(deployment, document(command, name, value)?)?;

@@ -44,7 +44,6 @@ const NAMES: &[&str] = &[
     "grantRolesToUser",
     "invalidateUserCache",
     "isdbgrid",
-    "killAllSessionsByPattern",
     "listShards",
     "mapReduce",
     "mapreduce",

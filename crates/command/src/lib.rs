@@ -45,7 +45,7 @@ mod profiler;
 mod read_concern;
 mod replica_set;
 mod service;
-mod session_id;
+mod sessions;
 mod slow_operation;
 mod source_stages;
 mod stable_api;

@@ -6,12 +6,13 @@
 
 use crate::connection::Peer;
 use crate::generic_options::writes;
-use crate::session_id::SessionId;
+use crate::sessions::SessionId;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_store::Bell;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -212,6 +213,13 @@ impl Operations {
                 slot.stop.ring();
             }
         }
+    }
+
+    /// The sessions for which operations run.
+    pub(crate) fn sessions_at_work(&self) -> HashSet<SessionId> {
+        let slots = self.registry.slots.lock();
+        let at_work = slots.values().filter(|slot| slot.running.load(Ordering::Acquire) != 0);
+        at_work.filter_map(|slot| slot.details.lock().session).collect()
     }
 
     /// All connections that have run a command, by connection id.

@@ -6,6 +6,7 @@ use crate::feature_compatibility;
 use crate::fields::truth;
 use crate::log_verbosity::LogVerbosity;
 use crate::service::Service;
+use crate::sessions::{SESSION_TIMEOUT_MINUTES, SESSIONS_MAX};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
@@ -14,9 +15,6 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Minutes that a session lives without use.
-/// Source: MongoDB manual, parameter `localLogicalSessionTimeoutMinutes`.
-pub(crate) const SESSION_TIMEOUT_MINUTES: i32 = 30;
 /// Most bytes of `automationServiceDescriptor`.
 /// Source: MongoDB manual, "Server Parameters".
 const DESCRIPTOR_BYTES_MAX: usize = 64;
@@ -176,6 +174,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::settable("logLevel", |service| Ok(Value::Int32(service.parameters.verbosity.level())), write_log_level),
     Parameter::startup("maxBSONDepth", |_| Ok(Value::Int32(MAX_DEPTH_ACCEPTED as i32))),
+    Parameter::startup("maxSessions", |_| Ok(Value::Int32(SESSIONS_MAX as i32))),
     Parameter::startup("notablescan", |_| Ok(Value::Boolean(false))),
     Parameter::settable(
         "quiet",

@@ -8,6 +8,7 @@ use crate::operations::Operations;
 use crate::parameters::Parameters;
 use crate::profiler::Profiler;
 use crate::replica_set::ReplicaSet;
+use crate::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
 use crate::stored_settings;
 use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
@@ -17,7 +18,8 @@ use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_operation::{MemoryLimits, OperationContext};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::cell::LazyCell;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -153,6 +155,8 @@ pub struct Service {
     pub cursors: CursorStore,
     /// Which buckets of time series take the next measurements.
     pub(crate) open_buckets: OpenBuckets,
+    /// The sessions of clients.
+    pub(crate) sessions: SessionTable,
     /// What is running, for `currentOp` and `killOp`.
     pub operations: Operations,
     /// Which operations are noted.
@@ -196,8 +200,10 @@ impl Service {
         ) {
             parameters.set_default_read_time(kept.as_ref());
         }
+        let started = Instant::now();
         Self {
             cursors: CursorStore::default(),
+            sessions: SessionTable::new(started),
             open_buckets: OpenBuckets::default(),
             operations: Operations::default(),
             profiler: Profiler::new(facts.slow_operation),
@@ -206,7 +212,7 @@ impl Service {
             parameters,
             counters: Counters::default(),
             time_to_live: TimeToLive::default(),
-            started: Instant::now(),
+            started,
             started_at_ms: world.now_ms(),
             catalog,
             world,
@@ -230,9 +236,21 @@ impl Service {
         OperationContext::new(self.operations.interruption_of_own(), MemoryLimits::none())
     }
 
-    /// Closes cursors that nobody asked for in a long time. Call it every few seconds.
+    /// Closes cursors that nobody asked for in a long time, and ends sessions that nobody used. Call it every few seconds.
     pub fn close_idle_cursors(&self) {
-        self.cursors.purge(Instant::now(), self.parameters.cursor_timeout());
+        let now = Instant::now();
+        self.cursors.purge(now, self.parameters.cursor_timeout());
+        self.end_idle_sessions(now, SESSION_TIMEOUT);
+    }
+
+    /// Ends sessions that nobody used for that long, with the cursors that they left, whatever the cursors' own timeout.
+    fn end_idle_sessions(&self, now: Instant, timeout: Duration) {
+        let busy: LazyCell<HashSet<SessionId>, _> = LazyCell::new(|| self.operations.sessions_at_work());
+        let ended = self.sessions.expire(now, timeout, &|session| busy.contains(&session));
+        if !ended.is_empty() {
+            let ended: HashSet<SessionId> = ended.into_iter().collect();
+            self.cursors.end_sessions(|session| ended.contains(&session));
+        }
     }
 
     /// Closes a cursor whatever it reads, as OP_KILL_CURSORS does.

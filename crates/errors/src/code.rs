@@ -112,6 +112,7 @@ codes! {
     NO_SUCH_SESSION = 206 "NoSuchSession";
     INVALID_UUID = 207 "InvalidUUID";
     NO_SUCH_TRANSACTION = 251 "NoSuchTransaction";
+    TOO_MANY_LOGICAL_SESSIONS = 261 "TooManyLogicalSessions";
     QUERY_FEATURE_NOT_ALLOWED = 224 "QueryFeatureNotAllowed";
     TRANSACTION_TOO_OLD = 225 "TransactionTooOld";
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction";

@@ -3,7 +3,7 @@
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
-use crate::session_id::{self, SessionId};
+use crate::sessions::{SessionId, id};
 use bunko_bson::Writer;
 use bunko_errors::Failure;
 
@@ -32,5 +32,5 @@ pub(super) fn sessions(invocation: &Invocation<'_>) -> Result<Vec<SessionId>, Fa
     let array = argument.as_array().ok_or_else(|| wrong_type(&format!("{name}.{name}"), argument, "array"))?;
     // A null names no session.
     let named = array.iter().enumerate().filter(|(_, value)| !value.is_nullish());
-    named.map(|(index, value)| session_id::parse(&format!("{name}.{name}.{index}"), value)).collect()
+    named.map(|(index, value)| id::parse(&format!("{name}.{name}.{index}"), value)).collect()
 }

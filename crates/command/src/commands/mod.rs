@@ -51,6 +51,7 @@ mod hello;
 mod host_info;
 mod insert;
 mod kill_all_sessions;
+mod kill_all_sessions_by_pattern;
 mod kill_cursors;
 mod kill_op;
 mod kill_sessions;
@@ -139,6 +140,7 @@ pub const COMMANDS: &[Command] = &[
     host_info::COMMAND,
     insert::COMMAND,
     kill_all_sessions::COMMAND,
+    kill_all_sessions_by_pattern::COMMAND,
     kill_cursors::COMMAND,
     kill_op::COMMAND,
     kill_sessions::COMMAND,

@@ -1,14 +1,18 @@
-//! `refreshSessions`: keeps sessions alive. They have no state that could expire, so only their ids are checked.
+//! `refreshSessions`: keeps sessions alive, and begins those that are not known.
 
 use super::kill_sessions::sessions;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
+use std::time::Instant;
 
 pub(super) const COMMAND: Command =
     Command { name: "refreshSessions", aliases: &[], fields: &[], databases: Databases::Any, run };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    sessions(invocation)?;
+    let now = Instant::now();
+    for session in sessions(invocation)? {
+        invocation.service.sessions.touch(session, now)?;
+    }
     Ok(())
 }

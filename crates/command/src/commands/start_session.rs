@@ -2,15 +2,17 @@
 
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::invocation::Invocation;
-use crate::parameters::SESSION_TIMEOUT_MINUTES;
-use crate::session_id::random_uuid;
+use crate::sessions::SESSION_TIMEOUT_MINUTES;
+use crate::sessions::id::random_uuid;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
+use std::time::Instant;
 
 pub(super) const COMMAND: Command =
     Command { name: "startSession", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let id = random_uuid(&*invocation.service.world.random);
+    invocation.service.sessions.touch(id, Instant::now())?;
     reply
         .begin_document("id")
         .append("id", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &id })

@@ -1,26 +1,21 @@
-//! `$listLocalSessions` and `$listSessions`: the sessions that clients use. Sessions have no state of their own here, so
-//! what is known are those under which open connections ran their last command.
+//! `$listLocalSessions` and `$listSessions`: the sessions that are known to the server. There is no other one that
+//! could know more, so both show the same.
 
 use super::{SourceStage, Subject};
 use crate::fields::{Fields, wrong_type};
 use crate::invocation::Invocation;
+use crate::sessions::SessionId;
+use crate::sessions::id::UID;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 pub(super) const LOCAL: SourceStage =
     SourceStage { name: "$listLocalSessions", subject: Subject::Database, documents: local };
 
 pub(super) const ALL: SourceStage =
     SourceStage { name: "$listSessions", subject: Subject::Collection, documents: of_collection };
-
-/// The SHA-256 of nothing: whose sessions they are while there are no users.
-/// Source: MongoDB manual, "Server Sessions".
-const UID: [u8; 32] = [
-    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41,
-    0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
-];
 
 fn local(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
     documents("$listLocalSessions", invocation, specification)
@@ -48,22 +43,15 @@ fn documents(
         // There are none.
         return Ok(Vec::new());
     }
-    let now_ms = invocation.service.world.now_ms();
-    let mut last_uses = BTreeMap::new();
-    for observed in invocation.service.operations.observe() {
-        let used_ms = now_ms - observed.running_for.as_millis() as i64;
-        if let Some(session) = observed.session {
-            let last_use = last_uses.entry(session).or_insert(used_ms);
-            *last_use = used_ms.max(*last_use);
-        }
-    }
-    let describe = |(session, last_use): ([u8; 16], i64)| {
+    let service = invocation.service;
+    let describe = |(session, last_use): (SessionId, Duration)| {
+        let last_use = ValueRef::DateTime(service.started_at_ms + last_use.as_millis() as i64);
         let id = DocumentBuf::new()
             .with("id", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &session })
             .with("uid", ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &UID });
-        DocumentBuf::new().with("_id", &id).with("lastUse", ValueRef::DateTime(last_use))
+        DocumentBuf::new().with("_id", &id).with("lastUse", last_use)
     };
-    Ok(last_uses.into_iter().map(describe).collect())
+    Ok(service.sessions.all().into_iter().map(describe).collect())
 }
 
 /// Whether somebody's sessions are asked for.

@@ -1,0 +1,26 @@
+//! `killAllSessionsByPattern`: `killAllSessions` for those that one of several patterns chooses.
+
+use super::kill_sessions::kill;
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::fields::wrong_type;
+use crate::invocation::Invocation;
+use crate::sessions::SessionPattern;
+use bunko_bson::Writer;
+use bunko_errors::Failure;
+
+pub(super) const COMMAND: Command =
+    Command { name: "killAllSessionsByPattern", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    const PLACE: &str = "killAllSessionsByPattern.killAllSessionsByPattern";
+    let argument = invocation.argument();
+    let patterns = argument.as_array().ok_or_else(|| wrong_type(PLACE, argument, "array"))?;
+    let parse = |(index, pattern): (usize, bunko_bson::ValueRef<'_>)| {
+        let mismatch = || wrong_type(&format!("{PLACE}.{index}"), pattern, "object");
+        SessionPattern::parse(pattern.as_document().ok_or_else(mismatch)?)
+    };
+    let patterns = patterns.iter().enumerate().map(parse).collect::<Result<Vec<_>, Failure>>()?;
+    // An empty list chooses all.
+    kill(invocation, |session| patterns.is_empty() || patterns.iter().any(|pattern| pattern.chooses(session)));
+    Ok(())
+}
