@@ -16,6 +16,8 @@ pub(crate) struct EqualityJoin {
     source: SourceName,
     path: FieldPath,
     table: Option<Table>,
+    /// How the collection is read, once it is known: the pipeline has one snapshot of it.
+    access: Option<Access>,
     /// Whose memory the table takes.
     gatherer: Gatherer,
 }
@@ -38,7 +40,7 @@ struct Built {
 impl EqualityJoin {
     /// A join for a stage, in whose memory the table is.
     pub fn new(source: SourceName, path: FieldPath, gatherer: Gatherer) -> Self {
-        Self { source, path, table: None, gatherer }
+        Self { source, path, table: None, access: None, gatherer }
     }
 
     /// What of the other collection went on disk.
@@ -91,8 +93,10 @@ impl EqualityJoin {
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
 
-    fn access(&self, environment: &Environment) -> Access {
-        environment.sources.access(&self.source, &self.path.dotted(), environment.strings())
+    fn access(&mut self, environment: &Environment) -> Access {
+        *self
+            .access
+            .get_or_insert_with(|| environment.sources.access(&self.source, &self.path.dotted(), environment.strings()))
     }
 
     fn build(&self, environment: &Environment) -> Result<Table> {

@@ -83,6 +83,7 @@ impl Pipeline {
         if environment.depth == 0 {
             note_handover(&mut stages);
         }
+        tell_what_is_read(&mut stages);
         let stages = stages.into_iter().map(Arc::from).collect();
         Ok(Self { stages, ends, taken_by_planner: 0, environment: Arc::new(environment) })
     }
@@ -244,6 +245,23 @@ fn check_near(stages: &[Box<dyn Stage>]) -> Result<()> {
     let message = "$geoNear was not the first stage in the pipeline after optimization. Is optimization disabled or \
                    inhibited?";
     Err(Failure::new(ErrorCode(40603), message))
+}
+
+/// Tells each stage which fields are read behind it, where a stage cuts the others off.
+fn tell_what_is_read(stages: &mut [Box<dyn Stage>]) {
+    let mut read = Dependencies::All;
+    for stage in stages.iter_mut().rev() {
+        if let Dependencies::Fields(fields) = &read {
+            stage.read_only(fields);
+        }
+        // From the stage that cuts off down to the source, each one's fields are added to those behind.
+        let mut own = Dependencies::default();
+        if stage.add_dependencies(&mut own) == stages::Reads::OnlyThese {
+            read = own;
+        } else if let Dependencies::Fields(_) = &read {
+            stage.add_dependencies(&mut read);
+        }
+    }
 }
 
 /// Tells each sort how many documents of its result are read, so that it keeps no more.

@@ -30,7 +30,7 @@ pub use decimal128::{Decimal128, Rounding};
 pub use document::{ArrayBuf, DocumentBuf};
 pub use hashed_key::hashed_key;
 pub use object_id::ObjectId;
-pub use reader::{ArrayRef, DocumentRef, Element, Elements};
+pub use reader::{ArrayRef, DocumentRef, Element, Elements, EncodedElement};
 pub use string_order::{Collator, StringOrder};
 pub use validate::BsonError;
 pub use value::{BinarySubtype, Timestamp, Type, Value, ValueRef};

@@ -21,6 +21,37 @@ pub struct Element<'a> {
     pub value: ValueRef<'a>,
 }
 
+/// A field as it stands in its document.
+#[derive(Clone, Copy)]
+pub struct EncodedElement<'a> {
+    kind: Type,
+    name: &'a [u8],
+    body: &'a [u8],
+    encoded: &'a [u8],
+}
+
+impl<'a> EncodedElement<'a> {
+    /// The field's name.
+    pub fn name_bytes(&self) -> &'a [u8] {
+        self.name
+    }
+
+    /// The field's value; nothing where a text in it is none.
+    pub fn value(&self) -> Option<ValueRef<'a>> {
+        decode(self.kind, self.body)
+    }
+
+    /// Bytes of the value.
+    pub fn value_bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Type, name and value.
+    pub(crate) fn as_bytes(&self) -> &'a [u8] {
+        self.encoded
+    }
+}
+
 const EMPTY: [u8; 5] = [5, 0, 0, 0, 0];
 
 impl<'a> DocumentRef<'a> {
@@ -157,6 +188,15 @@ impl<'a> Elements<'a> {
     /// The fields to come, as encoded.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
+    }
+
+    /// The fields that are left, none of them decoded: what passes most of them by, or copies them, need not look inside.
+    pub fn encoded(mut self) -> impl Iterator<Item = EncodedElement<'a>> {
+        std::iter::from_fn(move || {
+            let before = self.rest;
+            let (kind, name, body) = self.next_encoded()?;
+            Some(EncodedElement { kind, name, body, encoded: &before[..before.len() - self.rest.len()] })
+        })
     }
 
     /// The next field still encoded: type, name, body. Names compare faster as bytes.

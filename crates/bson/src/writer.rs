@@ -1,6 +1,6 @@
 //! Writing documents straight into a reply's buffer.
 
-use crate::{DocumentRef, ValueRef};
+use crate::{DocumentRef, EncodedElement, ValueRef};
 
 /// Appends one document, with documents and arrays inside, to a buffer that may already hold other bytes.
 ///
@@ -22,6 +22,12 @@ impl<'b> Writer<'b> {
     /// Appends a field to the innermost scope.
     pub fn append<'v>(&mut self, name: &str, value: impl Into<ValueRef<'v>>) -> &mut Self {
         put_element(self.buffer, name, value.into());
+        self
+    }
+
+    /// Appends a field of another document as it is.
+    pub fn append_encoded(&mut self, element: &EncodedElement<'_>) -> &mut Self {
+        self.buffer.extend_from_slice(element.as_bytes());
         self
     }
 

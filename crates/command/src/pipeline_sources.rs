@@ -13,6 +13,7 @@ use bunko_store::Snapshot;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 /// How many views may stand on each other.
@@ -258,12 +259,14 @@ impl DocumentStream for Planned {
     }
 
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
-        while let Some(document) = self.execution.next()? {
-            if visitor(document)? == Flow::Stop {
-                return Ok(());
-            }
+        let mut last = Flow::More;
+        self.execution.visit(&mut |document| {
+            last = visitor(document)?;
+            Ok(if last == Flow::Stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        if last == Flow::More {
+            self.footing = None;
         }
-        self.footing = None;
         Ok(())
     }
 }

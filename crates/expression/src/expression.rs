@@ -100,6 +100,11 @@ impl Expression {
         match &self.node {
             Node::Literal(value) => Ok(Evaluated::Ref(value.as_ref())),
             Node::Absent => Ok(Evaluated::Missing),
+            Node::Path { variable: Variable::Root, path } if !path.is_empty() => {
+                let root = context.root();
+                context.operation().work(1 + root.len_bytes() / 256)?;
+                Ok(path.of(root))
+            }
             Node::Path { variable, path } => match context.variable(*variable) {
                 None => Ok(Evaluated::Missing),
                 Some(value) => {

@@ -76,8 +76,13 @@ impl FieldPath {
     }
 
     /// Follows the path from a document's top.
+    #[inline]
     pub fn of<'a>(&self, document: DocumentRef<'a>) -> Evaluated<'a> {
-        self.follow(ValueRef::Document(document))
+        match &*self.components {
+            // Most paths are a name.
+            [name] => document.get(name).into(),
+            _ => self.follow(ValueRef::Document(document)),
+        }
     }
 }
 

@@ -19,13 +19,19 @@ const BYTES_PER_STEP: usize = 64;
 /// Work of copying a value or comparing all of it.
 #[inline]
 pub(crate) fn steps(value: ValueRef<'_>) -> usize {
-    1 + content_bytes(value) / BYTES_PER_STEP
+    bytes_steps(content_bytes(value))
+}
+
+/// Work of copying so many bytes.
+#[inline]
+pub(crate) fn bytes_steps(bytes: usize) -> usize {
+    1 + bytes / BYTES_PER_STEP
 }
 
 /// Work of copying a text.
 #[inline]
 pub(crate) fn text_steps(text: &str) -> usize {
-    1 + text.len() / BYTES_PER_STEP
+    bytes_steps(text.len())
 }
 
 /// Bytes of a value that has no fixed size, else 0.

@@ -9,6 +9,7 @@ use bunko_catalog::{Collection, dropped};
 use bunko_errors::Result;
 use bunko_scratch::Spilled;
 use bunko_store::{RecordId, Snapshot};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -180,8 +181,47 @@ impl Execution {
         Ok(self.returned)
     }
 
+    /// Shows the documents that are left, as [`Self::next`] lends them, until the visitor has enough.
+    /// # Errors
+    /// As [`Self::next`], and the visitor's own.
+    pub fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<ControlFlow<()>>) -> Result<()> {
+        if self.run.holds_metadata {
+            while let Some(document) = self.next()? {
+                if visitor(document)?.is_break() {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        self.run.output = Output::Projected;
+        self.visit_rows(visitor)
+    }
+
+    fn visit_rows(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<ControlFlow<()>>) -> Result<()> {
+        if self.is_at_end {
+            return Ok(());
+        }
+        // Until the outcome says otherwise.
+        self.is_at_end = true;
+        let (mut flow, returned) = (ControlFlow::Continue(()), &mut self.returned);
+        self.root.visit(&mut self.run, &mut |_, row| {
+            *returned += 1;
+            flow = visitor(row.document)?;
+            Ok(flow)
+        })?;
+        self.is_at_end = flow.is_continue();
+        Ok(())
+    }
+
     fn count_documents(&mut self, most: u64) -> Result<u64> {
-        while self.returned < most && self.next_record()?.is_some() {}
+        self.run.output = Output::Stored;
+        let mut left = most.saturating_sub(self.returned);
+        if left > 0 {
+            self.visit_rows(&mut |_| {
+                left -= 1;
+                Ok(if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })?;
+        }
         Ok(self.returned)
     }
 

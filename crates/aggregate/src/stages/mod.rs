@@ -1,5 +1,6 @@
 //! The table of stages: one file and one line each.
 
+mod around;
 mod bucket;
 mod bucket_auto;
 mod count;
@@ -37,6 +38,7 @@ use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use geo_near::GeoNear;
@@ -142,6 +144,9 @@ pub trait Stage: Send + Sync {
 
     /// Learns that no more than this many of its documents are read.
     fn read_at_most(&mut self, _limit: u64) {}
+
+    /// Learns that of its documents only these dotted paths are read.
+    fn read_only(&mut self, _fields: &BTreeSet<String>) {}
 }
 
 /// What the query planner could do of a stage.

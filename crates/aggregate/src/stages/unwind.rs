@@ -1,11 +1,13 @@
 //! `$unwind`: one document for each element of an array.
 
+use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, ValueRef, Writer};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, FieldPath};
 use bunko_operation::OperationContext;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$unwind", parse };
@@ -14,6 +16,8 @@ struct Unwind {
     path: FieldPath,
     index_path: Option<FieldPath>,
     without_elements: WithoutElements,
+    /// The fields that are read behind it, where they are known.
+    read: Option<ReadFields>,
 }
 
 /// What an `$unwind` does, for a stage that makes the array and can spare it.
@@ -96,7 +100,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
         }
     }
     let path = path.ok_or_else(|| failure(28812, "no path specified to $unwind stage".to_owned()))?;
-    Ok(vec![Box::new(Unwind { path, index_path, without_elements })])
+    Ok(vec![Box::new(Unwind { path, index_path, without_elements, read: None })])
 }
 
 fn parse_path(text: &str) -> Result<FieldPath> {
@@ -122,6 +126,7 @@ impl Stage for Unwind {
             environment: Arc::clone(environment),
             current: None,
             buffer: Vec::new(),
+            spare: None,
         })
     }
 
@@ -130,8 +135,12 @@ impl Stage for Unwind {
         Reads::OthersToo
     }
 
+    fn read_only(&mut self, fields: &BTreeSet<String>) {
+        self.read = Some(ReadFields::new(self.path.components(), fields));
+    }
+
     fn unwinding(&self) -> Option<Unwinding> {
-        let Self { path, index_path, without_elements } = self;
+        let Self { path, index_path, without_elements, .. } = self;
         Some(Unwinding { path: path.clone(), index_path: index_path.clone(), without_elements: *without_elements })
     }
 }
@@ -139,19 +148,21 @@ impl Stage for Unwind {
 /// A document while it is unwound: what stands around the array, and which elements are left.
 struct Elementwise<'d> {
     document: DocumentRef<'d>,
-    /// The fields before and behind the array, where it stands at the top and no index is asked for: the common case,
-    /// in which they are taken apart once and copied whole for each element.
-    around: Option<(DocumentBuf, DocumentBuf)>,
+    /// What stands around the array, where no index is asked for: the common case, in which it is taken apart once and
+    /// copied whole for each element.
+    around: Option<Around>,
     elements: Elements<'d>,
     index: i64,
 }
 
 impl<'d> Elementwise<'d> {
-    fn new(stage: &Unwind, document: DocumentRef<'d>, array: ArrayRef<'d>) -> Self {
-        let around = match (stage.path.components(), &stage.index_path) {
-            ([name], None) => Some(fields_around(document, name)),
-            _ => None,
-        };
+    /// `spare` is what another document left behind, whose memory is used again.
+    fn new(stage: &Unwind, document: DocumentRef<'d>, array: ArrayRef<'d>, spare: Option<Around>) -> Self {
+        let around = stage.index_path.is_none().then(|| {
+            let mut around = spare.unwrap_or_default();
+            around.take_apart(document, stage.path.components(), stage.read.as_ref());
+            around
+        });
         Self { document, around, elements: array.as_document().iter(), index: 0 }
     }
 
@@ -160,10 +171,8 @@ impl<'d> Elementwise<'d> {
         let Some(element) = self.elements.next() else { return Ok(false) };
         buffer.clear();
         match (&self.around, stage.path.components()) {
-            (Some((before, behind)), [name]) => {
-                Writer::new(buffer).extend(before.as_ref()).append(name, element.value).extend(behind.as_ref()).end();
-            }
-            (_, path) => {
+            (Some(around), path) => around.write(path, element.value, buffer),
+            (None, path) => {
                 let unwound = with_path(self.document, path, Some(element.value));
                 *buffer = stage.indexed(unwound, ValueRef::Int64(self.index)).into_bytes();
             }
@@ -172,24 +181,6 @@ impl<'d> Elementwise<'d> {
         operation.work(1 + buffer.len() / 64)?;
         Ok(true)
     }
-}
-
-/// The fields in front of the first of that name, and those behind it.
-fn fields_around(document: DocumentRef<'_>, name: &str) -> (DocumentBuf, DocumentBuf) {
-    let (mut before, mut behind) = (DocumentBuf::new(), DocumentBuf::new());
-    let mut found = false;
-    for element in document {
-        match (found, element.name == name) {
-            (false, true) => found = true,
-            (false, false) => {
-                before.append(element.name, element.value);
-            }
-            (true, _) => {
-                behind.append(element.name, element.value);
-            }
-        }
-    }
-    (before, behind)
 }
 
 /// What becomes of a document.
@@ -281,12 +272,13 @@ struct Unwound {
     current: Option<Pulled>,
     /// Reused between visited documents.
     buffer: Vec<u8>,
+    spare: Option<Around>,
 }
 
 /// A document that is pulled apart element by element, so that those to come take no memory.
 struct Pulled {
     document: DocumentBuf,
-    around: Option<(DocumentBuf, DocumentBuf)>,
+    around: Option<Around>,
     /// Bytes of the elements that were pulled already.
     passed_bytes: usize,
     index: i64,
@@ -303,7 +295,7 @@ impl Pulled {
         let Outcome::Elements(array) = stage.outcome(document) else { return Ok(false) };
         let rest = &array.as_document().iter().rest()[self.passed_bytes..];
         let mut unwinding = match self.around.take() {
-            None if self.index == 0 => Elementwise::new(stage, document, array),
+            None if self.index == 0 => Elementwise::new(stage, document, array, None),
             around => Elementwise { document, around, elements: Elements::resume(rest), index: self.index },
         };
         let is_one = unwinding.next(stage, buffer, operation)?;
@@ -334,7 +326,7 @@ impl DocumentStream for Unwound {
     }
 
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
-        let Self { stage, input, environment, current, buffer } = self;
+        let Self { stage, input, environment, current, buffer, spare } = self;
         let operation = environment.operation();
         if let Some(mut current) = current.take() {
             while current.next(stage, buffer, operation)? {
@@ -348,12 +340,13 @@ impl DocumentStream for Unwound {
             Outcome::Kept => visitor(document),
             Outcome::Changed(changed) => visitor(changed.as_ref()),
             Outcome::Elements(array) => {
-                let mut unwinding = Elementwise::new(stage, document, array);
+                let mut unwinding = Elementwise::new(stage, document, array, spare.take());
                 while unwinding.next(stage, buffer, operation)? {
                     if visitor(DocumentRef::trusted(buffer))? == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
                 }
+                *spare = unwinding.around;
                 Ok(Flow::More)
             }
         })

@@ -4,7 +4,7 @@ use super::array_operator::matched_element;
 use super::{ArrayOperator, Child, Mode, Node, Projection};
 use crate::made;
 use crate::variables::EvaluationContext;
-use bunko_bson::{ArrayRef, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayRef, DocumentRef, EncodedElement, ValueRef, Writer};
 use bunko_errors::Result;
 
 /// One application: where the result goes, and what expressions see.
@@ -51,14 +51,16 @@ impl Application<'_, '_> {
         }
         self.work(node.children.len())?;
         let mut done = vec![false; node.children.len()];
-        for element in document {
+        for element in document.iter().encoded() {
             self.work(1)?;
-            match node.position(element.name) {
+            match node.position(element.name_bytes()) {
                 Some(index) => {
-                    done[index] = self.field(element.name, element.value, &node.children[index].1)? == Written::Done;
+                    let Some(value) = element.value() else { break };
+                    let (name, child) = &node.children[index];
+                    done[index] = self.field(name, value, child)? == Written::Done;
                 }
                 None if self.mode == Mode::Inclusion => {}
-                None => self.copy(element.name, element.value)?,
+                None => self.copy_encoded(&element)?,
             }
         }
         for ((name, child), _) in node.children.iter().zip(&done).filter(|(_, done)| !**done) {
@@ -70,18 +72,20 @@ impl Application<'_, '_> {
     /// The same where nothing is computed: no field appears that the document lacks.
     fn fields_alone(&mut self, node: &Node, document: DocumentRef<'_>) -> Result<()> {
         let mut rest = if self.mode == Mode::Inclusion { node.children.len() } else { usize::MAX };
-        for element in document {
+        for element in document.iter().encoded() {
             if rest == 0 {
                 break;
             }
             self.work(1)?;
-            match node.position(element.name) {
+            match node.position(element.name_bytes()) {
                 Some(index) => {
-                    self.field(element.name, element.value, &node.children[index].1)?;
+                    let Some(value) = element.value() else { break };
+                    let (name, child) = &node.children[index];
+                    self.field(name, value, child)?;
                     rest -= 1;
                 }
                 None if self.mode == Mode::Inclusion => {}
-                None => self.copy(element.name, element.value)?,
+                None => self.copy_encoded(&element)?,
             }
         }
         Ok(())
@@ -96,6 +100,14 @@ impl Application<'_, '_> {
         self.work(made::steps(value))?;
         made::check_stage_bytes(self.writer.len_bytes() + made::content_bytes(value))?;
         self.writer.append(name, value);
+        Ok(())
+    }
+
+    /// Writes a field as the document has it, without a look inside.
+    fn copy_encoded(&mut self, element: &EncodedElement<'_>) -> Result<()> {
+        self.work(made::bytes_steps(element.value_bytes()))?;
+        made::check_stage_bytes(self.writer.len_bytes() + element.value_bytes())?;
+        self.writer.append_encoded(element);
         Ok(())
     }
 

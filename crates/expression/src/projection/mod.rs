@@ -94,11 +94,11 @@ impl Projection {
 }
 
 impl Node {
-    fn position(&self, name: &str) -> Option<usize> {
+    fn position(&self, name: &[u8]) -> Option<usize> {
         if self.positions.is_empty() {
-            return self.children.iter().position(|(known, _)| **known == *name);
+            return self.children.iter().position(|(known, _)| *known.as_bytes() == *name);
         }
-        self.positions.get(name).copied()
+        self.positions.get(std::str::from_utf8(name).ok()?).copied()
     }
 
     fn add(&mut self, name: &str, child: Child) {

@@ -84,7 +84,7 @@ impl Reader<'_, '_> {
             Some(mode) => mode,
             None => Mode::Exclusion,
         });
-        if mode == Mode::Inclusion && self.root.position("_id").is_none() {
+        if mode == Mode::Inclusion && self.root.position(b"_id").is_none() {
             self.root.add("_id", Child::Include);
         }
         Projection { mode, root: self.root, positional: self.positional }
@@ -292,7 +292,7 @@ impl Node {
         let Some((name, rest)) = components.split_first() else { return Ok(()) };
         self.computes |= matches!(child, Child::Computed(_) | Child::Array(ArrayOperator::ElemMatch(_)));
         self.is_cut |= matches!(child, Child::Array(ArrayOperator::Positional));
-        let existing = self.position(name).and_then(|position| self.children.get_mut(position));
+        let existing = self.position(name.as_bytes()).and_then(|position| self.children.get_mut(position));
         match (existing.map(|(_, child)| child), rest.is_empty()) {
             (None, true) => self.add(name, child),
             (None, false) => {

@@ -1,6 +1,6 @@
 //! COLLSCAN: every document of the collection, in natural order or against it.
 
-use super::{DocumentStage, Documents, Residual, Row, Stage, StageNumber};
+use super::{DocumentStage, Documents, Residual, Row, RowVisitor, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
@@ -8,6 +8,7 @@ use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
 use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, View};
+use std::sync::Arc;
 
 /// Walks the record store.
 pub(crate) struct CollectionScan {
@@ -72,6 +73,21 @@ impl Documents for Whole {
         statistics.advanced += 1;
         Ok(Some(Row { record, document: DocumentRef::trusted(bytes) }))
     }
+
+    fn visit(&mut self, run: &mut Run, visitor: &mut RowVisitor<'_>) -> Result<()> {
+        loop {
+            run.tick()?;
+            let Some((record, _, bytes)) = self.cursor.next().map_err(from_storage)? else { break };
+            let statistics = run.at(self.number);
+            statistics.docs_examined += 1;
+            statistics.advanced += 1;
+            if visitor(run, Row { record, document: DocumentRef::trusted(bytes) })?.is_break() {
+                return Ok(());
+            }
+        }
+        run.at(self.number).is_at_end = true;
+        Ok(())
+    }
 }
 
 /// Copies what matches, as the cursor's loan ends with each step of the search.
@@ -108,5 +124,27 @@ impl Documents for Filtered {
             None => statistics.is_at_end = true,
         }
         Ok(found.map(|record| Row { record, document: DocumentRef::trusted(&self.matched) }))
+    }
+
+    fn visit(&mut self, run: &mut Run, visitor: &mut RowVisitor<'_>) -> Result<()> {
+        let query = Arc::clone(&run.query);
+        loop {
+            run.tick()?;
+            let Some((record, _, bytes)) = self.cursor.next().map_err(from_storage)? else { break };
+            let document = DocumentRef::trusted(bytes);
+            let is_match = query.filter.try_matches(document)?;
+            let statistics = run.at(self.number);
+            statistics.docs_examined += 1;
+            if !is_match {
+                statistics.rejected += 1;
+                continue;
+            }
+            statistics.advanced += 1;
+            if visitor(run, Row { record, document })?.is_break() {
+                return Ok(());
+            }
+        }
+        run.at(self.number).is_at_end = true;
+        Ok(())
     }
 }

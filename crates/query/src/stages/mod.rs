@@ -41,6 +41,7 @@ use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 use bunko_store::RecordId;
+use std::ops::ControlFlow;
 
 /// A stage's place in its plan: where its statistics are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +85,23 @@ pub(crate) struct Row<'a> {
     pub document: DocumentRef<'a>,
 }
 
+/// What looks at rows in their place, and says whether it wants more.
+pub(crate) type RowVisitor<'v> = dyn FnMut(&mut Run, Row<'_>) -> Result<ControlFlow<()>> + 'v;
+
 /// The running side of a stage that yields documents. Not asked again after the end.
 pub(crate) trait Documents: Send {
     fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>>;
+
+    /// Shows the rows that are left one by one, until the visitor has enough: a stage that searches need not copy what it
+    /// found, as it must for a caller that comes back.
+    fn visit(&mut self, run: &mut Run, visitor: &mut RowVisitor<'_>) -> Result<()> {
+        while let Some(row) = self.next(run)? {
+            if visitor(run, row)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
 
     /// Whether it is known, without looking for one, that there is no other.
     fn is_over(&self) -> bool {

@@ -9,6 +9,7 @@ use bunko_errors::Result;
 use bunko_operation::Gatherer;
 use bunko_scratch::{Sorted, Sorter};
 use bunko_store::RecordId;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Sorts by the query's pattern; with a limit only the first so many documents are kept.
@@ -75,15 +76,17 @@ impl Sorting {
         let operation = &query.scope.operation;
         let mut sorter = Sorter::new().first(self.limit);
         let mut key = Vec::new();
-        while let Some(row) = self.input.next(run)? {
+        let number = self.number;
+        self.input.visit(run, &mut |run, row| {
             key.clear();
             operation.work(1 + row.document.len_bytes() / 64)?;
             if let Some(pattern) = &query.sort {
                 pattern.append_key(&mut key, row.document, operation, &query.scope.strings)?;
             }
             sorter.add(&key, &[&row.record.0.to_le_bytes(), row.document.as_bytes()], operation)?;
-            run.at(self.number).rejected += 1;
-        }
+            run.at(number).rejected += 1;
+            Ok(ControlFlow::Continue(()))
+        })?;
         let sorted_bytes = sorter.sorted_bytes();
         let sorted = sorter.finish(operation)?;
         let statistics = run.at(self.number);

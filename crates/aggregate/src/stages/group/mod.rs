@@ -124,8 +124,11 @@ impl Grouped {
             }
             let (stage, environment) = (Arc::clone(&self.stage), Arc::clone(&self.environment));
             let groups = if let Some(mut input) = self.input.take() {
-                let mut groups = Groups::new(stage, environment);
-                input.visit(&mut |document| groups.add(document).map(|()| Flow::More))?;
+                let mut groups = Groups::new(Arc::clone(&stage), Arc::clone(&environment));
+                input.visit(&mut |document| {
+                    let context = environment.context(document).in_engine(stage.engine);
+                    groups.add(&stage, &environment, &context).map(|()| Flow::More)
+                })?;
                 groups
             } else {
                 let Some(pending) = self.pending.pop() else { return Ok(None) };

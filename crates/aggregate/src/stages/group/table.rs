@@ -11,7 +11,7 @@ use crate::stages::stage_memory::too_large;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentRef, Value, Writer};
 use bunko_errors::Result;
-use bunko_expression::{Accumulator, Dependencies, Evaluated};
+use bunko_expression::{Accumulator, Dependencies, Evaluated, EvaluationContext};
 use bunko_operation::Gatherer;
 use bunko_scratch::{PARTITIONS, Partitions, RecordReader, Spilled};
 use hashbrown::HashTable;
@@ -93,7 +93,7 @@ impl Groups {
 
     /// Groups a part of the level below.
     pub fn resume(pending: Pending, stage: Arc<Group>, environment: &Arc<Environment>) -> Result<Self> {
-        let mut groups = Self::new(stage, Arc::clone(environment));
+        let mut groups = Self::new(Arc::clone(&stage), Arc::clone(environment));
         groups.level = pending.level;
         for (key, gathered) in pending.groups {
             groups.key = key.into_vec();
@@ -105,42 +105,41 @@ impl Groups {
         while let Some((key, document)) = documents.next(environment.operation())? {
             groups.key.clear();
             groups.key.extend_from_slice(key);
-            groups.take(None, DocumentRef::trusted(document))?;
+            let document = DocumentRef::trusted(document);
+            groups.take(&stage, &environment.context(document).in_engine(stage.engine), None)?;
         }
         Ok(groups)
     }
 
-    pub fn add(&mut self, document: DocumentRef<'_>) -> Result<()> {
-        let (stage, environment) = (Arc::clone(&self.stage), Arc::clone(&self.environment));
-        let id = stage.id.evaluate(&environment.context(document).in_engine(stage.engine))?;
+    /// Adds the context's document. Stage and environment are the table's own, which it cannot lend beside itself: clones
+    /// for each document would cost more than what is added.
+    pub fn add(&mut self, stage: &Group, environment: &Environment, context: &EvaluationContext<'_>) -> Result<()> {
+        let id = stage.id.evaluate(context)?;
         self.key.clear();
         environment.strings().append_key(&mut self.key, id.or_null(), Direction::Ascending);
         environment.operation().work(1 + self.key.len() / 64)?;
-        self.take(Some(id), document)
+        self.take(stage, context, Some(id))
     }
 
     /// Adds a document to the group of the current key, which has this `_id`; it is evaluated where it is not known.
-    fn take(&mut self, id: Option<Evaluated<'_>>, document: DocumentRef<'_>) -> Result<()> {
+    fn take(&mut self, stage: &Group, context: &EvaluationContext<'_>, id: Option<Evaluated<'_>>) -> Result<()> {
         let hash = self.hasher.hash_one(self.key.as_slice());
         let position = match self.find(hash) {
             Some(position) if self.slots[position].waits || self.is_too_full_to_grow() => {
                 self.slots[position].waits = true;
-                return self.put_off(hash, document);
+                return self.put_off(hash, context.root());
             }
             Some(position) => position,
-            None if self.is_too_full_for_groups() => return self.put_off(hash, document),
-            None => self.open_group(id, document)?,
+            None if self.is_too_full_for_groups() => return self.put_off(hash, context.root()),
+            None => self.open_group(id, context.root())?,
         };
-        let stage = Arc::clone(&self.stage);
-        let environment = Arc::clone(&self.environment);
-        let context = environment.context(document).in_engine(stage.engine);
         let accumulators = &mut self.gathered[position].accumulators;
         for ((_, expression), accumulator) in stage.fields.iter().zip(accumulators) {
             let before = accumulator.memory_bytes();
-            expression.feed(&mut **accumulator, &context)?;
+            expression.feed(&mut **accumulator, context)?;
             self.memory_bytes = (self.memory_bytes + accumulator.memory_bytes()).saturating_sub(before);
         }
-        if self.memory_bytes > self.bytes_max && environment.operation().scratch().is_none() {
+        if self.memory_bytes > self.bytes_max && self.environment.operation().scratch().is_none() {
             return Err(too_large(super::DEFINITION.name));
         }
         Ok(())

@@ -15,6 +15,7 @@ use bunko_expression::{Dependencies, Expression, FieldPath, Variables};
 use bunko_operation::Gatherer;
 use bunko_query::append_spilled;
 use bunko_scratch::{Spool, SpoolReader};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$lookup", parse: parse::parse };
@@ -45,16 +46,16 @@ struct Equality {
 
 impl Lookup {
     /// The world of the inner pipeline for one document.
-    fn world(&self, document: DocumentRef<'_>, environment: &Environment) -> Result<Environment> {
+    fn world(&self, document: DocumentRef<'_>, environment: &Environment) -> Result<Cow<'_, Environment>> {
         if self.variables.is_empty() {
-            return Ok(self.inside.clone());
+            return Ok(Cow::Borrowed(&self.inside));
         }
         let mut variables: Variables = environment.scope.variables.clone();
         let context = environment.context(document);
         for (name, expression) in &self.variables {
             variables.define(name, expression.evaluate(&context)?.into_value())?;
         }
-        Ok(self.inside.with_variables(variables))
+        Ok(Cow::Owned(self.inside.with_variables(variables)))
     }
 }
 
@@ -131,7 +132,8 @@ impl LookedUp {
             return join.open(&values, stage.inner.stages.as_ref(), &world);
         }
         if !stage.variables.is_empty() {
-            return stage.inner.open(&[], &stage.world(document, &self.environment)?);
+            let world = stage.world(document, &self.environment)?;
+            return stage.inner.open(&[], &world);
         }
         if let Constant::Unknown = self.constant {
             self.constant = self.read_constant()?;

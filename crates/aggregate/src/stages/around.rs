@@ -1,0 +1,132 @@
+//! A document without the value at a path, taken apart so that other values can be put there quickly.
+
+use bunko_bson::{DocumentRef, ValueRef, Writer};
+use std::collections::BTreeSet;
+
+/// Which fields of a document, and of the documents on the way to a path, are read by what comes behind.
+pub(super) struct ReadFields {
+    /// For each component of the path the names beside it; nothing where all are read.
+    names: Vec<Option<BTreeSet<Vec<u8>>>>,
+}
+
+impl ReadFields {
+    /// `fields` are dotted paths.
+    pub fn new(path: &[Box<str>], fields: &BTreeSet<String>) -> Self {
+        let names = (0..path.len()).map(|depth| {
+            let mut names = BTreeSet::new();
+            for field in fields {
+                let mut components = field.split('.');
+                let above = &path[..depth];
+                let shared = above.iter().take_while(|name| components.next() == Some(&***name)).count();
+                match (shared == depth, components.next()) {
+                    (true, Some(name)) => {
+                        names.insert(name.as_bytes().to_vec());
+                    }
+                    // The document at this depth is read whole, or one that it is in.
+                    (true, None) => return None,
+                    (false, _) if field.split('.').count() <= shared => return None,
+                    (false, _) => {}
+                }
+            }
+            Some(names)
+        });
+        Self { names: names.collect() }
+    }
+
+    fn reads(&self, depth: usize, name: &[u8]) -> bool {
+        self.names.get(depth).is_none_or(|names| names.as_ref().is_none_or(|names| names.contains(name)))
+    }
+}
+
+/// What stands before and behind the value, in each of the documents on the way to it.
+#[derive(Default)]
+pub(super) struct Around {
+    sides: Vec<Sides>,
+}
+
+/// Two documents: the fields before, and those behind.
+#[derive(Default)]
+struct Sides {
+    before: Vec<u8>,
+    behind: Vec<u8>,
+}
+
+impl Around {
+    /// Takes a document apart around the first field of each name of the path, all but the last of which must be a
+    /// document's. Fields that nobody reads are left out.
+    pub fn take_apart(&mut self, document: DocumentRef<'_>, path: &[Box<str>], read: Option<&ReadFields>) {
+        self.sides.resize_with(path.len(), Sides::default);
+        let mut document = document;
+        for (depth, (name, sides)) in path.iter().zip(&mut self.sides).enumerate() {
+            let mut inner = DocumentRef::EMPTY;
+            sides.before.clear();
+            sides.behind.clear();
+            let mut before = Writer::new(&mut sides.before);
+            let mut behind = Writer::new(&mut sides.behind);
+            let mut is_behind = false;
+            for element in document.iter().encoded() {
+                if !is_behind && element.name_bytes() == name.as_bytes() {
+                    is_behind = true;
+                    inner = element.value().and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+                } else if read.is_none_or(|read| read.reads(depth, element.name_bytes())) {
+                    let side = if is_behind { &mut behind } else { &mut before };
+                    side.append_encoded(&element);
+                }
+            }
+            before.end();
+            behind.end();
+            document = inner;
+        }
+    }
+
+    /// Writes the document with a value at the path.
+    pub fn write(&self, path: &[Box<str>], value: ValueRef<'_>, buffer: &mut Vec<u8>) {
+        let mut writer = Writer::new(buffer);
+        let Some((last, outer)) = path.split_last() else { return };
+        for (name, sides) in outer.iter().zip(&self.sides) {
+            writer.extend(DocumentRef::trusted(&sides.before)).begin_document(name);
+        }
+        let innermost = &self.sides[outer.len()];
+        writer.extend(DocumentRef::trusted(&innermost.before)).append(last, value);
+        for sides in self.sides.iter().rev() {
+            writer.extend(DocumentRef::trusted(&sides.behind)).end();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentBuf;
+    use bunko_testkit::shell;
+
+    fn put(document: &str, path: &str, fields: Option<&[&str]>) -> String {
+        let document = shell::parse_document(document).expect("a document");
+        let path: Vec<Box<str>> = path.split('.').map(Into::into).collect();
+        let read = fields.map(|fields| ReadFields::new(&path, &fields.iter().map(ToString::to_string).collect()));
+        let (mut around, mut buffer) = (Around::default(), Vec::new());
+        // What an earlier document left behind does not show.
+        around.take_apart(DocumentBuf::new().with("old", 1).as_ref(), &path, None);
+        around.take_apart(document.as_ref(), &path, read.as_ref());
+        around.write(&path, ValueRef::Int32(9), &mut buffer);
+        format!("{:?}", DocumentRef::parse(&buffer).expect("well formed"))
+    }
+
+    #[test]
+    fn a_value_takes_the_place_of_the_first_of_its_name() {
+        assert_eq!(put("{a: 1, b: [], c: 2}", "b", None), put("{a: 1, b: 9, c: 2}", "b", None));
+        let nested = "{x: 1, a: {y: 2, b: [1, 2], z: 3}, w: 4}";
+        assert_eq!(put(nested, "a.b", None), put("{x: 1, a: {y: 2, b: 9, z: 3}, w: 4}", "a.b", None));
+    }
+
+    #[test]
+    fn what_nobody_reads_is_left_out() {
+        let nested = "{x: 1, a: {y: 2, b: [1, 2], z: 3}, w: 4}";
+        let only = |fields: &[&str]| put(nested, "a.b", Some(fields));
+        assert_eq!(only(&["a.b", "w"]), put("{a: {b: 0}, w: 4}", "a.b", None));
+        assert_eq!(only(&["a.b", "a.z.q"]), put("{a: {b: 0, z: 3}}", "a.b", None));
+        assert_eq!(only(&["a"]), put("{a: {y: 2, b: 0, z: 3}}", "a.b", None));
+        assert_eq!(only(&[]), put("{a: {b: 0}}", "a.b", None));
+        assert_eq!(only(&["a.b.c", "aa"]), put("{a: {b: 0}}", "a.b", None));
+    }
+}
