@@ -315,6 +315,9 @@ impl Catalog {
             last = self.drop_collection(&collection.namespace(), operation)?.map(|outcome| outcome.lsn).or(last);
             operation.operation().note_change();
         }
+        if self.store.keeps_history() && !collections.is_empty() && database != Namespace::OPLOG_DATABASE {
+            last = Some(self.store.commit(&notes::batch_of_dropped_database(database)).map_err(from_storage)?);
+        }
         Ok((collections.len(), last))
     }
 

@@ -1,9 +1,11 @@
 //! Changing or deleting one document together with its index keys.
 
 use crate::building::BuildNotes;
+use crate::delta::Shrinking;
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, own_part, scalar_key, stored_key};
 use crate::key_list::KEY_BYTES_USUAL;
+use crate::notes::Next;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{holder, is_guarded, locks_keys, record_stripe, stored_key_stripe};
 use crate::{Catalog, Collection, Index, Multikey, from_storage, notes};
@@ -20,6 +22,10 @@ pub enum Verdict {
     Keep,
     /// Store these bytes instead; `_id` equal, if perhaps of another numeric type.
     Replace(DocumentBuf),
+    /// The same, where operators made them of the document that is there.
+    Modify(DocumentBuf),
+    /// The same, where a pipeline did.
+    Derive(DocumentBuf),
     /// Remove it.
     Delete,
 }
@@ -72,10 +78,12 @@ impl Catalog {
                     .map(|found| found.filter(|(holder, _)| *holder == record).map(|(_, location)| location)),
             };
             let Some(location) = found.map_err(from_storage)? else { return Ok(None) };
-            let replacement = match decide(DocumentRef::trusted(&current))? {
+            let (replacement, shrinking) = match decide(DocumentRef::trusted(&current))? {
                 Verdict::Keep => return Ok(None),
-                Verdict::Delete => None,
-                Verdict::Replace(document) => Some(document.into_bytes()),
+                Verdict::Delete => (None, None),
+                Verdict::Replace(document) => (Some(document.into_bytes()), None),
+                Verdict::Modify(document) => (Some(document.into_bytes()), Some(Shrinking::Anew)),
+                Verdict::Derive(document) => (Some(document.into_bytes()), Some(Shrinking::ByLength)),
             };
             if let Some(replacement) = &replacement
                 && let Some(validator) = collection.validator()
@@ -117,6 +125,8 @@ impl Catalog {
                     }
                 }
             }
+            let next = replacement.as_deref().map(|document| Next { document, shrinking });
+            notes::put_change(&mut batch, collection, &current, next);
             match replacement {
                 Some(document) => {
                     batch.replace_record(collection.records, record, document, location);
@@ -125,7 +135,6 @@ impl Catalog {
                     batch.put_primary_key(indexes[0].keyspace, &key, record, Presence::Moved);
                 }
                 None => {
-                    notes::put_deleted(&mut batch, collection, &current);
                     batch.delete_record(collection.records, record, location);
                 }
             }

@@ -13,6 +13,7 @@ mod capped_copy;
 mod catalog;
 mod change;
 mod collection;
+mod delta;
 mod directory;
 mod duplicate_key;
 mod engine_choice;

@@ -5,8 +5,11 @@
 //! 2  document {_id}                  of the record that is deleted next
 //! 3  document {ns, ui, o}            a change of the catalog, as the oplog has it
 //! 4                                  the server was started
+//! 5  document                        what an update changes: the delta of the document that is put next
+//! 6  document                        the document before the change that comes next, where the collection keeps it
 //! ```
 
+use crate::delta::{self, Shrinking};
 use crate::{Catalog, Collection, Namespace, from_storage};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
@@ -16,6 +19,8 @@ const COLLECTION: u8 = 1;
 const DELETED: u8 = 2;
 const COMMAND: u8 = 3;
 const STARTED: u8 = 4;
+const MODIFIED: u8 = 5;
+const BEFORE: u8 = 6;
 
 /// A note as it is read back.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +38,10 @@ pub enum Note<'a> {
     Command(DocumentRef<'a>),
     /// The server was started.
     Started,
+    /// What is different in the document that is put next: `diff` of its oplog entry.
+    Modified(DocumentRef<'a>),
+    /// The document before the change that comes next.
+    Before(DocumentRef<'a>),
 }
 
 impl<'a> Note<'a> {
@@ -47,6 +56,8 @@ impl<'a> Note<'a> {
             DELETED => Self::Deleted(DocumentRef::parse(rest).ok()?),
             COMMAND => Self::Command(DocumentRef::parse(rest).ok()?),
             STARTED => Self::Started,
+            MODIFIED => Self::Modified(DocumentRef::parse(rest).ok()?),
+            BEFORE => Self::Before(DocumentRef::parse(rest).ok()?),
             _ => return None,
         })
     }
@@ -93,6 +104,47 @@ pub(crate) fn put_deleted(batch: &mut Batch<'_>, collection: &Collection, docume
         let id = DocumentRef::trusted(document).get("_id").unwrap_or(ValueRef::Null);
         put(batch, DELETED, &DocumentBuf::new().with("_id", id));
     }
+}
+
+/// Notes what becomes of the document that the batch puts next, or deletes.
+pub(crate) fn put_change(batch: &mut Batch<'_>, collection: &Collection, current: &[u8], next: Option<Next<'_>>) {
+    if !is_told_of(collection) {
+        return;
+    }
+    let options = collection.options();
+    let keeps_images = (*options).as_ref().get("changeStreamPreAndPostImages");
+    let keeps_images = keeps_images.and_then(ValueRef::as_document).and_then(|images| images.get("enabled"));
+    if matches!(keeps_images, Some(ValueRef::Boolean(true))) {
+        put(batch, BEFORE, &DocumentRef::trusted(current).to_owned());
+    }
+    match next {
+        None => put_deleted(batch, collection, current),
+        Some(Next { document, shrinking: Some(shrinking) }) => {
+            let (before, after) = (DocumentRef::trusted(current), DocumentRef::trusted(document));
+            // What a pipeline makes is told as a whole where that is shorter, as MongoDB does.
+            let is_told = |delta: &DocumentBuf| shrinking == Shrinking::Anew || delta.len_bytes() < document.len();
+            if let Some(delta) = delta::between(before, after, shrinking).filter(is_told) {
+                put(batch, MODIFIED, &delta);
+            }
+        }
+        Some(Next { shrinking: None, .. }) => {}
+    }
+}
+
+/// The document that takes a document's place.
+pub(crate) struct Next<'d> {
+    pub document: &'d [u8],
+    /// How shorter arrays are told where it is a modification of the one before; `None` where it has nothing to do with it.
+    pub shrinking: Option<Shrinking>,
+}
+
+/// Notes that a database is gone.
+pub(crate) fn batch_of_dropped_database<'d>(database: &str) -> Batch<'d> {
+    let mut batch = Batch::new();
+    let namespace = format!("{database}.$cmd");
+    let o = DocumentBuf::new().with("dropDatabase", 1);
+    put(&mut batch, COMMAND, &DocumentBuf::new().with("ns", namespace.as_str()).with("o", &o));
+    batch
 }
 
 /// Notes a change of the catalog that concerns a collection, before it is made; `o` begins with the command's name.

@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::cursor_store::{CursorSource, OpenCursor};
 use crate::dispatch::{Halt, check_reply_bytes};
 use crate::invocation::{Examined, Invocation};
-use bunko_bson::{DocumentBuf, MAX_USER_DOCUMENT_BYTES, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{Failure, Result};
 use std::sync::Arc;
@@ -55,8 +55,9 @@ pub fn write_first_batch(
     let counters = &invocation.service.counters;
     let filled = fill(reply, source.as_mut(), &mut pending, batch.documents, counters);
     note_examined(invocation, source.as_ref(), None);
-    let end = filled?.end;
+    let Filled { end, resume_token, .. } = filled?;
     reply.end();
+    write_resume_token(reply, resume_token);
     let name = namespace.as_str().to_owned();
     let id = if batch.is_only || end == End::Reached && !source.stays_open() {
         0
@@ -130,7 +131,7 @@ pub fn write_next_batch(
     let examined = source.examined();
     let filled = fill(reply, source.as_mut(), pending, documents, &invocation.service.counters);
     note_examined(invocation, source.as_ref(), examined);
-    let Filled { end, documents } = match filled {
+    let Filled { end, documents, resume_token } = match filled {
         Ok(filled) => filled,
         Err(failure) => {
             cursors.finish(id);
@@ -148,6 +149,7 @@ pub fn write_next_batch(
         return Err(Halt::Awaits(Box::new(Await { news, stop, until })));
     }
     reply.end();
+    write_resume_token(reply, resume_token);
     cursor.batch_bytes = reply.len_bytes() - before;
     cursor.is_long = began.elapsed() > LONG_BATCH;
     cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(began.elapsed()));
@@ -157,6 +159,12 @@ pub fn write_next_batch(
     }
     reply.append("id", if is_open { id } else { 0 }).append("ns", namespace.as_str()).end();
     Ok(())
+}
+
+fn write_resume_token(reply: &mut Writer<'_>, token: Option<DocumentBuf>) {
+    if let Some(token) = token {
+        reply.append("postBatchResumeToken", &token);
+    }
 }
 
 /// Notes what a source looked at since it said `before`.
@@ -172,6 +180,8 @@ fn note_examined(invocation: &mut Invocation<'_>, source: &dyn CursorSource, bef
 struct Filled {
     end: End,
     documents: u64,
+    /// Where a client goes on behind the batch.
+    resume_token: Option<DocumentBuf>,
 }
 
 fn fill(
@@ -183,11 +193,14 @@ fn fill(
 ) -> Result<Filled> {
     let before = reply.len_bytes();
     let mut index = 0;
+    let source_is_resumable = source.resume_token().is_some();
+    let mut last_id = None;
     let end = loop {
         if index == documents {
             break if pending.is_none() && source.is_over() { End::Reached } else { End::NotYet };
         }
         if let Some(document) = pending.take() {
+            last_id = document.as_ref().get("_id").and_then(ValueRef::as_document).map(DocumentRef::to_owned);
             reply.push(index as usize, &document);
             index += 1;
             continue;
@@ -197,10 +210,13 @@ fn fill(
             *pending = Some(document.to_owned());
             break End::NotYet;
         }
+        last_id = source_is_resumable.then(|| document.get("_id")?.as_document().map(DocumentRef::to_owned)).flatten();
         reply.push(index as usize, document);
         check_reply_bytes(reply.len_bytes())?;
         index += 1;
     };
     counters.note_returned(index);
-    Ok(Filled { end, documents: index })
+    // What did not fit any more has been read already.
+    let resume_token = if pending.is_some() { last_id } else { source.resume_token() };
+    Ok(Filled { end, documents: index, resume_token: resume_token.filter(|_| source_is_resumable) })
 }

@@ -51,6 +51,11 @@ pub trait CursorSource: Send {
         false
     }
 
+    /// Where a client goes on behind the document that came last, for a source that can be resumed.
+    fn resume_token(&self) -> Option<DocumentBuf> {
+        None
+    }
+
     /// What tells of more, where a `getMore` that finds nothing is to wait for it.
     fn bell(&self) -> Option<&Arc<Bell>> {
         None

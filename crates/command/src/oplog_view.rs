@@ -7,9 +7,9 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueR
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
-use bunko_oplog::Entries;
+use bunko_oplog::{Entries, Feed};
 use bunko_query::{FindQuery, Hint, QueryScope};
-use bunko_store::Direction;
+use bunko_store::{Bell, Direction};
 use std::sync::Arc;
 
 /// How much work it is to make an entry.
@@ -49,19 +49,35 @@ pub(crate) fn database(catalog: &Catalog) -> Option<(&'static str, u64)> {
     Some((Namespace::OPLOG_DATABASE, span.end.0 - span.start.0))
 }
 
-/// Opens it for `find`: `sort` is that of the command.
+/// What a cursor of `find` does at the end of what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtEnd {
+    Closes,
+    /// It is tailable.
+    Stays,
+    /// It is tailable, and a `getMore` waits for more.
+    Awaits,
+}
+
+/// Opens it for `find`: `sort` is that of the command. A tailable cursor sees what is durable.
 /// # Errors
-/// `BadValue` for an index hint: there are no indexes.
+/// `BadValue` for an index hint: there are no indexes; and for a tailable cursor that does not go forward, or that is
+/// limited.
 pub(crate) fn find(
     invocation: &Invocation<'_>,
     query: FindQuery,
     sort: Option<DocumentRef<'_>>,
+    at_end: AtEnd,
 ) -> Result<Box<dyn CursorSource>> {
     let direction = match &query.hint {
         None if query.key_bounds.is_none() => Direction::Forward,
         Some(Hint::Natural(direction)) if query.key_bounds.is_none() => *direction,
         _ => return Err(Failure::bad_value("hint provided does not correspond to an existing index")),
     };
+    let is_tailable = at_end != AtEnd::Closes;
+    if is_tailable && (direction == Direction::Backward || query.sort.is_some()) {
+        return Err(Failure::bad_value("a tailable cursor on the oplog goes forward, without a sort"));
+    }
     let mut stages = ArrayBuf::new();
     stages.push(&DocumentBuf::new().with("$match", &query.filter_document));
     if let (Some(sort), Some(_)) = (sort, &query.sort) {
@@ -73,8 +89,14 @@ pub(crate) fn find(
     if let Some(limit) = query.limit {
         stages.push(&DocumentBuf::new().with("$limit", limit as i64));
     }
-    let stream = open(invocation, stages.as_ref(), Arc::clone(&query.scope), direction)?;
-    Ok(Box::new(Found { stream, query, current: DocumentBuf::new(), projected: Vec::new() }))
+    let scope = Arc::clone(&query.scope);
+    let stream = if is_tailable {
+        follow(invocation, stages.as_ref(), scope)?
+    } else {
+        open(invocation, stages.as_ref(), scope, direction)?
+    };
+    let bell = invocation.service.catalog.store().durable_bell().map(Arc::clone);
+    Ok(Box::new(Found { stream, query, at_end, bell, current: DocumentBuf::new(), projected: Vec::new() }))
 }
 
 /// Opens it under the stages of a pipeline.
@@ -91,6 +113,20 @@ pub(crate) fn open(
     let from = first.and_then(|stage| earliest(stage.get("$match")?.as_document()?));
     let entries = Entries::open(invocation.service.catalog.store(), direction, from)?;
     Ok(pipeline.open(Box::new(Stream { entries, operation: Arc::clone(invocation.operation()) })))
+}
+
+/// Opens it under the stages of a pipeline, to go on with what is written later.
+fn follow(
+    invocation: &Invocation<'_>,
+    stages: ArrayRef<'_>,
+    scope: Arc<QueryScope>,
+) -> Result<Box<dyn DocumentStream>> {
+    let pipeline = Pipeline::parse(stages, Environment::new(scope))?;
+    let first = stages.iter().next().and_then(ValueRef::as_document);
+    let from = first.and_then(|stage| earliest(stage.get("$match")?.as_document()?));
+    let from = from.unwrap_or(Timestamp { seconds: 0, increment: 0 });
+    let feed = Feed::from_time(invocation.service.catalog.store(), from)?;
+    Ok(pipeline.open(Box::new(Following { feed, operation: Arc::clone(invocation.operation()) })))
 }
 
 /// What no entry that matches is earlier than.
@@ -118,10 +154,27 @@ impl DocumentStream for Stream {
     }
 }
 
+/// Entries as they become durable.
+struct Following {
+    /// `None` where the oplog was there a moment ago and is not.
+    feed: Option<Feed>,
+    operation: Arc<OperationContext>,
+}
+
+impl DocumentStream for Following {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        self.operation.work(WORK_PER_ENTRY)?;
+        let Some(feed) = &mut self.feed else { return Ok(None) };
+        Ok(feed.next(&|_| true)?.map(|entry| entry.document))
+    }
+}
+
 /// Entries as `find` shows them.
 struct Found {
     stream: Box<dyn DocumentStream>,
     query: FindQuery,
+    at_end: AtEnd,
+    bell: Option<Arc<Bell>>,
     current: DocumentBuf,
     projected: Vec<u8>,
 }
@@ -131,5 +184,12 @@ impl CursorSource for Found {
         let Some(entry) = self.stream.next()? else { return Ok(None) };
         self.current = entry;
         self.query.projected(self.current.as_ref(), &mut self.projected).map(Some)
+    }
+    fn stays_open(&self) -> bool {
+        self.at_end != AtEnd::Closes
+    }
+
+    fn bell(&self) -> Option<&Arc<Bell>> {
+        self.bell.as_ref().filter(|_| self.at_end == AtEnd::Awaits)
     }
 }

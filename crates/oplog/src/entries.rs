@@ -1,6 +1,6 @@
 //! The entries one after the other, from either end.
 
-use crate::entry::put_entries;
+use crate::entry::{Entry, put_entries};
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
@@ -12,7 +12,7 @@ pub struct Entries {
     history: History,
     direction: Direction,
     /// Entries of the record at hand that are yet to be read, the next one last.
-    ahead: Vec<DocumentBuf>,
+    ahead: Vec<Entry>,
 }
 
 impl Entries {
@@ -29,12 +29,12 @@ impl Entries {
     fn next_entry(&mut self) -> Result<Option<DocumentBuf>> {
         while self.ahead.is_empty() {
             let Some((moment, effects)) = self.history.next_record().map_err(from_storage)? else { return Ok(None) };
-            put_entries(moment, effects, &mut self.ahead)?;
+            put_entries(moment, effects, &|_| true, &mut self.ahead)?;
             if self.direction == Direction::Forward {
                 self.ahead.reverse();
             }
         }
-        Ok(self.ahead.pop())
+        Ok(self.ahead.pop().map(|entry| entry.document))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Entries of one record.
 
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::Note;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Effect, Effects, Moment, Statement};
@@ -9,44 +9,83 @@ use bunko_store::{Effect, Effects, Moment, Statement};
 const TERM: i64 = -1;
 /// The version of the entries' format.
 const VERSION: i64 = 2;
+/// The version of the format of deltas.
+const DELTA_VERSION: i32 = 2;
 /// What the entry says that a start of the server makes.
 const STARTED: &str = "server started";
 
-/// Adds the entries of a record; one that changes no document and no collection has none.
+/// An entry, and what stands with it in the log.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// As `local.oplog.rs` shows it.
+    pub document: DocumentBuf,
+    /// Its `ts`.
+    pub at: Timestamp,
+    /// The document after an update.
+    pub after: Option<DocumentBuf>,
+    /// The document before the change, where its collection keeps that.
+    pub before: Option<DocumentBuf>,
+}
+
+/// Adds the entries of a record in the namespaces that are wanted; one that changes no document and no collection has none.
 /// # Errors
 /// `InternalError` for a note of a program that is not this one.
-pub(crate) fn put_entries(moment: Moment, effects: Effects<'_>, into: &mut Vec<DocumentBuf>) -> Result<()> {
-    let before = into.len();
+pub(crate) fn put_entries(
+    moment: Moment,
+    effects: Effects<'_>,
+    wants: &dyn Fn(&str) -> bool,
+    into: &mut impl Extend<Entry>,
+) -> Result<()> {
+    let mut number = 0;
     let mut collection = None;
-    let mut deleted = None;
+    let (mut deleted, mut delta, mut before) = (None, None, None);
     for statement in effects.noted() {
-        let number = (into.len() - before) as u64;
-        let entry = |operation| Entry { operation, moment, number };
+        let place = number;
+        let entry = |operation| Draft { operation, moment, number: place };
         match statement {
             Statement::Note(content) => {
                 let unknown = || format!("an unknown note in the record at {} of the log", moment.lsn.0);
                 match Note::decode(content).ok_or_else(|| Failure::new(ErrorCode::INTERNAL_ERROR, unknown()))? {
                     Note::Collection { uuid, namespace } => collection = Some((uuid, namespace)),
                     Note::Deleted(id) => deleted = Some(id),
-                    Note::Command(command) => into.push(entry("c").of_command(command)),
-                    Note::Started => into.push(entry("n").of_nothing()),
+                    Note::Modified(told) => delta = Some(told),
+                    Note::Before(document) => before = Some(document),
+                    Note::Command(command) => {
+                        let is_wanted = command.get("ns").and_then(ValueRef::as_str).is_some_and(wants);
+                        into.extend(is_wanted.then(|| entry("c").of_command(command)));
+                        number += 1;
+                    }
+                    Note::Started => {
+                        into.extend(wants("").then(|| entry("n").of_nothing()));
+                        number += 1;
+                    }
                 }
             }
             Statement::Effect(effect) => {
                 // Records without a name are the catalog's own.
                 let Some((uuid, namespace)) = &collection else { continue };
-                match effect {
-                    Effect::PutRecord { document, replaced, .. } => {
-                        let document = DocumentRef::trusted(document);
-                        let operation = if replaced.is_some() { "u" } else { "i" };
-                        into.push(entry(operation).of_document(uuid, namespace, document));
-                    }
-                    Effect::DeleteRecord { .. } => {
-                        let id = deleted.take().unwrap_or(DocumentRef::EMPTY);
-                        into.push(entry("d").of_document(uuid, namespace, id));
-                    }
-                    _ => {}
+                let (delta, before) = match effect {
+                    Effect::PutRecord { .. } | Effect::DeleteRecord { .. } => (delta.take(), before.take()),
+                    _ => continue,
+                };
+                number += 1;
+                if !wants(namespace) {
+                    deleted = None;
+                    continue;
                 }
+                into.extend(match effect {
+                    Effect::PutRecord { document, replaced: None, .. } => {
+                        Some(entry("i").of_document(uuid, namespace, DocumentRef::trusted(document)))
+                    }
+                    Effect::PutRecord { document, .. } => {
+                        Some(entry("u").of_update(uuid, namespace, DocumentRef::trusted(document), delta, before))
+                    }
+                    _ => {
+                        let id = deleted.take().unwrap_or(DocumentRef::EMPTY);
+                        let entry = entry("d").of_document(uuid, namespace, id);
+                        Some(Entry { before: before.map(DocumentRef::to_owned), ..entry })
+                    }
+                });
             }
         }
     }
@@ -54,45 +93,69 @@ pub(crate) fn put_entries(moment: Moment, effects: Effects<'_>, into: &mut Vec<D
 }
 
 /// An entry to be.
-struct Entry {
+struct Draft {
     operation: &'static str,
     moment: Moment,
     number: u64,
 }
 
-impl Entry {
-    fn of_document(self, uuid: &[u8; 16], namespace: &str, document: DocumentRef<'_>) -> DocumentBuf {
-        let entry = DocumentBuf::new()
+impl Draft {
+    fn of_document(self, uuid: &[u8; 16], namespace: &str, document: DocumentRef<'_>) -> Entry {
+        let id = document.get("_id").filter(|_| self.operation != "d");
+        let entry = self.begin(uuid, namespace).with("o", document);
+        self.end(match id {
+            Some(id) => entry.with("o2", &DocumentBuf::new().with("_id", id)),
+            None => entry,
+        })
+    }
+
+    fn of_update(
+        self,
+        uuid: &[u8; 16],
+        namespace: &str,
+        document: DocumentRef<'_>,
+        delta: Option<DocumentRef<'_>>,
+        before: Option<DocumentRef<'_>>,
+    ) -> Entry {
+        let entry = match delta {
+            None => self.of_document(uuid, namespace, document),
+            Some(delta) => {
+                let id = document.get("_id").unwrap_or(ValueRef::Null);
+                let o = DocumentBuf::new().with("$v", DELTA_VERSION).with("diff", delta);
+                let entry = self.begin(uuid, namespace).with("o", &o);
+                self.end(entry.with("o2", &DocumentBuf::new().with("_id", id)))
+            }
+        };
+        Entry { after: Some(document.to_owned()), before: before.map(DocumentRef::to_owned), ..entry }
+    }
+
+    fn begin(&self, uuid: &[u8; 16], namespace: &str) -> DocumentBuf {
+        DocumentBuf::new()
             .with("op", self.operation)
             .with("ns", namespace)
             .with("ui", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: uuid })
-            .with("o", document);
-        let id = document.get("_id").filter(|_| self.operation != "d");
-        let entry = match id {
-            Some(id) => entry.with("o2", &DocumentBuf::new().with("_id", id)),
-            None => entry,
-        };
-        self.end(entry)
     }
 
     /// `command` has `ns`, `ui` and `o`.
-    fn of_command(self, command: DocumentRef<'_>) -> DocumentBuf {
+    fn of_command(self, command: DocumentRef<'_>) -> Entry {
         let mut entry = DocumentBuf::new().with("op", self.operation);
         entry.extend(command);
         self.end(entry)
     }
 
-    fn of_nothing(self) -> DocumentBuf {
+    fn of_nothing(self) -> Entry {
         let message = DocumentBuf::new().with("msg", STARTED);
         let entry = DocumentBuf::new().with("op", self.operation).with("ns", "").with("o", &message);
         self.end(entry)
     }
 
-    fn end(self, entry: DocumentBuf) -> DocumentBuf {
-        entry
-            .with("ts", self.moment.timestamp(self.number))
+    fn end(self, entry: DocumentBuf) -> Entry {
+        let at = self.moment.timestamp(self.number);
+        let document = entry
+            .with("ts", at)
             .with("t", TERM)
             .with("v", VERSION)
-            .with("wall", ValueRef::DateTime(self.moment.time_ms as i64))
+            .with("wall", ValueRef::DateTime(self.moment.time_ms as i64));
+        Entry { document, at, after: None, before: None }
     }
 }

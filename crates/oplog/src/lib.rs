@@ -1,7 +1,7 @@
 //! The log shown as MongoDB's oplog, `local.oplog.rs`.
 //!
 //! Nothing is written for it but the log itself: [`Entries`] makes entries of the log's records as they are asked for.
-//! An update's entry has the whole document, so that entries may be applied twice; MongoDB's own may have a delta.
+//! An update's entry has the whole document, or a delta where that is shorter; either may be applied twice.
 //!
 //! **Invariant:** an entry has the same time whenever it is read, no two have the same, and they ascend in the order in
 //! which writes became visible.
@@ -10,5 +10,8 @@
 
 mod entries;
 mod entry;
+mod feed;
 
 pub use entries::Entries;
+pub use entry::Entry;
+pub use feed::Feed;

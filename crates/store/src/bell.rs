@@ -46,6 +46,11 @@ impl Bell {
         woken.into_values().for_each(Waker::wake);
     }
 
+    /// Whether somebody listens, for who would have to do more than ring.
+    pub fn is_listened_to(&self) -> bool {
+        self.listening.load(Ordering::Relaxed) > 0
+    }
+
     /// Ready once it has rung more often than `heard`.
     pub fn after(self: &Arc<Self>, heard: u64) -> Listening {
         Listening { bell: Arc::clone(self), heard, ticket: None }

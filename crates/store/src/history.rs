@@ -7,7 +7,7 @@
 use crate::journal::Journal;
 use crate::log::{History, Moment, first_record, segment_of};
 use crate::manifest::Manifest;
-use crate::{Direction, Lsn, Result, Store};
+use crate::{Bell, Direction, Lsn, Result, StorageError, Store};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +71,64 @@ impl Store {
     /// Most bytes of the log that are kept, about; `None` where nothing is.
     pub fn history_bytes_max(&self) -> Option<u64> {
         self.kept.as_ref().map(|kept| kept.bytes_max)
+    }
+
+    /// Rung whenever more of the history is on disk; `None` where none is kept.
+    pub fn durable_bell(&self) -> Option<&Arc<Bell>> {
+        match (&self.kept, &self.journal) {
+            (Some(_), Journal::Log(log)) => Some(log.durable()),
+            _ => None,
+        }
+    }
+
+    /// Reads what is on disk of the log from a place where a record begins or the log ends, which an earlier
+    /// [`History`] gave, with its end; `None` where there is nothing yet. Then what readers see already is on its way to the disk.
+    ///
+    /// # Errors
+    /// [`StorageError::HistoryLost`] where the place has been given up; as [`History::next_record`].
+    pub fn durable_history(&self, from: Lsn) -> Result<Option<(History, Lsn)>> {
+        let (Some(span), Journal::Log(log)) = (self.history_span(), &self.journal) else {
+            return Err(StorageError::HistoryLost);
+        };
+        if from < span.start {
+            return Err(StorageError::HistoryLost);
+        }
+        let end = span.end.min(log.synced_lsn());
+        if end < span.end {
+            self.hurry(span.end);
+        }
+        if end <= from {
+            return Ok(None);
+        }
+        Ok(Some((History::new(Arc::clone(log), from..end, Direction::Forward), end)))
+    }
+
+    /// The place of the first record that is not too early, as [`Store::history`] has it.
+    ///
+    /// # Errors
+    /// As [`History::next_record`].
+    pub fn history_place(&self, is_early: &dyn Fn(Moment) -> bool) -> Result<Option<Lsn>> {
+        let (Some(span), Journal::Log(log)) = (self.history_span(), &self.journal) else { return Ok(None) };
+        log.first_not_early(span, is_early).map(Some)
+    }
+
+    /// Where the record stands at which the history begins, and when it happened; `None` where none is kept.
+    ///
+    /// # Errors
+    /// As [`History::next_record`].
+    pub fn oldest_moment(&self) -> Result<Option<Moment>> {
+        let Some(mut history) = self.history(Direction::Forward, &|_| false)? else { return Ok(None) };
+        Ok(history.next_record()?.map(|(moment, _)| moment))
+    }
+
+    /// Has what was written up to `end` synced soon; who waits for [`Store::durable_bell`] is to hear of it.
+    pub(crate) fn hurry(&self, end: Lsn) {
+        // One sync at a time is asked for: whoever hears of it and misses something asks again.
+        if !self.is_hurried.swap(true, Ordering::AcqRel) {
+            let is_hurried = Arc::clone(&self.is_hurried);
+            let last = Lsn(end.0.saturating_sub(1));
+            self.journal.on_durable(last, Box::new(move |_| is_hurried.store(false, Ordering::Release)));
+        }
     }
 
     /// Reads all that can be read back of the log up to now, but for what is too early; that stands before all that is

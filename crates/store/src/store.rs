@@ -23,7 +23,7 @@ use bunko_versions::Views;
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A writer whose engine is full checkpoints where so much waits for one: less would hardly make room.
@@ -102,6 +102,8 @@ pub struct Store {
     locks: LockTable,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub(crate) stalled_writes: AtomicU64,
+    /// Whether a sync was asked for by who waits for the history.
+    pub(crate) is_hurried: Arc<AtomicBool>,
 }
 
 /// A record that is being applied: whatever becomes of it, the watermark passes it.
@@ -218,6 +220,7 @@ impl Store {
             locks: LockTable::default(),
             background: Mutex::default(),
             stalled_writes: AtomicU64::new(0),
+            is_hurried: Arc::default(),
         });
         let threads = vec![Reclaimer::start(&store), Merger::start(&store), Checkpointer::start(&store)];
         *store.background.lock() = threads;
@@ -347,6 +350,9 @@ impl Store {
         let outcome = self.engines.apply(appended.lsn, effects, self.views());
         drop(applying);
         outcome.map_err(|error| self.journal.fail(error))?;
+        if self.durable_bell().is_some_and(|bell| bell.is_listened_to()) {
+            self.hurry(Lsn(appended.lsn.0 + 1));
+        }
         Ok(appended.lsn)
     }
 

@@ -189,6 +189,11 @@ impl Update {
         }
     }
 
+    /// Whether a pipeline makes the next document.
+    pub fn is_pipeline(&self) -> bool {
+        matches!(self.0, Kind::Pipeline(_))
+    }
+
     /// Whether the whole document is replaced.
     pub fn is_replacement(&self) -> bool {
         matches!(self.0, Kind::Replacement(_))

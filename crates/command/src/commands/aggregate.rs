@@ -1,6 +1,7 @@
 //! `aggregate`: documents through a pipeline.
 
 use super::{explain, find};
+use crate::change_stream;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt};
@@ -47,17 +48,21 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if invocation.boolean("bypassDocumentValidation", false)? {
         invocation.operation().bypass_validation();
     }
+    let stages = invocation.array("pipeline")?;
+    if let Some(stages) = stages
+        && change_stream::begins(stages)?
+    {
+        return watch(invocation, reply, stages);
+    }
     refuse_nulls(invocation)?;
     check_needs_no_collection(invocation)?;
-    let sourced = invocation.array("pipeline")?.map(SourcedPipeline::take_off).transpose()?.flatten();
+    let sourced = stages.map(SourcedPipeline::take_off).transpose()?.flatten();
     let namespace = namespace(invocation)?;
     let batch_size = batch_size(invocation)?;
     if invocation.boolean("explain", false)? {
         return explain::run_pipeline(invocation, namespace, reply);
     }
-    let batch_size = batch_size.ok_or_else(|| {
-        Failure::failed_to_parse("The 'cursor' option is required, except for aggregate with the explain argument")
-    })?;
+    let batch_size = batch_size.ok_or_else(no_cursor_option)?;
     let (source, is_long) = match sourced {
         Some(sourced) => {
             let Sourced { source, write } = open_sourced(invocation, &namespace, &sourced)?;
@@ -79,6 +84,29 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
     };
     let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
+    write_first_batch(invocation, reply, namespace, source, &batch)
+        .map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: ").into())
+}
+
+/// Opens a change stream: of the collection that is named, else of the database, or of all.
+fn watch(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, stages: ArrayRef<'_>) -> Result<(), Halt> {
+    let namespace = match invocation.argument() {
+        ValueRef::String(_) => invocation.namespace()?,
+        other if number::as_i64_exact(other) == Some(1) => {
+            Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")?
+        }
+        _ => {
+            let message = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
+            return Err(Failure::failed_to_parse(message).into());
+        }
+    };
+    if invocation.boolean("explain", false)? {
+        return Err(Failure::not_supported_yet("explain of a change stream").into());
+    }
+    let documents = batch_size(invocation)?.ok_or_else(no_cursor_option)?;
+    take_options(invocation, invocation.operation())?;
+    let source = change_stream::open(invocation, &namespace, stages)?;
+    let batch = FirstBatch { documents, is_only: false, is_long: false, has_no_timeout: false };
     write_first_batch(invocation, reply, namespace, source, &batch)
         .map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: ").into())
 }
@@ -168,6 +196,10 @@ fn refuse_nulls(fields: &Fields<'_>) -> Result<(), Failure> {
 }
 
 /// How many documents the first batch has at most, where there is a `cursor`.
+fn no_cursor_option() -> Failure {
+    Failure::failed_to_parse("The 'cursor' option is required, except for aggregate with the explain argument")
+}
+
 fn batch_size(fields: &Fields<'_>) -> Result<Option<u64>, Failure> {
     let Some(cursor) = fields.document("cursor")? else { return Ok(None) };
     let fields = Fields::new("aggregate.cursor", cursor);

@@ -7,7 +7,7 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::let_variables::scope_with_let;
-use crate::oplog_view::{self, is_oplog};
+use crate::oplog_view::{self, AtEnd, is_oplog};
 use crate::view_reads;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
@@ -107,14 +107,16 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
     let is_tailable = invocation.boolean("tailable", false)?;
     if is_oplog(&invocation.service.catalog, &namespace) {
-        if is_tailable {
-            return Err(not_capped().into());
-        }
+        let at_end = match (is_tailable, invocation.boolean("awaitData", false)?) {
+            (false, _) => AtEnd::Closes,
+            (true, false) => AtEnd::Stays,
+            (true, true) => AtEnd::Awaits,
+        };
         if invocation.boolean("showRecordId", false)? {
             return Err(invocation.unsupported("showRecordId").into());
         }
         invocation.refuse_if_long(true)?;
-        let source = oplog_view::find(invocation, query, invocation.document("sort")?)?;
+        let source = oplog_view::find(invocation, query, invocation.document("sort")?, at_end)?;
         let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
         let batch = FirstBatch { documents, is_only: is_single_batch, is_long: true, has_no_timeout };
         return Ok(write_batch(invocation, reply, namespace, source, &batch)?);

@@ -42,12 +42,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if invocation.boolean("helloOk", false)? {
         reply.append("helloOk", true);
     }
+    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, true);
     let topology_version = topology_version(invocation);
     reply.append("topologyVersion", &topology_version);
     if let Some(set) = &invocation.service.replica_set {
         write_set(invocation, set, reply);
     }
-    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, true);
     reply
         .append("maxBsonObjectSize", MAX_USER_DOCUMENT_BYTES as i32)
         .append("maxMessageSizeBytes", MAX_FRAME_BYTES as i32)

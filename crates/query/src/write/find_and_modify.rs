@@ -1,7 +1,7 @@
 //! Changing one document and returning it as it was, or as it is.
 
 use super::search::{Choice, Operation, Wanted};
-use super::{Upsert, Writes};
+use super::{Upsert, Writes, verdict};
 use crate::QueryScope;
 use crate::find_query::{FindQuery, Hint};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
@@ -139,7 +139,7 @@ impl Writes<'_> {
                 value = Some(projected.apply(returned, position)?);
                 Ok(match next {
                     Outcome::Unchanged => Verdict::Keep,
-                    Outcome::Changed(next) => Verdict::Replace(next),
+                    Outcome::Changed(next) => verdict(&update, next),
                 })
             })?;
             outcome.is_found = changes.matched > 0;

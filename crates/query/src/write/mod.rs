@@ -21,11 +21,12 @@ pub use find_and_modify::{Action, FindAndModify, FindAndModifyOutcome, Modificat
 pub use update::{UpdateOutcome, UpdateStatement, Upsert};
 
 use crate::QueryScope;
-use bunko_bson::StringOrder;
+use bunko_bson::{DocumentBuf, StringOrder};
 use bunko_catalog::stored_document::{EmptyTimestamps, Stamps};
-use bunko_catalog::{Catalog, Namespace};
+use bunko_catalog::{Catalog, Namespace, Verdict};
 use bunko_errors::Result;
 use bunko_store::Lsn;
+use bunko_update::Update;
 use std::sync::Arc;
 
 /// The writes of one command against one namespace.
@@ -77,5 +78,16 @@ impl<'w> Writes<'w> {
             self.scope.operation.note_change();
         }
         self.written = self.written.max(lsn);
+    }
+}
+
+/// A changed document, with how it came to be: the oplog tells modifications otherwise than replacements.
+fn verdict(update: &Update, next: DocumentBuf) -> Verdict {
+    if update.is_replacement() {
+        Verdict::Replace(next)
+    } else if update.is_pipeline() {
+        Verdict::Derive(next)
+    } else {
+        Verdict::Modify(next)
     }
 }

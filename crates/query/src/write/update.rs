@@ -1,7 +1,7 @@
 //! Update statements.
 
-use super::Writes;
 use super::search::{Choice, Operation, Wanted};
+use super::{Writes, verdict};
 use crate::QueryScope;
 use crate::find_query::Hint;
 use bunko_bson::{DocumentRef, StringOrder, Timestamp, Value, ValueRef};
@@ -91,7 +91,7 @@ impl Writes<'_> {
                 context.matched_position = position;
                 Ok(match update.apply(document, &context)? {
                     Outcome::Unchanged => Verdict::Keep,
-                    Outcome::Changed(next) => Verdict::Replace(next),
+                    Outcome::Changed(next) => verdict(&update, next),
                 })
             })?;
             outcome.matched = changes.matched;

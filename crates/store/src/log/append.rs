@@ -11,7 +11,7 @@ use crate::journal::Appended;
 use crate::latencies::{Latencies, LatencyCounts};
 use crate::planted::{self, Bug};
 use crate::sync::thread;
-use crate::{Batch, Lsn, Result, StorageError, make_directory};
+use crate::{Batch, Bell, Lsn, Result, StorageError, make_directory};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -84,6 +84,8 @@ pub struct Log {
     written_groups: AtomicU64,
     segment_waits: AtomicU64,
     pub(super) sync_latencies: Latencies,
+    /// Rung whenever more is on disk.
+    durable: Arc<Bell>,
     /// Segments that hold nothing needed, but that a reader may still be reading.
     leaving: Mutex<Vec<Arc<Segment>>>,
     recovery: Recovery,
@@ -148,11 +150,17 @@ impl Log {
             written_groups: AtomicU64::new(0),
             segment_waits: AtomicU64::new(0),
             sync_latencies: Latencies::default(),
+            durable: Arc::default(),
             leaving: Mutex::default(),
             recovery,
         });
         GroupCommit::start(&log, options.commit_interval);
         Ok(log)
+    }
+
+    /// Rung whenever more is on disk.
+    pub(crate) fn durable(&self) -> &Arc<Bell> {
+        &self.durable
     }
 
     /// What it took to open it.

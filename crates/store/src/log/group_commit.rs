@@ -45,12 +45,17 @@ impl GroupCommit {
                 while let Some(waiting) = requests.wait(interval) {
                     let Some(log) = weak.upgrade() else { return };
                     // Whoever waits is told whatever happens, also after a panic: nobody else would.
+                    let before = log.synced_lsn();
                     let outcome = caught(|| log.sync()).unwrap_or_else(|panic| Err(log.fail(panic)));
                     for callback in waiting {
                         let outcome = outcome.as_ref().map(|&()| ()).map_err(|_| StorageError::LogFailed);
                         if let Err(panic) = caught(|| callback(outcome)) {
                             log.fail(panic);
                         }
+                    }
+                    // After the callbacks: whoever hears it and misses something is to be able to ask for more.
+                    if log.synced_lsn() > before {
+                        log.durable().ring();
                     }
                 }
             })

@@ -1,0 +1,158 @@
+//! What is different between two versions of a document, as entries of the oplog have it (`diff` of `{$v: 2}`).
+//!
+//! A document's delta: `d` names fields that went, `u` has new values of fields, `i` fields that came behind the last, `s` and a
+//! field's name the delta inside it. An array's begins with `a: true`; `l` is its new length, `u` and an index a new element,
+//! `s` and an index the delta inside that element.
+//! Source: the format as oplogs of MongoDB 5.0 and later show it.
+
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
+
+/// How deep it is looked for differences; below, values are new as a whole.
+const DEPTH_MAX: usize = 60;
+
+/// How it is told that an array has become shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shrinking {
+    /// By all that is left, as for updates by operators.
+    Anew,
+    /// By the new length, as for updates by pipelines.
+    ByLength,
+}
+
+/// The delta that makes `after` of `before`; `None` where there is none, because fields changed places.
+pub(crate) fn between(before: DocumentRef<'_>, after: DocumentRef<'_>, shrinking: Shrinking) -> Option<DocumentBuf> {
+    of_documents(before, after, shrinking, DEPTH_MAX)
+}
+
+fn of_documents(
+    before: DocumentRef<'_>,
+    after: DocumentRef<'_>,
+    shrinking: Shrinking,
+    depth: usize,
+) -> Option<DocumentBuf> {
+    let (mut gone, mut given, mut came) = (DocumentBuf::new(), DocumentBuf::new(), DocumentBuf::new());
+    let mut inside = DocumentBuf::new();
+    let mut rest = after.iter().peekable();
+    for old in before {
+        // What was there keeps its order; so the next field of the new version is the same one, or the old one went.
+        let Some(new) = rest.next_if(|new| new.name == old.name) else {
+            gone.append(old.name, false);
+            continue;
+        };
+        if is_same(old.value, new.value) {
+            continue;
+        }
+        match of_values(old.value, new.value, shrinking, depth) {
+            Some(delta) => {
+                inside.append(&format!("s{}", new.name), &delta);
+            }
+            None => {
+                given.append(new.name, new.value);
+            }
+        }
+    }
+    for Element { name, value } in rest {
+        if gone.as_ref().get(name).is_some() || before.get(name).is_some() {
+            return None;
+        }
+        came.append(name, value);
+    }
+    let mut delta = DocumentBuf::new();
+    for (section, fields) in [("d", &gone), ("u", &given), ("i", &came)] {
+        if !fields.as_ref().is_empty() {
+            delta.append(section, fields);
+        }
+    }
+    delta.extend(inside.as_ref());
+    Some(delta)
+}
+
+/// The delta inside a value; `None` where the value is new as a whole.
+fn of_values(old: ValueRef<'_>, new: ValueRef<'_>, shrinking: Shrinking, depth: usize) -> Option<DocumentBuf> {
+    let depth = depth.checked_sub(1)?;
+    let delta = match (old, new) {
+        (ValueRef::Document(old), ValueRef::Document(new)) => of_documents(old, new, shrinking, depth)?,
+        (ValueRef::Array(old), ValueRef::Array(new)) => of_arrays(old, new, shrinking, depth)?,
+        _ => return None,
+    };
+    (delta.len_bytes() < size_of(new)).then_some(delta)
+}
+
+fn of_arrays(old: ArrayRef<'_>, new: ArrayRef<'_>, shrinking: Shrinking, depth: usize) -> Option<DocumentBuf> {
+    let (before, after) = (old.iter().count(), new.iter().count());
+    let mut delta = DocumentBuf::new().with("a", true);
+    if after < before {
+        if shrinking == Shrinking::Anew {
+            return None;
+        }
+        delta.append("l", after as i32);
+    }
+    let mut old = old.iter();
+    for (index, new) in new.iter().enumerate() {
+        let change = match old.next() {
+            Some(old) if is_same(old, new) => continue,
+            Some(old) => of_values(old, new, shrinking, depth),
+            None => None,
+        };
+        match change {
+            Some(inside) => {
+                delta.append(&format!("s{index}"), &inside);
+            }
+            None => {
+                delta.append(&format!("u{index}"), new);
+            }
+        }
+    }
+    Some(delta)
+}
+
+/// Whether two values have the same bytes: to the consumers of a delta `1` and `1.0` are different.
+fn is_same(one: ValueRef<'_>, other: ValueRef<'_>) -> bool {
+    match (one, other) {
+        (ValueRef::Document(one), ValueRef::Document(other)) => one.as_bytes() == other.as_bytes(),
+        _ => DocumentBuf::new().with("", one) == DocumentBuf::new().with("", other),
+    }
+}
+
+fn size_of(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Document(document) => document.len_bytes(),
+        ValueRef::Array(array) => ArrayBuf::len_bytes(&array.iter().collect()),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::extended_json;
+
+    fn delta(before: &str, after: &str, shrinking: Shrinking) -> Option<String> {
+        let parse = |text: &str| bunko_testkit::shell::parse_document(text).expect("a document");
+        let (before, after) = (parse(before), parse(after));
+        let delta = between(before.as_ref(), after.as_ref(), shrinking)?;
+        Some(extended_json::to_relaxed(ValueRef::Document(delta.as_ref())))
+    }
+
+    #[test]
+    fn fields_go_change_and_come() {
+        let told = delta(
+            "{_id: 1, a: 1, b: 2, c: {d: 1, e: 'long enough to be kept apart', f: 1}}",
+            "{_id: 1, b: 3, c: {d: 2, e: 'long enough to be kept apart', f: 1}, g: 1}",
+            Shrinking::Anew,
+        );
+        assert_eq!(told.as_deref(), Some(r#"{"d":{"a":false},"u":{"b":3},"i":{"g":1},"sc":{"u":{"d":2}}}"#));
+        assert_eq!(delta("{a: 1, b: 1}", "{b: 1, a: 1}", Shrinking::Anew), None);
+    }
+
+    #[test]
+    fn arrays_grow_by_elements_and_shrink_as_updates_do() {
+        let before = "{a: ['some text that is long', 'and some more', 3]}";
+        let grown = delta(before, "{a: ['some text that is long', 'and some more', 3, 4]}", Shrinking::Anew);
+        assert_eq!(grown.as_deref(), Some(r#"{"sa":{"a":true,"u3":4}}"#));
+        let shorter = "{a: ['some text that is long', 'and some more']}";
+        assert_eq!(delta(before, shorter, Shrinking::ByLength).as_deref(), Some(r#"{"sa":{"a":true,"l":2}}"#));
+        let anew = delta(before, shorter, Shrinking::Anew);
+        assert_eq!(anew.as_deref(), Some(r#"{"u":{"a":["some text that is long","and some more"]}}"#));
+    }
+}

@@ -1,0 +1,103 @@
+//! `$changeStream`: what is written, told as it becomes durable.
+//!
+//! A stream reads the log's history from its place on (`Feed` of `oplog`), and makes events of the entries that concern it. A
+//! `getMore` that finds nothing waits for the bell of the log's syncs, without a thread. Nothing is kept for a stream that
+//! nobody reads: a server without any pays for none.
+
+mod delta;
+mod event;
+mod options;
+mod source;
+mod token;
+
+pub(crate) use source::open;
+
+use crate::invocation::Invocation;
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// With its `$`.
+pub(crate) const STAGE: &str = "$changeStream";
+
+/// What a stream watches.
+#[derive(Clone, Debug)]
+enum Target {
+    Collection { full: String, commands: String },
+    Database { prefix: String },
+    Cluster,
+}
+
+/// Whether a pipeline begins with it.
+/// # Errors
+/// 40602 where it stands later.
+pub(crate) fn begins(stages: ArrayRef<'_>) -> Result<bool> {
+    let is_it =
+        |stage: ValueRef<'_>| stage.as_document().and_then(DocumentRef::first).is_some_and(|first| first.name == STAGE);
+    if stages.iter().skip(1).any(is_it) {
+        let message = format!("{STAGE} is only valid as the first stage in a pipeline.");
+        return Err(Failure::new(ErrorCode(40602), message));
+    }
+    Ok(stages.iter().next().is_some_and(is_it))
+}
+
+impl Target {
+    /// What the command names.
+    /// # Errors
+    /// `InvalidNamespace` for what is the server's own; `InvalidOptions` for all of the cluster elsewhere than on `admin`.
+    fn of(namespace: &Namespace, is_whole: bool, all_changes: bool) -> Result<Self> {
+        let database = namespace.database();
+        if all_changes {
+            if is_whole && database == "admin" {
+                return Ok(Self::Cluster);
+            }
+            let message = format!(
+                "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no \
+                 collection name; found {namespace}"
+            );
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
+        if matches!(database, "admin" | "local" | "config") {
+            let message = format!("$changeStream may not be opened on the internal {database} database");
+            return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+        }
+        if is_whole {
+            return Ok(Self::Database { prefix: format!("{database}.") });
+        }
+        if namespace.collection().starts_with("system.") {
+            let message = format!("$changeStream may not be opened on the internal {namespace} collection");
+            return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+        }
+        Ok(Self::Collection { full: namespace.as_str().to_owned(), commands: format!("{database}.$cmd") })
+    }
+
+    /// Whether entries of that namespace may concern it.
+    fn wants(&self, namespace: &str) -> bool {
+        match self {
+            Self::Collection { full, commands } => namespace == full || namespace == commands,
+            Self::Database { prefix } => namespace.strip_prefix(prefix.as_str()).is_some_and(is_told),
+            Self::Cluster => namespace.split_once('.').is_some_and(|(database, collection)| {
+                !matches!(database, "admin" | "local" | "config") && is_told(collection)
+            }),
+        }
+    }
+
+    /// Whether it watches that collection.
+    fn watches(&self, full: &str) -> bool {
+        !matches!(full.split_once('.'), Some((_, "$cmd"))) && self.wants(full)
+    }
+}
+
+/// Collections of the server's own have no events.
+fn is_told(collection: &str) -> bool {
+    !collection.starts_with("system.")
+}
+
+/// What keeps a stream from being opened on this server.
+fn check_server(invocation: &Invocation<'_>) -> Result<()> {
+    if invocation.service.catalog.store().keeps_history() {
+        return Ok(());
+    }
+    let message = "The $changeStream stage is only supported on replica sets";
+    Err(Failure::new(ErrorCode(40573), message))
+}

@@ -1,0 +1,255 @@
+//! The cursor of a change stream.
+
+use super::event::{Event, Events};
+use super::options::{Beginning, Image, Options};
+use super::token::{Token, high_water};
+use super::{STAGE, Target, check_server};
+use crate::cursor_store::CursorSource;
+use crate::dispatch::Halt;
+use crate::invocation::Invocation;
+use crate::let_variables::scope_with_let;
+use bunko_aggregate::{DocumentStream, Environment, Pipeline};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_catalog::{Catalog, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
+use bunko_oplog::Feed;
+use bunko_store::Bell;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How much work it is to make an event.
+const WORK_PER_EVENT: usize = 32;
+/// Stages that may stand behind it. Source: MongoDB manual 8.2, "Modify Change Stream Output".
+const STAGES_AFTER: [&str; 8] =
+    ["$addFields", "$match", "$project", "$redact", "$replaceRoot", "$replaceWith", "$set", "$unset"];
+
+/// Opens a stream for `aggregate`.
+/// # Errors
+/// 40573 on a server without history; what is wrong with options, stages, token and namespace; `ChangeStreamHistoryLost`
+/// where the beginning has been given up, `ChangeStreamFatalError` where the token is of no event here.
+pub(crate) fn open(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    stages: ArrayRef<'_>,
+) -> Result<Box<dyn CursorSource>, Halt> {
+    let first = stages.iter().next().and_then(ValueRef::as_document).and_then(DocumentRef::first);
+    let options = Options::parse(first.map_or(ValueRef::Null, |first| first.value))?;
+    check_server(invocation)?;
+    let is_whole = invocation.argument().as_str().is_none();
+    let target = Target::of(namespace, is_whole, options.all_changes)?;
+    if !is_whole {
+        invocation.collection_not_view(namespace)?;
+    }
+    check_stages(stages)?;
+    invocation.refuse_if_long(!matches!(options.beginning, Beginning::Now))?;
+    let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
+    let rest: ArrayBuf = stages.iter().skip(1).collect();
+    let pipeline = Pipeline::parse(rest.as_ref(), Environment::new(scope))?;
+    let catalog = Arc::clone(&invocation.service.catalog);
+    let reading = Reading::begin(catalog, target, options, Arc::clone(invocation.operation()))?;
+    let bell = reading.feed.bell().map(Arc::clone);
+    let reading = Arc::new(Mutex::new(reading));
+    let stream = pipeline.open(Box::new(Stream(Arc::clone(&reading))));
+    Ok(Box::new(Watching { stream, reading, bell, current: None }))
+}
+
+fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
+    for stage in stages.iter().skip(1) {
+        let Some(name) = stage.as_document().and_then(DocumentRef::first).map(|first| first.name) else { continue };
+        if name == "$changeStreamSplitLargeEvent" {
+            return Err(Failure::not_supported_yet(name));
+        }
+        if !STAGES_AFTER.contains(&name) {
+            let message = format!("{name} is not permitted in a {STAGE} pipeline");
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
+        }
+    }
+    Ok(())
+}
+
+/// What is read of the log, and how far.
+struct Reading {
+    feed: Feed,
+    catalog: Arc<Catalog>,
+    target: Target,
+    options: Options,
+    /// What happened earlier has been told, or was not asked for.
+    from: Timestamp,
+    ahead: VecDeque<Event>,
+    /// That of the last event, or a mark behind it.
+    token: DocumentBuf,
+    token_at: Timestamp,
+    is_over: bool,
+    operation: Arc<OperationContext>,
+}
+
+impl Reading {
+    fn begin(
+        catalog: Arc<Catalog>,
+        target: Target,
+        options: Options,
+        operation: Arc<OperationContext>,
+    ) -> Result<Self> {
+        let store = catalog.store();
+        let (from, resumed) = match &options.beginning {
+            Beginning::Now => (None, None),
+            Beginning::At(time) => (Some(*time), None),
+            Beginning::After(token) if token.is_high_water => (Some(token.at), None),
+            Beginning::After(token) => (Some(token.at), Some(token.clone())),
+        };
+        let feed = match from {
+            None => Feed::from_now(store),
+            Some(time) => {
+                check_history(&catalog, time)?;
+                Feed::from_time(store, time).map_err(lost)?
+            }
+        };
+        let feed = feed.ok_or_else(history_lost)?;
+        let from = from.unwrap_or_else(|| feed.seen());
+        let token = high_water(from);
+        let mut reading = Self {
+            feed,
+            catalog: Arc::clone(&catalog),
+            target,
+            options,
+            from,
+            ahead: VecDeque::new(),
+            token,
+            token_at: from,
+            is_over: false,
+            operation,
+        };
+        if let Some(token) = resumed {
+            reading.pass(token)?;
+        }
+        Ok(reading)
+    }
+
+    /// Reads up to the event of a token.
+    fn pass(&mut self, token: Token) -> Result<()> {
+        let Self { feed, target, .. } = self;
+        let wanted = token.at;
+        let found = loop {
+            match feed.next(&|namespace| target.wants(namespace)).map_err(lost)? {
+                Some(entry) if entry.at < wanted => {}
+                other => break other.filter(|entry| entry.at == wanted),
+            }
+        };
+        let entry = found.ok_or_else(|| unknown_token(&token))?;
+        let mut events = Vec::new();
+        // Images are not part of a token, and may be gone.
+        let options = Options { full_document: Image::None, before: Image::None, ..self.options.clone() };
+        Events { catalog: &self.catalog, target: &self.target, options: &options }.of(&entry, &mut events)?;
+        let place = events.iter().position(|event| token_of(&event.document).is_some_and(|own| token.is(own)));
+        let place = place.ok_or_else(|| unknown_token(&token))?;
+        self.token = DocumentBuf::new().with("_data", token.data.as_str());
+        // An invalidation that follows is still to be told.
+        if !token.is_invalidate {
+            self.ahead.extend(events.into_iter().skip(place + 1));
+        }
+        self.from = Timestamp { seconds: wanted.seconds, increment: wanted.increment.wrapping_add(1) };
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        loop {
+            if self.is_over {
+                return Ok(None);
+            }
+            if let Some(Event { document, is_last }) = self.ahead.pop_front() {
+                self.is_over = is_last;
+                if let Some(token) = token_of(&document) {
+                    self.token = token.to_owned();
+                }
+                return Ok(Some(document));
+            }
+            self.operation.work(WORK_PER_EVENT)?;
+            let Self { feed, target, .. } = self;
+            let Some(entry) = feed.next(&|namespace| target.wants(namespace)).map_err(lost)? else {
+                let seen = self.feed.seen();
+                if seen > self.token_at {
+                    self.token = high_water(seen);
+                    self.token_at = seen;
+                }
+                return Ok(None);
+            };
+            if entry.at >= self.from {
+                let events = Events { catalog: &self.catalog, target: &self.target, options: &self.options };
+                events.of(&entry, &mut self.ahead)?;
+            }
+        }
+    }
+}
+
+fn token_of(event: &DocumentBuf) -> Option<DocumentRef<'_>> {
+    event.as_ref().get("_id").and_then(ValueRef::as_document)
+}
+
+fn check_history(catalog: &Catalog, time: Timestamp) -> Result<()> {
+    let oldest = catalog.store().oldest_moment().map_err(bunko_catalog::from_storage).map_err(lost)?;
+    if oldest.is_some_and(|oldest| time < oldest.timestamp(0)) {
+        return Err(history_lost());
+    }
+    Ok(())
+}
+
+fn history_lost() -> Failure {
+    let message = "Resume of change stream was not possible, as the resume point may no longer be in the oplog.";
+    Failure::new(ErrorCode::CHANGE_STREAM_HISTORY_LOST, message)
+}
+
+/// A log that was given up before it was read is what a stream calls lost history.
+fn lost(failure: Failure) -> Failure {
+    if failure.code() == ErrorCode::CAPPED_POSITION_LOST { history_lost() } else { failure }
+}
+
+fn unknown_token(token: &Token) -> Failure {
+    let message = format!("cannot resume stream; the resume token was not found. {{_data: \"{}\"}}", token.data);
+    Failure::new(ErrorCode::CHANGE_STREAM_FATAL_ERROR, message)
+}
+
+/// The events below the other stages.
+struct Stream(Arc<Mutex<Reading>>);
+
+impl DocumentStream for Stream {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        self.0.lock().next()
+    }
+}
+
+/// What comes out of the last stage.
+struct Watching {
+    stream: Box<dyn DocumentStream>,
+    /// Shared with the stream's beginning; never contended, since a cursor is in one hand.
+    reading: Arc<Mutex<Reading>>,
+    bell: Option<Arc<Bell>>,
+    current: Option<DocumentBuf>,
+}
+
+impl CursorSource for Watching {
+    fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
+        self.current = self.stream.next()?;
+        let Some(event) = &self.current else { return Ok(None) };
+        if token_of(event).map(DocumentRef::as_bytes) != Some(self.reading.lock().token.as_ref().as_bytes()) {
+            let message = "Encountered an event whose _id field, which contains the resume token, was modified by the \
+                           pipeline. Modifying the _id field of an event makes it impossible to resume the stream from \
+                           that point. Only transformations that retain the unmodified _id field are allowed.";
+            return Err(Failure::new(ErrorCode::CHANGE_STREAM_FATAL_ERROR, message));
+        }
+        Ok(Some(event.as_ref()))
+    }
+
+    fn stays_open(&self) -> bool {
+        !self.reading.lock().is_over
+    }
+
+    fn bell(&self) -> Option<&Arc<Bell>> {
+        self.bell.as_ref()
+    }
+
+    fn resume_token(&self) -> Option<DocumentBuf> {
+        Some(self.reading.lock().token.clone())
+    }
+}

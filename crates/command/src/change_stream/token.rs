@@ -1,0 +1,210 @@
+//! Resume tokens: a place in the log, as MongoDB's tokens have it.
+//!
+//! A token is a string of hexadecimal digits, the bytes of a key, so that tokens compare as their events came: the time,
+//! the version of the format, the kind of token, the number within a transaction, whether it follows an invalidation, the
+//! collection's UUID and what identifies the event. One of no event, a *high-water mark*, sorts before all events of its time.
+//! Source: the tokens that MongoDB 8.0 gives to clients.
+
+use bunko_bson::key_string::{Direction, append};
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::fmt::Write as _;
+
+/// Begins a timestamp.
+const TIMESTAMP: u8 = 0x82;
+/// Version 2 of tokens.
+const VERSION: [u8; 2] = [0x2b, 0x04];
+/// A number 0: of high-water marks, and of what is in no transaction.
+const ZERO: u8 = 0x29;
+/// The kind of token that events have, 128.
+const EVENT: [u8; 3] = [0x2c, 0x01, 0x00];
+const FALSE: u8 = 0x6e;
+const TRUE: u8 = 0x6f;
+const NULL: u8 = 0x14;
+const BINARY: u8 = 0x5a;
+const OBJECT: u8 = 0x46;
+const STRING: u8 = 0x3c;
+const OBJECT_ID: u8 = 0x64;
+const END: u8 = 0x04;
+/// The name under which a client sees the digits.
+const DATA: &str = "_data";
+
+/// A token that a client brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Token {
+    pub at: Timestamp,
+    pub is_high_water: bool,
+    /// Whether it is that of an invalidation.
+    pub is_invalidate: bool,
+    /// As it came.
+    pub data: String,
+}
+
+/// What identifies an event besides its time.
+#[derive(Clone, Copy)]
+pub(super) struct Identity<'e> {
+    pub uuid: Option<&'e [u8]>,
+    pub operation: &'e str,
+    /// `documentKey`, where the event is one of a document.
+    pub key: Option<DocumentRef<'e>>,
+}
+
+/// The mark that says that all before a time has been told.
+pub(super) fn high_water(at: Timestamp) -> DocumentBuf {
+    let mut bytes = beginning(at);
+    bytes.extend([ZERO, ZERO, FALSE, NULL, END]);
+    encoded(&bytes)
+}
+
+/// That of an event, or of the invalidation behind it.
+pub(super) fn of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> DocumentBuf {
+    let mut bytes = beginning(at);
+    bytes.extend(EVENT);
+    bytes.extend([ZERO, if is_invalidate { TRUE } else { FALSE }]);
+    match identity.uuid {
+        None => bytes.push(NULL),
+        Some(uuid) => {
+            bytes.extend([BINARY, uuid.len() as u8, bunko_bson::BinarySubtype::UUID]);
+            bytes.extend_from_slice(uuid);
+        }
+    }
+    bytes.push(OBJECT);
+    put_name(&mut bytes, STRING, "operationType");
+    bytes.push(STRING);
+    bytes.extend_from_slice(identity.operation.as_bytes());
+    bytes.push(0);
+    if let Some(key) = identity.key {
+        put_name(&mut bytes, OBJECT, "documentKey");
+        bytes.push(OBJECT);
+        for field in key {
+            match field.value {
+                ValueRef::ObjectId(id) => {
+                    put_name(&mut bytes, OBJECT_ID, field.name);
+                    bytes.push(OBJECT_ID);
+                    bytes.extend_from_slice(&id.0);
+                }
+                other => append(&mut bytes, other, Direction::Ascending),
+            }
+        }
+        bytes.push(0);
+    }
+    bytes.extend([0, END]);
+    encoded(&bytes)
+}
+
+fn beginning(at: Timestamp) -> Vec<u8> {
+    let mut bytes = vec![TIMESTAMP];
+    bytes.extend(at.seconds.to_be_bytes());
+    bytes.extend(at.increment.to_be_bytes());
+    bytes.extend(VERSION);
+    bytes
+}
+
+fn put_name(bytes: &mut Vec<u8>, kind: u8, name: &str) {
+    bytes.push(kind);
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.push(0);
+}
+
+fn encoded(bytes: &[u8]) -> DocumentBuf {
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(digits, "{byte:02X}");
+    }
+    DocumentBuf::new().with(DATA, digits.as_str())
+}
+
+impl Token {
+    /// # Errors
+    /// `InvalidResumeToken` for what no server has given.
+    pub fn parse(token: DocumentRef<'_>) -> Result<Self> {
+        let Some(ValueRef::String(data)) = token.get(DATA) else {
+            return Err(invalid("Bad resume token: _data of missing or of wrong type"));
+        };
+        if let Some(other) = token.iter().find(|field| !matches!(field.name, DATA | "_typeBits")) {
+            return Err(invalid(&format!("Bad resume token: it has a field '{}'", other.name)));
+        }
+        let bytes = decoded(data).ok_or_else(|| invalid("resume token string was not a valid hex string"))?;
+        Self::of_bytes(&bytes, data).ok_or_else(|| invalid("Bad resume token: it was cut or changed"))
+    }
+
+    fn of_bytes(bytes: &[u8], data: &str) -> Option<Self> {
+        let (time, rest) = bytes.strip_prefix(&[TIMESTAMP])?.split_first_chunk::<8>()?;
+        let (seconds, increment) = time.split_first_chunk::<4>()?;
+        let at = Timestamp {
+            seconds: u32::from_be_bytes(*seconds),
+            increment: u32::from_be_bytes(increment.try_into().ok()?),
+        };
+        let rest = rest.strip_prefix(&VERSION)?;
+        let data = data.to_ascii_uppercase();
+        if rest == [ZERO, ZERO, FALSE, NULL, END] {
+            return Some(Self { at, is_high_water: true, is_invalidate: false, data });
+        }
+        let rest = rest.strip_prefix(&EVENT)?.strip_prefix(&[ZERO])?;
+        let (&flag, rest) = rest.split_first()?;
+        let is_whole = matches!(flag, TRUE | FALSE) && rest.ends_with(&[0, END]);
+        is_whole.then_some(Self { at, is_high_water: false, is_invalidate: flag == TRUE, data })
+    }
+
+    /// Whether it is that token.
+    pub fn is(&self, token: DocumentRef<'_>) -> bool {
+        token.get(DATA).and_then(ValueRef::as_str) == Some(self.data.as_str())
+    }
+}
+
+fn decoded(digits: &str) -> Option<Vec<u8>> {
+    if digits.is_empty() || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let pairs = digits.as_bytes().chunks_exact(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+fn invalid(message: &str) -> Failure {
+    Failure::new(ErrorCode::INVALID_RESUME_TOKEN, message.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::ObjectId;
+
+    const AT: Timestamp = Timestamp { seconds: 0x6490_5ab1, increment: 7 };
+
+    fn data(token: &DocumentBuf) -> String {
+        token.as_ref().get(DATA).and_then(ValueRef::as_str).expect("digits").to_owned()
+    }
+
+    fn event(at: Timestamp, is_invalidate: bool) -> DocumentBuf {
+        let key = DocumentBuf::new().with("_id", ObjectId([1; 12]));
+        let identity = Identity { uuid: Some(&[2; 16]), operation: "insert", key: Some(key.as_ref()) };
+        of_event(at, identity, is_invalidate)
+    }
+
+    #[test]
+    fn tokens_look_as_mongodbs_do() {
+        assert_eq!(data(&high_water(AT)), "8264905AB1000000072B0429296E1404");
+        let expected = format!(
+            "8264905AB1000000072B042C0100296E5A1004{}463C6F7065726174696F6E54797065003C696E736572740046646F63756D656E744B65\
+             79004664 5F69640064{}000004",
+            "02".repeat(16),
+            "01".repeat(12)
+        );
+        assert_eq!(data(&event(AT, false)), expected.replace(' ', ""));
+    }
+
+    #[test]
+    fn tokens_are_in_the_order_of_events_and_come_back() {
+        let later = Timestamp { increment: 8, ..AT };
+        let tokens = [high_water(AT), event(AT, false), event(AT, true), high_water(later), event(later, false)];
+        assert!(tokens.windows(2).all(|pair| data(&pair[0]) < data(&pair[1])));
+        for token in &tokens {
+            assert!(Token::parse(token.as_ref()).expect("whole").is(token.as_ref()));
+            let digits = data(token);
+            for end in 0..digits.len() {
+                let cut = DocumentBuf::new().with(DATA, &digits[..end]);
+                assert!(Token::parse(cut.as_ref()).is_err(), "{end}");
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Entries as they come to stand on disk, for those who follow what is written.
+
+use crate::entry::{Entry, put_entries};
+use bunko_bson::Timestamp;
+use bunko_catalog::from_storage;
+use bunko_errors::Result;
+use bunko_store::{Bell, History, Lsn, Moment, Store};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Reads the entries from some time on, each once it is durable. Fails with `CappedPositionLost` where the log was given up
+/// before it was read so far, and is not to be used then.
+pub struct Feed {
+    store: Arc<Store>,
+    /// Behind the last record that was read.
+    position: Lsn,
+    /// What is being read, and where it ends; none while there is nothing, so that no segment is kept.
+    history: Option<(History, Lsn)>,
+    ahead: VecDeque<Entry>,
+    seen: Timestamp,
+}
+
+impl Feed {
+    /// All that comes from now on; `None` where the store keeps no history.
+    pub fn from_now(store: &Arc<Store>) -> Option<Self> {
+        let seen = store.newest_time_max();
+        let position = store.history_span()?.end;
+        Some(Self::new(store, position, seen))
+    }
+
+    /// All that happened at a time and later, and perhaps a little before; `None` where the store keeps no history.
+    /// # Errors
+    /// As reading the log.
+    pub fn from_time(store: &Arc<Store>, time: Timestamp) -> Result<Option<Self>> {
+        let is_early = |moment: Moment| moment.last_timestamp() < time;
+        let position = store.history_place(&is_early).map_err(from_storage)?;
+        Ok(position.map(|position| Self::new(store, position, Timestamp { seconds: 0, increment: 0 })))
+    }
+
+    fn new(store: &Arc<Store>, position: Lsn, seen: Timestamp) -> Self {
+        Self { store: Arc::clone(store), position, history: None, ahead: VecDeque::new(), seen }
+    }
+
+    /// The next entry in a wanted namespace, `None` where there is none yet.
+    /// # Errors
+    /// As reading the log; `InternalError` for a record of a program that is not this one.
+    pub fn next(&mut self, wants: &dyn Fn(&str) -> bool) -> Result<Option<Entry>> {
+        loop {
+            if let Some(entry) = self.ahead.pop_front() {
+                return Ok(Some(entry));
+            }
+            let Some((history, end)) = &mut self.history else {
+                self.history = self.store.durable_history(self.position).map_err(from_storage)?;
+                if self.history.is_none() {
+                    return Ok(None);
+                }
+                continue;
+            };
+            match history.next_record().map_err(from_storage)? {
+                Some((moment, effects)) => {
+                    put_entries(moment, effects, wants, &mut self.ahead)?;
+                    self.position = moment.end;
+                    self.seen = moment.last_timestamp();
+                }
+                None => {
+                    self.position = self.position.max(*end);
+                    self.history = None;
+                }
+            }
+        }
+    }
+
+    /// No entry that is yet to come is earlier or of that time.
+    pub fn seen(&self) -> Timestamp {
+        self.seen
+    }
+
+    /// Rung when there may be more.
+    pub fn bell(&self) -> Option<&Arc<Bell>> {
+        self.store.durable_bell()
+    }
+}
