@@ -1,0 +1,95 @@
+//! What the server keeps of a password: enough to check who knows it, not enough to log in with.
+
+use crate::mechanism::Mechanism;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, base64, number};
+
+/// Most iterations that a kept credential may name: some seconds' work for a client.
+const ITERATIONS_MAX: i64 = 10_000_000;
+
+/// The credential of one mechanism. It is not printed: `Debug` is missing on purpose.
+#[derive(Clone)]
+pub struct ScramCredential {
+    pub(crate) iterations: u32,
+    pub(crate) salt: Vec<u8>,
+    pub(crate) stored_key: Vec<u8>,
+    pub(crate) server_key: Vec<u8>,
+}
+
+impl ScramCredential {
+    /// Of a password that [`Mechanism::prepare_password`] made ready; takes milliseconds.
+    pub fn of_password(mechanism: Mechanism, prepared: &str, salt: Vec<u8>, iterations: u32) -> Self {
+        let salted = mechanism.derive(prepared.as_bytes(), &salt, iterations);
+        let client_key = mechanism.hmac(&salted, b"Client Key");
+        Self {
+            iterations,
+            salt,
+            stored_key: mechanism.hash(&client_key),
+            server_key: mechanism.hmac(&salted, b"Server Key"),
+        }
+    }
+
+    /// What a user who does not exist is answered with: for the same name always the same salt, which nobody can tell from
+    /// that of a user who does, without the server's secret.
+    pub fn pretended(mechanism: Mechanism, secret: &[u8], name: &str, iterations: u32) -> Self {
+        let derive = |purpose: &str| Mechanism::ScramSha256.hmac(secret, format!("{purpose} {name}").as_bytes());
+        let mut salt = derive(mechanism.name());
+        salt.truncate(mechanism.salt_bytes());
+        let (mut stored_key, mut server_key) = (derive("stored key"), derive("server key"));
+        stored_key.truncate(mechanism.key_bytes());
+        server_key.truncate(mechanism.key_bytes());
+        Self { iterations, salt, stored_key, server_key }
+    }
+
+    /// As `system.users` has it.
+    pub fn to_document(&self) -> DocumentBuf {
+        DocumentBuf::new()
+            .with("iterationCount", self.iterations as i32)
+            .with("salt", &base64::encode(&self.salt))
+            .with("storedKey", &base64::encode(&self.stored_key))
+            .with("serverKey", &base64::encode(&self.server_key))
+    }
+
+    /// Reads it back, also what another server has written; `None` where it is malformed.
+    pub fn parse(mechanism: Mechanism, document: DocumentRef<'_>) -> Option<Self> {
+        let bytes = |name| document.get(name).and_then(ValueRef::as_str).and_then(base64::decode);
+        let iterations = document.get("iterationCount").and_then(number::as_i64_exact)?;
+        let credential = Self {
+            iterations: u32::try_from(iterations).ok().filter(|_| (1..=ITERATIONS_MAX).contains(&iterations))?,
+            salt: bytes("salt")?,
+            stored_key: bytes("storedKey")?,
+            server_key: bytes("serverKey")?,
+        };
+        let is_sound = !credential.salt.is_empty()
+            && credential.stored_key.len() == mechanism.key_bytes()
+            && credential.server_key.len() == mechanism.key_bytes();
+        is_sound.then_some(credential)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_back() {
+        for mechanism in Mechanism::ALL {
+            let kept = ScramCredential::of_password(mechanism, "pencil", vec![7; mechanism.salt_bytes()], 5000);
+            let read = ScramCredential::parse(mechanism, kept.to_document().as_ref()).expect("sound");
+            assert!(read.stored_key == kept.stored_key && read.server_key == kept.server_key);
+            assert_eq!((read.salt, read.iterations), (kept.salt.clone(), 5000));
+            let other = Mechanism::ALL.into_iter().find(|other| *other != mechanism).expect("two");
+            assert!(ScramCredential::parse(other, kept.to_document().as_ref()).is_none(), "keys of the wrong length");
+        }
+    }
+
+    #[test]
+    fn a_pretended_salt_looks_as_a_real_one_and_stays() {
+        for mechanism in Mechanism::ALL {
+            let pretend = |secret: &[u8], name| ScramCredential::pretended(mechanism, secret, name, 15_000).salt;
+            assert_eq!(pretend(b"secret", "a"), pretend(b"secret", "a"));
+            assert_eq!(pretend(b"secret", "a").len(), mechanism.salt_bytes());
+            assert_ne!(pretend(b"secret", "a"), pretend(b"secret", "b"));
+            assert_ne!(pretend(b"secret", "a"), pretend(b"other", "a"));
+        }
+    }
+}

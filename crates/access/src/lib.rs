@@ -1,0 +1,24 @@
+//! Who may do what: credentials, the server's side of SCRAM, names of users and roles, privileges.
+//!
+//! **Invariant:** pure. No store, no clock, no randomness but what is handed in.
+//! **Invariant:** what is malformed in a stored user or role allows nothing.
+//! **Invariant:** nothing that holds a password or a key can be printed.
+#![forbid(unsafe_code)]
+
+mod action;
+mod builtin_role;
+mod conversation;
+mod credential;
+mod mechanism;
+mod name;
+mod privilege;
+mod restriction;
+
+pub use action::{Action, ActionSet};
+pub use builtin_role::{BUILTIN_ROLES, BuiltinRole, Scope};
+pub use conversation::{ClientFirst, Conversation, Rejection, Standing};
+pub use credential::ScramCredential;
+pub use mechanism::{Mechanism, ProhibitedCharacter, mongodb_digest};
+pub use name::{Name, names_of};
+pub use privilege::{Privilege, Resource, add, privileges_of, take_off};
+pub use restriction::Restrictions;

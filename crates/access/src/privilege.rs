@@ -1,0 +1,202 @@
+//! A privilege: some actions on a resource.
+//! Source: MongoDB manual 8.2, "Resource Document".
+
+use crate::action::{Action, ActionSet};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+
+/// What a privilege is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Resource {
+    /// Everything, also what the server keeps for itself.
+    Any,
+    /// The server as a whole.
+    Cluster,
+    /// All databases but `local` and `config`, and their collections that are no `system.` ones.
+    AnyNormal,
+    /// A database and its collections that are no `system.` ones.
+    Database(String),
+    /// The collection of that name in every database.
+    CollectionName(String),
+    /// One collection.
+    Collection(String, String),
+    /// The buckets of a time series: of a collection in a database, where these are named.
+    SystemBuckets(Option<String>, Option<String>),
+}
+
+/// Some actions on a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Privilege {
+    /// On what.
+    pub resource: Resource,
+    /// Which.
+    pub actions: ActionSet,
+}
+
+impl Resource {
+    /// Reads a resource document.
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn parse(document: DocumentRef<'_>) -> Result<Self, String> {
+        let is_on = |name: &str| matches!(document.get(name), Some(ValueRef::Boolean(true)));
+        let text = |name: &str| match document.get(name) {
+            None => Ok(None),
+            Some(ValueRef::String(text)) => Ok(Some(text.to_owned())),
+            Some(other) => Err(format!("resource field '{name}' must be a string, but got {}", other.kind().alias())),
+        };
+        let (database, collection, buckets) = (text("db")?, text("collection")?, text("system_buckets")?);
+        let named = |name: Option<String>| name.filter(|name| !name.is_empty());
+        let fields = document.count();
+        match (database, collection, buckets) {
+            (None, None, None) if fields == 1 && is_on("cluster") => Ok(Self::Cluster),
+            (None, None, None) if fields == 1 && is_on("anyResource") => Ok(Self::Any),
+            (database, None, Some(buckets)) if fields == 1 + usize::from(database.is_some()) => {
+                Ok(Self::SystemBuckets(named(database), named(Some(buckets))))
+            }
+            (Some(database), Some(collection), None) if fields == 2 => {
+                Ok(match (database.is_empty(), collection.is_empty()) {
+                    (true, true) => Self::AnyNormal,
+                    (false, true) => Self::Database(database),
+                    (true, false) => Self::CollectionName(collection),
+                    (false, false) => Self::Collection(database, collection),
+                })
+            }
+            _ => Err("a resource is one of {cluster: true}, {anyResource: true}, {db: <name>, collection: <name>}, \
+                      {db: <name>, system_buckets: <name>}"
+                .to_owned()),
+        }
+    }
+
+    /// The document.
+    pub fn to_document(&self) -> DocumentBuf {
+        let of =
+            |database: &str, collection: &str| DocumentBuf::new().with("db", database).with("collection", collection);
+        match self {
+            Self::Any => DocumentBuf::new().with("anyResource", true),
+            Self::Cluster => DocumentBuf::new().with("cluster", true),
+            Self::AnyNormal => of("", ""),
+            Self::Database(database) => of(database, ""),
+            Self::CollectionName(collection) => of("", collection),
+            Self::Collection(database, collection) => of(database, collection),
+            Self::SystemBuckets(database, collection) => {
+                let mut document = DocumentBuf::new();
+                if let Some(database) = database {
+                    document.append("db", database);
+                }
+                document.with("system_buckets", collection.as_deref().unwrap_or_default())
+            }
+        }
+    }
+
+    /// Whether it is about that database alone, so that roles of it may have it.
+    pub fn is_within(&self, database: &str) -> bool {
+        match self {
+            Self::Database(own) | Self::Collection(own, _) | Self::SystemBuckets(Some(own), _) => own == database,
+            Self::Any | Self::Cluster | Self::AnyNormal | Self::CollectionName(_) | Self::SystemBuckets(None, _) => {
+                false
+            }
+        }
+    }
+}
+
+impl Privilege {
+    /// Reads `{resource, actions}`.
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn parse(document: DocumentRef<'_>) -> Result<Self, String> {
+        if let Some(other) = document.iter().find(|field| !["resource", "actions"].contains(&field.name)) {
+            return Err(format!("'{}' is an unknown field of a privilege", other.name));
+        }
+        let resource = document.get("resource").and_then(ValueRef::as_document);
+        let actions = document.get("actions").and_then(ValueRef::as_array);
+        let (Some(resource), Some(names)) = (resource, actions) else {
+            return Err("a privilege has a document 'resource' and an array 'actions'".to_owned());
+        };
+        if names.is_empty() {
+            return Err("'actions' of a privilege must not be empty".to_owned());
+        }
+        let mut actions = ActionSet::NONE;
+        for name in names.iter() {
+            let action = name.as_str().and_then(Action::named);
+            let action = action.ok_or_else(|| {
+                let name = name.as_str().map_or_else(|| name.kind().alias().to_owned(), str::to_owned);
+                format!("Unrecognized action privilege strings: {name}")
+            })?;
+            actions = actions.and(ActionSet::of(&[action]));
+        }
+        Ok(Self { resource: Resource::parse(resource)?, actions })
+    }
+
+    /// The document.
+    pub fn to_document(&self) -> DocumentBuf {
+        let actions: ArrayBuf = self.actions.iter().map(Action::name).collect();
+        DocumentBuf::new().with("resource", &self.resource.to_document()).with("actions", &actions)
+    }
+}
+
+/// The privileges of a stored role; what is malformed there allows nothing. Actions that this server does not know are
+/// passed over, as another server may have more.
+pub fn privileges_of(role: DocumentRef<'_>) -> Vec<Privilege> {
+    let Some(privileges) = role.get("privileges").and_then(ValueRef::as_array) else { return Vec::new() };
+    let read = |privilege: ValueRef<'_>| {
+        let privilege = privilege.as_document()?;
+        let resource = Resource::parse(privilege.get("resource")?.as_document()?).ok()?;
+        let names = privilege.get("actions")?.as_array()?;
+        let known: Vec<_> = names.iter().filter_map(|name| Action::named(name.as_str()?)).collect();
+        Some(Privilege { resource, actions: ActionSet::of(&known) })
+    };
+    privileges.iter().filter_map(read).collect()
+}
+
+/// Adds actions to the privilege on the same resource, or the privilege itself.
+pub fn add(privileges: &mut Vec<Privilege>, privilege: Privilege) {
+    match privileges.iter_mut().find(|other| other.resource == privilege.resource) {
+        Some(other) => other.actions = other.actions.and(privilege.actions),
+        None => privileges.push(privilege),
+    }
+}
+
+/// Takes actions off the privilege on the same resource, and the privilege where none is left.
+pub fn take_off(privileges: &mut Vec<Privilege>, privilege: &Privilege) {
+    for other in privileges.iter_mut().filter(|other| other.resource == privilege.resource) {
+        other.actions = other.actions.without(privilege.actions);
+    }
+    privileges.retain(|privilege| !privilege.actions.is_empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_read_as_they_are_written() {
+        let of = |name: &str| Some(name.to_owned());
+        for resource in [
+            Resource::Any,
+            Resource::Cluster,
+            Resource::AnyNormal,
+            Resource::Database("d".into()),
+            Resource::CollectionName("c".into()),
+            Resource::Collection("d".into(), "c".into()),
+            Resource::SystemBuckets(None, None),
+            Resource::SystemBuckets(of("d"), of("c")),
+        ] {
+            let privilege = Privilege { resource, actions: ActionSet::of(&[Action::Find, Action::KillOp]) };
+            assert_eq!(Privilege::parse(privilege.to_document().as_ref()), Ok(privilege));
+        }
+    }
+
+    #[test]
+    fn what_is_no_resource_is_refused() {
+        let document = DocumentBuf::new;
+        for refused in [
+            document(),
+            document().with("db", "d"),
+            document().with("cluster", false),
+            document().with("cluster", true).with("db", "d").with("collection", "c"),
+            document().with("db", 1).with("collection", "c"),
+            document().with("db", "d").with("collection", "c").with("other", 1),
+        ] {
+            assert!(Resource::parse(refused.as_ref()).is_err(), "{refused:?}");
+        }
+    }
+}
