@@ -1,10 +1,13 @@
 //! What the server remembers about one client.
 
+use crate::access_control::{LoggedIn, Login};
 use crate::awaiting::{Parked, ParkedCursor};
 use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
+use crate::service::Service;
 use crate::sessions::Session;
 use crate::sessions::id::random_uuid;
 use bunko_bson::DocumentBuf;
+use bunko_errors::Result;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::fmt;
@@ -41,6 +44,10 @@ pub struct ClientConnection {
     pub metadata: Option<DocumentBuf>,
     /// Compressors agreed on in the handshake, most wanted first.
     pub compressors: Vec<Compressor>,
+    /// Who is logged in.
+    pub(crate) user: Option<LoggedIn>,
+    /// A login that has begun.
+    pub(crate) login: Option<Login>,
     /// The session that its last command named.
     pub(crate) session: Option<Arc<Session>>,
     /// Its entry for `currentOp`, from the first command on.
@@ -59,6 +66,8 @@ impl ClientConnection {
             peer,
             metadata: None,
             compressors: Vec::new(),
+            user: None,
+            login: None,
             session: None,
             registration: None,
             uuid: None,
@@ -69,6 +78,16 @@ impl ClientConnection {
     /// What `connectionStatus` calls the connection.
     pub(crate) fn uuid(&mut self, random: &dyn Fn() -> u64) -> [u8; 16] {
         *self.uuid.get_or_insert_with(|| random_uuid(random))
+    }
+
+    /// Reads anew what the user may do, where users or roles may have changed. A user who is gone is logged out.
+    /// # Errors
+    /// Where it cannot be read; then nobody is logged in.
+    pub(crate) fn renew_user(&mut self, service: &Service) -> Result<()> {
+        if self.user.as_ref().is_some_and(|user| !user.is_current(service)) {
+            self.user = self.user.take().map(|user| user.renewed(service)).transpose()?.flatten();
+        }
+        Ok(())
     }
 
     /// What the client calls itself in its handshake.

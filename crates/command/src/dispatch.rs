@@ -1,5 +1,6 @@
 //! From a request to a reply: finding the command, checking its fields, running it, writing what came of it.
 
+use crate::access_control::{self, redacted};
 use crate::awaiting::Await;
 use crate::commands;
 use crate::connection::ClientConnection;
@@ -148,10 +149,12 @@ impl Service {
         };
         let options = admit(self.deployment(), command, &request)
             .inspect_err(|_| self.counters.note_refused(Some(command.name)))?;
+        connection.renew_user(self)?;
+        let shown = redacted(command.name, request.body);
         let beginning = Beginning {
             command_name: command.name,
             database: request.database,
-            command: request.body,
+            command: shown.as_ref().map_or(request.body, DocumentBuf::as_ref),
             session: options.session,
         };
         if self.operations.are_interrupted() {
@@ -184,6 +187,9 @@ impl Service {
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
         let written = invocation.written();
+        if written.is_some() && may_change_users(command, &request) {
+            self.access.note_change();
+        }
         let has_integer_ok = invocation.has_integer_ok;
         answer.delay = invocation.delay;
         answer.repeat_after = invocation.repeat_after;
@@ -236,6 +242,11 @@ pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), Failure> {
     let message =
         format!("the reply has {bytes} bytes. Size must be between 0 and {MAX_INTERNAL_DOCUMENT_BYTES}(16MB)");
     Err(Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message))
+}
+
+/// Whether what a command has written may be users or roles. A pipeline may write into any database.
+fn may_change_users(command: &Command, request: &Request<'_>) -> bool {
+    request.database == access_control::DATABASE || command.name == "aggregate"
 }
 
 /// Where clients log in whom another system knows; no database has that name.

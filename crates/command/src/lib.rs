@@ -5,6 +5,7 @@
 //! **Invariant:** a reply is only sent once the write concern holds; [`Answer::acknowledgement`] says what to wait for.
 #![forbid(unsafe_code)]
 
+mod access_control;
 mod auto_compaction;
 mod awaiting;
 mod capped_options;

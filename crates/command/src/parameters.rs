@@ -7,14 +7,20 @@ use crate::fields::truth;
 use crate::log_verbosity::LogVerbosity;
 use crate::service::Service;
 use crate::sessions::{SESSION_TIMEOUT_MINUTES, SESSIONS_MAX};
+use bunko_access::Mechanism;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Fewest iterations of SCRAM, as MongoDB has it.
+/// Source: MongoDB manual, parameter `scramIterationCount`.
+const ITERATIONS_MIN: i64 = 5_000;
+/// Most of them: a login must not take a client longer than some seconds.
+const ITERATIONS_MAX: i64 = 10_000_000;
 /// Most bytes of `automationServiceDescriptor`.
 /// Source: MongoDB manual, "Server Parameters".
 const DESCRIPTOR_BYTES_MAX: usize = 64;
@@ -134,6 +140,17 @@ macro_rules! stage_limit {
     };
 }
 
+/// How often a mechanism hashes the passwords that are set from then on.
+macro_rules! scram_iterations {
+    ($name:literal, $mechanism:expr) => {
+        Parameter::settable(
+            $name,
+            |service| Ok(Value::Int32(service.access.iterations($mechanism).load(Ordering::Relaxed))),
+            |service, value| write_iterations(service, $name, $mechanism, value),
+        )
+    };
+}
+
 /// All parameters, by name.
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::startup("KeysRotationIntervalSec", |_| Ok(Value::Int32(7_776_000))),
@@ -147,7 +164,9 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         },
     ),
     Parameter::fixed("authSchemaVersion", |_| Ok(Value::Int32(5))),
-    Parameter::startup("authenticationMechanisms", |_| Ok(Value::Array(ArrayBuf::new()))),
+    Parameter::startup("authenticationMechanisms", |_| {
+        Ok(Value::Array([Mechanism::ScramSha1, Mechanism::ScramSha256].map(Mechanism::name).into_iter().collect()))
+    }),
     Parameter::settable("automationServiceDescriptor", read_descriptor, write_descriptor),
     Parameter::settable("cursorTimeoutMillis", read_cursor_timeout, write_cursor_timeout),
     Parameter::startup("diagnosticDataCollectionEnabled", |_| Ok(Value::Boolean(false))),
@@ -185,6 +204,8 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         },
     ),
     Parameter::startup("requireApiVersion", |_| Ok(Value::Boolean(false))),
+    scram_iterations!("scramIterationCount", Mechanism::ScramSha1),
+    scram_iterations!("scramSHA256IterationCount", Mechanism::ScramSha256),
     Parameter::startup("tlsMode", |_| text("disabled")),
     Parameter::startup("traceExceptions", |_| Ok(Value::Boolean(false))),
     Parameter::settable(
@@ -234,6 +255,15 @@ fn write_stage_limit(service: &Service, name: &str, gatherer: Gatherer, value: V
     let bytes_max = u64::try_from(whole_number(name, value)?).ok().filter(|bytes_max| *bytes_max > 0);
     let bytes_max = bytes_max.ok_or_else(|| invalid(name, value, "is not greater than 0"))?;
     service.parameters.stage_bytes_max[gatherer as usize].store(bytes_max, Ordering::Relaxed);
+    Ok(())
+}
+
+fn write_iterations(service: &Service, name: &str, mechanism: Mechanism, value: ValueRef<'_>) -> Result<()> {
+    let count = whole_number(name, value)?;
+    if !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&count) {
+        return Err(invalid(name, value, &format!("is not within {ITERATIONS_MIN} to {ITERATIONS_MAX}")));
+    }
+    service.access.iterations(mechanism).store(count as i32, Ordering::Relaxed);
     Ok(())
 }
 

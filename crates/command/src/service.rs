@@ -1,5 +1,6 @@
 //! What all connections share.
 
+use crate::access_control::AccessControl;
 use crate::auto_compaction::AutoCompaction;
 use crate::cluster_parameters::{self, DEFAULT_MAX_TIME};
 use crate::counters::Counters;
@@ -151,6 +152,8 @@ pub struct Process {
 pub struct Service {
     /// Databases, collections, indexes.
     pub catalog: Arc<Catalog>,
+    /// Users, roles, logins.
+    pub(crate) access: AccessControl,
     /// Open cursors.
     pub cursors: CursorStore,
     /// Which buckets of time series take the next measurements.
@@ -202,6 +205,7 @@ impl Service {
         }
         let started = Instant::now();
         Self {
+            access: AccessControl::default(),
             cursors: CursorStore::default(),
             sessions: SessionTable::new(started),
             open_buckets: OpenBuckets::default(),

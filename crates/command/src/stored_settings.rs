@@ -1,5 +1,6 @@
 //! What the server keeps about itself, as documents of collections of its own.
 
+use crate::access_control;
 use crate::commands;
 use crate::dispatch::{Halt, Request};
 use crate::invocation::Invocation;
@@ -32,7 +33,15 @@ pub(crate) fn keep(
         DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", id)).with("u", document).with("upsert", true);
     let updates: ArrayBuf = [&statement].into_iter().collect();
     let body = DocumentBuf::new().with("update", collection).with("updates", &updates);
-    let command = commands::find("update").expect("a command of the table");
+    write(invocation, database, &body).map(drop)
+}
+
+/// Runs a command that writes, as a part of the one that runs; its reply.
+/// # Errors
+/// Those of the command, also where it reports them as write errors.
+pub(crate) fn write(invocation: &mut Invocation<'_>, database: &str, body: &DocumentBuf) -> Result<DocumentBuf, Halt> {
+    let name = body.as_ref().first().map(|first| first.name).unwrap_or_default();
+    let command = commands::find(name).expect("a command of the table");
     let mut inner = invocation.inner(command, Request { database, body: body.as_ref(), message: None })?;
     let mut reply = Vec::new();
     let mut writer = Writer::new(&mut reply);
@@ -40,9 +49,13 @@ pub(crate) fn keep(
     writer.end();
     let written = inner.written();
     invocation.note_written(written);
+    if database == access_control::DATABASE {
+        // The command around it may be one of another database.
+        invocation.service.access.note_change();
+    }
     let refused = DocumentRef::trusted(&reply).get("writeErrors");
     match refused.and_then(ValueRef::as_array).and_then(|errors| errors.iter().next()).and_then(ValueRef::as_document) {
-        None => Ok(()),
+        None => Ok(DocumentBuf::from_trusted(reply)),
         Some(error) => {
             let message = error.get("errmsg").and_then(ValueRef::as_str).unwrap_or_default();
             let code = match error.get("code") {

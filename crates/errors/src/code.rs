@@ -32,6 +32,7 @@ codes! {
     HOST_UNREACHABLE = 6 "HostUnreachable";
     UNKNOWN_ERROR = 8 "UnknownError";
     FAILED_TO_PARSE = 9 "FailedToParse";
+    USER_NOT_FOUND = 11 "UserNotFound";
     UNSUPPORTED_FORMAT = 12 "UnsupportedFormat";
     UNAUTHORIZED = 13 "Unauthorized";
     TYPE_MISMATCH = 14 "TypeMismatch";
@@ -47,6 +48,7 @@ codes! {
     INDEX_NOT_FOUND = 27 "IndexNotFound";
     PATH_NOT_VIABLE = 28 "PathNotViable";
     CANNOT_BACKFILL_ARRAY = 30 "CannotBackfillArray";
+    ROLE_NOT_FOUND = 31 "RoleNotFound";
     FILE_STREAM_FAILED = 39 "FileStreamFailed";
     CONFLICTING_UPDATE_OPERATORS = 40 "ConflictingUpdateOperators";
     CURSOR_NOT_FOUND = 43 "CursorNotFound";
@@ -69,6 +71,7 @@ codes! {
     UNKNOWN_REPL_WRITE_CONCERN = 79 "UnknownReplWriteConcern";
     INDEX_OPTIONS_CONFLICT = 85 "IndexOptionsConflict";
     INDEX_KEY_SPECS_CONFLICT = 86 "IndexKeySpecsConflict";
+    INVALID_ROLE_MODIFICATION = 87 "InvalidRoleModification";
     OPERATION_FAILED = 96 "OperationFailed";
     UNSATISFIABLE_WRITE_CONCERN = 100 "UnsatisfiableWriteConcern";
     NOT_EXACT_VALUE_FIELD = 111 "NotExactValueField";
@@ -119,6 +122,7 @@ codes! {
     OBJECT_IS_BUSY = 314 "ObjectIsBusy";
     API_VERSION_ERROR = 322 "APIVersionError";
     API_STRICT_ERROR = 323 "APIStrictError";
+    MECHANISM_UNAVAILABLE = 334 "MechanismUnavailable";
     CANNOT_CONVERT_INDEX_TO_UNIQUE = 359 "CannotConvertIndexToUnique";
     COLLECTION_UUID_MISMATCH = 361 "CollectionUUIDMismatch";
     OUT_OF_DISK_SPACE = 14031 "OutOfDiskSpace";

@@ -2,7 +2,7 @@
 
 /// What is missing.
 const TLS: &str = "there is no TLS";
-const USERS: &str = "there are no users";
+const USERS: &str = "users can log in, but nothing is forbidden to anybody";
 const REPLICATION: &str = "a replica set has one member";
 const SHARDS: &str = "there are no shards";
 const AUDIT: &str = "there is no audit log";
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn flags_are_refused_by_name() {
         for (argument, expected) in [
-            ("--auth", "--auth is not supported yet: there are no users"),
+            ("--auth", "--auth is not supported yet: users can log in, but nothing is forbidden to anybody"),
             ("--shardsvr", "--shardsvr is not supported yet: there are no shards"),
             ("--sslMode=requireSSL", "--sslMode is not supported yet: there is no TLS"),
             ("--tlsCertificateKeyFile", "--tlsCertificateKeyFile is not supported yet: there is no TLS"),

@@ -364,7 +364,7 @@ pub static SETTINGS: &[Setting] = &[
     ),
     only(&["net.tls.mode"], "tls-mode", Some("tlsMode"), "disabled", "TLS is not supported yet"),
     only(&["net.wireObjectCheck"], "obj-check", Some("objcheck"), "true", "documents are always checked"),
-    only(&["security.authorization"], "authorization", None, "disabled", "users are not supported yet"),
+    only(&["security.authorization"], "authorization", None, "disabled", "users can log in, but nothing is forbidden to anybody yet"),
     only(&["security.javascriptEnabled"], "scripting", None, "false", "the server runs no JavaScript"),
     only(&["operationProfiling.mode"], "profiling-mode", None, "off", "there is no profiler"),
     only(&["processManagement.fork"], "fork", None, "false", "let a service manager start it in the background"),

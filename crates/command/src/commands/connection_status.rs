@@ -1,5 +1,7 @@
-//! `connectionStatus`: who the connection is logged in as; nobody, as there are no users.
+//! `connectionStatus`: who the connection is logged in as.
 
+use super::create_role::privilege_documents;
+use crate::access_control::documents_of;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
@@ -9,11 +11,17 @@ pub(super) const COMMAND: Command =
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let with_privileges = invocation.boolean("showPrivileges", false)?;
+    let user = invocation.connection.user.as_ref();
     reply.begin_document("authInfo");
-    reply.begin_array("authenticatedUsers").end();
-    reply.begin_array("authenticatedUserRoles").end();
+    reply.begin_array("authenticatedUsers");
+    if let Some(user) = user {
+        reply.push(0, &user.name.to_document("user"));
+    }
+    reply.end();
+    reply.append("authenticatedUserRoles", &documents_of(user.map_or(&[], |user| &user.roles)));
     if with_privileges {
-        reply.begin_array("authenticatedUserPrivileges").end();
+        let privileges = privilege_documents(user.map_or(&[], |user| &user.privileges));
+        reply.append("authenticatedUserPrivileges", &privileges);
     }
     let uuid = invocation.connection.uuid(&*invocation.service.world.random);
     reply.end().append("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &uuid });

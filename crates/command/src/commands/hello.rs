@@ -1,5 +1,6 @@
 //! `hello` and its older spellings: the handshake, and the heartbeat of monitors.
 
+use crate::access_control::offer_in_hello;
 use crate::client_metadata;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::invocation::Invocation;
@@ -62,6 +63,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply.append("automationServiceDescriptor", &descriptor);
     }
     agree_on_compression(invocation, reply)?;
+    offer_in_hello(invocation, reply)?;
     hold_back(invocation)
 }
 

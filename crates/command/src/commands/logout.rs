@@ -1,4 +1,4 @@
-//! `logout`: forgets who a connection is; nobody, as there are no users.
+//! `logout`: forgets who a connection is, where that is a user of the database.
 
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
@@ -7,6 +7,10 @@ use bunko_bson::Writer;
 pub(super) const COMMAND: Command =
     Command { name: "logout", aliases: &[], fields: &[], databases: Databases::Any, run };
 
-fn run(_: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let database = invocation.request.database;
+    if invocation.connection.user.as_ref().is_some_and(|user| user.name.database == database) {
+        invocation.connection.user = None;
+    }
     Ok(())
 }

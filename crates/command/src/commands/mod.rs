@@ -24,6 +24,8 @@ mod convert_to_capped;
 mod count;
 mod create;
 mod create_indexes;
+mod create_role;
+mod create_user;
 mod current_op;
 mod data_size;
 mod db_hash;
@@ -35,6 +37,8 @@ mod drop;
 mod drop_connections;
 mod drop_database;
 mod drop_indexes;
+mod drop_role;
+mod drop_user;
 mod end_sessions;
 mod explain;
 mod features;
@@ -47,9 +51,13 @@ mod get_log;
 mod get_more;
 mod get_parameter;
 mod getnonce;
+mod grant_privileges_to_role;
+mod grant_roles_to_role;
+mod grant_roles_to_user;
 mod hello;
 mod host_info;
 mod insert;
+mod invalidate_user_cache;
 mod kill_all_sessions;
 mod kill_all_sessions_by_pattern;
 mod kill_cursors;
@@ -83,6 +91,7 @@ mod shutdown;
 mod start_session;
 mod top;
 mod update;
+mod update_user;
 mod users_info;
 mod validate;
 mod validate_db_metadata;
@@ -110,6 +119,9 @@ pub const COMMANDS: &[Command] = &[
     count::COMMAND,
     create::COMMAND,
     create_indexes::COMMAND,
+    create_role::COMMAND,
+    create_role::UPDATE,
+    create_user::COMMAND,
     current_op::COMMAND,
     data_size::COMMAND,
     db_hash::COMMAND,
@@ -122,6 +134,10 @@ pub const COMMANDS: &[Command] = &[
     drop_connections::COMMAND,
     drop_database::COMMAND,
     drop_indexes::COMMAND,
+    drop_role::ALL,
+    drop_role::COMMAND,
+    drop_user::ALL,
+    drop_user::COMMAND,
     end_sessions::COMMAND,
     explain::COMMAND,
     features::COMMAND,
@@ -135,10 +151,17 @@ pub const COMMANDS: &[Command] = &[
     get_more::COMMAND,
     get_parameter::COMMAND,
     getnonce::COMMAND,
+    grant_privileges_to_role::COMMAND,
+    grant_privileges_to_role::REVOKE,
+    grant_roles_to_role::COMMAND,
+    grant_roles_to_role::REVOKE,
+    grant_roles_to_user::COMMAND,
+    grant_roles_to_user::REVOKE,
     hello::COMMAND,
     hello::IS_MASTER,
     host_info::COMMAND,
     insert::COMMAND,
+    invalidate_user_cache::COMMAND,
     kill_all_sessions::COMMAND,
     kill_all_sessions_by_pattern::COMMAND,
     kill_cursors::COMMAND,
@@ -178,6 +201,7 @@ pub const COMMANDS: &[Command] = &[
     start_session::COMMAND,
     top::COMMAND,
     update::COMMAND,
+    update_user::COMMAND,
     users_info::COMMAND,
     validate::COMMAND,
     validate_db_metadata::COMMAND,

@@ -1,9 +1,14 @@
-//! `rolesInfo`: the roles; none, as nothing is forbidden to anybody.
+//! `rolesInfo`: roles, what they inherit, and what they allow.
+//! Source: MongoDB manual 8.2, "rolesInfo".
 
-use super::users_info::check_names;
+use super::create_role::privilege_documents;
+use super::users_info::{Asked, append_restrictions};
+use crate::access_control::{BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
-use bunko_bson::Writer;
+use bunko_access::{Privilege, add};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_errors::{Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "rolesInfo",
@@ -14,10 +19,54 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    check_names(invocation, invocation.argument(), "role")?;
-    for option in ["showAuthenticationRestrictions", "showBuiltinRoles", "showPrivileges"] {
-        invocation.boolean(option, false)?;
+    let database = invocation.request.database;
+    let asked = Asked::parse(invocation, invocation.argument(), "role", database)?;
+    if let Some(ValueRef::String(shape @ ("asUserFragment" | "oneLevel"))) = invocation.field("showPrivileges") {
+        return Err(Failure::not_supported_yet(&format!("'rolesInfo.showPrivileges: {shape}'")).into());
     }
-    reply.begin_array("roles").end();
+    let with_privileges = invocation.boolean("showPrivileges", false)?;
+    let with_restrictions = invocation.boolean("showAuthenticationRestrictions", false)?;
+    let builtin = if invocation.boolean("showBuiltinRoles", false)? { BuiltinShown::Yes } else { BuiltinShown::No };
+    let roles = match &asked {
+        Asked::Names(names) => {
+            let found = names.iter().map(|name| find_role(&invocation.service.catalog, name));
+            found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
+        }
+        Asked::Database(_) | Asked::Everywhere => roles_of_database(invocation, database, builtin)?,
+    };
+    reply.begin_array("roles");
+    for (index, role) in roles.iter().enumerate() {
+        let mut described = describe(invocation, role, with_privileges)?;
+        if with_restrictions {
+            append_restrictions(&mut described, role.document.as_ref().map_or(DocumentRef::EMPTY, DocumentBuf::as_ref));
+        }
+        reply.push(index, &described);
+    }
+    reply.end();
     Ok(())
+}
+
+fn describe(invocation: &Invocation<'_>, role: &Role, with_privileges: bool) -> Result<DocumentBuf> {
+    let mut described = DocumentBuf::new();
+    if role.document.is_some() {
+        described.append("_id", &role.name.id());
+    }
+    let inherited = all_inherited(&invocation.service.catalog, &role.roles)?;
+    let names: Vec<_> = inherited.iter().map(|role| role.name.clone()).collect();
+    described
+        .append("role", &role.name.name)
+        .append("db", &role.name.database)
+        .append("roles", &documents_of(&role.roles))
+        .append("inheritedRoles", &documents_of(&names))
+        .append("isBuiltin", role.document.is_none());
+    if with_privileges {
+        let mut all: Vec<Privilege> = Vec::new();
+        for privilege in role.privileges.iter().chain(inherited.iter().flat_map(|role| &role.privileges)) {
+            add(&mut all, privilege.clone());
+        }
+        described
+            .append("privileges", &privilege_documents(&role.privileges))
+            .append("inheritedPrivileges", &privilege_documents(&all));
+    }
+    Ok(described)
 }

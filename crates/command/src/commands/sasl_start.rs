@@ -1,5 +1,6 @@
-//! `saslStart`, `saslContinue` and `authenticate`: there are no users, so nobody can log in.
+//! `saslStart` and `saslContinue`: logging in. `authenticate` is for certificates, by which nobody can log in yet.
 
+use crate::access_control::{continue_login, start_login};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -10,14 +11,15 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["mechanism", "payload", "autoAuthorize", "options", "db"],
     databases: Databases::Any,
-    run: refuse,
+    run: |invocation, reply| Ok(start_login(invocation, reply)?),
 };
 pub(super) const CONTINUE: Command = Command {
     name: "saslContinue",
     aliases: &[],
-    fields: &["conversationId", "payload"],
+    // mgo.v2 names the mechanism once more.
+    fields: &["conversationId", "payload", "mechanism"],
     databases: Databases::Any,
-    run: refuse_to_continue,
+    run: |invocation, reply| Ok(continue_login(invocation, reply)?),
 };
 pub(super) const AUTHENTICATE: Command = Command {
     name: "authenticate",
@@ -30,8 +32,4 @@ pub(super) const AUTHENTICATE: Command = Command {
 /// As MongoDB does where a user does not exist.
 fn refuse(_: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     Err(Failure::new(ErrorCode::AUTHENTICATION_FAILED, "Authentication failed.").into())
-}
-
-fn refuse_to_continue(_: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    Err(Failure::new(ErrorCode::PROTOCOL_ERROR, "No SASL session state found").into())
 }

@@ -1,10 +1,15 @@
-//! `usersInfo`: the users; none, as there are no users.
+//! `usersInfo`: users as they are kept, without their credentials unless these are asked for.
+//! Source: MongoDB manual 8.2, "usersInfo".
 
+use super::create_role::privilege_documents;
+use crate::access_control::{all_inherited, documents_of, find_user, mechanisms_of, users_where};
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
-use bunko_bson::{DocumentRef, ValueRef, Writer, number};
+use bunko_access::{Name, Privilege, add, names_of};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::parse_filter;
 
 pub(super) const COMMAND: Command = Command {
     name: "usersInfo",
@@ -14,43 +19,130 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
+/// What is shown of each user.
+struct Shown {
+    credentials: bool,
+    custom_data: bool,
+    privileges: bool,
+    restrictions: bool,
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    match invocation.argument() {
-        ValueRef::Document(all) if all.get("forAllDBs").is_some() => {}
-        argument => check_names(invocation, argument, "user")?,
+    let asked = Asked::parse(invocation, invocation.argument(), "user", invocation.request.database)?;
+    let shown = Shown {
+        credentials: invocation.boolean("showCredentials", false)?,
+        custom_data: invocation.boolean("showCustomData", true)?,
+        privileges: invocation.boolean("showPrivileges", false)?,
+        restrictions: invocation.boolean("showAuthenticationRestrictions", false)?,
+    };
+    let filter = invocation.document("filter")?;
+    let filter = filter.map(|filter| parse_filter(filter, &invocation.scope())).transpose()?;
+    if shown.privileges && !matches!(asked, Asked::Names(_)) {
+        let message = "Privilege or restriction details require exact-match usersInfo queries.";
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
     }
-    for option in ["showAuthenticationRestrictions", "showCredentials", "showCustomData", "showPrivileges"] {
-        invocation.boolean(option, false)?;
+    let mut position = 0;
+    reply.begin_array("users");
+    for user in find(invocation, &asked)? {
+        let described = describe(invocation, user.as_ref(), &shown)?;
+        if filter.as_ref().map_or(Ok(true), |filter| filter.try_matches(described.as_ref()))? {
+            reply.push(position, &described);
+            position += 1;
+        }
     }
-    invocation.document("filter")?;
-    reply.begin_array("users").end();
+    reply.end();
     Ok(())
 }
 
-/// Checks 1, a name, `{<key>: name, db: database}`, or an array of the latter two.
-/// # Errors
-/// `BadValue`.
-pub(super) fn check_names(fields: &Fields<'_>, argument: ValueRef<'_>, key: &str) -> Result<()> {
-    match argument {
-        ValueRef::Array(names) => names.iter().try_for_each(|name| check_name(fields, name, key)),
-        number if number::as_i64_exact(number) == Some(1) => Ok(()),
-        name => check_name(fields, name, key),
+fn find(invocation: &Invocation<'_>, asked: &Asked) -> Result<Vec<DocumentBuf>> {
+    match asked {
+        Asked::Everywhere => users_where(invocation, &DocumentBuf::new()),
+        Asked::Database(database) => users_where(invocation, &DocumentBuf::new().with("db", database)),
+        Asked::Names(names) => {
+            let found = names.iter().map(|name| find_user(&invocation.service.catalog, name));
+            Ok(found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+        }
     }
 }
 
-fn check_name(fields: &Fields<'_>, name: ValueRef<'_>, key: &str) -> Result<()> {
-    let is_string =
-        |document: DocumentRef<'_>, field| document.get(field).is_some_and(|value| value.as_str().is_some());
-    match name {
-        ValueRef::String(_) => Ok(()),
-        ValueRef::Document(name) if is_string(name, key) && is_string(name, "db") => Ok(()),
-        other => {
-            let message = format!(
-                "'{}' takes 1, names, and objects with '{key}' and 'db', but got {}",
-                fields.command,
-                other.kind().alias()
-            );
-            Err(Failure::new(ErrorCode::BAD_VALUE, message))
+fn describe(invocation: &Invocation<'_>, user: DocumentRef<'_>, shown: &Shown) -> Result<DocumentBuf> {
+    let mut described = DocumentBuf::new();
+    for field in user {
+        let is_shown = match field.name {
+            "credentials" => shown.credentials,
+            "customData" => shown.custom_data,
+            "authenticationRestrictions" => false,
+            _ => true,
+        };
+        if is_shown {
+            described.append(field.name, field.value);
         }
     }
+    let mechanisms: ArrayBuf = mechanisms_of(user).into_iter().collect();
+    described.append("mechanisms", &mechanisms);
+    if shown.restrictions {
+        append_restrictions(&mut described, user);
+    }
+    if shown.privileges {
+        append_inherited(invocation, &mut described, user)?;
+    }
+    Ok(described)
+}
+
+/// The restrictions of a user or a role, where there are none too.
+pub(super) fn append_restrictions(described: &mut DocumentBuf, kept: DocumentRef<'_>) {
+    const FIELD: &str = "authenticationRestrictions";
+    match kept.get(FIELD) {
+        Some(restrictions) => described.append(FIELD, restrictions),
+        None => described.append(FIELD, &ArrayBuf::new()),
+    };
+}
+
+fn append_inherited(invocation: &Invocation<'_>, described: &mut DocumentBuf, user: DocumentRef<'_>) -> Result<()> {
+    let roles = all_inherited(&invocation.service.catalog, &names_of(user, "roles", "role"))?;
+    let mut privileges: Vec<Privilege> = Vec::new();
+    for privilege in roles.iter().flat_map(|role| &role.privileges) {
+        add(&mut privileges, privilege.clone());
+    }
+    let names: Vec<_> = roles.into_iter().map(|role| role.name).collect();
+    described
+        .append("inheritedRoles", &documents_of(&names))
+        .append("inheritedPrivileges", &privilege_documents(&privileges));
+    Ok(())
+}
+
+/// Whom `usersInfo` or `rolesInfo` asks for.
+pub(super) enum Asked {
+    /// All of all databases.
+    Everywhere,
+    /// All of one.
+    Database(String),
+    Names(Vec<Name>),
+}
+
+impl Asked {
+    /// Reads 1, a name, `{<key>: name, db: database}`, an array of the latter two, and for users `{forAllDBs: true}`.
+    /// # Errors
+    /// `BadValue`.
+    pub fn parse(fields: &Fields<'_>, argument: ValueRef<'_>, key: &str, database: &str) -> Result<Self> {
+        match argument {
+            ValueRef::Document(all) if key == "user" && all.get("forAllDBs").is_some() => Ok(Self::Everywhere),
+            ValueRef::Array(names) => {
+                names.iter().map(|name| read_name(fields, name, key, database)).collect::<Result<_>>().map(Self::Names)
+            }
+            number if number::as_i64_exact(number) == Some(1) => Ok(Self::Database(database.to_owned())),
+            name => Ok(Self::Names(vec![read_name(fields, name, key, database)?])),
+        }
+    }
+}
+
+fn read_name(fields: &Fields<'_>, name: ValueRef<'_>, key: &str, database: &str) -> Result<Name> {
+    Name::parse(name, key, database).map_err(|_| {
+        let message = format!(
+            "'{}' takes 1, names, and objects with '{key}' and 'db', but got {}",
+            fields.command,
+            name.kind().alias()
+        );
+        Failure::bad_value(message)
+    })
 }

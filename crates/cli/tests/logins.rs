@@ -1,0 +1,141 @@
+//! Logging in over real sockets: both mechanisms, who is refused, what becomes of a login, and that no password is shown.
+
+mod peer;
+
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_client::{Connection, Uri};
+use bunko_testkit::process::{Server, temporary_dbpath};
+use bunko_testkit::shell;
+use peer::{Running, code};
+use std::path::PathBuf;
+
+/// A password that must be found nowhere.
+const CANARY: &str = "canary-c0ffee";
+
+fn binary() -> PathBuf {
+    std::env::var_os("BUNKO_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_bunko").into(), PathBuf::from)
+}
+
+fn connect(address: &str, user: &str, password: &str, options: &str) -> Result<Connection, String> {
+    let uri = format!("mongodb://{user}:{password}@{address}/?authSource=test{options}");
+    Connection::connect(&uri.parse::<Uri>().expect("valid")).map_err(|error| error.to_string())
+}
+
+fn run(connection: &mut Connection, database: &str, command: &str) -> DocumentBuf {
+    let command = shell::parse_document(command).expect(command);
+    connection.run_command(database, command.as_ref()).unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+fn who(connection: &mut Connection) -> String {
+    let status = run(connection, "admin", "{connectionStatus: 1}");
+    let info = status.as_ref().get("authInfo").and_then(ValueRef::as_document).expect("authInfo");
+    shell::print(info.get("authenticatedUsers").expect("users"))
+}
+
+#[test]
+fn both_mechanisms_log_in_and_nothing_else_does() {
+    let (running, dbpath) = start();
+    let address = running.address().to_string();
+    let mut anyone = Connection::connect(&format!("mongodb://{address}/").parse().expect("valid")).expect("connected");
+    assert_eq!(who(&mut anyone), "[]");
+    run(&mut anyone, "test", &format!("{{createUser: 'u,=', pwd: '{CANARY}', roles: ['read']}}"));
+    run(
+        &mut anyone,
+        "test",
+        &format!("{{createUser: 'old', pwd: '{CANARY}', roles: [], mechanisms: ['SCRAM-SHA-1']}}"),
+    );
+    for (user, options) in [
+        ("u%2C%3D", ""),
+        ("u%2C%3D", "&authMechanism=SCRAM-SHA-1"),
+        ("u%2C%3D", "&authMechanism=SCRAM-SHA-256"),
+        // The handshake tells the client that this user has the old mechanism alone.
+        ("old", ""),
+    ] {
+        let mut connection = connect(&address, user, CANARY, options).expect(user);
+        let name = user.replace("%2C%3D", ",=");
+        assert_eq!(who(&mut connection), format!("[{{user: \"{name}\", db: \"test\"}}]"));
+    }
+    // Nobody hears which half was wrong.
+    let refusal = |user, password, options| match connect(&address, user, password, options) {
+        Ok(_) => panic!("{user} is logged in"),
+        Err(error) => error.replace(user, "<user>"),
+    };
+    let mechanism = "&authMechanism=SCRAM-SHA-256";
+    let wrong = refusal("u%2C%3D", "wrong", mechanism).replace("u,=", "<user>");
+    assert!(wrong.contains("Authentication failed") && !wrong.contains("wrong"), "{wrong}");
+    assert_eq!(refusal("nobody", CANARY, mechanism), wrong);
+    assert_eq!(refusal("old", CANARY, mechanism), wrong);
+    // A login ends with its user, also on a connection that is open.
+    let mut connection = connect(&address, "old", CANARY, "").expect("logged in");
+    run(&mut anyone, "test", "{dropUser: 'old'}");
+    assert_eq!(who(&mut connection), "[]");
+    assert_canary_is_nowhere(&running, &mut anyone, dbpath.path());
+}
+
+fn start() -> (Server, tempfile::TempDir) {
+    let dbpath = temporary_dbpath();
+    // Every operation is slow, so that all are logged.
+    let server = Server::start(&binary(), dbpath.path(), &["--slowms", "0"]).expect("started");
+    (server, dbpath)
+}
+
+fn assert_canary_is_nowhere(running: &Server, connection: &mut Connection, dbpath: &std::path::Path) {
+    for command in ["{getLog: 'global'}", "{currentOp: 1, $all: true}", "{getCmdLineOpts: 1}"] {
+        let reply = run(connection, "admin", command);
+        assert!(!format!("{reply:?}").contains(CANARY), "{command} shows it");
+    }
+    assert!(running.output_tail().contains("createUser") && !running.output_tail().contains(CANARY));
+    let mut files = vec![dbpath.to_owned()];
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(std::fs::read_dir(&path).expect("readable").map(|entry| entry.expect("readable").path()));
+        } else if path.is_file() {
+            let bytes = std::fs::read(&path).expect("readable");
+            let has_it = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
+            assert!(!has_it, "{} holds it", path.display());
+        }
+    }
+}
+
+#[test]
+fn conversations_cannot_be_forged() {
+    let running = Running::start();
+    let mut peer = running.peer();
+    let start = |payload: &str| {
+        let payload = bunko_bson::base64::encode(payload.as_bytes());
+        format!("{{saslStart: 1, mechanism: 'SCRAM-SHA-256', payload: '{payload}'}}")
+    };
+    assert_eq!(code(peer.run("admin", "{saslContinue: 1, conversationId: 1, payload: ''}").as_ref()), 17);
+    for malformed in ["", "n,,", "p=tls-unique,,n=u,r=0123456789", "n,,n=u,r=short", "n,a=v,n=u,r=0123456789"] {
+        assert_eq!(code(peer.run("admin", &start(malformed)).as_ref()), 18, "{malformed}");
+    }
+    assert_eq!(code(peer.run("admin", "{saslStart: 1, mechanism: 'PLAIN', payload: ''}").as_ref()), 334);
+    let first = start("n,,n=nobody,r=0123456789");
+    let challenge = |peer: &mut peer::Peer| {
+        let reply = peer.run("admin", &first);
+        let payload = reply.as_ref().get("payload").and_then(ValueRef::as_str).expect("a payload").to_owned();
+        String::from_utf8(bunko_bson::base64::decode(&payload).expect("base64")).expect("text")
+    };
+    // The same client nonce gets another one of the server's each time, and the same salt.
+    let (one, other) = (challenge(&mut peer), challenge(&mut peer));
+    let part = |text: &str, at: usize| text.split(',').nth(at).expect("a part").to_owned();
+    assert_ne!(part(&one, 0), part(&other, 0));
+    assert_eq!((part(&one, 1), part(&one, 2)), (part(&other, 1), "i=15000".to_owned()));
+    // A conversation is used up by one answer, and by a wrong id.
+    let answer = |id: i32, challenge: &str| {
+        let message = format!("c=biws,{},p={}", part(challenge, 0), bunko_bson::base64::encode(&[7; 32]));
+        let payload = bunko_bson::base64::encode(message.as_bytes());
+        format!("{{saslContinue: 1, conversationId: {id}, payload: '{payload}'}}")
+    };
+    assert_eq!(code(peer.run("admin", &answer(1, &other)).as_ref()), 18);
+    assert_eq!(code(peer.run("admin", &answer(1, &other)).as_ref()), 17);
+    let third = challenge(&mut peer);
+    assert_eq!(code(peer.run("admin", &answer(2, &third)).as_ref()), 17);
+    assert_eq!(code(peer.run("admin", &answer(1, &third)).as_ref()), 17);
+    // What was answered to another challenge is worth nothing.
+    challenge(&mut peer);
+    assert_eq!(code(peer.run("admin", &answer(1, &third)).as_ref()), 18);
+    // Whom another system knows, nobody can make here.
+    assert_eq!(code(peer.run("$external", "{createUser: 'x', roles: []}").as_ref()), 115);
+    running.assert_serves();
+}

@@ -1,0 +1,297 @@
+//! Logging in by SCRAM: `saslStart`, `saslContinue`, and the first message that `hello` may carry.
+//!
+//! Whoever is refused hears that authentication failed, and nothing else. The log says why.
+
+use super::logged_in::LoggedIn;
+use super::roles::all_inherited;
+use super::users::find_user;
+use crate::connection::{ClientConnection, Peer};
+use crate::invocation::Invocation;
+use crate::service::Service;
+use bunko_access::{
+    ClientFirst, Conversation, Mechanism, Name, Rejection, Restrictions, ScramCredential, Standing, names_of,
+};
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentRef, ValueRef, Writer, base64, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+
+/// The only conversation that a connection has at a time.
+const CONVERSATION_ID: i32 = 1;
+/// Random bytes of a nonce.
+const NONCE_BYTES: usize = 24;
+
+/// A conversation that has begun.
+pub(crate) struct Login {
+    user: Name,
+    mechanism: Mechanism,
+    stage: Stage,
+    exchange: LastExchange,
+}
+
+enum Stage {
+    /// The client's proof comes next.
+    Challenged(Conversation),
+    /// The client has proved who it is, and has only to say so once more.
+    Proved(Box<LoggedIn>),
+}
+
+/// Whether the client wants one empty exchange at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastExchange {
+    Empty,
+    Skipped,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// What a step of a conversation answers.
+struct Step {
+    is_done: bool,
+    payload: String,
+}
+
+fn failed() -> Failure {
+    Failure::new(ErrorCode::AUTHENTICATION_FAILED, "Authentication failed.")
+}
+
+/// `saslStart`.
+/// # Errors
+/// `AuthenticationFailed`; `MechanismUnavailable`; what is wrong with the fields.
+pub(crate) fn start_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
+    invocation.connection.login = None;
+    let (body, database) = (invocation.request.body, invocation.request.database);
+    let payload = payload_of(body).ok_or_else(|| invalid_payload(invocation))?;
+    let name = invocation.string("mechanism")?.unwrap_or_default();
+    let mechanism = Mechanism::named(name).ok_or_else(|| unavailable(name))?;
+    let step = start(invocation.service, invocation.connection, mechanism, database, &payload, exchange(body)?)?;
+    write_step(reply, &step, body);
+    Ok(())
+}
+
+/// `saslContinue`.
+/// # Errors
+/// `AuthenticationFailed`; `ProtocolError` where no conversation has begun, or another one.
+pub(crate) fn continue_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
+    let protocol = |message| Failure::new(ErrorCode::PROTOCOL_ERROR, message);
+    // A conversation is worth one answer, right or wrong.
+    let login = invocation.connection.login.take().ok_or_else(|| protocol("No SASL session state found"))?;
+    let body = invocation.request.body;
+    if body.get("conversationId").and_then(number::as_i64_exact) != Some(CONVERSATION_ID.into()) {
+        return Err(protocol("sasl: Mismatched conversation id"));
+    }
+    let mechanism = invocation.string("mechanism")?.filter(|name| !name.is_empty());
+    if mechanism.is_some_and(|name| name != login.mechanism.name()) {
+        return Err(protocol("sasl: Mismatched mechanism"));
+    }
+    let payload = payload_of(body).ok_or_else(|| invalid_payload(invocation))?;
+    let step = go_on(invocation.service, invocation.connection, login, &payload)?;
+    write_step(reply, &step, body);
+    Ok(())
+}
+
+/// What `hello` says about logging in: which mechanisms a user has, and the answer to a first message that came along.
+/// # Errors
+/// What is wrong with the fields. A login that is refused is not an error of the handshake: the client tries again.
+pub(crate) fn offer_in_hello(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
+    if let Some(user) = invocation.string("saslSupportedMechs")? {
+        let (database, user) = user
+            .split_once('.')
+            .ok_or_else(|| Failure::bad_value("'saslSupportedMechs' must be <database>.<user>, but has no dot"))?;
+        let names: ArrayBuf = offered(invocation.service, &Name::new(user, database))?.into_iter().collect();
+        reply.append("saslSupportedMechs", &names);
+    }
+    let Some(first) = invocation.document("speculativeAuthenticate")? else { return Ok(()) };
+    invocation.connection.login = None;
+    let text = |field| first.get(field).and_then(ValueRef::as_str);
+    let is_sasl = first.first().is_some_and(|first| first.name == "saslStart");
+    let (true, Some(mechanism), Some(database), Some(payload)) =
+        (is_sasl, text("mechanism").and_then(Mechanism::named), text("db"), payload_of(first))
+    else {
+        return Ok(());
+    };
+    let exchange = exchange(first)?;
+    // The client takes a mechanism that the user has, unless it is answered here.
+    if let Ok(message) = ClientFirst::parse(&payload)
+        && !offered(invocation.service, &Name::new(message.user, database))?.contains(&mechanism.name())
+    {
+        return Ok(());
+    }
+    if let Ok(step) = start(invocation.service, invocation.connection, mechanism, database, &payload, exchange) {
+        reply.begin_document("speculativeAuthenticate");
+        write_step(reply, &step, first);
+        reply.end();
+    }
+    Ok(())
+}
+
+/// The mechanisms of a user. Those of nobody are all, so that nobody hears who there is.
+fn offered(service: &Service, name: &Name) -> Result<Vec<&'static str>> {
+    let user = find_user(&service.catalog, name)?;
+    let credentials = user.as_ref().and_then(|user| user.as_ref().get("credentials")?.as_document());
+    let has = |mechanism: &Mechanism| credentials.is_none_or(|kept| kept.get(mechanism.name()).is_some());
+    Ok(Mechanism::ALL.iter().filter(|mechanism| has(mechanism)).map(|mechanism| mechanism.name()).collect())
+}
+
+fn start(
+    service: &Service,
+    connection: &mut ClientConnection,
+    mechanism: Mechanism,
+    database: &str,
+    payload: &[u8],
+    exchange: LastExchange,
+) -> Result<Step> {
+    let first = ClientFirst::parse(payload).map_err(|rejection| {
+        log_refusal(connection, &Name::new("", database), mechanism, rejection.reason());
+        failed()
+    })?;
+    let user = Name::new(first.user.as_str(), database);
+    let document = find_user(&service.catalog, &user)?;
+    let credential = document.as_ref().and_then(|document| credential_of(mechanism, document.as_ref()));
+    // Also made where it is not needed, so that it takes the same time.
+    let iterations = service.access.iterations(mechanism).load(Ordering::Relaxed) as u32;
+    let pretended =
+        ScramCredential::pretended(mechanism, service.access.secret(&service.world), &user.id(), iterations);
+    let (credential, standing) = match credential {
+        Some(credential) => (credential, Standing::Known),
+        None => (pretended, Standing::Pretended),
+    };
+    let random = || (service.world.random)().to_le_bytes();
+    let nonce: Vec<u8> = std::iter::repeat_with(random).flatten().take(NONCE_BYTES).collect();
+    let (conversation, challenge) =
+        Conversation::begin(mechanism, &first, &base64::encode(&nonce), credential, standing);
+    connection.login = Some(Login { user, mechanism, stage: Stage::Challenged(conversation), exchange });
+    Ok(Step { is_done: false, payload: challenge })
+}
+
+fn credential_of(mechanism: Mechanism, user: DocumentRef<'_>) -> Option<ScramCredential> {
+    let credentials = user.get("credentials")?.as_document()?;
+    ScramCredential::parse(mechanism, credentials.get(mechanism.name())?.as_document()?)
+}
+
+fn go_on(service: &Service, connection: &mut ClientConnection, login: Login, payload: &[u8]) -> Result<Step> {
+    let Login { user, mechanism, stage, exchange } = login;
+    let (proved, answer) = match stage {
+        Stage::Proved(_) if !payload.is_empty() => {
+            log_refusal(connection, &user, mechanism, Rejection::Malformed.reason());
+            return Err(failed());
+        }
+        Stage::Proved(proved) => {
+            log_in(connection, *proved, mechanism)?;
+            return Ok(Step { is_done: true, payload: String::new() });
+        }
+        Stage::Challenged(conversation) => {
+            let answer = conversation.finish(payload).map_err(|rejection| {
+                log_refusal(connection, &user, mechanism, rejection.reason());
+                failed()
+            })?;
+            (admitted(service, connection, &user, mechanism)?, answer)
+        }
+    };
+    match exchange {
+        LastExchange::Skipped => log_in(connection, proved, mechanism)?,
+        LastExchange::Empty => {
+            connection.login = Some(Login { user, mechanism, stage: Stage::Proved(Box::new(proved)), exchange });
+        }
+    }
+    Ok(Step { is_done: exchange == LastExchange::Skipped, payload: answer })
+}
+
+/// Reads what somebody may do who has proved to be that user, if they may log in from where they are.
+fn admitted(service: &Service, connection: &ClientConnection, user: &Name, mechanism: Mechanism) -> Result<LoggedIn> {
+    let generation = service.access.generation();
+    let refuse = |reason| {
+        log_refusal(connection, user, mechanism, reason);
+        failed()
+    };
+    let document = find_user(&service.catalog, user)?.ok_or_else(|| refuse(Rejection::UnknownUser.reason()))?;
+    let source = address_of(connection);
+    let roles = all_inherited(&service.catalog, &names_of(document.as_ref(), "roles", "role"))?;
+    let are_met = Restrictions::of(document.as_ref()).are_met_by(source)
+        && roles.iter().all(|role| role.restrictions.are_met_by(source));
+    if !are_met {
+        return Err(refuse("authentication restrictions are not met"));
+    }
+    LoggedIn::read(service, user, document.as_ref(), generation)
+}
+
+fn address_of(connection: &ClientConnection) -> Option<IpAddr> {
+    match connection.peer {
+        Peer::Tcp(address) => Some(address.ip()),
+        Peer::Unix => None,
+    }
+}
+
+/// A connection has one user at a time: to log in once more as the same renews what they may do, as another takes a
+/// `logout` before.
+fn log_in(connection: &mut ClientConnection, proved: LoggedIn, mechanism: Mechanism) -> Result<()> {
+    if let Some(other) = connection.user.as_ref().filter(|other| other.name != proved.name) {
+        let message = format!("the connection is authenticated as {} already: log out first", other.name);
+        return Err(Failure::new(ErrorCode::PROTOCOL_ERROR, message));
+    }
+    let (client, user) = (format!("conn{}", connection.id), &proved.name);
+    tracing::info!(target: "ACCESS", id = 5_286_306, ctx = client, remote = %connection.peer, user = user.name, db = user.database, mechanism = mechanism.name(), "Successfully authenticated");
+    connection.user = Some(proved);
+    Ok(())
+}
+
+fn log_refusal(connection: &ClientConnection, user: &Name, mechanism: Mechanism, reason: &str) {
+    let client = format!("conn{}", connection.id);
+    tracing::info!(target: "ACCESS", id = 5_286_307, ctx = client, remote = %connection.peer, user = user.name, db = user.database, mechanism = mechanism.name(), reason, "Failed to authenticate");
+}
+
+fn unavailable(mechanism: &str) -> Failure {
+    let message = format!("Received authentication for mechanism {mechanism} which is unknown or not enabled");
+    Failure::new(ErrorCode::MECHANISM_UNAVAILABLE, message)
+}
+
+fn invalid_payload(invocation: &Invocation<'_>) -> Failure {
+    Failure::type_mismatch(format!(
+        "BSON field '{}.payload' must be binary, or base64 in a string",
+        invocation.command.name
+    ))
+}
+
+/// A message, as bytes or as base64.
+fn payload_of(body: DocumentRef<'_>) -> Option<Vec<u8>> {
+    match body.get("payload")? {
+        ValueRef::Binary { bytes, .. } => Some(bytes.to_vec()),
+        ValueRef::String(text) => base64::decode(text),
+        _ => None,
+    }
+}
+
+fn exchange(body: DocumentRef<'_>) -> Result<LastExchange> {
+    let Some(options) = body.get("options").filter(|options| !options.is_nullish()) else {
+        return Ok(LastExchange::Empty);
+    };
+    let options = options.as_document().ok_or_else(|| {
+        Failure::type_mismatch(format!("'options' of 'saslStart' must be an object, but is {}", options.kind().alias()))
+    })?;
+    let is_skipped = matches!(options.get("skipEmptyExchange"), Some(ValueRef::Boolean(true)));
+    Ok(if is_skipped { LastExchange::Skipped } else { LastExchange::Empty })
+}
+
+/// Writes an answer in the form in which the question came.
+fn write_step(reply: &mut Writer<'_>, step: &Step, asked: DocumentRef<'_>) {
+    reply.append("conversationId", CONVERSATION_ID).append("done", step.is_done);
+    if matches!(asked.get("payload"), Some(ValueRef::String(_))) {
+        reply.append("payload", &base64::encode(step.payload.as_bytes()));
+    } else {
+        let bytes = step.payload.as_bytes();
+        reply.append("payload", ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes });
+    }
+}
+
+/// The names of a user's mechanisms, as `usersInfo` shows them.
+pub(crate) fn mechanisms_of(user: DocumentRef<'_>) -> Vec<&'static str> {
+    let credentials = user.get("credentials").and_then(ValueRef::as_document);
+    let has = |mechanism: &Mechanism| credentials.is_some_and(|kept| kept.get(mechanism.name()).is_some());
+    let all = [Mechanism::ScramSha1, Mechanism::ScramSha256];
+    all.iter().filter(|mechanism| has(mechanism)).map(|mechanism| mechanism.name()).collect()
+}

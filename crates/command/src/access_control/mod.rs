@@ -1,0 +1,124 @@
+//! Users and roles as the server keeps them, and who is logged in where.
+//!
+//! They are documents of `admin.system.users` and `admin.system.roles`, in MongoDB's format. A connection keeps what its
+//! user may do, and the generation at which that was read: whatever may have changed a user or a role makes the next
+//! generation, and the connection's next command reads anew.
+
+mod logged_in;
+mod login;
+mod redaction;
+mod role_fields;
+mod roles;
+mod user_fields;
+mod users;
+
+pub(crate) use logged_in::LoggedIn;
+pub(crate) use login::{Login, continue_login, mechanisms_of, offer_in_hello, start_login};
+pub(crate) use redaction::redacted;
+pub(crate) use role_fields::{
+    check_grantable, check_privileges_grantable, name_of_argument, privileges, restrictions, role_names,
+};
+pub(crate) use roles::{
+    BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database, take_roles_away,
+};
+pub(crate) use user_fields::UserFields;
+pub(crate) use users::{find_user, insert_user, user_not_found, users_where};
+
+use crate::dispatch::Halt;
+use crate::invocation::Invocation;
+use crate::service::World;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+/// The database that keeps users and roles.
+pub(crate) const DATABASE: &str = "admin";
+pub(crate) const USERS: &str = "system.users";
+pub(crate) const ROLES: &str = "system.roles";
+/// Where it is written which format they have.
+const VERSIONS: &str = "system.version";
+/// MongoDB's format with credentials of SCRAM.
+const SCHEMA_VERSION: i32 = 5;
+
+/// Bytes of the secret that pretended salts follow from.
+const SECRET_BYTES: usize = 32;
+
+/// What all connections share of users and roles.
+pub(crate) struct AccessControl {
+    generation: AtomicU64,
+    /// What a user who does not exist is answered with follows from it. It is as old as the process: a salt that changes
+    /// with a restart is no more of a hint than that of a user whose password was changed.
+    secret: OnceLock<[u8; SECRET_BYTES]>,
+    /// One command at a time changes users or roles.
+    changes: Mutex<()>,
+    iterations_sha_1: AtomicI32,
+    iterations_sha_256: AtomicI32,
+}
+
+impl Default for AccessControl {
+    fn default() -> Self {
+        Self {
+            generation: AtomicU64::new(1),
+            secret: OnceLock::new(),
+            changes: Mutex::default(),
+            iterations_sha_1: AtomicI32::new(10_000),
+            iterations_sha_256: AtomicI32::new(15_000),
+        }
+    }
+}
+
+impl AccessControl {
+    fn secret(&self, world: &World) -> &[u8] {
+        self.secret.get_or_init(|| {
+            let mut secret = [0; SECRET_BYTES];
+            for part in secret.chunks_mut(size_of::<u64>()) {
+                part.copy_from_slice(&(world.random)().to_le_bytes());
+            }
+            secret
+        })
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Notes that users or roles may have changed; to be called after the change can be read.
+    pub(crate) fn note_change(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The parameters `scramIterationCount` and `scramSHA256IterationCount`.
+    pub(crate) fn iterations(&self, mechanism: bunko_access::Mechanism) -> &AtomicI32 {
+        match mechanism {
+            bunko_access::Mechanism::ScramSha1 => &self.iterations_sha_1,
+            bunko_access::Mechanism::ScramSha256 => &self.iterations_sha_256,
+        }
+    }
+}
+
+/// Begins a command that changes users or roles. It runs on a thread of its own, as keys take milliseconds to make and
+/// others may be at it.
+/// # Errors
+/// [`Halt::TooLong`] on a shared thread.
+pub(crate) fn begin_change<'a>(invocation: &Invocation<'a>) -> Result<MutexGuard<'a, ()>, Halt> {
+    invocation.refuse_if_long(true)?;
+    let service = invocation.service;
+    Ok(service.access.changes.lock())
+}
+
+/// The document with a field that has another value, or none any more.
+pub(crate) fn with_field(document: DocumentRef<'_>, name: &str, value: Option<ValueRef<'_>>) -> DocumentBuf {
+    let mut changed = DocumentBuf::new();
+    for field in document {
+        match value {
+            _ if field.name != name => drop(changed.append(field.name, field.value)),
+            Some(value) => drop(changed.append(name, value)),
+            None => {}
+        }
+    }
+    if let (Some(value), None) = (value, document.get(name)) {
+        changed.append(name, value);
+    }
+    changed
+}

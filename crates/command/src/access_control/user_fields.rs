@@ -1,0 +1,109 @@
+//! The fields of `createUser` and `updateUser`.
+
+use super::role_fields::{restrictions, role_names};
+use crate::invocation::Invocation;
+use bunko_access::{Mechanism, Name, ScramCredential, mongodb_digest};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
+use bunko_errors::{Failure, Result};
+use std::sync::atomic::Ordering;
+
+/// What is set of a user. Nothing of it can be printed.
+pub(crate) struct UserFields<'a> {
+    pub roles: Option<Vec<Name>>,
+    pub custom_data: Option<DocumentRef<'a>>,
+    pub restrictions: Option<ArrayRef<'a>>,
+    /// Those that were named.
+    pub mechanisms: Option<Vec<Mechanism>>,
+    password: Option<Password<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Password<'a> {
+    Plain(&'a str),
+    /// As [`mongodb_digest`] makes it, by the client.
+    Digested(&'a str),
+}
+
+impl<'a> UserFields<'a> {
+    /// Reads them.
+    /// # Errors
+    /// `TypeMismatch`, `BadValue`; none names a password.
+    pub fn parse(invocation: &Invocation<'a>, database: &str) -> Result<Self> {
+        let text = invocation.string("pwd")?;
+        if text == Some("") {
+            return Err(Failure::bad_value("Password cannot be empty"));
+        }
+        let is_plain = invocation.strict_boolean("digestPassword", true)?;
+        let fields = Self {
+            roles: role_names(invocation, "roles", database)?,
+            custom_data: invocation.document("customData")?,
+            restrictions: restrictions(invocation)?,
+            mechanisms: mechanisms(invocation)?,
+            password: text.map(if is_plain { Password::Plain } else { Password::Digested }),
+        };
+        let has_sha_256 =
+            fields.mechanisms.as_ref().is_none_or(|mechanisms| mechanisms.contains(&Mechanism::ScramSha256));
+        if !is_plain && has_sha_256 {
+            return Err(Failure::bad_value("Use of SCRAM-SHA-256 requires undigested passwords"));
+        }
+        Ok(fields)
+    }
+
+    /// Whether a password is among them.
+    pub fn has_password(&self) -> bool {
+        self.password.is_some()
+    }
+
+    /// Whether there are none.
+    pub fn are_missing(&self) -> bool {
+        self.roles.is_none()
+            && self.custom_data.is_none()
+            && self.restrictions.is_none()
+            && self.mechanisms.is_none()
+            && self.password.is_none()
+    }
+
+    /// The credentials of the password for each mechanism, as `system.users` has them.
+    /// # Errors
+    /// `BadValue` for characters that no password may have.
+    pub fn credentials(&self, invocation: &Invocation<'_>, user: &str) -> Result<Option<DocumentBuf>> {
+        let Some(password) = self.password else { return Ok(None) };
+        let service = invocation.service;
+        let mut credentials = DocumentBuf::new();
+        for &mechanism in self.mechanisms.as_deref().unwrap_or(&[Mechanism::ScramSha1, Mechanism::ScramSha256]) {
+            let prepared = match (mechanism, password) {
+                (Mechanism::ScramSha1, Password::Digested(digest)) => digest.to_owned(),
+                (Mechanism::ScramSha1, Password::Plain(plain)) => mongodb_digest(user, plain),
+                (_, Password::Plain(text) | Password::Digested(text)) => {
+                    mechanism.prepare_password(user, text).map_err(|_| {
+                        Failure::bad_value("the password holds characters that SASLprep (RFC 4013) prohibits")
+                    })?
+                }
+            };
+            let iterations = service.access.iterations(mechanism).load(Ordering::Relaxed) as u32;
+            let random = || (service.world.random)().to_le_bytes();
+            let salt = std::iter::repeat_with(random).flatten().take(mechanism.salt_bytes()).collect();
+            let credential = ScramCredential::of_password(mechanism, &prepared, salt, iterations);
+            credentials.append(mechanism.name(), &credential.to_document());
+        }
+        Ok(Some(credentials))
+    }
+}
+
+fn mechanisms(invocation: &Invocation<'_>) -> Result<Option<Vec<Mechanism>>> {
+    let Some(names) = invocation.array("mechanisms")? else { return Ok(None) };
+    if names.is_empty() {
+        return Err(Failure::bad_value("mechanisms field must not be empty"));
+    }
+    let mut mechanisms = Vec::new();
+    for (index, value) in names.iter().enumerate() {
+        let place = format!("mechanisms.{index}");
+        let name = value.as_str().ok_or_else(|| invocation.mismatch(&place, value, "type 'string'"))?;
+        let mechanism = Mechanism::named(name);
+        let mechanism = mechanism.ok_or_else(|| Failure::bad_value(format!("Unknown auth mechanism '{name}'")))?;
+        if !mechanisms.contains(&mechanism) {
+            mechanisms.push(mechanism);
+        }
+    }
+    Ok(Some(mechanisms))
+}

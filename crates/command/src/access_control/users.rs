@@ -1,0 +1,62 @@
+//! The documents of `admin.system.users`.
+
+use super::{DATABASE, SCHEMA_VERSION, USERS, VERSIONS};
+use crate::dispatch::Halt;
+use crate::invocation::Invocation;
+use crate::stored_settings;
+use bunko_access::Name;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef};
+use bunko_catalog::{Catalog, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::{FindQuery, plan};
+
+/// The document of a user.
+/// # Errors
+/// Where it cannot be read.
+pub(crate) fn find_user(catalog: &Catalog, name: &Name) -> Result<Option<DocumentBuf>> {
+    stored_settings::find(catalog, DATABASE, USERS, &name.id())
+}
+
+/// What a command says about a user who is not there.
+pub(crate) fn user_not_found(name: &Name) -> Failure {
+    Failure::new(ErrorCode::USER_NOT_FOUND, format!("User '{name}' not found"))
+}
+
+/// The documents that a filter finds, by `_id`.
+/// # Errors
+/// Those of a find.
+pub(crate) fn users_where(invocation: &Invocation<'_>, filter: &DocumentBuf) -> Result<Vec<DocumentBuf>> {
+    documents_where(invocation, USERS, filter)
+}
+
+/// The documents of one of the collections that a filter finds, by `_id`.
+pub(super) fn documents_where(
+    invocation: &Invocation<'_>,
+    collection: &str,
+    filter: &DocumentBuf,
+) -> Result<Vec<DocumentBuf>> {
+    let Some(collection) = invocation.service.catalog.collection(&Namespace::new(DATABASE, collection)?) else {
+        return Ok(Vec::new());
+    };
+    let mut query = FindQuery::new(filter.as_ref(), invocation.scope())?;
+    query.set_sort(DocumentBuf::new().with("_id", 1).as_ref())?;
+    let mut execution = plan(&collection, query)?.open(collection.snapshot())?;
+    let mut found = Vec::new();
+    while let Some(document) = execution.next()? {
+        found.push(DocumentRef::to_owned(document));
+    }
+    Ok(found)
+}
+
+/// Keeps a new user. With the first one it is written down which format they have, as tools look for it.
+/// # Errors
+/// Those of an insert.
+pub(crate) fn insert_user(invocation: &mut Invocation<'_>, document: &DocumentBuf) -> Result<(), Halt> {
+    let version = DocumentBuf::new().with("_id", "authSchema").with("currentVersion", SCHEMA_VERSION);
+    if stored_settings::find(&invocation.service.catalog, DATABASE, VERSIONS, "authSchema")?.is_none() {
+        stored_settings::keep(invocation, DATABASE, VERSIONS, &version)?;
+    }
+    let documents: ArrayBuf = [document].into_iter().collect();
+    let body = DocumentBuf::new().with("insert", USERS).with("documents", &documents);
+    stored_settings::write(invocation, DATABASE, &body).map(drop)
+}

@@ -1,0 +1,68 @@
+//! `createUser`: a user of a database, with a password and roles.
+//! Source: MongoDB manual 8.2, "createUser".
+
+use crate::access_control::{
+    UserFields, begin_change, check_grantable, documents_of, find_user, insert_user, name_of_argument,
+};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::sessions::id::random_uuid;
+use bunko_access::Name;
+use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const COMMAND: Command = Command {
+    name: "createUser",
+    aliases: &[],
+    fields: &["pwd", "customData", "roles", "digestPassword", "authenticationRestrictions", "mechanisms"],
+    databases: Databases::Any,
+    run,
+};
+
+/// What MongoDB answers where a user has that name already.
+const USER_EXISTS: ErrorCode = ErrorCode(51003);
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let name = name_of_argument(invocation, "User", invocation.request.database)?;
+    check_database(&name)?;
+    let fields = UserFields::parse(invocation, &name.database)?;
+    let Some(roles) = &fields.roles else { return Err(missing("roles").into()) };
+    if !fields.has_password() {
+        let message =
+            "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db";
+        return Err(Failure::bad_value(message).into());
+    }
+    let _only_one = begin_change(invocation)?;
+    check_grantable(&invocation.service.catalog, roles, None)?;
+    if find_user(&invocation.service.catalog, &name)?.is_some() {
+        return Err(Failure::new(USER_EXISTS, format!("User \"{name}\" already exists")).into());
+    }
+    let id = random_uuid(&*invocation.service.world.random);
+    let credentials = fields.credentials(invocation, &name.name)?.unwrap_or_default();
+    let mut document = DocumentBuf::new()
+        .with("_id", &name.id())
+        .with("userId", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &id })
+        .with("user", &name.name)
+        .with("db", &name.database)
+        .with("credentials", &credentials);
+    if let Some(restrictions) = fields.restrictions.filter(|restrictions| !restrictions.is_empty()) {
+        document.append("authenticationRestrictions", restrictions);
+    }
+    if let Some(data) = fields.custom_data {
+        document.append("customData", data);
+    }
+    insert_user(invocation, &document.with("roles", &documents_of(roles)))
+}
+
+fn missing(field: &str) -> Failure {
+    let message = format!("BSON field 'createUser.{field}' is missing but a required field");
+    Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+}
+
+fn check_database(name: &Name) -> Result<()> {
+    match name.database.as_str() {
+        "local" => Err(Failure::bad_value("Cannot create users in the local database")),
+        "$external" => Err(Failure::not_supported_yet("a user of '$external', whom another system knows,")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,31 @@
+//! `dropRole` and `dropAllRolesFromDatabase`: roles go, also from the users and roles that have them.
+
+use super::create_role::own_document;
+use super::drop_user::delete;
+use crate::access_control::{BuiltinShown, ROLES, begin_change, name_of_argument, roles_of_database, take_roles_away};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentBuf, Writer};
+
+pub(super) const COMMAND: Command =
+    Command { name: "dropRole", aliases: &[], fields: &[], databases: Databases::Any, run };
+pub(super) const ALL: Command =
+    Command { name: "dropAllRolesFromDatabase", aliases: &[], fields: &[], databases: Databases::Any, run: run_all };
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let name = name_of_argument(invocation, "Role", invocation.request.database)?;
+    let _only_one = begin_change(invocation)?;
+    own_document(invocation, &name)?;
+    take_roles_away(invocation, std::slice::from_ref(&name))?;
+    delete(invocation, ROLES, &DocumentBuf::new().with("_id", &name.id())).map(drop)
+}
+
+fn run_all(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let _only_one = begin_change(invocation)?;
+    let database = invocation.request.database;
+    let roles = roles_of_database(invocation, database, BuiltinShown::No)?;
+    take_roles_away(invocation, &roles.into_iter().map(|role| role.name).collect::<Vec<_>>())?;
+    let deleted = delete(invocation, ROLES, &DocumentBuf::new().with("db", database))?;
+    reply.append("n", deleted as i32);
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! `dropUser` and `dropAllUsersFromDatabase`: users go, and whoever is logged in as one of them is not any more.
+
+use crate::access_control::{DATABASE, USERS, begin_change, find_user, name_of_argument, user_not_found};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::stored_settings;
+use bunko_bson::{ArrayBuf, DocumentBuf, Writer, number};
+
+pub(super) const COMMAND: Command =
+    Command { name: "dropUser", aliases: &[], fields: &[], databases: Databases::Any, run };
+pub(super) const ALL: Command =
+    Command { name: "dropAllUsersFromDatabase", aliases: &[], fields: &[], databases: Databases::Any, run: run_all };
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let name = name_of_argument(invocation, "User", invocation.request.database)?;
+    let _only_one = begin_change(invocation)?;
+    if find_user(&invocation.service.catalog, &name)?.is_none() {
+        return Err(user_not_found(&name).into());
+    }
+    delete(invocation, USERS, &DocumentBuf::new().with("_id", &name.id())).map(drop)
+}
+
+fn run_all(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let _only_one = begin_change(invocation)?;
+    let filter = DocumentBuf::new().with("db", invocation.request.database);
+    let deleted = delete(invocation, USERS, &filter)?;
+    reply.append("n", deleted as i32);
+    Ok(())
+}
+
+/// Deletes documents of `admin`; how many there were.
+/// # Errors
+/// Those of a delete.
+pub(super) fn delete(invocation: &mut Invocation<'_>, collection: &str, filter: &DocumentBuf) -> Result<i64, Halt> {
+    let statement = DocumentBuf::new().with("q", filter).with("limit", 0);
+    let deletes: ArrayBuf = [&statement].into_iter().collect();
+    let body = DocumentBuf::new().with("delete", collection).with("deletes", &deletes);
+    let reply = stored_settings::write(invocation, DATABASE, &body)?;
+    Ok(reply.as_ref().get("n").and_then(number::as_i64_exact).unwrap_or_default())
+}

@@ -1,0 +1,52 @@
+//! `grantPrivilegesToRole` and `revokePrivilegesFromRole`.
+
+use super::create_role::{own_document, privilege_documents};
+use crate::access_control::{
+    DATABASE, ROLES, begin_change, check_privileges_grantable, name_of_argument, privileges, with_field,
+};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::stored_settings;
+use bunko_access::{Privilege, add, privileges_of, take_off};
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const COMMAND: Command = Command {
+    name: "grantPrivilegesToRole",
+    aliases: &[],
+    fields: &["privileges"],
+    databases: Databases::Any,
+    run: |invocation, _| change(invocation, grant),
+};
+pub(super) const REVOKE: Command = Command {
+    name: "revokePrivilegesFromRole",
+    aliases: &[],
+    fields: &["privileges"],
+    databases: Databases::Any,
+    run: |invocation, _| change(invocation, take_off),
+};
+
+fn grant(held: &mut Vec<Privilege>, privilege: &Privilege) {
+    add(held, privilege.clone());
+}
+
+fn change(invocation: &mut Invocation<'_>, apply: fn(&mut Vec<Privilege>, &Privilege)) -> Result<(), Halt> {
+    let command = invocation.command.name;
+    let name = name_of_argument(invocation, "Role", invocation.request.database)?;
+    let named = privileges(invocation)?.ok_or_else(|| {
+        let message = format!("BSON field '{command}.privileges' is missing but a required field");
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    })?;
+    if named.is_empty() {
+        let message = format!("{command} command requires a non-empty \"privileges\" array");
+        return Err(Failure::bad_value(message).into());
+    }
+    let _only_one = begin_change(invocation)?;
+    let document = own_document(invocation, &name)?;
+    check_privileges_grantable(&named, &name)?;
+    let mut held = privileges_of(document.as_ref());
+    for privilege in &named {
+        apply(&mut held, privilege);
+    }
+    let changed = with_field(document.as_ref(), "privileges", Some((&privilege_documents(&held)).into()));
+    stored_settings::keep(invocation, DATABASE, ROLES, &changed)
+}

@@ -1,0 +1,47 @@
+//! `grantRolesToRole` and `revokeRolesFromRole`.
+
+use super::create_role::own_document;
+use super::grant_roles_to_user::{add_missing, named_roles};
+use crate::access_control::{
+    DATABASE, ROLES, begin_change, check_grantable, documents_of, name_of_argument, with_field,
+};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::stored_settings;
+use bunko_access::{Name, names_of};
+use bunko_bson::Writer;
+use bunko_errors::Result;
+
+pub(super) const COMMAND: Command =
+    Command { name: "grantRolesToRole", aliases: &[], fields: &["roles"], databases: Databases::Any, run: grant };
+pub(super) const REVOKE: Command =
+    Command { name: "revokeRolesFromRole", aliases: &[], fields: &["roles"], databases: Databases::Any, run: revoke };
+
+fn grant(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    change(invocation, |invocation, name, held, granted| {
+        check_grantable(&invocation.service.catalog, granted, Some(name))?;
+        add_missing(held, granted);
+        Ok(())
+    })
+}
+
+fn revoke(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    change(invocation, |_, _, held, revoked| {
+        held.retain(|role| !revoked.contains(role));
+        Ok(())
+    })
+}
+
+fn change(
+    invocation: &mut Invocation<'_>,
+    apply: fn(&Invocation<'_>, &Name, &mut Vec<Name>, &[Name]) -> Result<()>,
+) -> Result<(), Halt> {
+    let name = name_of_argument(invocation, "Role", invocation.request.database)?;
+    let roles = named_roles(invocation)?;
+    let _only_one = begin_change(invocation)?;
+    let document = own_document(invocation, &name)?;
+    let mut held = names_of(document.as_ref(), "roles", "role");
+    apply(invocation, &name, &mut held, &roles)?;
+    let changed = with_field(document.as_ref(), "roles", Some((&documents_of(&held)).into()));
+    stored_settings::keep(invocation, DATABASE, ROLES, &changed)
+}

@@ -1,0 +1,70 @@
+//! `grantRolesToUser` and `revokeRolesFromUser`.
+
+use crate::access_control::{
+    DATABASE, USERS, begin_change, check_grantable, documents_of, find_user, name_of_argument, role_names,
+    user_not_found, with_field,
+};
+use crate::dispatch::{Command, Databases, Halt};
+use crate::invocation::Invocation;
+use crate::stored_settings;
+use bunko_access::{Name, names_of};
+use bunko_bson::Writer;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const COMMAND: Command =
+    Command { name: "grantRolesToUser", aliases: &[], fields: &["roles"], databases: Databases::Any, run: grant };
+pub(super) const REVOKE: Command =
+    Command { name: "revokeRolesFromUser", aliases: &[], fields: &["roles"], databases: Databases::Any, run: revoke };
+
+fn grant(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    change(invocation, |invocation, held, granted| {
+        check_grantable(&invocation.service.catalog, granted, None)?;
+        add_missing(held, granted);
+        Ok(())
+    })
+}
+
+fn revoke(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    change(invocation, |_, held, revoked| {
+        held.retain(|role| !revoked.contains(role));
+        Ok(())
+    })
+}
+
+fn change(
+    invocation: &mut Invocation<'_>,
+    apply: fn(&Invocation<'_>, &mut Vec<Name>, &[Name]) -> Result<()>,
+) -> Result<(), Halt> {
+    let name = name_of_argument(invocation, "User", invocation.request.database)?;
+    let roles = named_roles(invocation)?;
+    let _only_one = begin_change(invocation)?;
+    let document = find_user(&invocation.service.catalog, &name)?.ok_or_else(|| user_not_found(&name))?;
+    let mut held = names_of(document.as_ref(), "roles", "role");
+    apply(invocation, &mut held, &roles)?;
+    let changed = with_field(document.as_ref(), "roles", Some((&documents_of(&held)).into()));
+    stored_settings::keep(invocation, DATABASE, USERS, &changed)
+}
+
+/// The roles that the command names, of which there must be one.
+/// # Errors
+/// `IDLFailedToParse` where the field is missing; `BadValue` where it is empty.
+pub(super) fn named_roles(invocation: &Invocation<'_>) -> Result<Vec<Name>> {
+    let command = invocation.command.name;
+    let roles = role_names(invocation, "roles", invocation.request.database)?.ok_or_else(|| {
+        let message = format!("BSON field '{command}.roles' is missing but a required field");
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    })?;
+    if roles.is_empty() {
+        return Err(Failure::bad_value(format!("{command} command requires a non-empty \"roles\" array")));
+    }
+    Ok(roles)
+}
+
+/// Adds the names that are not there.
+pub(super) fn add_missing(held: &mut Vec<Name>, granted: &[Name]) {
+    for role in granted {
+        if !held.contains(role) {
+            held.push(role.clone());
+        }
+    }
+}
