@@ -35,11 +35,7 @@ fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
         if !value.is_number() {
             return Err(super::wrong_number(name, value));
         }
-        // Shown as what they are read as.
-        match number::as_f64(value) {
-            Some(bound) if name != "bits" => options.append(name, bound),
-            _ => options.append(name, value),
-        };
+        options.append(name, value);
     }
     if let Some(bits) = spec.get("bits") {
         let is_right = number::as_i64_exact(bits).is_some_and(|bits| (1..=32).contains(&bits));

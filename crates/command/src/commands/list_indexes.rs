@@ -5,7 +5,7 @@ use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view::is_oplog;
 use crate::time_series;
-use bunko_bson::{DocumentBuf, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Index;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -35,8 +35,24 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let collection = invocation
         .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
-    let specs = collection.indexes().iter().map(|index| form.of(index, index.document.clone())).collect();
+    let specs = collection.indexes().iter().map(|index| form.of(index, listed(index.document.as_ref()))).collect();
     Ok(write_document_list(invocation, reply, namespace, specs)?)
+}
+
+/// A specification as it is listed: the bounds of an index of kind `2d` as doubles, whatever they were sent as.
+fn listed(spec: DocumentRef<'_>) -> DocumentBuf {
+    let key = spec.get("key").and_then(ValueRef::as_document);
+    if !key.is_some_and(|key| key.iter().any(|field| field.value.as_str() == Some("2d"))) {
+        return spec.to_owned();
+    }
+    let mut listed = DocumentBuf::new();
+    for element in spec {
+        match number::as_f64(element.value).filter(|_| matches!(element.name, "min" | "max")) {
+            Some(bound) => listed.append(element.name, bound),
+            None => listed.append(element.name, element.value),
+        };
+    }
+    listed
 }
 
 /// How an index is shown.
