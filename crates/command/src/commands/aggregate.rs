@@ -195,11 +195,11 @@ fn refuse_nulls(fields: &Fields<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many documents the first batch has at most, where there is a `cursor`.
 fn no_cursor_option() -> Failure {
     Failure::failed_to_parse("The 'cursor' option is required, except for aggregate with the explain argument")
 }
 
+/// How many documents the first batch has at most, where there is a `cursor`.
 fn batch_size(fields: &Fields<'_>) -> Result<Option<u64>, Failure> {
     let Some(cursor) = fields.document("cursor")? else { return Ok(None) };
     let fields = Fields::new("aggregate.cursor", cursor);
