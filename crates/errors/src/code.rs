@@ -86,6 +86,7 @@ codes! {
     CHANGE_STREAM_FATAL_ERROR = 280 "ChangeStreamFatalError";
     CHANGE_STREAM_HISTORY_LOST = 286 "ChangeStreamHistoryLost";
     NOT_A_REPLICA_SET = 123 "NotAReplicaSet";
+    JS_INTERPRETER_FAILURE = 139 "JSInterpreterFailure";
     EXCEEDED_MEMORY_LIMIT = 146 "ExceededMemoryLimit";
     CAPPED_POSITION_LOST = 136 "CappedPositionLost";
     CANNOT_INDEX_PARALLEL_ARRAYS = 171 "CannotIndexParallelArrays";

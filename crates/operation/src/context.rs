@@ -1,8 +1,8 @@
 //! One operation, as whatever works for it sees it.
 
 use crate::memory::{HeldMemory, MemoryLimits};
-use crate::{DiskUse, Gatherer, ScratchSpace, StageLimits};
-use bunko_errors::{Failure, Result};
+use crate::{DiskUse, Gatherer, ScratchSpace, Scripting, StageLimits};
+use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -154,6 +154,27 @@ impl OperationContext {
         if self.may_use_disk.load(Ordering::Relaxed) { DiskUse::Allowed } else { DiskUse::Refused }
     }
 
+    /// Whether it may run scripts of clients.
+    pub fn may_run_scripts(&self) -> bool {
+        self.stages.scripting == Scripting::Allowed
+    }
+
+    /// Goes on only on a thread of its own, whatever the time: what follows may hold its thread for long.
+    /// # Errors
+    /// [`Failure::too_long`] on a shared thread, unless something has been changed already.
+    pub fn leave_shared_thread(&self) -> Result<()> {
+        let mut turn = self.turn.lock();
+        if turn.place == Place::OwnThread {
+            return Ok(());
+        }
+        if turn.patience_ends.is_none() {
+            let message = "a script may not begin behind a change; send it in a command of its own";
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
+        }
+        turn.was_too_long = true;
+        Err(Failure::too_long())
+    }
+
     /// Where scratch files go, if it may make any.
     pub fn scratch(&self) -> Option<&Arc<dyn ScratchSpace>> {
         self.stages.scratch.as_ref().filter(|_| self.disk_use() == DiskUse::Allowed)
@@ -243,7 +264,6 @@ impl fmt::Debug for OperationContext {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_errors::ErrorCode;
 
     struct Killed;
 

@@ -16,4 +16,4 @@ mod stages;
 pub use context::{Interruption, OperationContext, OperationSource, Place};
 pub use memory::{MemoryLimits, ServerMemory};
 pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
-pub use stages::{Gatherer, STAGE_BYTES_MAX, StageLimits};
+pub use stages::{Gatherer, STAGE_BYTES_MAX, Scripting, StageLimits};

@@ -50,18 +50,40 @@ pub struct StageLimits {
     pub scratch: Option<Arc<dyn ScratchSpace>>,
     /// Whether they may be used unless the operation itself says so.
     pub disk_use: DiskUse,
+    /// Whether stages may run scripts of clients.
+    pub scripting: Scripting,
+}
+
+/// Whether scripts of clients are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scripting {
+    /// They are, on threads of their own.
+    Allowed,
+    /// Whatever has one is refused.
+    Refused,
 }
 
 impl StageLimits {
     /// MongoDB's limits, without a place for scratch files.
     pub fn in_memory() -> Self {
-        Self { bytes_max: [STAGE_BYTES_MAX; Gatherer::ALL.len()], scratch: None, disk_use: DiskUse::Allowed }
+        Self {
+            bytes_max: [STAGE_BYTES_MAX; Gatherer::ALL.len()],
+            scratch: None,
+            disk_use: DiskUse::Allowed,
+            scripting: Scripting::Allowed,
+        }
     }
 
     /// The same with a place for scratch files, where there is one.
     #[must_use]
     pub fn with_scratch(self, scratch: Option<Arc<dyn ScratchSpace>>) -> Self {
         Self { scratch, ..self }
+    }
+
+    /// The same with scripts of clients, or without.
+    #[must_use]
+    pub fn with_scripting(self, scripting: Scripting) -> Self {
+        Self { scripting, ..self }
     }
 
     /// What a stage may gather, in bytes.
