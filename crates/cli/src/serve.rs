@@ -13,7 +13,7 @@ use bunko_catalog::{Catalog, UnfinishedFate};
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
-use bunko_operation::{MemoryLimits, ScratchSpace, StageLimits};
+use bunko_operation::{MemoryLimits, ScratchSpace, Scripting, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{Server, ServerOptions, Stopped};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival};
@@ -217,19 +217,19 @@ fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
         arguments: std::env::args().collect(),
         parsed_options: settings.parsed.clone(),
         connections_max: settings.connections_max as u32,
-        memory_limits: memory_limits(scratch),
+        memory_limits: memory_limits(scratch, settings.scripting),
         journal_commit_interval: settings.commit_interval,
         slow_operation: settings.slow_operation,
     }
 }
 
 /// Operations may hold a quarter of the memory that the process may use, and one of them at most 512 MiB.
-fn memory_limits(scratch: Option<Arc<dyn ScratchSpace>>) -> MemoryLimits {
+fn memory_limits(scratch: Option<Arc<dyn ScratchSpace>>, scripting: Scripting) -> MemoryLimits {
     let server_bytes_max = usable_memory_bytes() / 4;
     MemoryLimits {
         operation_bytes_max: OPERATION_BYTES_MAX.min(server_bytes_max),
         server_bytes_max,
-        stages: StageLimits::in_memory().with_scratch(scratch),
+        stages: StageLimits::in_memory().with_scratch(scratch).with_scripting(scripting),
         ..MemoryLimits::none()
     }
 }

@@ -444,16 +444,6 @@ fn what_mongod_has_and_we_have_not_is_named() {
             "$vectorSearch is not supported yet",
         ),
         ("{aggregate: 'kept', pipeline: [{$vectorSought: {}}], cursor: {}}", "40324", "'$vectorSought'"),
-        (
-            "{aggregate: 'kept', pipeline: [{$project: {a: {$function: {}}}}], cursor: {}}",
-            "115",
-            "$function is not supported yet",
-        ),
-        (
-            "{aggregate: 'kept', pipeline: [{$group: {_id: 1, a: {$accumulator: {}}}}], cursor: {}}",
-            "115",
-            "$accumulator is not supported yet",
-        ),
     ] {
         let reply = peer.text("peer", command);
         assert!(reply.contains(&format!("code: {code},")) && reply.contains(words), "{command}: {reply}");

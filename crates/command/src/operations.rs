@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const COMMAND_BYTES_MAX: usize = 1024;
 
 /// Commands that end when their client goes away; what writes goes on.
-const READS: [&str; 5] = ["find", "getMore", "aggregate", "count", "distinct"];
+const READS: [&str; 6] = ["find", "getMore", "aggregate", "count", "distinct", "mapReduce"];
 
 /// What one connection is doing.
 pub(crate) struct OperationSlot {

@@ -106,6 +106,20 @@ pub(crate) fn refuse_long_batch<'s>(
     Ok(())
 }
 
+/// Refuses statements of which one holds a script, which must not begin behind the changes of another.
+pub(crate) fn refuse_scripts(invocation: &Invocation<'_>, statements: &[DocumentRef<'_>]) -> Result<(), Halt> {
+    let holds_script = |statement: &DocumentRef<'_>| holds_script(statement.as_bytes());
+    invocation.refuse_if_long(statements.len() > 1 && statements.iter().any(holds_script))
+}
+
+/// Whether a name of an operator that has a script occurs, be it in a string.
+fn holds_script(bytes: &[u8]) -> bool {
+    memchr::memchr_iter(b'$', bytes).any(|at| {
+        let rest = &bytes[at..];
+        rest.starts_with(b"$where\0") || rest.starts_with(b"$function\0")
+    })
+}
+
 /// Runs statements in their order; failures by position. In an ordered batch the first is the last.
 /// # Errors
 /// An interruption ends the command, not a statement.

@@ -5,6 +5,7 @@ use crate::variables::{Binding, EvaluationContext};
 use crate::{Evaluated, Expression, ParseScope, SortPattern};
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_javascript::Function;
 use std::sync::Arc;
 
 /// One entry of the table of operators.
@@ -74,6 +75,8 @@ pub(crate) enum Prepared {
     Sort(SortPattern),
     /// Which parts of numbers in order are asked for.
     Percentiles(Arc<[f64]>),
+    /// A script.
+    Script(Function),
 }
 
 impl Call {

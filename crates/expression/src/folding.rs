@@ -67,7 +67,7 @@ enum Decisive {
 /// Source: MongoDB 8.2, what `explain` shows of pipelines with constants.
 fn rule(operator: &str) -> Rule {
     match operator {
-        "$filter" | "$let" | "$map" | "$rand" | "$reduce" => Rule::Nothing,
+        "$_internalJsEmit" | "$filter" | "$function" | "$let" | "$map" | "$rand" | "$reduce" => Rule::Nothing,
         "$add" | "$multiply" => Rule::Front,
         "$concat" | "$concatArrays" => Rule::Neighbours,
         "$setIntersection" | "$setUnion" => Rule::Anywhere,

@@ -33,6 +33,7 @@ mod redaction;
 mod regular_expression;
 mod reshaping;
 mod rounding;
+mod script;
 mod string_arguments;
 mod summation;
 mod text;

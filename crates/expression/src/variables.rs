@@ -4,6 +4,7 @@ use crate::ConstantFailure;
 use crate::metadata::{AtHand, Offered};
 use bunko_bson::{ArrayRef, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_javascript::Scripts;
 use bunko_operation::OperationContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,6 +96,7 @@ pub struct ParseScope {
     builtins: Builtins,
     offered: Offered,
     at_hand: Option<Arc<AtHand>>,
+    scripts: Option<Arc<Scripts>>,
 }
 
 /// What one operator, or the command, names.
@@ -128,6 +130,7 @@ impl ParseScope {
             builtins: Builtins::default(),
             offered: Offered::NONE,
             at_hand: None,
+            scripts: None,
         }
     }
 
@@ -147,6 +150,17 @@ impl ParseScope {
     #[must_use]
     pub fn with_builtins(self, builtins: Builtins) -> Self {
         Self { builtins, ..self }
+    }
+
+    /// The same, in which there may be scripts.
+    #[must_use]
+    pub fn with_scripts(self, scripts: &Arc<Scripts>) -> Self {
+        Self { scripts: Some(Arc::clone(scripts)), ..self }
+    }
+
+    /// The scripts of the operation, where there may be any.
+    pub(crate) fn scripts(&self) -> Option<&Arc<Scripts>> {
+        self.scripts.as_ref()
     }
 
     /// The scope of what is never evaluated: nobody asks what its constants fail with.

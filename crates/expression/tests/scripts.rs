@@ -6,6 +6,7 @@ use bunko_expression::projection::{ElementPredicate, ProjectionKind};
 use bunko_expression::{
     AccumulatorExpression, EvaluationContext, Expression, ParseScope, Projection, SortPattern, Variables,
 };
+use bunko_javascript::Scripts;
 use bunko_operation::OperationContext;
 use bunko_testkit::{script, shell};
 use std::sync::Arc;
@@ -29,8 +30,9 @@ fn failure(failure: &Failure) -> String {
 fn eval(input: &str) -> Result<String, Failure> {
     let (first, second) = input.split_once('\n').expect("a document and an expression");
     let (document, source, variables) = (document(first), value(second), Variables::new());
-    let expression = Expression::parse(source.as_ref(), &ParseScope::new(&variables))?;
     let operation = OperationContext::unlimited();
+    let scope = ParseScope::new(&variables).with_scripts(&Scripts::new(&operation));
+    let expression = Expression::parse(source.as_ref(), &scope)?;
     let context = EvaluationContext::new(document.as_ref(), &variables, NOW_MS, &operation);
     Ok(expression.evaluate(&context)?.get().map_or("missing".to_owned(), shell::print))
 }
@@ -40,8 +42,9 @@ fn accumulate(input: &str) -> Result<String, Failure> {
     let mut lines = input.lines();
     let (source, variables) = (value(lines.next().expect("an accumulator")), Variables::new());
     let field = Element { name: "field", value: source.as_ref() };
-    let expression = AccumulatorExpression::parse(field, &ParseScope::new(&variables))?;
     let operation = OperationContext::unlimited();
+    let scope = ParseScope::new(&variables).with_scripts(&Scripts::new(&operation));
+    let expression = AccumulatorExpression::parse(field, &scope)?;
     // The group's `_id` is null.
     let mut accumulator = expression.make(&EvaluationContext::new(
         DocumentRef::EMPTY,
@@ -54,7 +57,7 @@ fn accumulate(input: &str) -> Result<String, Failure> {
         let context = EvaluationContext::new(document.as_ref(), &variables, NOW_MS, &operation);
         expression.feed(&mut *accumulator, &context)?;
     }
-    Ok(shell::print(accumulator.finish().as_ref()))
+    Ok(shell::print(accumulator.outcome()?.as_ref()))
 }
 
 /// Matches elements that hold all fields of the condition: enough for the scripts.

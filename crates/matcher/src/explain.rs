@@ -18,7 +18,7 @@ pub(crate) fn document(expression: &Expression) -> DocumentBuf {
             _ => list("$nor", std::slice::from_ref(child)),
         },
         Expression::JsonSchema(schema) => DocumentBuf::new().with("$jsonSchema", schema.source()),
-        Expression::Expr(expr) => DocumentBuf::new().with("$expr", expr.source()),
+        Expression::Expr(expr) => DocumentBuf::new().with(expr.name, expr.source()),
         Expression::Text(search) => DocumentBuf::new().with("$text", &search.to_document()),
         Expression::AlwaysTrue => DocumentBuf::new().with("$alwaysTrue", 1_i32),
         Expression::In { values, regexes, .. } if values.is_empty() && regexes.is_empty() => {

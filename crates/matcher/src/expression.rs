@@ -9,7 +9,7 @@ use crate::operators::regex::Regex;
 use crate::operators::text::TextSearch;
 use crate::path::Path;
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
-use bunko_errors::Result;
+use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 use std::cmp::Ordering;
 use std::fmt;
@@ -168,7 +168,7 @@ pub enum Expression {
     },
     /// Documents by the words of their texts.
     Text(Arc<TextSearch>),
-    /// An aggregation expression over the whole document is true.
+    /// An aggregation expression over the whole document, or a script, is true.
     Expr(Expr),
     /// Everything matches: `{$alwaysTrue: 1}`.
     AlwaysTrue,
@@ -328,6 +328,14 @@ pub trait ExprCompiler {
     /// What the expression's parser reports.
     fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>>;
 
+    /// Compiles the text of a `$where`.
+    /// # Errors
+    /// `BadValue` where none may stand; what the script's compiler reports.
+    fn compile_where(&self, text: &str) -> Result<Arc<dyn ExprPredicate>> {
+        let _ = text;
+        Err(Failure::bad_value("$where is not allowed in this context"))
+    }
+
     /// In which order the filter compares strings.
     fn strings(&self) -> &StringOrder {
         StringOrder::BYTES
@@ -339,7 +347,7 @@ pub trait ExprCompiler {
     }
 }
 
-/// A compiled `$expr`.
+/// A compiled `$expr` or `$where`.
 pub trait ExprPredicate: Send + Sync {
     /// Whether the expression is true for the document. It is work of `operation`, if one asks and the expression is not
     /// another's already.
@@ -348,9 +356,10 @@ pub trait ExprPredicate: Send + Sync {
     fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool>;
 }
 
-/// `$expr` in the tree.
+/// `$expr` or `$where` in the tree.
 #[derive(Clone)]
 pub struct Expr {
+    pub(crate) name: &'static str,
     pub(crate) source: Value,
     pub(crate) predicate: Arc<dyn ExprPredicate>,
 }

@@ -91,7 +91,7 @@ impl<'p> Parser<'p> {
         if is_operator(entry.name) {
             return match operators::top_level(entry.name) {
                 Some(operator) => (operator.parse)(self, entry.value),
-                None => Err(operators::refused::top_level(entry.name).unwrap_or_else(|| unknown_top_level(entry.name))),
+                None => Err(unknown_top_level(entry.name)),
             };
         }
         let path = Path::parse(entry.name)?;
@@ -109,8 +109,7 @@ impl<'p> Parser<'p> {
         let mut children = Vec::new();
         for element in condition {
             let Some(operator) = operators::on_field(element.name) else {
-                return Err(operators::refused::on_field(element.name)
-                    .unwrap_or_else(|| Failure::bad_value(format!("unknown operator: {}", element.name))));
+                return Err(operators::refused_on_field(element.name));
             };
             let operand = Operand { name: operator.name, path, value: element.value, siblings: condition };
             children.push((operator.parse)(self, &operand)?);

@@ -2,10 +2,11 @@
 
 use crate::planner;
 use bunko_bson::{DocumentRef, StringOrder, ValueRef};
-use bunko_errors::Result;
+use bunko_errors::{Failure, Result};
 use bunko_expression::{
     AtHand, Builtins, ConstantFailure, EvaluationContext, Expression, Offered, ParseScope, Variables,
 };
+use bunko_javascript::{Function, Scripts};
 use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct QueryScope {
     pub offered: Offered,
     /// That of the document which is looked at.
     pub at_hand: Arc<AtHand>,
+    /// Those of the operation.
+    pub scripts: Arc<Scripts>,
 }
 
 impl QueryScope {
@@ -38,6 +41,7 @@ impl QueryScope {
         Self {
             variables: Variables::default(),
             now_ms,
+            scripts: Scripts::new(&operation),
             operation,
             strings: StringOrder::default(),
             constant_failure: Arc::default(),
@@ -78,6 +82,7 @@ impl QueryScope {
             .folding(&self.strings, &self.constant_failure)
             .with_builtins(self.builtins)
             .offering(self.offered, &self.at_hand)
+            .with_scripts(&self.scripts)
     }
 
     /// The context for evaluating over `document`.
@@ -108,7 +113,7 @@ pub fn parse_stage_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> R
 /// # Errors
 /// As [`Filter::parse_for_plan`], and those of the expressions.
 pub fn parse_plan_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<Filter> {
-    let filter = Filter::parse_for_plan(filter, &ExprInFilter { scope: over_found(filter, scope) })?;
+    let filter = Filter::parse_for_plan(filter, &ExprInPlan(ExprInFilter { scope: over_found(filter, scope) }))?;
     scope.constant_failure.check("Failed to optimize expression")?;
     Ok(filter.for_operation(Arc::clone(&scope.operation)))
 }
@@ -141,6 +146,39 @@ impl ExprCompiler for ExprInFilter {
 
     fn operation(&self) -> Option<&OperationContext> {
         Some(&self.scope.operation)
+    }
+}
+
+/// The same for the filter of a plan, where `$where` may stand.
+struct ExprInPlan(ExprInFilter);
+
+/// A compiled `$where`.
+struct Script(Function);
+
+impl ExprCompiler for ExprInPlan {
+    fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
+        self.0.compile(expression)
+    }
+
+    fn compile_where(&self, text: &str) -> Result<Arc<dyn ExprPredicate>> {
+        let scripts = &self.0.scope.scripts;
+        scripts.admit().map_err(|failure| match failure.is_too_long() {
+            true => failure,
+            false => Failure::bad_value("no globalScriptEngine in $where parsing"),
+        })?;
+        let function = scripts.function(text);
+        function.compile()?;
+        Ok(Arc::new(Script(function)))
+    }
+
+    fn strings(&self) -> &StringOrder {
+        self.0.strings()
+    }
+}
+
+impl ExprPredicate for Script {
+    fn matches(&self, document: DocumentRef<'_>, _: Option<&OperationContext>) -> Result<bool> {
+        self.0.is_true(document)
     }
 }
 

@@ -81,6 +81,9 @@ impl UpdatePipeline {
         if let Some(operation) = context.operation {
             scope = scope.counted_for(operation);
         }
+        if let Some(scripts) = context.scripts {
+            scope = scope.with_scripts(scripts);
+        }
         let stages = stages.iter().map(|stage| parse_stage(stage, &scope)).collect::<Result<_>>()?;
         Ok(Self { stages, variables, strings: context.strings.clone() })
     }

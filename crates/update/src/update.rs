@@ -11,6 +11,7 @@ use crate::upsert;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, StringOrder, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Variables;
+use bunko_javascript::Scripts;
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
@@ -47,6 +48,8 @@ pub struct ParseContext<'a> {
     pub strings: &'a StringOrder,
     /// For whom the work of reading is counted.
     pub operation: Option<&'a Arc<OperationContext>>,
+    /// Those of the operation, where a pipeline may have any.
+    pub scripts: Option<&'a Arc<Scripts>>,
 }
 
 impl ParseContext<'_> {
@@ -59,6 +62,7 @@ impl ParseContext<'_> {
             variables: Variables::NONE,
             strings: StringOrder::BYTES,
             operation: None,
+            scripts: None,
         }
     }
 }

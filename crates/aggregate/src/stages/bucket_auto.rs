@@ -209,7 +209,7 @@ impl BucketAuto {
                     };
                 }
             }
-            made.push(bucket.finish(&lower, &greatest));
+            made.push(bucket.finish(&lower, &greatest)?);
             least = Some(greatest);
         }
         Ok(made)
@@ -238,12 +238,12 @@ impl<'b> Bucket<'b> {
         Ok(())
     }
 
-    fn finish(self, least: &Value, greatest: &Value) -> DocumentBuf {
+    fn finish(self, least: &Value, greatest: &Value) -> Result<DocumentBuf> {
         let range = DocumentBuf::new().with("min", least).with("max", greatest);
         let mut bucket = DocumentBuf::new().with("_id", &range);
         for ((name, _), accumulator) in self.fields.iter().zip(self.accumulators) {
-            bucket.append(name, &accumulator.finish());
+            bucket.append(name, &accumulator.outcome()?);
         }
-        bucket
+        Ok(bucket)
     }
 }

@@ -5,13 +5,14 @@ use super::in_force::Configuration;
 use super::setting::{Effect, Setting};
 use super::table::{
     BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE, FILE_PERMISSIONS,
-    IN_MEMORY_SIZE_GB, IPV6, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH,
-    LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY,
-    UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
+    IN_MEMORY_SIZE_GB, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT,
+    LOG_PATH, LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS,
+    SYNC_DELAY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
 };
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
 use bunko_engines::{Compression, EngineOptions, Entry};
+use bunko_operation::Scripting;
 use bunko_server::UnixSocketOptions;
 use bunko_store::Survival;
 use std::net::SocketAddr;
@@ -39,6 +40,8 @@ pub struct Settings {
     /// The set that the server is the only member of.
     pub replica_set: Option<ReplicaSetSettings>,
     pub pid_file: Option<PathBuf>,
+    /// Whether the JavaScript of clients is run.
+    pub scripting: Scripting,
     /// Operations that take that long are logged.
     pub slow_operation: Duration,
     /// Settings that were given and do nothing with that engine.
@@ -107,6 +110,7 @@ impl Settings {
             oplog_bytes: oplog_bytes(configuration),
             replica_set: replica_set(configuration, engine, survival)?,
             pid_file: path(&PID_FILE_PATH),
+            scripting: if configuration.is_on(&JAVASCRIPT) { Scripting::Allowed } else { Scripting::Refused },
             slow_operation: Duration::from_millis(configuration.whole(&SLOW_MS) as u64),
             idle: idle(configuration, survival),
             parsed: configuration.parsed(),

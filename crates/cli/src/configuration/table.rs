@@ -204,6 +204,16 @@ pub const UNIX_SOCKET: Setting = Setting {
     default: |_| Some(Value::Switch(true)),
     ..PLAIN
 };
+pub const JAVASCRIPT: Setting = Setting {
+    keys: &["security.javascriptEnabled"],
+    flag: "scripting",
+    negations: &["no-scripting", "noscripting"],
+    help: "Run the JavaScript of clients: $where, $function, $accumulator and mapReduce [default: true]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(true)),
+    ..PLAIN
+};
 pub const UNIX_SOCKET_PREFIX: Setting = Setting {
     keys: &["net.unixDomainSocket.pathPrefix"],
     flag: "unix-socket-prefix",
@@ -320,6 +330,7 @@ pub static SETTINGS: &[Setting] = &[
     UNIX_SOCKET,
     UNIX_SOCKET_PREFIX,
     FILE_PERMISSIONS,
+    JAVASCRIPT,
     LOG_DESTINATION,
     LOG_PATH,
     LOG_APPEND,
@@ -365,7 +376,6 @@ pub static SETTINGS: &[Setting] = &[
     only(&["net.tls.mode"], "tls-mode", Some("tlsMode"), "disabled", "TLS is not supported yet"),
     only(&["net.wireObjectCheck"], "obj-check", Some("objcheck"), "true", "documents are always checked"),
     only(&["security.authorization"], "authorization", None, "disabled", "users can log in, but nothing is forbidden to anybody yet"),
-    only(&["security.javascriptEnabled"], "scripting", None, "false", "the server runs no JavaScript"),
     only(&["operationProfiling.mode"], "profiling-mode", None, "off", "there is no profiler"),
     only(&["processManagement.fork"], "fork", None, "false", "let a service manager start it in the background"),
     only(&["systemLog.quiet"], "quiet", None, "false", "the log says little as it is"),

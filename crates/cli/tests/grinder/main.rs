@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 /// Shapes of each entry that are ground, where nothing else is asked for.
 const SHAPES_MAX: usize = 2;
 
-/// Entries that need more than documents: an index, a stage around or before them, buckets of a time series,
-/// or JavaScript, which there is not.
+/// Entries that need more than documents: an index, a stage around or before them, buckets of a time series. And `$where`,
+/// whose text has no size that its time would grow with.
 const NOT_ALONE: &[(Table, &[&str])] = &[
     (Table::Expressions, &["$meta"]),
     (Table::Filters, &["$geoNear", "$near", "$nearSphere", "$text", "$where"]),

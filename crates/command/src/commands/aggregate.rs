@@ -119,11 +119,23 @@ fn write(
     aggregation: Aggregation,
     stage: WriteStage,
 ) -> Result<(), Halt> {
+    run_write(invocation, aggregation, stage)?;
+    write_no_documents(invocation, reply, namespace)
+}
+
+/// Writes all that comes out of a pipeline.
+/// # Errors
+/// Those of the target, the pipeline and the writes.
+pub(super) fn run_write(
+    invocation: &mut Invocation<'_>,
+    aggregation: Aggregation,
+    stage: WriteStage,
+) -> Result<(), Halt> {
     let write = PipelineWrite::new(invocation, stage, &aggregation.pipeline.environment().scope.strings)?;
     invocation.refuse_if_long(true)?;
     let environment = aggregation.pipeline.environment().clone();
     let (source, _) = open(invocation, aggregation)?;
-    write_all(invocation, reply, namespace, source, (&write, &environment))
+    write_out(invocation, source, (&write, &environment))
 }
 
 fn write_all(
@@ -131,11 +143,26 @@ fn write_all(
     reply: &mut Writer<'_>,
     namespace: Namespace,
     source: Box<dyn CursorSource>,
+    write: (&PipelineWrite, &Environment),
+) -> Result<(), Halt> {
+    write_out(invocation, source, write)?;
+    write_no_documents(invocation, reply, namespace)
+}
+
+fn write_out(
+    invocation: &mut Invocation<'_>,
+    source: Box<dyn CursorSource>,
     (write, environment): (&PipelineWrite, &Environment),
 ) -> Result<(), Halt> {
-    write
-        .run(invocation, &mut FromCursor(source), environment)
-        .map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: "))?;
+    let written = write.run(invocation, &mut FromCursor(source), environment);
+    Ok(written.map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: "))?)
+}
+
+fn write_no_documents(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    namespace: Namespace,
+) -> Result<(), Halt> {
     let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
     Ok(write_first_batch(invocation, reply, namespace, Box::new(NoDocuments), &batch)?)
 }

@@ -3,6 +3,7 @@
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Writer};
+use bunko_operation::Scripting;
 
 /// The MongoDB release whose behaviour this server follows; clients compare it to decide what they may send.
 pub(super) const COMPATIBLE_VERSION: &str = "8.2.4";
@@ -11,13 +12,21 @@ const COMPATIBLE_VERSION_ARRAY: [i32; 4] = [8, 2, 4, 0];
 pub(super) const COMMAND: Command =
     Command { name: "buildInfo", aliases: &["buildinfo"], fields: &[], databases: Databases::Any, run };
 
+/// What runs the scripts of clients.
+fn javascript_engine(invocation: &Invocation<'_>) -> &'static str {
+    match invocation.service.facts.memory_limits.stages.scripting {
+        Scripting::Allowed => "quickjs",
+        Scripting::Refused => "none",
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     reply
         .append("version", COMPATIBLE_VERSION)
         .append("gitVersion", "bunko")
         .begin_array("modules")
         .end()
-        .append("javascriptEngine", "none")
+        .append("javascriptEngine", javascript_engine(invocation))
         .append("sysInfo", "deprecated")
         .begin_array("versionArray");
     for (index, part) in COMPATIBLE_VERSION_ARRAY.iter().enumerate() {

@@ -7,7 +7,7 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
-use crate::write_statement::{refuse_long_batch, required, required_document, run_each, statement};
+use crate::write_statement::{refuse_long_batch, refuse_scripts, required, required_document, run_each, statement};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Order;
@@ -27,6 +27,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let order = if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
     let documents = invocation.documents("deletes")?;
     check_batch_size(documents.len())?;
+    refuse_scripts(invocation, &documents)?;
     let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
     check_writable(&invocation.service.catalog, &namespace, Creation::None)?;
     refuse_long_batch(

@@ -1,7 +1,7 @@
 //! `explain`: how another command would be executed, or was.
 
 use super::aggregate::{self, Aggregation};
-use super::{build_info, count, delete, distinct, find, find_and_modify, update};
+use super::{build_info, count, delete, distinct, find, find_and_modify, map_reduce, update};
 use crate::dispatch::{Command, Databases, Halt, Request};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
@@ -48,6 +48,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         "count" => explain_counting(invocation, &subject)?,
         "aggregate" => explain_pipeline(invocation, &subject)?,
+        "mapReduce" => explain_map_reduce(invocation, &subject)?,
         _ => explain_write(invocation, &subject)?,
     };
     reply.extend(explained.as_ref());
@@ -83,7 +84,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         let message = format!("Explain failed due to unknown command: {name}");
         return Err(Failure::new(ErrorCode::COMMAND_NOT_FOUND, message));
     };
-    let explainable = ["find", "distinct", "count", "aggregate", "update", "delete", "findAndModify"];
+    let explainable = ["find", "distinct", "count", "aggregate", "update", "delete", "findAndModify", "mapReduce"];
     if !explainable.contains(&command.name) {
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("Cannot explain cmd: {}", command.name)));
     }
@@ -171,6 +172,14 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
     let parse = || aggregate::parse(invocation, &subject.fields, Some(&subject.namespace));
     let sent = subject.fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
     explain_stages(invocation, subject, sent, &parse)
+}
+
+/// A `mapReduce` is the pipeline that it becomes, too.
+fn explain_map_reduce(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
+    let stages = map_reduce::stages(&subject.fields)?;
+    let scope = map_reduce::scope(invocation, &subject.fields, &subject.namespace)?;
+    let parse = || aggregate::prepare(invocation, Some(&subject.namespace), stages.as_ref(), Arc::clone(&scope));
+    explain_stages(invocation, subject, stages.as_ref(), &parse)
 }
 
 /// A read of a view is the pipeline that it becomes.

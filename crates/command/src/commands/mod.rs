@@ -70,6 +70,7 @@ mod list_indexes;
 mod lock_info;
 mod log_rotate;
 mod logout;
+mod map_reduce;
 mod ping;
 mod plan_cache;
 mod profile;
@@ -174,6 +175,7 @@ pub const COMMANDS: &[Command] = &[
     lock_info::COMMAND,
     log_rotate::COMMAND,
     logout::COMMAND,
+    map_reduce::COMMAND,
     ping::COMMAND,
     plan_cache::CLEAR,
     plan_cache::CLEAR_FILTERS,

@@ -8,8 +8,8 @@ use crate::let_variables::scope_with_let;
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::write_statement::{
-    array_filters, check_modification, refuse_long_batch, required, required_document, run_each, statement,
-    strict_boolean,
+    array_filters, check_modification, refuse_long_batch, refuse_scripts, required, required_document, run_each,
+    statement, strict_boolean,
 };
 use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
 use bunko_catalog::Order;
@@ -36,6 +36,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let empty = bypasses(invocation)?;
     let documents = invocation.documents("updates")?;
     check_batch_size(documents.len())?;
+    refuse_scripts(invocation, &documents)?;
     let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
     let may_insert = statements.iter().any(|statement| statement.upsert == Upsert::Yes);
     let creation = if may_insert { Creation::Implied } else { Creation::None };

@@ -4,6 +4,7 @@ mod add_to_set;
 pub(crate) mod avg;
 mod concat_arrays;
 mod count;
+mod custom;
 mod deviation;
 mod extreme;
 mod first;
@@ -30,19 +31,17 @@ use crate::{
 };
 use bunko_bson::{ArrayRef, Element, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use custom::Custom;
 pub(crate) use several::Which;
 use std::sync::Arc;
-
-/// The accumulators of `$group` that MongoDB 8.2 has and the table below may lack: they are called missing, and not
-/// unknown.
-/// Source: MongoDB manual 8.2, "$group", "Accumulator Operator".
-const KNOWN: &[&str] = &["$accumulator"];
 
 static KINDS: &[Kind] = &[
     add_to_set::KIND,
     avg::KIND,
     concat_arrays::KIND,
     count::KIND,
+    custom::ACCUMULATOR,
+    custom::REDUCE,
     first::KIND,
     first_n::KIND,
     last::KIND,
@@ -95,6 +94,13 @@ pub trait Accumulator: Send {
     /// Says in which order strings are; told once, before the first value. Only accumulators that compare listen.
     fn collate(&mut self, _strings: &StringOrder) {}
 
+    /// The same where it may fail: what a script makes of it.
+    /// # Errors
+    /// Those of the script.
+    fn outcome(self: Box<Self>) -> Result<Value> {
+        Ok(self.finish())
+    }
+
     /// Memory that it holds now, in bytes.
     fn memory_bytes(&self) -> usize;
 }
@@ -116,6 +122,10 @@ pub(crate) struct Settings {
     pub(crate) percentiles: Arc<[f64]>,
     /// Whose errors are told.
     pub(crate) engine: Engine,
+    /// The scripts that it is made of, else none.
+    pub(crate) custom: Option<Arc<Custom>>,
+    /// What the first of them was called with.
+    pub(crate) initial: Value,
 }
 
 /// One entry of the table.
@@ -144,6 +154,10 @@ enum Form {
     Percentiles,
     /// `{$median: {input: expression, method: "approximate"}}`.
     Median,
+    /// `{$accumulator: {init: code, accumulate: code, ...}}`.
+    Custom,
+    /// `{$_internalJsReduce: {data: expression, eval: code}}`.
+    Reduce,
 }
 
 /// Those of `$firstN` and its like, as accumulators and as expressions.
@@ -187,6 +201,8 @@ pub struct AccumulatorExpression {
     order: Option<SortPattern>,
     /// `p` of `$percentile`, else empty.
     percentiles: Arc<[f64]>,
+    /// The scripts of `$accumulator`, else none.
+    custom: Option<Arc<Custom>>,
 }
 
 /// Whether an array may be an accumulator's argument.
@@ -235,9 +251,6 @@ impl AccumulatorExpression {
             return Err(failure(40237, format!("The {} accumulator is a unary operator", call.name)));
         }
         let Some(kind) = KINDS.iter().find(|kind| kind.name == call.name) else {
-            if KNOWN.contains(&call.name) {
-                return Err(Failure::not_supported_yet(call.name));
-            }
             if !call.name.starts_with('$') {
                 return Err(failure(40234, format!("The field '{}' must be an accumulator object", field.name)));
             }
@@ -255,7 +268,14 @@ impl AccumulatorExpression {
             let value = self.count.evaluate(group)?;
             count = read_count(&value).map_err(|_| refuse(NO_COUNT, &crate::printed::printed(&value)))?;
         }
-        let settings = Settings { count, percentiles: Arc::clone(&self.percentiles), engine: group.engine() };
+        let initial = self.custom.as_ref().map_or(Ok(Value::Null), |custom| custom.initial(group))?;
+        let settings = Settings {
+            count,
+            percentiles: Arc::clone(&self.percentiles),
+            engine: group.engine(),
+            custom: self.custom.clone(),
+            initial,
+        };
         let mut accumulator = (self.kind.make)(&settings);
         accumulator.collate(group.strings());
         Ok(accumulator)
@@ -309,6 +329,7 @@ impl Kind {
             count: Expression::ABSENT,
             order: None,
             percentiles: Arc::default(),
+            custom: None,
         };
         match self.form {
             Form::Expression => parsed.input = Expression::parse(argument, scope)?,
@@ -327,6 +348,14 @@ impl Kind {
             Form::Ordered => parsed.read_ordered(&ORDERED.read(argument)?, scope)?,
             Form::OrderedAndCount => parsed.read_ordered(&ORDERED_AND_COUNT.read(argument)?, scope)?,
             Form::Percentiles => (parsed.input, parsed.percentiles) = percentiles::parse_percentile(argument, scope)?,
+            Form::Custom => {
+                let (custom, input) = Custom::parse(argument, scope)?;
+                (parsed.custom, parsed.input) = (Some(Arc::new(custom)), input);
+            }
+            Form::Reduce => {
+                let (custom, input) = Custom::parse_reduce(argument, scope)?;
+                (parsed.custom, parsed.input) = (Some(Arc::new(custom)), input);
+            }
             Form::Median => parsed.input = percentiles::parse_median(argument, scope)?,
         }
         Ok(parsed)

@@ -33,6 +33,7 @@ mod exp;
 mod filter;
 mod first;
 mod floor;
+mod function;
 mod get_field;
 mod gt;
 mod gte;
@@ -179,6 +180,8 @@ static OPERATORS: &[Operator] = &[
     filter::OPERATOR,
     first::OPERATOR,
     floor::OPERATOR,
+    function::EMIT,
+    function::OPERATOR,
     get_field::OPERATOR,
     gt::OPERATOR,
     gte::OPERATOR,

@@ -18,16 +18,16 @@ mod logical;
 pub(crate) mod modulo;
 pub(crate) mod near;
 mod not;
-pub(crate) mod refused;
 pub(crate) mod regex;
 mod sample_rate;
 mod size;
 pub(crate) mod text;
+mod where_script;
 
 use crate::expression::Expression;
 use crate::parse::{Operand, Parser};
 use bunko_bson::ValueRef;
-use bunko_errors::Result;
+use bunko_errors::{Failure, Result};
 
 /// An operator behind a field's name: `{a: {$gt: 1}}`.
 pub(crate) struct FieldOperator {
@@ -80,6 +80,7 @@ const TOP_LEVEL_OPERATORS: &[TopLevelOperator] = &[
     json_schema::JSON_SCHEMA,
     sample_rate::SAMPLE_RATE,
     text::TEXT,
+    where_script::WHERE,
     comment::TOP_LEVEL,
     always::ALWAYS_TRUE,
     always::ALWAYS_FALSE,
@@ -96,9 +97,14 @@ pub(crate) fn is_condition(name: &str) -> bool {
     on_field(name).is_some() && name != not::NOT.name && name != comment::ON_FIELD.name
 }
 
-/// Whether an operator of that name stands in place of a field's name, ours or not.
+/// Whether an operator of that name stands in place of a field's name.
 pub(crate) fn is_top_level(name: &str) -> bool {
-    top_level(name).is_some() || refused::TOP_LEVEL.iter().any(|refused| refused.0 == name)
+    top_level(name).is_some()
+}
+
+/// The refusal of a name behind a field's name that stands elsewhere only.
+pub(crate) fn refused_on_field(name: &str) -> Failure {
+    where_script::on_field(name).unwrap_or_else(|| Failure::bad_value(format!("unknown operator: {name}")))
 }
 
 /// The operator of that name in place of a field's name.
@@ -111,7 +117,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A script `gt-gte.txt` covers `$gt` and `$gte`; those that we refuse stand in `refused.txt`.
+    /// A script `gt-gte.txt` covers `$gt` and `$gte`.
     #[test]
     fn every_operator_has_a_script() {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
@@ -125,10 +131,6 @@ mod tests {
         let names = FIELD_OPERATORS.iter().map(|operator| operator.name);
         for name in names.chain(TOP_LEVEL_OPERATORS.iter().map(|operator| operator.name)) {
             assert!(covered.iter().any(|known| known == name), "no script for {name} in {directory}");
-        }
-        let refusals = fs::read_to_string(format!("{directory}/refused.txt")).expect("refused.txt");
-        for name in refused::names() {
-            assert!(refusals.contains(&format!("{name}:")), "{name} is not in refused.txt");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `$sampleRate`: each document matches with that probability.
 
-use super::TopLevelOperator;
+use super::{TopLevelOperator, expr};
 use crate::expression::{Expr, Expression};
 use crate::parse::{Level, Parser};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, number};
@@ -28,5 +28,5 @@ fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     let operands = ArrayBuf::from_iter([ValueRef::from(&random), ValueRef::Double(rate)]);
     let source = Value::Document(DocumentBuf::new().with("$lt", &operands));
     let predicate = parser.compiler.compile(source.as_ref())?;
-    Ok(Expression::Expr(Expr { source, predicate }))
+    Ok(Expression::Expr(Expr { name: expr::EXPR.name, source, predicate }))
 }

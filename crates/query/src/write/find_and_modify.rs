@@ -57,6 +57,7 @@ impl Modification<'_> {
             variables: &scope.variables,
             strings: &scope.strings,
             operation: Some(&scope.operation),
+            scripts: Some(&scope.scripts),
         }
     }
 }

@@ -65,6 +65,7 @@ impl UpdateStatement<'_> {
             variables: &scope.variables,
             strings: &scope.strings,
             operation: Some(&scope.operation),
+            scripts: Some(&scope.scripts),
         }
     }
 }

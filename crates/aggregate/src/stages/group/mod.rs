@@ -186,7 +186,7 @@ impl Group {
         check_depth(group.id.as_ref(), 1)?;
         self.form.append(&mut writer, "_id", group.id.as_ref());
         for ((name, expression), accumulator) in self.fields.iter().zip(group.accumulators) {
-            let value = accumulator.finish();
+            let value = accumulator.outcome()?;
             check_depth(value.as_ref(), 1)?;
             match value.as_ref() {
                 ValueRef::Array(values) if matches!(expression.name(), "$addToSet" | "$push") => {

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Accumulators that `$group` alone has.
-const NOT_IN_WINDOWS: &[&str] = &["$mergeObjects", "$accumulator"];
+const NOT_IN_WINDOWS: &[&str] = &["$mergeObjects", "$accumulator", "$_internalJsReduce"];
 
 struct Accumulated {
     expression: AccumulatorExpression,

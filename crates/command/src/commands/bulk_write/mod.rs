@@ -14,7 +14,7 @@ use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
-use crate::write_statement::{is_interruption, refuse_long_batch, required, statement};
+use crate::write_statement::{is_interruption, refuse_long_batch, refuse_scripts, required, statement};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
 use bunko_catalog::{Inserted, Namespace, Order};
@@ -82,6 +82,7 @@ struct Target {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let mut bulk = BulkWrite::parse(invocation)?;
     bulk.refuse_if_long(invocation)?;
+    refuse_scripts(invocation, &invocation.documents("ops")?)?;
     bulk.execute(invocation)?;
     let BulkWrite { totals, results, .. } = bulk;
     write_document_list(invocation, reply, Namespace::of_cursor("admin", "$cmd.bulkWrite")?, results)?;

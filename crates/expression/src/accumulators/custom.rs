@@ -1,0 +1,215 @@
+//! `$accumulator`: what a group keeps is the scripts' affair. And the reduction that `mapReduce` becomes a pipeline of.
+
+use super::{Accumulator, Form, Kind, Settings, value_bytes};
+use crate::script::{self, Refusals};
+use crate::{Evaluated, EvaluationContext, Expression, ParseScope, made};
+use bunko_bson::{ArrayBuf, ArrayRef, Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_javascript::Function;
+use std::sync::Arc;
+
+pub(super) const ACCUMULATOR: Kind = Kind { name: "$accumulator", form: Form::Custom, make };
+pub(super) const REDUCE: Kind = Kind { name: "$_internalJsReduce", form: Form::Reduce, make };
+
+/// Bytes of values that a group keeps before they are reduced.
+const VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The scripts of an accumulator.
+pub(crate) enum Custom {
+    /// Of `$accumulator`.
+    States { init: Function, init_arguments: Expression, accumulate: Function, finalize: Option<Function> },
+    /// Of `mapReduce`.
+    Reduction(Function),
+}
+
+/// The fields of `$accumulator`, of which `initArgs` and `finalize` may be missing.
+#[derive(Default)]
+struct Given<'v> {
+    init: Option<ValueRef<'v>>,
+    init_arguments: Option<ValueRef<'v>>,
+    accumulate: Option<ValueRef<'v>>,
+    arguments: Option<ValueRef<'v>>,
+    merge: Option<ValueRef<'v>>,
+    finalize: Option<ValueRef<'v>>,
+    language: Option<ValueRef<'v>>,
+}
+
+impl<'v> Given<'v> {
+    fn read(argument: ValueRef<'v>) -> Result<Self> {
+        let ValueRef::Document(specification) = argument else {
+            let found = argument.kind().alias();
+            let message = format!("$accumulator expects an object as an argument; found: {found}");
+            return Err(Failure::new(ErrorCode(4_544_703), message));
+        };
+        let mut given = Self::default();
+        for element in specification {
+            let field = match element.name {
+                "init" => &mut given.init,
+                "initArgs" => &mut given.init_arguments,
+                "accumulate" => &mut given.accumulate,
+                "accumulateArgs" => &mut given.arguments,
+                "merge" => &mut given.merge,
+                "finalize" => &mut given.finalize,
+                "lang" => &mut given.language,
+                other => {
+                    let message = format!("$accumulator got an unexpected field: {other}");
+                    return Err(Failure::new(ErrorCode(4_544_706), message));
+                }
+            };
+            *field = Some(element.value);
+        }
+        Ok(given)
+    }
+}
+
+fn required<'v>(field: Option<ValueRef<'v>>, name: &str, code: i32) -> Result<ValueRef<'v>> {
+    let missing = || Failure::new(ErrorCode(code), format!("$accumulator missing required argument '{name}'"));
+    field.ok_or_else(missing)
+}
+
+fn function(name: &str, value: ValueRef<'_>, scope: &ParseScope) -> Result<Function> {
+    let refusals = Refusals {
+        not_constant: (4_544_701, format!("$accumulator '{name}' must be a constant")),
+        no_text: (4_544_702, format!("$accumulator '{name}' must be a string or code")),
+    };
+    script::parse(ACCUMULATOR.name, value, refusals, scope)
+}
+
+impl Custom {
+    /// Reads `$accumulator`; answers the expression that feeds it, too.
+    pub(super) fn parse(argument: ValueRef<'_>, scope: &ParseScope) -> Result<(Self, Expression)> {
+        let given = Given::read(argument)?;
+        let init = function("init", required(given.init, "init", 4_544_707)?, scope)?;
+        let accumulate = function("accumulate", required(given.accumulate, "accumulate", 4_544_708)?, scope)?;
+        // A group sees all its documents, so that there is nothing to merge.
+        function("merge", required(given.merge, "merge", 4_544_709)?, scope)?;
+        let finalize = given.finalize.map(|finalize| function("finalize", finalize, scope)).transpose()?;
+        script::check_language(required(given.language, "lang", 4_544_710)?, 4_544_705)?;
+        let arguments =
+            |value: Option<ValueRef<'_>>| Expression::parse(value.unwrap_or(ValueRef::Array(ArrayRef::EMPTY)), scope);
+        let (init_arguments, input) = (arguments(given.init_arguments)?, arguments(given.arguments)?);
+        Ok((Self::States { init, init_arguments, accumulate, finalize }, input))
+    }
+
+    /// Reads `$_internalJsReduce`; answers the expression that feeds it, too.
+    pub(super) fn parse_reduce(argument: ValueRef<'_>, scope: &ParseScope) -> Result<(Self, Expression)> {
+        let failure = |code, message: &str| Failure::new(ErrorCode(code), message);
+        let ValueRef::Document(specification) = argument else {
+            return Err(failure(31326, "$_internalJsReduce requires an object argument"));
+        };
+        let data = specification.get("data").ok_or_else(|| failure(31349, "$_internalJsReduce requires 'data'"))?;
+        let text = specification.get("eval").ok_or_else(|| failure(31243, "$_internalJsReduce requires 'eval'"))?;
+        let refusals = Refusals {
+            not_constant: (31244, "$_internalJsReduce 'eval' must be a constant".to_owned()),
+            no_text: (31244, "$_internalJsReduce 'eval' must be of type string or code".to_owned()),
+        };
+        let reduce = script::parse(REDUCE.name, text, refusals, scope)?;
+        Ok((Self::Reduction(reduce), Expression::parse(data, scope)?))
+    }
+
+    /// What a new group begins with.
+    pub(super) fn initial(&self, group: &EvaluationContext<'_>) -> Result<Value> {
+        let Self::States { init, init_arguments, .. } = self else { return Ok(Value::Null) };
+        let arguments = init_arguments.evaluate(group)?;
+        let Some(ValueRef::Array(arguments)) = arguments.get() else {
+            let message = "$accumulator initArgs must evaluate to an array";
+            return Err(Failure::new(ErrorCode(4_544_711), message));
+        };
+        init.call(None, &arguments.iter().collect::<Vec<_>>())
+    }
+}
+
+fn make(settings: &Settings) -> Box<dyn Accumulator> {
+    let custom = settings.custom.clone();
+    match custom.as_deref() {
+        Some(Custom::Reduction(_)) => Box::new(Reduced { custom, key: Value::Null, values: ArrayBuf::new() }),
+        _ => Box::new(States { custom, state: settings.initial.clone() }),
+    }
+}
+
+/// What `$accumulator` keeps of a group.
+struct States {
+    custom: Option<Arc<Custom>>,
+    state: Value,
+}
+
+impl Accumulator for States {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
+        let Some(Custom::States { accumulate, .. }) = self.custom.as_deref() else { return Ok(()) };
+        let Some(ValueRef::Array(arguments)) = value.get() else {
+            let message = "$accumulator accumulateArgs must evaluate to an array";
+            return Err(Failure::new(ErrorCode(4_544_712), message));
+        };
+        let arguments: Vec<_> = std::iter::once(self.state.as_ref()).chain(arguments.iter()).collect();
+        self.state = accumulate.call(None, &arguments)?;
+        Ok(())
+    }
+
+    fn value(&self) -> Value {
+        self.state.clone()
+    }
+
+    fn outcome(self: Box<Self>) -> Result<Value> {
+        match self.custom.as_deref() {
+            Some(Custom::States { finalize: Some(finalize), .. }) => finalize.call(None, &[self.state.as_ref()]),
+            _ => Ok(self.state),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + value_bytes(self.state.as_ref())
+    }
+}
+
+/// The values that were emitted for a key, and not reduced yet.
+struct Reduced {
+    custom: Option<Arc<Custom>>,
+    key: Value,
+    values: ArrayBuf,
+}
+
+impl Reduced {
+    /// One value in the place of all; a value alone is its own.
+    fn reduce(&mut self) -> Result<Value> {
+        let values = std::mem::take(&mut self.values);
+        let mut iterator = values.as_ref().iter();
+        match (iterator.next(), iterator.next(), self.custom.as_deref()) {
+            (Some(only), None, _) => Ok(only.to_value()),
+            (Some(_), Some(_), Some(Custom::Reduction(reduce))) => {
+                reduce.call(None, &[self.key.as_ref(), ValueRef::Array(values.as_ref())])
+            }
+            _ => Ok(Value::Undefined),
+        }
+    }
+}
+
+impl Accumulator for Reduced {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
+        let emitted = value.get().and_then(ValueRef::as_document);
+        let Some(emitted) = emitted else {
+            return Err(Failure::new(ErrorCode(31251), "$_internalJsReduce requires 'data' to be an object"));
+        };
+        if self.values.count() == 0 {
+            self.key = emitted.get("k").map_or(Value::Null, ValueRef::to_value);
+        }
+        let value = emitted.get("v").unwrap_or(ValueRef::Undefined);
+        if self.values.count() > 1 && self.values.len_bytes() + made::content_bytes(value) > VALUES_BYTES_MAX {
+            let reduced = self.reduce()?;
+            self.values.push(reduced.as_ref());
+        }
+        self.values.push(value);
+        Ok(())
+    }
+
+    fn value(&self) -> Value {
+        Value::Array(self.values.clone())
+    }
+
+    fn outcome(mut self: Box<Self>) -> Result<Value> {
+        self.reduce()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + value_bytes(self.key.as_ref()) + self.values.len_bytes()
+    }
+}

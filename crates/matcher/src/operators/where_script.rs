@@ -1,0 +1,25 @@
+//! `$where`: documents for which a script answers what counts as true. Compiled by the caller's [`crate::ExprCompiler`].
+
+use super::TopLevelOperator;
+use crate::expression::{Expr, Expression};
+use crate::parse::{Level, Parser};
+use bunko_bson::{Value, ValueRef};
+use bunko_errors::{Failure, Result};
+
+pub(crate) const WHERE: TopLevelOperator = TopLevelOperator { name: "$where", parse };
+
+fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
+    if parser.level == Level::Element {
+        return Err(Failure::bad_value("$where can only be applied to the top-level document"));
+    }
+    let (ValueRef::String(text) | ValueRef::JavaScript(text)) = value else {
+        return Err(Failure::bad_value("$where got bad type"));
+    };
+    let predicate = parser.compiler.compile_where(text)?;
+    Ok(Expression::Expr(Expr { name: WHERE.name, source: Value::JavaScript(text.to_owned()), predicate }))
+}
+
+/// The refusal of `$where` behind a field's name.
+pub(super) fn on_field(name: &str) -> Option<Failure> {
+    (name == WHERE.name).then(|| Failure::bad_value("$where cannot be applied to a field"))
+}
