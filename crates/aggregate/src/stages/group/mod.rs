@@ -132,7 +132,7 @@ impl Grouped {
                 groups
             } else {
                 let Some(pending) = self.pending.pop() else { return Ok(None) };
-                Groups::resume(pending, stage, &environment)?
+                Groups::resume(pending, &stage, &environment)?
             };
             let (ready, pending, spilled) = groups.finish()?;
             self.ready = ready.into_iter();

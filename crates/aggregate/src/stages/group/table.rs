@@ -92,8 +92,8 @@ impl Groups {
     }
 
     /// Groups a part of the level below.
-    pub fn resume(pending: Pending, stage: Arc<Group>, environment: &Arc<Environment>) -> Result<Self> {
-        let mut groups = Self::new(Arc::clone(&stage), Arc::clone(environment));
+    pub fn resume(pending: Pending, stage: &Arc<Group>, environment: &Arc<Environment>) -> Result<Self> {
+        let mut groups = Self::new(Arc::clone(stage), Arc::clone(environment));
         groups.level = pending.level;
         for (key, gathered) in pending.groups {
             groups.key = key.into_vec();
@@ -106,7 +106,7 @@ impl Groups {
             groups.key.clear();
             groups.key.extend_from_slice(key);
             let document = DocumentRef::trusted(document);
-            groups.take(&stage, &environment.context(document).in_engine(stage.engine), None)?;
+            groups.take(stage, &environment.context(document).in_engine(stage.engine), None)?;
         }
         Ok(groups)
     }
