@@ -8,7 +8,7 @@
 
 use crate::array_walk::ArrayWalk;
 use crate::{IndexSpec, Multikey};
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::RecordId;
 use std::collections::BTreeSet;
@@ -116,6 +116,18 @@ pub(crate) fn values_at<'a>(document: DocumentRef<'a>, path: &str) -> Vec<ValueR
         Ok(())
     });
     found
+}
+
+/// A key, paths and values, with the values as the document has them: a key does not tell ints, longs and doubles apart that are
+/// equal. What the document does not have, such as a hash, stays as it is.
+pub fn exact_key(key: DocumentRef<'_>, document: DocumentRef<'_>) -> DocumentBuf {
+    let mut exact = DocumentBuf::new();
+    for field in key {
+        let mut values = values_at(document, field.name).into_iter();
+        let value = values.find(|value| order::compare(*value, field.value).is_eq());
+        exact.append(field.name, value.unwrap_or(field.value));
+    }
+    exact
 }
 
 fn check_length(index: &IndexSpec, key: &[u8]) -> Result<()> {

@@ -6,7 +6,7 @@ use crate::near::NearAsked;
 use crate::planner;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
-use bunko_catalog::Index;
+use bunko_catalog::{Index, exact_key};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
 use bunko_expression::{Offered, ParseScope, Projection, SortPattern, check_document_bytes};
@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// Where `showRecordId` puts the record id. Source: MongoDB manual, "cursor.showRecordId()".
 const RECORD_ID_FIELD: &str = "$recordId";
+
+/// Under which name the key that led to a document is kept with it.
+pub(crate) const INDEX_KEY: &str = "indexKey";
 
 /// The index, or the order, that a query is told to use.
 #[derive(Clone, Debug)]
@@ -79,6 +82,8 @@ pub struct FindQuery {
     pub projection_document: DocumentBuf,
     /// Whether documents are given with their record ids: set by [`Self::show_record_ids`].
     pub shows_record_ids: bool,
+    /// Whether the keys that led to documents are given instead of these: `returnKey`.
+    pub returns_keys: bool,
     /// How many of the first documents to leave out.
     pub skip: u64,
     /// How many documents at most; none for all.
@@ -108,6 +113,7 @@ impl FindQuery {
             projection: None,
             projection_document: DocumentBuf::new(),
             shows_record_ids: false,
+            returns_keys: false,
             skip: 0,
             limit: None,
             hint: None,
@@ -134,7 +140,7 @@ impl FindQuery {
 
     /// Whether documents hold their metadata between the stages of the plan.
     pub(crate) fn holds_metadata(&self) -> bool {
-        self.scope.at_hand.is_wanted() && self.offered() != Offered::NONE
+        self.returns_keys || self.scope.at_hand.is_wanted() && self.offered() != Offered::NONE
     }
 
     /// What of it decides about its plan.
@@ -189,7 +195,7 @@ impl FindQuery {
 
     /// Whether documents are given as they were found.
     pub(crate) fn gives_whole_documents(&self) -> bool {
-        self.projection.is_none() && !self.shows_record_ids
+        self.projection.is_none() && !self.shows_record_ids && !self.returns_keys
     }
 
     /// What the query gives of a record that matches, in `buffer`; the document itself where that is all of it.
@@ -201,6 +207,12 @@ impl FindQuery {
         document: DocumentRef<'d>,
         buffer: &'d mut Vec<u8>,
     ) -> Result<DocumentRef<'d>> {
+        if self.returns_keys {
+            let known = self.scope.at_hand.current();
+            let key = known.as_ref().and_then(|known| known.as_ref().as_ref().get(INDEX_KEY)?.as_document());
+            *buffer = exact_key(key.unwrap_or(DocumentRef::EMPTY), document).into_bytes();
+            return Ok(DocumentRef::trusted(buffer));
+        }
         if !self.shows_record_ids {
             return self.projected(document, buffer);
         }

@@ -4,7 +4,7 @@
 mod temporary;
 
 use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
-use bunko_catalog::{Collection, Index};
+use bunko_catalog::{Collection, Index, index_keys};
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
@@ -339,6 +339,47 @@ fn whole_indexes(collection: &Collection) -> Vec<Arc<Index>> {
     collection.ready_indexes().into_iter().filter(is_whole).collect()
 }
 
+fn text(document: &DocumentBuf) -> String {
+    shell::print(ValueRef::Document(document.as_ref()))
+}
+
+/// With `returnKey` an index tells keys that the documents have, as often as it finds documents; with `showRecordId` each
+/// document comes with its record, whatever the plan.
+fn check_told(collection: &Arc<Collection>, filter: &str, wanted: &[u64]) {
+    let told = |find: &str| {
+        let mut execution = plan(collection, query(find)).expect(find).open(collection.snapshot()).expect(find);
+        let mut told = Vec::new();
+        while let Some(document) = execution.next().expect(find) {
+            told.push(document.to_owned());
+        }
+        told
+    };
+    let mut numbers: Vec<u64> = told(&format!("{{filter: {filter}, showRecordId: true}}"))
+        .iter()
+        .map(|document| match document.as_ref().get("$recordId") {
+            Some(ValueRef::Int64(record)) => record as u64,
+            other => panic!("{filter}: {other:?}"),
+        })
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, wanted, "{filter} with record ids");
+    for index in whole_indexes(collection) {
+        let find = format!("{{filter: {filter}, hint: '{}', sort: {{_id: 1}}, returnKey: true}}", index.name);
+        let keys = told(&find);
+        let documents = told(&format!("{{filter: {filter}, hint: '{}', sort: {{_id: 1}}}}", index.name));
+        assert_eq!(keys.len(), documents.len(), "{find}");
+        for (key, document) in keys.iter().zip(&documents) {
+            let mut told = Vec::new();
+            for (field, value) in index.fields.iter().zip(key.as_ref().iter()) {
+                assert_eq!(value.name, field.path, "{find}");
+                StringOrder::BYTES.append_key(&mut told, value.value, field.direction);
+            }
+            let own = index_keys(&index, document.as_ref()).expect("was indexed").keys;
+            assert!(own.contains(&told), "{find}: {} of {}", text(key), text(document));
+        }
+    }
+}
+
 fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
     let Find { filter, skip, limit, .. } = find;
     let expected = answer(collection, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}")).expect("a scan");
@@ -352,6 +393,7 @@ fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
         assert_eq!(records(&hinted), wanted, "{filter} with {}", index.name);
         assert_eq!(in_two_windows(collection, filter, &index), wanted, "{filter} in two windows of {}", index.name);
     }
+    check_told(collection, filter, &wanted);
     let Some(sort) = sort else { return };
     let window = format!("skip: {skip}, limit: {}", limit.unwrap_or(0));
     // Parallel arrays cannot be sorted.

@@ -112,8 +112,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             (true, false) => AtEnd::Stays,
             (true, true) => AtEnd::Awaits,
         };
-        if invocation.boolean("showRecordId", false)? {
-            return Err(invocation.unsupported("showRecordId").into());
+        for name in ["returnKey", "showRecordId"] {
+            if invocation.boolean(name, false)? {
+                return Err(invocation.unsupported(name).into());
+            }
         }
         invocation.refuse_if_long(true)?;
         let source = oplog_view::find(invocation, query, invocation.document("sort")?, at_end)?;
@@ -261,6 +263,7 @@ pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQ
     if fields.boolean("showRecordId", false)? {
         query.show_record_ids();
     }
+    query.returns_keys = fields.boolean("returnKey", false)?;
     let key_bound = |name| Ok::<_, Failure>(fields.document(name)?.unwrap_or(DocumentRef::EMPTY));
     query.set_key_bounds(key_bound("min")?, key_bound("max")?);
     query.skip = fields.size("skip")?.unwrap_or(0);
@@ -278,8 +281,9 @@ pub(super) fn set_disk_use(fields: &Fields<'_>, operation: &OperationContext) ->
 }
 
 fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
-    if fields.boolean("returnKey", false)? {
-        return Err(fields.unsupported("returnKey"));
+    if fields.boolean("returnKey", false)? && fields.boolean("showRecordId", false)? {
+        let message = "'returnKey' and 'showRecordId' in one find are not supported yet";
+        return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
     }
     if fields.field("ntoreturn").is_some() {
         return Err(fields.unsupported("ntoreturn"));

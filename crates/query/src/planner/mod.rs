@@ -27,10 +27,10 @@ use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
     ClusteredScan, CollectionScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan, Limit, OrScan,
-    ProjectionStage, RecordStage, Residual, ScoreUse, Skip, Sort, StageNumber, TermScan, TextMatch, TextOr,
+    ProjectionStage, RecordStage, Residual, ReturnKey, ScoreUse, Skip, Sort, StageNumber, TermScan, TextMatch, TextOr,
 };
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentRef, Value, ValueRef, order};
+use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef, order};
 use bunko_catalog::{Answers, Collection, GeoField, Index, IndexFilter, KeySpan, Multikey, Surface};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{AskedText, Comparison, Expression, TextSearch};
@@ -110,13 +110,28 @@ impl Builder<'_> {
         if query.skip > 0 {
             stage = Box::new(Skip { number: self.number(), count: query.skip, input: stage });
         }
-        if !query.gives_whole_documents() {
+        if query.returns_keys {
+            self.check_keys_can_be_told()?;
+            stage = Box::new(ReturnKey { number: self.number(), input: stage });
+        } else if !query.gives_whole_documents() {
             stage = Box::new(ProjectionStage { number: self.number(), input: stage });
         }
         if let Some(limit) = limit {
             stage = Box::new(Limit { number: self.number(), count: limit, input: stage });
         }
         Ok(stage)
+    }
+
+    /// # Errors
+    /// `CommandNotSupported` where an index has keys that are not made of the values of its fields, or not as MongoDB makes them.
+    fn check_keys_can_be_told(&self) -> Result<()> {
+        let is_readable = |used: &UsedIndex| {
+            let index = &used.index;
+            index.kind.answers() == Answers::ByField && index.strings == StringOrder::default()
+        };
+        let Some(used) = self.used.iter().find(|used| !is_readable(used)) else { return Ok(()) };
+        let message = format!("'returnKey' by keys of the index '{}' is not supported yet", used.index.name);
+        Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message))
     }
 
     /// All that matches, before sort, skip and limit.
@@ -161,6 +176,7 @@ impl Builder<'_> {
         }
         if let Some(id) = looked_up_id(root)
             && can_look_up(self.collection, id.as_ref(), strings)
+            && !self.query.returns_keys
         {
             return Ok(self.express(id));
         }

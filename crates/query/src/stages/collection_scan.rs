@@ -48,10 +48,14 @@ impl DocumentStage for CollectionScan {
     fn open(&self, run: &Run) -> Box<dyn Documents> {
         run.collection.note_scan();
         let cursor = run.snapshot.records(run.collection.records(), RecordRange::ALL, self.direction);
-        if self.residual.is_nothing() {
+        if self.residual.is_nothing() && !run.holds_metadata {
             return Box::new(Whole { number: self.number, cursor });
         }
-        Box::new(Filtered { number: self.number, cursor, matched: Vec::new() })
+        let filtered = Filtered { number: self.number, cursor, matched: Vec::new() };
+        if run.holds_metadata {
+            return Box::new(Holding { filtered, held: DocumentBuf::new() });
+        }
+        Box::new(filtered)
     }
 }
 
@@ -87,6 +91,22 @@ impl Documents for Whole {
         }
         run.at(self.number).is_at_end = true;
         Ok(())
+    }
+}
+
+/// Hands out documents that hold their metadata, where the stages above look for it; nothing is known of what a scan finds.
+struct Holding {
+    filtered: Filtered,
+    held: DocumentBuf,
+}
+
+impl Documents for Holding {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        let Some(row) = self.filtered.next(run)? else { return Ok(None) };
+        let at_hand = &run.query.scope.at_hand;
+        at_hand.set(None);
+        self.held = at_hand.hold(row.document);
+        Ok(Some(Row { record: row.record, document: self.held.as_ref() }))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{RecordStage, Records, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::explain;
-use crate::find_query::FindQuery;
+use crate::find_query::{FindQuery, INDEX_KEY};
 use crate::plan::Effort;
 use crate::planner::{IndexBounds, Intervals, ScanRange};
 use bunko_bson::DocumentBuf;
@@ -166,6 +166,7 @@ impl Scan {
                 if let Some((key, record)) = cursor.next().map_err(from_storage)? {
                     run.at(self.number).keys_examined += 1;
                     if self.check.holds(key) {
+                        hold_key(&self.bounds, key, run);
                         return Ok(Some(record));
                     }
                     run.at(self.number).rejected += 1;
@@ -180,6 +181,7 @@ impl Scan {
                     run.tick()?;
                     if let Some(record) = run.snapshot.key(self.index().keyspace, key).map_err(from_storage)? {
                         run.at(self.number).keys_examined += 1;
+                        hold_key(&self.bounds, key, run);
                         return Ok(Some(record));
                     }
                 }
@@ -190,6 +192,24 @@ impl Scan {
             }
         }
     }
+}
+
+/// Says which key led to the record that comes next, where something reads it. A clustered collection is its own index, which
+/// leads nowhere.
+fn hold_key(bounds: &IndexBounds, key: &[u8], run: &Run) {
+    if !run.query.returns_keys {
+        return;
+    }
+    let directions: Vec<_> = bounds.pattern.iter().map(|field| field.direction).collect();
+    let values = decode(key, &directions).filter(|_| !bounds.index.is_clustered);
+    let known = values.map(|values| {
+        let mut key = DocumentBuf::new();
+        for (field, value) in bounds.pattern.iter().zip(&values) {
+            key.append(&field.path, value);
+        }
+        Arc::new(DocumentBuf::new().with(INDEX_KEY, &key))
+    });
+    run.query.scope.at_hand.set(known);
 }
 
 impl Records for Scan {

@@ -75,6 +75,10 @@ pub fn find_query(find: DocumentRef<'_>) -> Result<FindQuery> {
     query.set_sort(part("sort"))?;
     query.set_key_bounds(part("min"), part("max"));
     query.set_projection(part("projection"))?;
+    query.returns_keys = find.get("returnKey").is_some();
+    if find.get("showRecordId").is_some() {
+        query.show_record_ids();
+    }
     query.skip = find.get("skip").map_or(Ok(0), |skip| parse_count("skip", skip))?;
     query.limit = find.get("limit").map_or(Ok(None), parse_limit)?;
     Ok(query)
