@@ -98,6 +98,11 @@ impl Builder<'_> {
     }
 
     fn root(&mut self) -> Result<Box<dyn DocumentStage>> {
+        if self.query.shows_record_ids && self.collection.is_clustered() {
+            // MongoDB's record ids there are made of the `_id`, ours are numbers.
+            let message = "'showRecordId' of a clustered collection is not supported yet";
+            return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
+        }
         let Found { mut stage, order } = self.found()?;
         let query = self.query;
         // One document at most needs no limit, which is never 0.
