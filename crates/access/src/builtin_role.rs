@@ -1,6 +1,7 @@
 //! The roles that every server has.
 //! Source: MongoDB manual 8.2, "Built-In Roles".
 
+#[allow(clippy::enum_glob_use, reason = "the table below names nearly all of them")]
 use crate::action::Action::{self, *};
 use crate::action::ActionSet;
 use crate::privilege::{Privilege, Resource, add};

@@ -126,7 +126,7 @@ impl Catalog {
                 }
             }
             let next = replacement.as_deref().map(|document| Next { document, shrinking });
-            notes::put_change(&mut batch, collection, &current, next);
+            notes::put_change(&mut batch, collection, &current, next.as_ref());
             match replacement {
                 Some(document) => {
                     batch.replace_record(collection.records, record, document, location);

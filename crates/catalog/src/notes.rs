@@ -107,7 +107,7 @@ pub(crate) fn put_deleted(batch: &mut Batch<'_>, collection: &Collection, docume
 }
 
 /// Notes what becomes of the document that the batch puts next, or deletes.
-pub(crate) fn put_change(batch: &mut Batch<'_>, collection: &Collection, current: &[u8], next: Option<Next<'_>>) {
+pub(crate) fn put_change(batch: &mut Batch<'_>, collection: &Collection, current: &[u8], next: Option<&Next<'_>>) {
     if !is_told_of(collection) {
         return;
     }
@@ -122,8 +122,8 @@ pub(crate) fn put_change(batch: &mut Batch<'_>, collection: &Collection, current
         Some(Next { document, shrinking: Some(shrinking) }) => {
             let (before, after) = (DocumentRef::trusted(current), DocumentRef::trusted(document));
             // What a pipeline makes is told as a whole where that is shorter, as MongoDB does.
-            let is_told = |delta: &DocumentBuf| shrinking == Shrinking::Anew || delta.len_bytes() < document.len();
-            if let Some(delta) = delta::between(before, after, shrinking).filter(is_told) {
+            let is_told = |delta: &DocumentBuf| *shrinking == Shrinking::Anew || delta.len_bytes() < document.len();
+            if let Some(delta) = delta::between(before, after, *shrinking).filter(is_told) {
                 put(batch, MODIFIED, &delta);
             }
         }

@@ -422,7 +422,7 @@ fn monitors_find_what_they_read() {
 fn what_mongod_has_and_we_have_not_is_named() {
     let refused = |flags: &[&str]| refusal::output(&binary(), flags, refusal::WRONG);
     for (flags, words) in [
-        (&["--auth"][..], "--auth is not supported yet: there are no users"),
+        (&["--auth"][..], "--auth is not supported yet: users can log in, but nothing is forbidden"),
         (&["--keyFile", "/etc/key"], "--keyFile is not supported yet"),
         (&["--port", "0", "--shardsvr"], "--shardsvr is not supported yet: there are no shards"),
         (&["--tlsMode", "requireTLS"], "--tlsMode is not supported yet"),

@@ -68,7 +68,8 @@ fn holds_return(text: &str) -> bool {
     let bytes = text.as_bytes();
     text.match_indices("return").any(|(at, word)| {
         let end = at + word.len();
-        !(at > 0 && is_part(bytes[at - 1])) && !bytes.get(end).is_some_and(|next| is_part(*next))
+        let goes_on = bytes.get(end).is_some_and(|next| is_part(*next));
+        !(goes_on || at > 0 && is_part(bytes[at - 1]))
     })
 }
 

@@ -162,9 +162,8 @@ impl ExprCompiler for ExprInPlan {
 
     fn compile_where(&self, text: &str) -> Result<Arc<dyn ExprPredicate>> {
         let scripts = &self.0.scope.scripts;
-        scripts.admit().map_err(|failure| match failure.is_too_long() {
-            true => failure,
-            false => Failure::bad_value("no globalScriptEngine in $where parsing"),
+        scripts.admit().map_err(|failure| {
+            if failure.is_too_long() { failure } else { Failure::bad_value("no globalScriptEngine in $where parsing") }
         })?;
         let function = scripts.function(text);
         function.compile()?;

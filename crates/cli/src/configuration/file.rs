@@ -233,7 +233,7 @@ mod tests {
             ("net: 5\n", "net: invalid type: integer `5`, expected a section with keys at line 1 column 6"),
             (
                 "sharding:\n  clusterRole: shardsvr\n",
-                "sharding: sharding.clusterRole is not supported yet: there are no shards at line 2 column 3",
+                "sharding is not supported yet: there are no shards at line 1 column 1",
             ),
             (
                 "net:\n  tls:\n    CAFile: x\n",

@@ -48,7 +48,7 @@ pub(crate) fn open(
     let rest: ArrayBuf = stages.iter().skip(1).collect();
     let pipeline = Pipeline::parse(rest.as_ref(), Environment::new(scope))?;
     let catalog = Arc::clone(&invocation.service.catalog);
-    let reading = Reading::begin(catalog, target, options, Arc::clone(invocation.operation()))?;
+    let reading = Reading::begin(&catalog, target, options, Arc::clone(invocation.operation()))?;
     let bell = reading.feed.bell().map(Arc::clone);
     let reading = Arc::new(Mutex::new(reading));
     let stream = pipeline.open(Box::new(Stream(Arc::clone(&reading))));
@@ -87,7 +87,7 @@ struct Reading {
 
 impl Reading {
     fn begin(
-        catalog: Arc<Catalog>,
+        catalog: &Arc<Catalog>,
         target: Target,
         options: Options,
         operation: Arc<OperationContext>,
@@ -102,7 +102,7 @@ impl Reading {
         let feed = match from {
             None => Feed::from_now(store),
             Some(time) => {
-                check_history(&catalog, time)?;
+                check_history(catalog, time)?;
                 Feed::from_time(store, time).map_err(lost)?
             }
         };
@@ -111,7 +111,7 @@ impl Reading {
         let token = high_water(from);
         let mut reading = Self {
             feed,
-            catalog: Arc::clone(&catalog),
+            catalog: Arc::clone(catalog),
             target,
             options,
             from,
@@ -122,13 +122,13 @@ impl Reading {
             operation,
         };
         if let Some(token) = resumed {
-            reading.pass(token)?;
+            reading.pass(&token)?;
         }
         Ok(reading)
     }
 
     /// Reads up to the event of a token.
-    fn pass(&mut self, token: Token) -> Result<()> {
+    fn pass(&mut self, token: &Token) -> Result<()> {
         let Self { feed, target, .. } = self;
         let wanted = token.at;
         let found = loop {
@@ -137,13 +137,13 @@ impl Reading {
                 other => break other.filter(|entry| entry.at == wanted),
             }
         };
-        let entry = found.ok_or_else(|| unknown_token(&token))?;
+        let entry = found.ok_or_else(|| unknown_token(token))?;
         let mut events = Vec::new();
         // Images are not part of a token, and may be gone.
         let options = Options { full_document: Image::None, before: Image::None, ..self.options.clone() };
         Events { catalog: &self.catalog, target: &self.target, options: &options }.of(&entry, &mut events)?;
         let place = events.iter().position(|event| token_of(&event.document).is_some_and(|own| token.is(own)));
-        let place = place.ok_or_else(|| unknown_token(&token))?;
+        let place = place.ok_or_else(|| unknown_token(token))?;
         self.token = DocumentBuf::new().with("_data", token.data.as_str());
         // An invalidation that follows is still to be told.
         if !token.is_invalidate {

@@ -11,6 +11,8 @@ pub(super) const COMMAND: Command =
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let ended = sessions(invocation)?;
     kill(invocation, |session| ended.contains(&session));
-    ended.into_iter().for_each(|session| invocation.service.sessions.end(session));
+    for session in ended {
+        invocation.service.sessions.end(session);
+    }
     Ok(())
 }

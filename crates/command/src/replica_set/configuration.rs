@@ -2,7 +2,7 @@
 //! Source: MongoDB manual, "Replica Set Configuration".
 
 use super::version;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ObjectId, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// That of a set that begins now.
@@ -51,7 +51,7 @@ pub(super) fn checked(kept: DocumentRef<'_>, name: &str, host: &str) -> Result<D
         let message = format!("the data belong to the replica set '{own}', not to '{name}'");
         return Err(Failure::new(ErrorCode::INVALID_REPLICA_SET_CONFIG, message));
     }
-    let mut members = kept.get("members").and_then(ValueRef::as_array).into_iter().flat_map(|members| members.iter());
+    let mut members = kept.get("members").and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter);
     let (first, others) = (members.next().and_then(ValueRef::as_document), members.count());
     if others > 0 {
         let message = format!("the replica set '{own}' has {} members: only one is supported yet", others + 1);
