@@ -4,9 +4,10 @@ use crate::memory::{HeldMemory, MemoryLimits};
 use crate::{DiskUse, Gatherer, ScratchSpace, Scripting, StageLimits};
 use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
+use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Steps between two questions. A step takes about as long as a look at an element of an array, so that a question
@@ -23,6 +24,9 @@ pub trait Interruption: Send + Sync {
     /// `Interrupted`, `MaxTimeMSExpired` and so on, if it has to. Asked every few microseconds.
     fn reason(&self) -> Option<Failure>;
 }
+
+/// What an operation's writes belong to beyond themselves, as the crate that writes knows it.
+pub type UnitOfWork = dyn Any + Send + Sync;
 
 /// What never has to stop: the server's own work.
 struct Uninterrupted;
@@ -51,6 +55,7 @@ pub struct OperationContext {
     /// What the next random number is made of.
     random: AtomicU64,
     bypasses_validation: AtomicBool,
+    unit: OnceLock<Arc<UnitOfWork>>,
     stages: StageLimits,
     may_use_disk: AtomicBool,
 }
@@ -77,6 +82,7 @@ impl OperationContext {
             turn: Mutex::new(turn),
             random: AtomicU64::new(0),
             bypasses_validation: AtomicBool::new(false),
+            unit: OnceLock::new(),
             may_use_disk: AtomicBool::new(stages.disk_use == DiskUse::Allowed),
             stages,
         })
@@ -85,6 +91,16 @@ impl OperationContext {
     /// An operation of the server's own, or of a test: without limits.
     pub fn unlimited() -> Arc<Self> {
         Self::new(Arc::new(Uninterrupted), MemoryLimits::none())
+    }
+
+    /// Its writes belong to that unit of work from now on; the first word counts.
+    pub fn join(&self, unit: Arc<UnitOfWork>) {
+        let _ = self.unit.set(unit);
+    }
+
+    /// The unit of work that its writes belong to, if they belong to a larger one than themselves.
+    pub fn unit(&self) -> Option<&UnitOfWork> {
+        self.unit.get().map(|unit| &**unit)
     }
 
     /// What its random numbers are to follow from; without it they are the same for each operation.
@@ -247,6 +263,11 @@ impl OperationContext {
 pub trait OperationSource {
     /// It begins with the first call.
     fn operation(&self) -> &OperationContext;
+
+    /// The unit of work that its writes belong to, if they belong to a larger one than themselves.
+    fn unit(&self) -> Option<&UnitOfWork> {
+        self.operation().unit()
+    }
 }
 
 impl OperationSource for OperationContext {

@@ -13,7 +13,7 @@ mod scratch;
 mod sort;
 mod stages;
 
-pub use context::{Interruption, OperationContext, OperationSource, Place};
+pub use context::{Interruption, OperationContext, OperationSource, Place, UnitOfWork};
 pub use memory::{MemoryLimits, ServerMemory};
 pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
 pub use stages::{Gatherer, STAGE_BYTES_MAX, Scripting, StageLimits};

@@ -19,6 +19,8 @@ pub struct Batch<'d> {
     effects: Vec<u8>,
     documents: Vec<Cow<'d, [u8]>>,
     documents_bytes: usize,
+    /// Where the last document begins among all, and its checksum.
+    last_document: Option<(usize, u32)>,
     /// Whether it creates or drops keyspaces.
     changes_keyspaces: bool,
 }
@@ -77,7 +79,9 @@ impl<'d> Batch<'d> {
         self.header(keyspace);
         varint::put(&mut self.effects, record.0);
         varint::put(&mut self.effects, document.len() as u64);
-        self.effects.extend_from_slice(&crc32c::crc32c(&document).to_le_bytes());
+        let checksum = crc32c::crc32c(&document);
+        self.effects.extend_from_slice(&checksum.to_le_bytes());
+        self.last_document = Some((self.documents_bytes, checksum));
         self.documents_bytes += document.len();
         self.documents.push(document);
     }
@@ -151,6 +155,13 @@ impl<'d> Batch<'d> {
 
     pub(crate) fn changes_keyspaces(&self) -> bool {
         self.changes_keyspaces
+    }
+
+    /// Where the last document stands if the first begins at that position.
+    pub(crate) fn last_location(&self, documents_position: u64) -> Option<Location> {
+        let (offset, checksum) = self.last_document?;
+        let length = (self.documents_bytes - offset) as u32;
+        Some(Location { position: documents_position + offset as u64, length, checksum })
     }
 
     pub(crate) fn documents(&self) -> &[Cow<'d, [u8]>] {

@@ -6,7 +6,7 @@ use crate::delegate::Delegate;
 use crate::engines::{EngineTable, Engines, Survival};
 use crate::failpoint::{self, Failpoint};
 use crate::history::{Kept, noted_from};
-use crate::journal::Journal;
+use crate::journal::{Appended, Journal};
 use crate::log::{Log, LogOptions, recover};
 use crate::manifest::Manifest;
 use crate::merge::Merger;
@@ -15,8 +15,8 @@ use crate::snapshots::{Pin, Snapshots};
 use crate::statistics::Statistics;
 use crate::watermark::Watermark;
 use crate::{
-    Batch, DurabilityCallback, Effort, Engine, KeyspaceId, KeyspaceStatistics, LockTable, Lsn, RecordId, Result, Space,
-    Staged, StorageError, View,
+    Batch, DurabilityCallback, Effort, Engine, KeyspaceId, KeyspaceStatistics, Location, LockTable, Lsn, RecordId,
+    Result, Space, Staged, StorageError, View,
 };
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_versions::Views;
@@ -259,14 +259,35 @@ impl Store {
     /// Before anything is kept, as [`Log`] says, [`StorageError::OutOfMemory`] and [`StorageError::MapFull`]; an engine
     /// that cannot apply what the log has makes the log fail.
     pub fn commit(&self, batch: &Batch<'_>) -> Result<Lsn> {
+        self.commit_appended(batch).map(|appended| appended.lsn)
+    }
+
+    /// The same; also where the batch's last document stands.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    /// # Panics
+    /// Where the batch has no document.
+    pub fn commit_placed(&self, batch: &Batch<'_>) -> Result<(Lsn, Location)> {
+        let appended = self.commit_appended(batch)?;
+        let location = batch.last_location(appended.documents_position);
+        Ok((appended.lsn, location.expect("the batch has a document")))
+    }
+
+    fn commit_appended(&self, batch: &Batch<'_>) -> Result<Appended> {
         // What engines and log keep of it is theirs, and bounded by them.
         let _uncounted = bunko_heap::Uncounted::begin();
         self.make_room(batch)?;
-        let lsn = self.append_and_apply(batch)?;
+        let appended = self.append_and_apply(batch)?;
         if self.unflushed_bytes() > self.options.unflushed_bytes_max {
             self.checkpointer.ask();
         }
-        Ok(lsn)
+        Ok(appended)
+    }
+
+    /// Whether all that a batch changes is lost by a restart, while other keyspaces of the store are not.
+    pub fn is_volatile(&self, batch: &Batch<'_>) -> bool {
+        self.engines.are_volatile(batch.effects(0))
     }
 
     /// Lets the engine of a record store write documents ahead of the log; see [`Engine::stage`]. Where the log is to be
@@ -325,7 +346,7 @@ impl Store {
         self.journal.advance_time((u64::from(time.seconds) + 1) * 1000);
     }
 
-    fn append_and_apply(&self, batch: &Batch<'_>) -> Result<Lsn> {
+    fn append_and_apply(&self, batch: &Batch<'_>) -> Result<Appended> {
         let _gate = self.gate.read();
         if batch.changes_keyspaces() {
             self.engines.open_for(batch.effects(0))?;
@@ -353,7 +374,7 @@ impl Store {
         if self.durable_bell().is_some_and(|bell| bell.is_listened_to()) {
             self.hurry(Lsn(appended.lsn.0 + 1));
         }
-        Ok(appended.lsn)
+        Ok(appended)
     }
 
     pub(crate) fn unflushed_bytes(&self) -> u64 {
