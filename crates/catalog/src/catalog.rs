@@ -6,6 +6,7 @@ use crate::directory::Directory;
 use crate::index_set::counted;
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
+use crate::retry::HistoryRecords;
 use crate::waiting::{exclude, lock};
 use crate::{EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, from_storage, notes, persistence};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
@@ -22,6 +23,7 @@ pub struct Catalog {
     pub(crate) collections: RwLock<Directory>,
     /// One change of the catalog at a time.
     pub(crate) changes: Mutex<Allocation>,
+    pub(crate) history_records: HistoryRecords,
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds are to be left to the next start.
     pub(crate) is_stopping: AtomicBool,
@@ -68,6 +70,7 @@ impl Catalog {
     /// `IllegalOperation` where a collection has the name of the oplog that the store is to keep.
     pub fn open(store: Arc<Store>, new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>) -> Result<Arc<Self>> {
         let loaded = persistence::load(&store)?;
+        let history_records = HistoryRecords::load(&store)?;
         if store.keeps_history() {
             if loaded.collections.iter().any(|collection| collection.namespace().is_oplog()) {
                 let message = "local.oplog.rs is a collection: drop or rename it before an oplog takes its name";
@@ -86,6 +89,7 @@ impl Catalog {
             store,
             collections: RwLock::new(collections),
             changes: Mutex::new(Allocation { next_keyspace: loaded.next_keyspace, next_record: loaded.next_record }),
+            history_records,
             new_uuid,
             is_stopping: AtomicBool::new(false),
             has_collations: AtomicBool::new(has_collations),

@@ -149,7 +149,7 @@ impl Catalog {
                 }
             }
             indexes.iter().filter_map(|index| index.build()).for_each(|build| notes.change(build, record));
-            let lsn = self.commit(&batch, operation)?;
+            let lsn = self.commit(&mut batch, operation)?;
             notes.tell();
             return Ok(Some(lsn));
         }

@@ -227,7 +227,7 @@ impl Catalog {
             }
         }
         if !batch.is_empty() {
-            self.commit(&batch, operation)?;
+            self.commit(&mut batch, operation)?;
         }
         notes.tell();
         Ok(())

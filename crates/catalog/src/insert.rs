@@ -8,7 +8,7 @@ use crate::key_list::KeyList;
 use crate::taken::Taken;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{holder, is_guarded, locks_keys, put_key, record_stripe, stored_key_stripe};
-use crate::{Catalog, Collection, Index, Namespace, from_storage, notes};
+use crate::{Catalog, Collection, Index, Namespace, RetryableWrite, from_storage, notes};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
@@ -195,6 +195,10 @@ impl Catalog {
         let mut taken = if documents.len() > 1 { keys.taken(latest, &indexes)? } else { Vec::new() };
         let mut inserted = Inserted::default();
         let mut entries = keys.entries.as_slice();
+        let retryable = RetryableWrite::of(operation);
+        if let Some(write) = retryable {
+            write.begin_batch();
+        }
         let mut refused = refused.into_iter().peekable();
         for (position, document) in documents.iter().enumerate() {
             let count = entries.iter().take_while(|entry| entry.document == position).count();
@@ -240,10 +244,13 @@ impl Catalog {
                 }
             }
             inserted.count += 1;
+            if let Some(write) = retryable {
+                write.note_inserted(offset + position);
+            }
         }
         if inserted.count > 0 {
             victims.put_deletes(collection, &indexes, latest, &mut batch, &mut notes)?;
-            inserted.lsn = Some(self.commit(&batch, operation)?);
+            inserted.lsn = Some(self.commit(&mut batch, operation)?);
             notes.tell();
         }
         Ok(Some(inserted))

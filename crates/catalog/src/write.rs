@@ -1,7 +1,7 @@
 //! What all writes of documents share: locks, keys, and the record that says which indexes are multikey.
 
 use crate::index_keys::own_part;
-use crate::{Catalog, Collection, Index, IndexState, Multikey, from_storage, persistence};
+use crate::{Catalog, Collection, Index, IndexState, Multikey, RetryableWrite, from_storage, persistence};
 use bunko_errors::Result;
 use bunko_operation::{OperationSource, Place};
 use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, Lag, LockTable, Lsn, Presence, RecordId, View};
@@ -58,8 +58,13 @@ pub(crate) fn holder(view: &dyn View, index: &Index, key: &[u8]) -> bunko_store:
 impl Catalog {
     /// Commits a batch of a writer that may come with more, who waits here where the engines are behind. On a thread that
     /// serves others the reply waits instead, which holds no thread; what one such command writes is little.
-    pub(crate) fn commit(&self, batch: &Batch<'_>, operation: &dyn OperationSource) -> Result<Lsn> {
-        let lsn = self.store.commit(batch).map_err(from_storage)?;
+    /// Where the operation's writes belong to a retryable one, the batch gets the record of what it does.
+    pub(crate) fn commit(&self, batch: &mut Batch<'_>, operation: &dyn OperationSource) -> Result<Lsn> {
+        let committed = match RetryableWrite::of(operation) {
+            None => self.store.commit(batch),
+            Some(write) => write.commit(self, batch),
+        };
+        let lsn = committed.map_err(from_storage)?;
         match self.store.lag() {
             Lag::None => {}
             Lag::Behind if operation.operation().place() == Place::SharedThread => {}

@@ -1,7 +1,7 @@
 //! Entries of one record.
 
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef};
-use bunko_catalog::Note;
+use bunko_catalog::{Note, WRITE_HISTORIES};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Effect, Effects, Moment, Statement};
 
@@ -64,6 +64,10 @@ pub(crate) fn put_entries(
             Statement::Effect(effect) => {
                 // Records without a name are the catalog's own.
                 let Some((uuid, namespace)) = &collection else { continue };
+                // So is what retryable writes leave.
+                if effect.keyspace() == WRITE_HISTORIES {
+                    continue;
+                }
                 let (delta, before) = match effect {
                     Effect::PutRecord { .. } | Effect::DeleteRecord { .. } => (delta.take(), before.take()),
                     _ => continue,

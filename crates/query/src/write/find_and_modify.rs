@@ -1,11 +1,11 @@
 //! Changing one document and returning it as it was, or as it is.
 
 use super::search::{Choice, Operation, Wanted};
-use super::{Upsert, Writes, verdict};
+use super::{Upsert, Writes, note_answer, verdict};
 use crate::QueryScope;
 use crate::find_query::{FindQuery, Hint};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
-use bunko_catalog::Verdict;
+use bunko_catalog::{Outcome as Answer, Verdict};
 use bunko_errors::{Failure, Result};
 use bunko_expression::check_document_bytes;
 use bunko_update::{Outcome, ParseContext, Targets, Update};
@@ -95,8 +95,10 @@ impl Writes<'_> {
         match &statement.action {
             Action::Remove => {
                 let mut value = None;
+                let scope = Arc::clone(&self.scope);
                 let changes = self.change_matching(&wanted, Targets::One, &mut |document, position| {
                     value = Some(projected.apply(document, position)?);
+                    note_answer(&scope, || Answer::Returned { value: value.clone(), upserted: None });
                     Ok(Verdict::Delete)
                 })?;
                 outcome.is_found = changes.matched > 0;
@@ -127,6 +129,10 @@ impl Writes<'_> {
             if modification.returning == Returning::After {
                 inserted = Some(projected.apply(document, None)?);
             }
+            note_answer(&scope, || Answer::Returned {
+                value: inserted.clone(),
+                upserted: document.get("_id").map(ValueRef::to_value),
+            });
             Ok(())
         };
         let mut attempt = |writes: &mut Self| {
@@ -138,6 +144,7 @@ impl Writes<'_> {
                     _ => document,
                 };
                 value = Some(projected.apply(returned, position)?);
+                note_answer(&scope, || Answer::Returned { value: value.clone(), upserted: None });
                 Ok(match next {
                     Outcome::Unchanged => Verdict::Keep,
                     Outcome::Changed(next) => verdict(&update, next),

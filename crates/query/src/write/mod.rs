@@ -23,11 +23,18 @@ pub use update::{UpdateOutcome, UpdateStatement, Upsert};
 use crate::QueryScope;
 use bunko_bson::{DocumentBuf, StringOrder};
 use bunko_catalog::stored_document::{EmptyTimestamps, Stamps};
-use bunko_catalog::{Catalog, Namespace, Verdict};
+use bunko_catalog::{Catalog, Namespace, Outcome, RetryableWrite, Verdict};
 use bunko_errors::Result;
 use bunko_store::Lsn;
 use bunko_update::Update;
 use std::sync::Arc;
+
+/// Says what the statement at hand answers if its next batch is committed, where it may be sent again.
+fn note_answer(scope: &QueryScope, answer: impl FnOnce() -> Outcome) {
+    if let Some(write) = RetryableWrite::of(&*scope.operation) {
+        write.set_outcome(answer());
+    }
+}
 
 /// The writes of one command against one namespace.
 pub struct Writes<'w> {

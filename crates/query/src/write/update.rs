@@ -1,12 +1,12 @@
 //! Update statements.
 
 use super::search::{Choice, Operation, Wanted};
-use super::{Writes, verdict};
+use super::{Writes, note_answer, verdict};
 use crate::QueryScope;
 use crate::find_query::Hint;
 use bunko_bson::{DocumentRef, StringOrder, Timestamp, Value, ValueRef};
-use bunko_catalog::Verdict;
 use bunko_catalog::stored_document::EmptyTimestamps;
+use bunko_catalog::{Outcome as Answer, Verdict};
 use bunko_errors::Result;
 use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Targets, Update};
 use std::sync::Arc;
@@ -88,6 +88,7 @@ impl Writes<'_> {
         let inserting = supplied.as_ref().unwrap_or(&update);
         let mut outcome = UpdateOutcome::default();
         let mut attempt = |writes: &mut Self| {
+            note_answer(&scope, || Answer::One);
             let changes = writes.change_matching(&wanted, statement.targets, &mut |document, position| {
                 context.matched_position = position;
                 Ok(match update.apply(document, &context)? {
@@ -100,7 +101,11 @@ impl Writes<'_> {
             Ok(changes.matched)
         };
         outcome.upserted =
-            self.or_upsert(inserting, statement.filter, &wanted, statement.upsert, &mut attempt, &mut |_| Ok(()))?;
+            self.or_upsert(inserting, statement.filter, &wanted, statement.upsert, &mut attempt, &mut |document| {
+                let id = document.get("_id").map_or(Value::Null, ValueRef::to_value);
+                note_answer(&scope, || Answer::Upserted(id));
+                Ok(())
+            })?;
         Ok(outcome)
     }
 

@@ -1,0 +1,86 @@
+//! Writes that a client may send again without having them done twice.
+//!
+//! A statement of such a write leaves a small document in a record store of the server's own, [`WRITE_HISTORIES`], and
+//! this document is in the same record of the log as what the statement changed: a crash keeps both or none. A session's
+//! documents of one number are replaced by those of the next, so that there are a few for each session.
+
+mod history;
+mod outcome;
+mod record;
+mod retryable_write;
+
+pub use history::WriteHistory;
+pub use outcome::Outcome;
+pub use retryable_write::RetryableWrite;
+
+use crate::{Catalog, from_storage};
+use bunko_errors::Result;
+use bunko_store::{Batch, Direction, KeyspaceId, RecordId, RecordRange, Store, View};
+use foldhash::fast::RandomState;
+use parking_lot::Mutex;
+use record::WriteRecord;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The record store of write histories: a number that no collection and no index gets to.
+pub const WRITE_HISTORIES: KeyspaceId = KeyspaceId(u32::MAX);
+
+/// A session's UUID.
+pub type SessionUuid = [u8; 16];
+
+/// Write histories by session.
+pub type WriteHistories = HashMap<SessionUuid, WriteHistory, RandomState>;
+
+/// Records that one batch deletes at most.
+const DELETES_MAX: usize = 1000;
+
+/// What the catalog knows of all write histories.
+#[derive(Default)]
+pub(crate) struct HistoryRecords {
+    /// The number of the next record, less one.
+    last_record: AtomicU64,
+    /// What was found at the start, until somebody takes it.
+    loaded: Mutex<WriteHistories>,
+}
+
+impl HistoryRecords {
+    /// Reads those of an open store.
+    pub(crate) fn load(store: &Store) -> Result<Self> {
+        let mut loaded = WriteHistories::default();
+        let mut last = 0;
+        let snapshot = store.snapshot();
+        let mut cursor = snapshot.records(WRITE_HISTORIES, RecordRange::ALL, Direction::Forward);
+        while let Some((record, location, bytes)) = cursor.next().map_err(from_storage)? {
+            let found = WriteRecord::decode(bytes)?;
+            loaded.entry(found.session).or_default().add_loaded(found.number, record, location, &found.ranges);
+            last = record.0;
+        }
+        Ok(Self { last_record: AtomicU64::new(last), loaded: Mutex::new(loaded) })
+    }
+
+    fn next_record(&self) -> RecordId {
+        RecordId(self.last_record.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+impl Catalog {
+    /// The write histories that were there when the catalog was opened, once.
+    pub fn take_write_histories(&self) -> WriteHistories {
+        std::mem::take(&mut *self.history_records.loaded.lock())
+    }
+
+    /// Deletes what sessions left that are over.
+    /// # Errors
+    /// Those of the storage.
+    pub fn forget_write_histories(&self, histories: impl IntoIterator<Item = WriteHistory>) -> Result<()> {
+        let mut records = histories.into_iter().flat_map(WriteHistory::into_records).peekable();
+        while records.peek().is_some() {
+            let mut batch = Batch::new();
+            for (record, location) in records.by_ref().take(DELETES_MAX) {
+                batch.delete_record(WRITE_HISTORIES, record, location);
+            }
+            self.store.commit(&batch).map_err(from_storage)?;
+        }
+        Ok(())
+    }
+}
