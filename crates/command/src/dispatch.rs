@@ -10,6 +10,7 @@ use crate::known_commands;
 use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::replica_set::Deployment;
+use crate::retries;
 use crate::service::Service;
 use crate::write_concern::Acknowledgement;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
@@ -124,7 +125,7 @@ impl Service {
             Err(Halt::Failed(failure)) => {
                 out.truncate(start);
                 let mut reply = Writer::new(out);
-                write_failure_fields(&mut reply, &failure);
+                write_failure_fields(&mut reply, &retries::labelled(failure, request.body));
                 self.write_times(&mut reply);
                 reply.end();
                 Ok(answer)
@@ -174,6 +175,9 @@ impl Service {
         let waited = operation.waited();
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
         invocation.parked = parked;
+        if let Some(number) = invocation.options.transaction_number {
+            invocation.check_out_session(number)?;
+        }
         let start = out.len();
         let room_before = out.capacity();
         let mut reply = Writer::new(out);

@@ -32,6 +32,8 @@ pub struct GenericOptions {
     /// Which of the command's own fields the body has.
     pub(crate) met: FieldSet,
     api: StableApi,
+    /// `txnNumber` of a retryable write.
+    pub transaction_number: Option<i64>,
     has_transaction: bool,
 }
 
@@ -111,6 +113,7 @@ impl GenericOptions {
             comment: None,
             met: FieldSet::new(command.fields),
             api: StableApi::default(),
+            transaction_number: None,
             has_transaction: false,
         };
         for element in request.body.iter().skip(1) {
@@ -121,8 +124,8 @@ impl GenericOptions {
             }
         }
         options.api.check(command.name, request.body)?;
-        if options.has_transaction {
-            return Err(transaction_refused(request.body));
+        if options.has_transaction || options.transaction_number.is_some() {
+            options.check_transaction(deployment, command, request.body)?;
         }
         if let Some(message) = request.message {
             for sequence in message.sequences() {
@@ -166,12 +169,58 @@ impl GenericOptions {
             }
             "maxTimeMS" => self.max_time = max_time(value)?,
             "comment" => self.comment = Some(value.to_value()),
-            "txnNumber" | "autocommit" | "startTransaction" => self.has_transaction = true,
+            "txnNumber" => self.transaction_number = Some(transaction_number(value)?),
+            "autocommit" | "startTransaction" => self.has_transaction = true,
             "apiVersion" | "apiStrict" | "apiDeprecationErrors" => self.api.read(name, value)?,
             _ if command.fields == ANY_FIELDS => {}
             _ => return Err(unknown(command, name)),
         }
         Ok(())
+    }
+
+    /// Refuses what is missing beside a transaction's number, and what a number cannot be given for.
+    fn check_transaction(&self, deployment: Deployment, command: &Command, body: DocumentRef<'_>) -> Result<()> {
+        let has = |name| body.get(name).is_some();
+        if self.session.is_none() {
+            return Err(Failure::new(
+                ErrorCode::INVALID_OPTIONS,
+                "Transaction number requires a session ID to also be specified",
+            ));
+        }
+        for name in ["autocommit", "startTransaction"] {
+            if has(name) && self.transaction_number.is_none() {
+                let message = format!("'{name}' field requires a transaction number to also be specified");
+                return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+            }
+        }
+        if self.has_transaction {
+            let message = match deployment {
+                Deployment::Standalone => "Transaction numbers are only allowed on a replica set member or mongos",
+                Deployment::SetMember => "transactions are not supported yet",
+            };
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
+        }
+        if !RETRYABLE.contains(&command.name) {
+            let message = format!(
+                "txnNumber may only be provided for multi-document transactions and retryable write commands. \
+                 autocommit:false was not provided, and {} is not a retryable write command.",
+                command.name
+            );
+            return Err(Failure::new(ErrorCode::NOT_A_RETRYABLE_WRITE_COMMAND, message));
+        }
+        Ok(())
+    }
+}
+
+/// Commands that may be sent again without being done twice.
+/// Source: MongoDB manual, "Retryable Writes".
+const RETRYABLE: &[&str] = &["bulkWrite", "delete", "findAndModify", "insert", "update"];
+
+fn transaction_number(value: ValueRef<'_>) -> Result<i64> {
+    match value {
+        ValueRef::Int64(number) if number >= 0 => Ok(number),
+        ValueRef::Int64(_) => Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Transaction number cannot be negative")),
+        other => Err(wrong_type("OperationSessionInfo.txnNumber", other, "long")),
     }
 }
 
@@ -197,24 +246,6 @@ fn unknown(command: &Command, field: &str) -> Failure {
 fn duplicate(command: &Command, field: &str) -> Failure {
     let message = format!("BSON field '{}.{field}' is a duplicate field", command.name);
     Failure::new(ErrorCode::IDL_DUPLICATE_FIELD, message)
-}
-
-/// What a command with fields of a transaction hears: what is missing of them, or that there are none here.
-fn transaction_refused(body: DocumentRef<'_>) -> Failure {
-    let has = |name| body.get(name).is_some();
-    if !has("lsid") {
-        return Failure::new(
-            ErrorCode::INVALID_OPTIONS,
-            "Transaction number requires a session ID to also be specified",
-        );
-    }
-    for name in ["autocommit", "startTransaction"] {
-        if has(name) && !has("txnNumber") {
-            let message = format!("'{name}' field requires a transaction number to also be specified");
-            return Failure::new(ErrorCode::INVALID_OPTIONS, message);
-        }
-    }
-    Failure::new(ErrorCode::ILLEGAL_OPERATION, "Transaction numbers are only allowed on a replica set member or mongos")
 }
 
 fn object<'a>(name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {

@@ -9,10 +9,11 @@ use crate::generic_options::GenericOptions;
 use crate::operations::{Interruption, RunningOperation};
 use crate::oplog_view;
 use crate::service::Service;
+use crate::sessions::CheckedOut;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::{Collection, Namespace};
+use bunko_catalog::{Collection, Namespace, RetryableWrite};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_operation::{OperationContext, OperationSource, Place};
+use bunko_operation::{OperationContext, OperationSource, Place, UnitOfWork};
 use bunko_query::QueryScope;
 use bunko_store::{Bell, Lsn};
 use std::cell::OnceCell;
@@ -43,6 +44,8 @@ pub struct Invocation<'a> {
     pub(crate) parked: Option<ParkedCursor>,
     run_on: RunOn,
     operation: &'a RunningOperation,
+    /// The session, where the command is a retryable write.
+    checked_out: Option<CheckedOut>,
     context: OnceCell<Context>,
     written: Option<Lsn>,
     collection: Option<&'a str>,
@@ -95,6 +98,7 @@ impl<'a> Invocation<'a> {
             parked: None,
             run_on,
             operation,
+            checked_out: None,
             context: OnceCell::new(),
             written: None,
             collection: None,
@@ -113,6 +117,30 @@ impl<'a> Invocation<'a> {
         let inner =
             Invocation::new(self.service, self.connection, request, command, options, self.run_on, self.operation);
         Ok(Invocation { context, ..inner })
+    }
+
+    /// Has a command with a number wait for its session, whose it is until its end.
+    /// # Errors
+    /// `TransactionTooOld`; what the operation says while it waits.
+    pub(crate) fn check_out_session(&mut self, number: i64) -> Result<()> {
+        while self.checked_out.is_none() {
+            let Some(session) = self.connection.session.clone() else { return Ok(()) };
+            self.checked_out = session.check_out(number, self)?;
+            if self.checked_out.is_none() {
+                // It ended a moment ago.
+                let sessions = &self.service.sessions;
+                sessions.touch_again(&mut self.connection.session, session.id, Instant::now())?;
+            }
+        }
+        if let (Some(context), Some(write)) = (self.context.get(), self.retryable_write()) {
+            context.operation.join(Arc::clone(write) as _);
+        }
+        Ok(())
+    }
+
+    /// The retryable write that the command is.
+    pub(crate) fn retryable_write(&self) -> Option<&Arc<RetryableWrite>> {
+        self.checked_out.as_ref().map(|checked_out| &checked_out.write)
     }
 
     /// The command's first value.
@@ -277,6 +305,9 @@ impl<'a> Invocation<'a> {
         let operation = OperationContext::new(Arc::clone(&interruption) as _, limits);
         operation.seed(self.service.world.seed ^ (u64::from(self.opid()) << 32));
         operation.enter(self.place(), self.started());
+        if let Some(write) = self.retryable_write() {
+            operation.join(Arc::clone(write) as _);
+        }
         if self.written.is_some() {
             operation.note_change();
         }
@@ -347,6 +378,10 @@ impl<'a> Invocation<'a> {
 impl OperationSource for Invocation<'_> {
     fn operation(&self) -> &OperationContext {
         self.operation()
+    }
+
+    fn unit(&self) -> Option<&UnitOfWork> {
+        self.retryable_write().map(|write| &**write as _)
     }
 }
 

@@ -46,6 +46,7 @@ mod pipeline_writes;
 mod profiler;
 mod read_concern;
 mod replica_set;
+mod retries;
 mod service;
 mod sessions;
 mod slow_operation;

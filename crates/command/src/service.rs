@@ -207,7 +207,7 @@ impl Service {
         Self {
             access: AccessControl::default(),
             cursors: CursorStore::default(),
-            sessions: SessionTable::new(started),
+            sessions: SessionTable::new(started, catalog.take_write_histories()),
             open_buckets: OpenBuckets::default(),
             operations: Operations::default(),
             profiler: Profiler::new(facts.slow_operation),
@@ -252,8 +252,11 @@ impl Service {
         let busy: LazyCell<HashSet<SessionId>, _> = LazyCell::new(|| self.operations.sessions_at_work());
         let ended = self.sessions.expire(now, timeout, &|session| busy.contains(&session));
         if !ended.is_empty() {
-            let ended: HashSet<SessionId> = ended.into_iter().collect();
+            let (ended, histories): (HashSet<SessionId>, Vec<_>) = ended.into_iter().unzip();
             self.cursors.end_sessions(|session| ended.contains(&session));
+            if let Err(failure) = self.catalog.forget_write_histories(histories) {
+                tracing::warn!(target: "CONTROL", error = %failure, "What ended sessions left stays until the next start");
+            }
         }
     }
 

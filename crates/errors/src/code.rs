@@ -116,6 +116,7 @@ codes! {
     NO_SUCH_SESSION = 206 "NoSuchSession";
     INVALID_UUID = 207 "InvalidUUID";
     NO_SUCH_TRANSACTION = 251 "NoSuchTransaction";
+    NOT_A_RETRYABLE_WRITE_COMMAND = 50768 "NotARetryableWriteCommand";
     TOO_MANY_LOGICAL_SESSIONS = 261 "TooManyLogicalSessions";
     QUERY_FEATURE_NOT_ALLOWED = 224 "QueryFeatureNotAllowed";
     TRANSACTION_TOO_OLD = 225 "TransactionTooOld";

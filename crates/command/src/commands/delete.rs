@@ -5,12 +5,13 @@ use super::update::scope;
 use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::write_statement::{refuse_long_batch, refuse_scripts, required, required_document, run_each, statement};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
-use bunko_catalog::Order;
+use bunko_catalog::{Order, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
 use bunko_query::write::{DeleteStatement, Writes};
@@ -18,7 +19,9 @@ use bunko_update::Targets;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command =
-    Command { name: "delete", aliases: &[], fields: &["deletes", "ordered", "let"], databases: Databases::Any, run };
+    Command { name: "delete", aliases: &[], fields: FIELDS, databases: Databases::Any, run };
+
+const FIELDS: &[&str] = &["deletes", "ordered", "let", "stmtId", "stmtIds"];
 
 const STATEMENT_FIELDS: &[&str] = &["q", "limit", "hint", "collation"];
 
@@ -29,6 +32,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;
     let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
+    let mut retries = Retries::of(invocation, statements.len())?;
+    retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "limit=0")?;
     check_writable(&invocation.service.catalog, &namespace, Creation::None)?;
     refuse_long_batch(
         invocation,
@@ -40,7 +45,15 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let series_scope = Arc::clone(&scope);
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope);
     let mut deleted = 0;
-    let outcome = run_each(&statements, order, |_, statement| {
+    let outcome = run_each(&statements, order, |position, statement| {
+        match retries.did(position)? {
+            None => retries.begin(position),
+            Some(Outcome::One) => {
+                deleted += 1;
+                return Ok(());
+            }
+            Some(Outcome::Upserted(_) | Outcome::Returned { .. }) => return Err(other_kind("delete")),
+        }
         deleted += match writes.delete(statement) {
             Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
                 time_series::delete_instead(invocation, &namespace, &series_scope, statement, failure)?
@@ -49,13 +62,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         };
         Ok(())
     });
-    invocation.note_written(writes.written());
+    invocation.note_written(writes.written().max(retries.written()));
     // What is to begin anew elsewhere is counted there.
     if !outcome.as_ref().is_err_and(Failure::is_too_long) {
         service.counters.note_deletes(statements.len() as u64, deleted);
     }
     let failures = outcome?;
     reply.append("n", deleted as i32);
+    retries.write(reply);
     write_errors(reply, &failures);
     Ok(())
 }

@@ -6,11 +6,13 @@ use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::write_statement::{array_filters, check_modification, refuse_long_batch};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
-use bunko_errors::{Failure, Result};
+use bunko_catalog::Outcome;
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
 use bunko_query::write::{Action, FindAndModify, FindAndModifyOutcome, Modification, Returning, Upsert, Writes};
 use bunko_update::Targets;
@@ -33,6 +35,7 @@ pub(super) const COMMAND: Command = Command {
         "let",
         "bypassDocumentValidation",
         "bypassEmptyTsReplacement",
+        "stmtId",
     ],
     databases: Databases::Any,
     run,
@@ -47,6 +50,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     check_writable(&invocation.service.catalog, &namespace, creation)?;
     refuse_long_batch(invocation, &namespace, std::iter::once((statement.filter, statement.sort, Targets::One)))?;
     let service = invocation.service;
+    let mut retries = Retries::of(invocation, 1)?;
+    if let Some(outcome) = retries.did(0)? {
+        invocation.note_written(retries.written());
+        write_outcome(reply, &statement.action, &answered(outcome)?);
+        retries.write_one(reply);
+        return Ok(());
+    }
+    retries.begin(0);
     let scope = scope(invocation)?;
     let mut writes =
         Writes::new(&service.catalog, &namespace, &service.world, Arc::clone(&scope)).with_empty_timestamps(empty);
@@ -54,6 +65,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.note_written(writes.written());
     let outcome = match outcome {
         Ok(outcome) => outcome,
+        Err(refusal) if invocation.retryable_write().is_some() => {
+            return Err(refuse_retry(refusal).into());
+        }
         Err(refusal) => time_series::find_and_remove_instead(invocation, &namespace, &scope, &statement, refusal)?,
     };
     let changed = u64::from(outcome.is_found);
@@ -63,6 +77,26 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     write_outcome(reply, &statement.action, &outcome);
     Ok(())
+}
+
+/// The refusal to remove a measurement once: its bucket's write has no room for the answer yet.
+fn refuse_retry(refusal: Failure) -> Failure {
+    if refusal.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW {
+        return Failure::not_supported_yet("a retryable findAndModify of a view or a time series");
+    }
+    refusal
+}
+
+/// What was answered when it was done.
+/// # Errors
+/// `InvalidOptions` where that was another command.
+fn answered(outcome: Outcome) -> Result<FindAndModifyOutcome> {
+    match outcome {
+        Outcome::Returned { value, upserted } => {
+            Ok(FindAndModifyOutcome { is_found: upserted.is_none(), upserted, value })
+        }
+        Outcome::One | Outcome::Upserted(_) => Err(other_kind("findAndModify")),
+    }
 }
 
 /// Reads what a findAndModify asks for; `explain` does too.

@@ -3,6 +3,7 @@
 use super::hello::WRITE_BATCH_MAX;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
+use crate::retries::Retries;
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use bunko_bson::{ValueRef, Writer};
@@ -12,7 +13,8 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::OperationSource;
 use std::borrow::Cow;
 
-pub(super) const FIELDS: &[&str] = &["documents", "ordered", "bypassDocumentValidation", "bypassEmptyTsReplacement"];
+pub(super) const FIELDS: &[&str] =
+    &["documents", "ordered", "bypassDocumentValidation", "bypassEmptyTsReplacement", "stmtId", "stmtIds"];
 
 pub(super) const COMMAND: Command =
     Command { name: "insert", aliases: &[], fields: FIELDS, databases: Databases::Any, run };
@@ -34,22 +36,20 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     check_batch_size(documents.len())?;
     let service = invocation.service;
     check_writable(&service.catalog, &namespace, Creation::Implied)?;
-    let mut storable: Vec<Cow<'_, [u8]>> = Vec::with_capacity(documents.len());
-    let mut positions: Vec<usize> = Vec::new();
+    let mut retries = Retries::of(invocation, documents.len())?;
+    let mut storable = Storable::with_capacity(documents.len());
     let mut refused: Vec<(usize, Failure)> = Vec::new();
+    let mut done_before = 0;
     for (position, document) in documents.iter().enumerate() {
+        if retries.did(position)?.is_some() {
+            storable.skip(position);
+            done_before += 1;
+            continue;
+        }
         match stored_document::for_insert(*document, empty, &service.world) {
-            Ok(document) => {
-                storable.push(document);
-                if !refused.is_empty() {
-                    positions.push(position);
-                }
-            }
+            Ok(document) => storable.push(position, document),
             Err(failure) => {
-                if refused.is_empty() {
-                    // From here on positions in the request and among the storable differ.
-                    positions = (0..position).collect();
-                }
+                storable.skip(position);
                 refused.push((position, failure));
                 if order == Order::Ordered {
                     break;
@@ -57,26 +57,54 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
             }
         }
     }
-    let inserted = insert(&service.catalog, &namespace, &storable, order, invocation)
-        .or_else(|failure| time_series::insert_instead(invocation, &namespace, &storable, order, failure))?;
-    invocation.note_written(inserted.lsn);
+    retries.begin_inserts((0..storable.documents.len()).map(|index| storable.position(index)));
+    let inserted = insert(&service.catalog, &namespace, &storable.documents, order, invocation)
+        .or_else(|failure| time_series::insert_instead(invocation, &namespace, &storable.documents, order, failure))?;
+    invocation.note_written(inserted.lsn.max(retries.written()));
     service.counters.note_inserts(documents.len() as u64, inserted.count as u64);
     if let Some(failure) = inserted.stopped_by {
         return Err(failure.into());
     }
     let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
-    let mut failures: Vec<(usize, Failure)> = inserted
-        .failures
-        .into_iter()
-        .map(|(position, failure)| (positions.get(position).copied().unwrap_or(position), failure))
-        .collect();
+    let mut failures: Vec<(usize, Failure)> =
+        inserted.failures.into_iter().map(|(index, failure)| (storable.position(index), failure)).collect();
     if !stopped_early {
         failures.extend(refused);
         failures.sort_by_key(|(position, _)| *position);
     }
-    reply.append("n", inserted.count as i32);
+    reply.append("n", (inserted.count + done_before) as i32);
+    retries.write(reply);
     write_errors(reply, &failures);
     Ok(())
+}
+
+/// The documents of an insert that are to be stored.
+struct Storable<'d> {
+    documents: Vec<Cow<'d, [u8]>>,
+    /// Their positions in the request, from the first one on that is left out.
+    positions: Option<Vec<usize>>,
+}
+
+impl<'d> Storable<'d> {
+    fn with_capacity(count: usize) -> Self {
+        Self { documents: Vec::with_capacity(count), positions: None }
+    }
+
+    fn push(&mut self, position: usize, document: Cow<'d, [u8]>) {
+        self.documents.push(document);
+        if let Some(positions) = &mut self.positions {
+            positions.push(position);
+        }
+    }
+
+    /// Leaves out what stands at that position.
+    fn skip(&mut self, position: usize) {
+        self.positions.get_or_insert_with(|| (0..position).collect());
+    }
+
+    fn position(&self, index: usize) -> usize {
+        self.positions.as_ref().map_or(index, |positions| positions[index])
+    }
 }
 
 /// Reads what a write may bypass: validation, which is told to the operation, and the filling of zero timestamps.

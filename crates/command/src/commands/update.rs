@@ -5,6 +5,7 @@ use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt};
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
+use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::write_statement::{
@@ -12,7 +13,7 @@ use crate::write_statement::{
     statement, strict_boolean,
 };
 use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
-use bunko_catalog::Order;
+use bunko_catalog::{Order, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::{UpdateStatement, Upsert, Writes};
 use bunko_query::{Hint, QueryScope};
@@ -22,7 +23,7 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "update",
     aliases: &[],
-    fields: &["updates", "ordered", "let", "bypassDocumentValidation", "bypassEmptyTsReplacement"],
+    fields: &["updates", "ordered", "let", "bypassDocumentValidation", "bypassEmptyTsReplacement", "stmtId", "stmtIds"],
     databases: Databases::Any,
     run,
 };
@@ -38,6 +39,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;
     let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
+    let mut retries = Retries::of(invocation, statements.len())?;
+    retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "multi=true")?;
     let may_insert = statements.iter().any(|statement| statement.upsert == Upsert::Yes);
     let creation = if may_insert { Creation::Implied } else { Creation::None };
     check_writable(&invocation.service.catalog, &namespace, creation)?;
@@ -53,6 +56,19 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, Value)> = Vec::new();
     let outcome = run_each(&statements, order, |position, statement| {
+        match retries.did(position)? {
+            None => retries.begin(position),
+            Some(Outcome::One) => {
+                matched += 1;
+                modified += 1;
+                return Ok(());
+            }
+            Some(Outcome::Upserted(id)) => {
+                upserted.push((position, id));
+                return Ok(());
+            }
+            Some(Outcome::Returned { .. }) => return Err(other_kind("update")),
+        }
         let outcome = match writes.update(statement) {
             Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
                 time_series::update_instead(invocation, &namespace, &series_scope, statement, failure)?
@@ -64,7 +80,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         upserted.extend(outcome.upserted.map(|id| (position, id)));
         Ok(())
     });
-    invocation.note_written(writes.written());
+    invocation.note_written(writes.written().max(retries.written()));
     // What is to begin anew elsewhere is counted there.
     if !outcome.as_ref().is_err_and(Failure::is_too_long) {
         service.counters.note_updates(statements.len() as u64, modified);
@@ -72,6 +88,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let failures = outcome?;
     reply.append("n", (matched + upserted.len() as u64) as i32).append("nModified", modified as i32);
     write_upserted(reply, &upserted);
+    retries.write(reply);
     write_errors(reply, &failures);
     Ok(())
 }

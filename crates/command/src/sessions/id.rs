@@ -3,6 +3,7 @@
 use crate::fields::wrong_type;
 use bunko_bson::{BinarySubtype, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::fmt::Write;
 
 /// A session's UUID.
 pub type SessionId = [u8; 16];
@@ -14,6 +15,9 @@ pub(crate) const UID: [u8; 32] = [
     0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
 
+/// The same in base 64.
+const UID_BASE64: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+
 /// A new UUID of random bytes.
 pub(crate) fn random_uuid(random: &dyn Fn() -> u64) -> [u8; 16] {
     let mut id = [0; 16];
@@ -23,6 +27,18 @@ pub(crate) fn random_uuid(random: &dyn Fn() -> u64) -> [u8; 16] {
     id[6] = (id[6] & 0x0f) | 0x40;
     id[8] = (id[8] & 0x3f) | 0x80;
     id
+}
+
+/// A session in messages, as MongoDB prints it.
+pub(crate) fn text(session: SessionId) -> String {
+    let mut text = String::new();
+    for (index, byte) in session.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    format!("{text} - {UID_BASE64} -  - ")
 }
 
 /// Reads a session's id, `{id: UUID, uid: ...}`, which stands at `place`.

@@ -10,11 +10,13 @@ mod session;
 
 pub use id::SessionId;
 pub(crate) use pattern::SessionPattern;
-pub(crate) use session::Session;
+pub(crate) use session::{CheckedOut, Session};
 
+use bunko_catalog::{WriteHistories, WriteHistory};
 use bunko_errors::{ErrorCode, Failure, Result};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
+use session::Kept;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +27,11 @@ use std::time::{Duration, Instant};
 pub(crate) const SESSION_TIMEOUT_MINUTES: i32 = 30;
 /// The same as a span of time.
 pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_mins(SESSION_TIMEOUT_MINUTES as u64);
-/// Most sessions at once; about 200 bytes each.
+/// How long what a session has written under its last number is kept once a client has ended it.
+const ENDED_TIMEOUT: Duration = Duration::from_mins(1);
+/// Sessions that end at once at most, so that whoever looks after them is not held up.
+const EXPIRED_MAX: usize = 20_000;
+/// Most sessions at once; about 300 bytes each.
 /// Source: MongoDB manual, parameter `maxSessions`.
 pub(crate) const SESSIONS_MAX: usize = 1_000_000;
 /// Parts of the table that are locked one by one.
@@ -42,9 +48,16 @@ pub struct SessionTable {
 }
 
 impl SessionTable {
-    /// A table without sessions; times of use count from now on.
-    pub(crate) fn new(began: Instant) -> Self {
-        Self { shards: Default::default(), count: AtomicUsize::new(0), began }
+    /// A table of the sessions that wrote before the last stop; times of use count from now on.
+    pub(crate) fn new(began: Instant, histories: WriteHistories) -> Self {
+        let table = Self { shards: Default::default(), count: AtomicUsize::new(histories.len()), began };
+        for (id, history) in histories {
+            let session = Session::new(id, 0, history);
+            // Nobody has named it since: it is known for its writes alone.
+            session.note_ended();
+            table.shard(id).lock().insert(id, Arc::new(session));
+        }
+        table
     }
 
     /// Notes that a session is used at that time, and begins it where it is new.
@@ -60,7 +73,7 @@ impl SessionTable {
             let message = format!("Unable to add session: {SESSIONS_MAX} sessions are in use, the most that may be");
             return Err(Failure::new(ErrorCode::TOO_MANY_LOGICAL_SESSIONS, message));
         }
-        let session = Arc::new(Session::new(id, self.since_beginning_ms(now)));
+        let session = Arc::new(Session::new(id, self.since_beginning_ms(now), WriteHistory::default()));
         shard.insert(id, Arc::clone(&session));
         self.count.fetch_add(1, Ordering::Relaxed);
         Ok(session)
@@ -78,32 +91,38 @@ impl SessionTable {
         Ok(())
     }
 
-    /// Ends a session, if there is one of that id.
+    /// Ends a session, if there is one of that id. What it has written under its last number is remembered for a while.
     pub(crate) fn end(&self, id: SessionId) {
-        let ended = self.shard(id).lock().remove(&id);
-        if let Some(session) = ended {
-            session.note_end();
+        let mut shard = self.shard(id).lock();
+        let Some(session) = shard.get(&id) else { return };
+        if session.take_over(Kept::WithHistory).is_some() {
+            shard.remove(&id);
             self.count.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            session.note_ended();
         }
     }
 
-    /// Ends those that nobody has used for that long, but for the spared ones: which these were.
+    /// Ends those that nobody has used for that long, but for the spared ones: which these were, and what they left. There
+    /// may be more.
     pub(crate) fn expire(
         &self,
         now: Instant,
         timeout: Duration,
         is_spared: &dyn Fn(SessionId) -> bool,
-    ) -> Vec<SessionId> {
+    ) -> Vec<(SessionId, WriteHistory)> {
         let now_ms = self.since_beginning_ms(now);
-        let timeout_ms = timeout.as_millis() as u64;
+        let is_expired = |session: &Session| {
+            let timeout = if session.is_ended() { timeout.min(ENDED_TIMEOUT) } else { timeout };
+            now_ms.saturating_sub(session.last_use_ms()) > timeout.as_millis() as u64
+        };
         let mut over = Vec::new();
         for shard in &self.shards {
             shard.lock().retain(|id, session| {
-                let stays = now_ms.saturating_sub(session.last_use_ms()) <= timeout_ms || is_spared(*id);
-                if !stays {
-                    session.note_end();
-                    over.push(*id);
-                }
+                let may_end = over.len() < EXPIRED_MAX && is_expired(session) && !is_spared(*id);
+                let taken = may_end.then(|| session.take_over(Kept::AtWork)).flatten();
+                let stays = taken.is_none();
+                over.extend(taken.map(|history| (*id, history)));
                 stays
             });
         }
@@ -115,7 +134,8 @@ impl SessionTable {
     pub(crate) fn all(&self) -> Vec<(SessionId, Duration)> {
         let of_shard = |shard: &Shard| -> Vec<_> {
             let shard = shard.lock();
-            shard.iter().map(|(id, session)| (*id, Duration::from_millis(session.last_use_ms()))).collect()
+            let known = shard.iter().filter(|(_, session)| !session.is_ended());
+            known.map(|(id, session)| (*id, Duration::from_millis(session.last_use_ms()))).collect()
         };
         let mut all: Vec<_> = self.shards.iter().flat_map(of_shard).collect();
         all.sort_unstable();
@@ -135,19 +155,21 @@ impl SessionTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_operation::OperationContext;
 
     const NOBODY: &dyn Fn(SessionId) -> bool = &|_| false;
 
     #[test]
     fn a_session_ends_when_nobody_used_it_for_long() {
         let began = Instant::now();
-        let sessions = SessionTable::new(began);
+        let sessions = SessionTable::new(began, WriteHistories::default());
         sessions.touch([1; 16], began).expect("the first");
         let mut at_hand = None;
         sessions.touch_again(&mut at_hand, [2; 16], began).expect("the second");
         let later = began + Duration::from_secs(100);
         sessions.touch_again(&mut at_hand, [2; 16], later).expect("used again");
-        assert_eq!(sessions.expire(later, Duration::from_secs(99), NOBODY), [[1; 16]]);
+        let over = sessions.expire(later, Duration::from_secs(99), NOBODY);
+        assert_eq!(over.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [[1; 16]]);
         assert_eq!(sessions.all(), [([2; 16], Duration::from_secs(100))]);
         assert_eq!(sessions.count.load(Ordering::Relaxed), 1);
     }
@@ -155,16 +177,34 @@ mod tests {
     #[test]
     fn what_is_in_use_is_spared() {
         let began = Instant::now();
-        let sessions = SessionTable::new(began);
+        let sessions = SessionTable::new(began, WriteHistories::default());
         sessions.touch([1; 16], began).expect("the first");
         let later = began + Duration::from_secs(100);
         assert!(sessions.expire(later, Duration::from_secs(1), &|id| id == [1; 16]).is_empty());
     }
 
     #[test]
+    fn a_session_at_work_does_not_end() {
+        let began = Instant::now();
+        let sessions = SessionTable::new(began, WriteHistories::default());
+        let operation = OperationContext::unlimited();
+        let session = sessions.touch([1; 16], began).expect("the first");
+        let at_work = session.check_out(5, &*operation).expect("in time").expect("not over");
+        let later = began + Duration::from_secs(100);
+        assert!(sessions.expire(later, Duration::from_secs(1), NOBODY).is_empty());
+        drop(at_work);
+        let too_old = session.check_out(4, &*operation).expect_err("5 has begun");
+        assert_eq!(too_old.code(), ErrorCode::TRANSACTION_TOO_OLD);
+        sessions.end([1; 16]);
+        assert!(sessions.all().is_empty());
+        assert_eq!(sessions.expire(later, Duration::from_secs(1000), NOBODY).len(), 1, "an ended one ends sooner");
+        assert!(session.check_out(6, &*operation).expect("in time").is_none());
+    }
+
+    #[test]
     fn a_session_that_was_ended_begins_anew() {
         let began = Instant::now();
-        let sessions = SessionTable::new(began);
+        let sessions = SessionTable::new(began, WriteHistories::default());
         let mut at_hand = None;
         sessions.touch_again(&mut at_hand, [2; 16], began).expect("the first");
         sessions.end([2; 16]);

@@ -4,7 +4,7 @@ use super::Series;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::stored_document::Stamps;
-use bunko_catalog::{Inserted, Namespace, Order, Target, Verdict};
+use bunko_catalog::{Inserted, Namespace, Order, RetryableWrite, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::{Bucket, Measurement};
 use std::borrow::Cow;
@@ -13,6 +13,8 @@ use std::borrow::Cow;
 struct OfSource<'d> {
     source: Vec<u8>,
     measurements: Vec<Measurement<'d>>,
+    /// Their numbers, where the insert may be sent again.
+    statements: Vec<i32>,
 }
 
 /// Inserts into the time series of that name what an insert into a collection was refused for, because it is a view; the
@@ -42,9 +44,10 @@ pub(crate) fn insert(
 ) -> Inserted {
     let mut inserted = Inserted::default();
     let mut sources: Vec<OfSource<'_>> = Vec::new();
+    let statements = RetryableWrite::of(invocation).map(RetryableWrite::inserts).unwrap_or_default();
     for (position, document) in documents.iter().enumerate() {
         match Measurement::of(DocumentRef::trusted(document), &series.options) {
-            Ok(measurement) => add(&mut sources, measurement),
+            Ok(measurement) => add(&mut sources, measurement, statements.get(position)),
             Err(failure) => {
                 inserted.failures.push((position, failure));
                 if order == Order::Ordered {
@@ -54,10 +57,10 @@ pub(crate) fn insert(
         }
     }
     for of_source in &sources {
-        let mut measurements = &of_source.measurements[..];
-        while !measurements.is_empty() {
-            match store(invocation, series, &of_source.source, measurements, &mut inserted) {
-                Ok(taken) => measurements = &measurements[taken..],
+        let mut stored = 0;
+        while stored < of_source.measurements.len() {
+            match store(invocation, series, of_source, stored, &mut inserted) {
+                Ok(taken) => stored += taken,
                 Err(failure) => {
                     inserted.stopped_by = Some(failure);
                     return inserted;
@@ -68,23 +71,36 @@ pub(crate) fn insert(
     inserted
 }
 
-fn add<'d>(sources: &mut Vec<OfSource<'d>>, measurement: Measurement<'d>) {
+fn add<'d>(sources: &mut Vec<OfSource<'d>>, measurement: Measurement<'d>, statement: Option<&i32>) {
     let source = measurement.source();
     match sources.iter_mut().find(|of_source| of_source.source == source) {
-        Some(of_source) => of_source.measurements.push(measurement),
-        None => sources.push(OfSource { source, measurements: vec![measurement] }),
+        Some(of_source) => {
+            of_source.measurements.push(measurement);
+            of_source.statements.extend(statement);
+        }
+        None => sources.push(OfSource {
+            source,
+            measurements: vec![measurement],
+            statements: statement.copied().into_iter().collect(),
+        }),
     }
 }
 
-/// Stores the first of some measurements of one source, and as many behind it as its bucket takes: how many.
+/// Stores the measurement of one source that is the next, and as many behind it as its bucket takes: how many.
 fn store(
     invocation: &Invocation<'_>,
     series: &Series,
-    source: &[u8],
-    measurements: &[Measurement<'_>],
+    of_source: &OfSource<'_>,
+    next: usize,
     inserted: &mut Inserted,
 ) -> Result<usize> {
     let service = invocation.service;
+    let (source, measurements) = (of_source.source.as_slice(), &of_source.measurements[next..]);
+    let begin = |taken: usize| {
+        if let Some(write) = RetryableWrite::of(invocation) {
+            write.begin_some(of_source.statements.get(next..next + taken).unwrap_or_default().to_vec());
+        }
+    };
     let open = service.open_buckets.get(series.buckets.uuid, source);
     if let Some(id) = open
         && let Some(record) = series.buckets.record_of_id(ValueRef::ObjectId(id))?
@@ -95,6 +111,7 @@ fn store(
             let mut bucket = Bucket::read(document, &series.options, invocation.operation())?;
             // An update may have said that its measurements are from elsewhere.
             taken = if bucket.is_of(source) { fill(&mut bucket, series, measurements) } else { 0 };
+            begin(taken);
             Ok(if taken == 0 { Verdict::Keep } else { Verdict::Replace(bucket.document(&series.options)) })
         })?;
         if lsn.is_some() {
@@ -107,6 +124,7 @@ fn store(
     let unique = Stamps::object_id(&service.world);
     let mut bucket = Bucket::new(&measurements[0], &series.options, unique);
     let taken = fill(&mut bucket, series, measurements).max(1);
+    begin(taken);
     let document = bucket.document(&series.options);
     let id = document.as_ref().get("_id");
     let bytes = Cow::Borrowed(document.as_ref().as_bytes());

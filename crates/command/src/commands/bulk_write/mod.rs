@@ -12,15 +12,17 @@ use crate::dispatch::{Command, Databases, Halt};
 use crate::document_list::write_document_list;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::write_statement::{is_interruption, refuse_long_batch, refuse_scripts, required, statement};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
-use bunko_catalog::{Inserted, Namespace, Order};
+use bunko_catalog::{Inserted, Namespace, Order, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
-use bunko_query::write::{Upsert, Writes};
+use bunko_query::write::{UpdateOutcome, Upsert, Writes};
+use bunko_update::Targets;
 use operation::{Action, Operation};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -37,6 +39,8 @@ pub(super) const COMMAND: Command = Command {
         "cursor",
         "bypassDocumentValidation",
         "bypassEmptyTsReplacement",
+        "stmtId",
+        "stmtIds",
     ],
     databases: Databases::Admin,
     run,
@@ -70,6 +74,7 @@ struct BulkWrite<'i> {
     scope: Arc<QueryScope>,
     totals: Totals,
     results: Vec<DocumentBuf>,
+    retries: Retries<'i>,
 }
 
 /// One entry of `nsInfo`.
@@ -84,7 +89,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     bulk.refuse_if_long(invocation)?;
     refuse_scripts(invocation, &invocation.documents("ops")?)?;
     bulk.execute(invocation)?;
-    let BulkWrite { totals, results, .. } = bulk;
+    let BulkWrite { totals, results, retries, .. } = bulk;
+    invocation.note_written(retries.written());
     write_document_list(invocation, reply, Namespace::of_cursor("admin", "$cmd.bulkWrite")?, results)?;
     reply
         .append("nErrors", totals.errors)
@@ -93,6 +99,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         .append("nModified", totals.modified)
         .append("nUpserted", totals.upserted)
         .append("nDeleted", totals.deleted);
+    retries.write(reply);
     Ok(())
 }
 
@@ -103,6 +110,7 @@ impl<'i> BulkWrite<'i> {
         let namespaces: Vec<_> = invocation.documents("nsInfo")?.into_iter().map(target).collect::<Result<_>>()?;
         let operations = operations.into_iter().map(|operation| Operation::parse(operation, namespaces.len()));
         Ok(Self {
+            retries: Retries::of(invocation, operations.len())?,
             operations: operations.collect::<Result<_>>()?,
             namespaces,
             order: if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered },
@@ -130,6 +138,9 @@ impl<'i> BulkWrite<'i> {
                     _ => None,
                 })
                 .collect();
+            let are_many = updates.iter().map(|update| update.targets == Targets::Many);
+            self.retries.refuse_many(are_many, "multi=true")?;
+            self.retries.refuse_many(deletes.iter().map(|delete| delete.targets == Targets::Many), "multi=true")?;
             let updates = updates.iter().map(|update| (update.filter, update.sort, update.targets));
             let deletes = deletes.iter().map(|delete| (delete.filter, None, delete.targets));
             refuse_long_batch(invocation, &target.namespace, updates.chain(deletes))?;
@@ -153,12 +164,12 @@ impl<'i> BulkWrite<'i> {
                     documents.len()
                 }
                 Action::Update(update) => {
-                    let outcome = self.update(invocation, operation.namespace, update.as_ref());
+                    let outcome = self.update(invocation, operation.namespace, position, update.as_ref());
                     self.note(position, outcome, true)?;
                     1
                 }
                 Action::Delete(delete) => {
-                    let outcome = self.delete(invocation, operation.namespace, delete.as_ref());
+                    let outcome = self.delete(invocation, operation.namespace, position, delete.as_ref());
                     self.note(position, outcome, false)?;
                     1
                 }
@@ -206,9 +217,14 @@ impl<'i> BulkWrite<'i> {
         let mut failures: Vec<(usize, Failure)> = Vec::new();
         let mut storable: Vec<Cow<'_, [u8]>> = Vec::with_capacity(documents.len());
         let mut positions = Vec::with_capacity(documents.len());
+        let mut done_before = 0;
         let allowed = check_writable(&service.catalog, &target.namespace, Creation::Implied)
             .and_then(|()| target.check_uuid(invocation));
         for (position, document) in documents.iter().enumerate() {
+            if self.retries.did(first + position)?.is_some() {
+                done_before += 1;
+                continue;
+            }
             let stored = allowed
                 .clone()
                 .and_then(|()| check_size(*document))
@@ -228,6 +244,7 @@ impl<'i> BulkWrite<'i> {
         }
         let mut inserted = 0;
         if !storable.is_empty() {
+            self.retries.begin_inserts(positions.iter().map(|position| first + position));
             let outcome =
                 service.catalog.insert(&target.namespace, &storable, self.order, invocation).or_else(|failure| {
                     time_series::insert_instead(invocation, &target.namespace, &storable, self.order, failure)
@@ -252,7 +269,7 @@ impl<'i> BulkWrite<'i> {
             }
         }
         service.counters.note_inserts(documents.len() as u64, inserted as u64);
-        self.totals.inserted += inserted as i32;
+        self.totals.inserted += (inserted + done_before) as i32;
         let mut failures = failures.into_iter().peekable();
         for position in 0..documents.len() {
             if let Some((_, failure)) = failures.next_if(|(failed, _)| *failed == position) {
@@ -271,8 +288,19 @@ impl<'i> BulkWrite<'i> {
         &mut self,
         invocation: &mut Invocation<'_>,
         namespace: usize,
+        position: usize,
         update: DocumentRef<'_>,
     ) -> Result<DocumentBuf> {
+        match self.retries.did(position)? {
+            None => self.retries.begin(position),
+            Some(Outcome::One) => {
+                return Ok(self.updated(&UpdateOutcome { matched: 1, modified: 1, upserted: None }));
+            }
+            Some(Outcome::Upserted(id)) => {
+                return Ok(self.updated(&UpdateOutcome { upserted: Some(id), ..UpdateOutcome::default() }));
+            }
+            Some(Outcome::Returned { .. }) => return Err(other_kind("update")),
+        }
         let target = &self.namespaces[namespace];
         let service = invocation.service;
         let statement = update::parse(update)?;
@@ -287,6 +315,11 @@ impl<'i> BulkWrite<'i> {
             time_series::update_instead(invocation, &target.namespace, &self.scope, &statement, failure)
         })?;
         service.counters.note_updates(1, outcome.modified);
+        Ok(self.updated(&outcome))
+    }
+
+    /// Counts what an update did; its result.
+    fn updated(&mut self, outcome: &UpdateOutcome) -> DocumentBuf {
         self.totals.matched += outcome.matched as i32;
         self.totals.modified += outcome.modified as i32;
         self.totals.upserted += i32::from(outcome.upserted.is_some());
@@ -295,15 +328,21 @@ impl<'i> BulkWrite<'i> {
         if let Some(id) = &outcome.upserted {
             result.append("upserted", &DocumentBuf::new().with("_id", Value::as_ref(id)));
         }
-        Ok(result)
+        result
     }
 
     fn delete(
         &mut self,
         invocation: &mut Invocation<'_>,
         namespace: usize,
+        position: usize,
         delete: DocumentRef<'_>,
     ) -> Result<DocumentBuf> {
+        match self.retries.did(position)? {
+            None => self.retries.begin(position),
+            Some(Outcome::One) => return Ok(self.deleted(1)),
+            Some(Outcome::Upserted(_) | Outcome::Returned { .. }) => return Err(other_kind("delete")),
+        }
         let target = &self.namespaces[namespace];
         let service = invocation.service;
         let statement = delete::parse(delete)?;
@@ -316,8 +355,13 @@ impl<'i> BulkWrite<'i> {
             time_series::delete_instead(invocation, &target.namespace, &self.scope, &statement, failure)
         })?;
         service.counters.note_deletes(1, deleted);
+        Ok(self.deleted(deleted))
+    }
+
+    /// Counts what a delete did; its result.
+    fn deleted(&mut self, deleted: u64) -> DocumentBuf {
         self.totals.deleted += deleted as i32;
-        Ok(DocumentBuf::new().with("n", deleted as i32))
+        DocumentBuf::new().with("n", deleted as i32)
     }
 }
 

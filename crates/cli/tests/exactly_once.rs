@@ -1,0 +1,180 @@
+//! Retryable writes through lost replies and kill -9: whatever is sent again is done once.
+
+mod oracle;
+mod peer;
+
+use bunko_bson::{DocumentRef, ValueRef, number};
+use bunko_testkit::process::temporary_dbpath;
+use bunko_testkit::shell;
+use bunko_wire::{HEADER_BYTES, Message, MessageFlags, needed_bytes};
+use oracle::{durable_engines, start};
+use peer::{Peer, command, message};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const CLIENTS: u32 = 8;
+const KILLS: usize = 6;
+/// Longest wait for a reply, after which the client asks again.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where the server is now, and whether clients are to stop.
+struct Place {
+    address: Mutex<SocketAddr>,
+    is_over: AtomicBool,
+}
+
+/// What a client was told of its writes.
+#[derive(Default)]
+struct Told {
+    increments: i64,
+    counted: i64,
+    inserted: i64,
+    upserted: i64,
+    retried: u64,
+}
+
+struct Client {
+    number: u32,
+    transaction: i64,
+    /// What decides which replies are lost.
+    chance: u64,
+    place: Arc<Place>,
+    told: Told,
+}
+
+impl Client {
+    fn session(&self) -> String {
+        format!("lsid: {{id: UUID('00000000-0000-0000-0000-{:012}')}}", self.number)
+    }
+
+    /// Has a command done once, however often it is sent; the reply that arrived.
+    fn do_once(&mut self, database: &str, text: &str) -> bunko_bson::DocumentBuf {
+        self.transaction += 1;
+        let session = self.session();
+        let text = format!("{}, {session}, txnNumber: NumberLong({})}}", &text[..text.len() - 1], self.transaction);
+        let request = message(1, MessageFlags::NONE, command(database, &text).as_ref());
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            if let Some(reply) = self.attempt(&request) {
+                assert_eq!(whole(reply.as_ref(), "ok"), Some(1), "{text}: {}", print(reply.as_ref()));
+                assert!(reply.as_ref().get("writeErrors").is_none(), "{text}: {}", print(reply.as_ref()));
+                self.told.retried += u64::from(attempts > 1);
+                return reply;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sends a request once; `None` where no reply came, or where this one is to be lost.
+    fn attempt(&mut self, request: &[u8]) -> Option<bunko_bson::DocumentBuf> {
+        let address = *self.place.address.lock().expect("not poisoned");
+        let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.write_all(request).ok()?;
+        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        if (self.chance >> 33).is_multiple_of(3) {
+            return None;
+        }
+        let mut frame = vec![0; HEADER_BYTES];
+        stream.read_exact(&mut frame).ok()?;
+        frame.resize(needed_bytes(&frame).expect("a length within limits"), 0);
+        stream.read_exact(&mut frame[HEADER_BYTES..]).ok()?;
+        Some(Message::parse(&frame).expect("a valid OP_MSG").body.to_owned())
+    }
+
+    fn work(mut self) -> Told {
+        let own = self.number;
+        for turn in 0.. {
+            if self.place.is_over.load(Ordering::Relaxed) {
+                return self.told;
+            }
+            let reply = self.do_once("test", "{update: 'sum', updates: [{q: {_id: 1}, u: {$inc: {n: 1}}}]}");
+            assert_eq!(whole(reply.as_ref(), "nModified"), Some(1));
+            self.told.increments += 1;
+            let text = format!(
+                "{{findAndModify: 'own', query: {{_id: {own}}}, update: {{$inc: {{n: 1}}}}, new: true, upsert: true}}"
+            );
+            let reply = self.do_once("test", &text);
+            self.told.counted += 1;
+            let value = reply.as_ref().get("value").and_then(ValueRef::as_document).expect("a document");
+            assert_eq!(whole(value, "n"), Some(self.told.counted), "{}", print(reply.as_ref()));
+            let documents: Vec<String> = (0..3).map(|i| format!("{{_id: '{own}-{turn}-{i}'}}")).collect();
+            let reply = self.do_once("test", &format!("{{insert: 'rows', documents: [{}]}}", documents.join(", ")));
+            assert_eq!(whole(reply.as_ref(), "n"), Some(3), "{}", print(reply.as_ref()));
+            self.told.inserted += 3;
+            let text = format!(
+                "{{bulkWrite: 1, nsInfo: [{{ns: 'test.sum'}}, {{ns: 'test.rows'}}], ops: [\
+                 {{update: 0, filter: {{_id: 1}}, updateMods: {{$inc: {{n: 1}}}}}}, \
+                 {{insert: 1, document: {{_id: '{own}-{turn}-b'}}}}, \
+                 {{delete: 1, filter: {{_id: '{own}-{turn}-0'}}}}, \
+                 {{update: 1, filter: {{_id: '{own}-{turn}-u'}}, updateMods: {{$set: {{x: 1}}}}, upsert: true}}]}}"
+            );
+            let reply = self.do_once("admin", &text);
+            for count in ["nInserted", "nDeleted", "nUpserted", "nModified"] {
+                assert_eq!(whole(reply.as_ref(), count), Some(1), "{}", print(reply.as_ref()));
+            }
+            self.told.increments += 1;
+            self.told.upserted += 1;
+        }
+        unreachable!("turns do not end")
+    }
+}
+
+fn print(document: DocumentRef<'_>) -> String {
+    shell::print(ValueRef::Document(document))
+}
+
+fn whole(document: DocumentRef<'_>, field: &str) -> Option<i64> {
+    document.get(field).and_then(number::as_i64_exact)
+}
+
+fn count(peer: &mut Peer, collection: &str) -> i64 {
+    whole(peer.run("test", &format!("{{count: '{collection}'}}")).as_ref(), "n").expect("a count")
+}
+
+fn survive(engine: &str) {
+    let dbpath = temporary_dbpath();
+    let mut server = start(engine, dbpath.path()).expect("the server starts");
+    let mut peer = Peer::connect(server.address());
+    assert_eq!(peer.text("test", "{insert: 'sum', documents: [{_id: 1, n: 0}]}"), "{n: 1, ok: 1.0}");
+    let place = Arc::new(Place { address: Mutex::new(server.address()), is_over: AtomicBool::new(false) });
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (place, told) = (Arc::clone(&place), Told::default());
+            let client = Client { number, transaction: 0, chance: u64::from(number) + 1, place, told };
+            std::thread::spawn(move || client.work())
+        })
+        .collect();
+    for kill in 0..KILLS {
+        std::thread::sleep(Duration::from_millis(250 + 83 * kill as u64));
+        server.kill();
+        server = start(engine, dbpath.path()).expect("the server starts again");
+        *place.address.lock().expect("not poisoned") = server.address();
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    place.is_over.store(true, Ordering::Relaxed);
+    let told: Vec<Told> = clients.into_iter().map(|client| client.join().expect("no client fails")).collect();
+    let total = |of: fn(&Told) -> i64| told.iter().map(of).sum::<i64>();
+    let mut peer = Peer::connect(server.address());
+    let reply = peer.text("test", "{find: 'sum'}");
+    let expected = format!("{{_id: 1, n: {}}}", total(|told| told.increments));
+    assert!(reply.contains(&expected), "{engine}: {reply}, and not {expected}");
+    // Of each turn one inserted row is deleted, one more inserted and one upserted.
+    let rows = total(|told| told.inserted) + total(|told| told.upserted);
+    assert_eq!(count(&mut peer, "rows"), rows, "{engine}");
+    let retried: u64 = told.iter().map(|told| told.retried).sum();
+    println!(
+        "{engine}: {} increments, {rows} rows, {retried} commands sent more than once",
+        total(|told| told.increments)
+    );
+    assert!(retried > 20, "{engine}: only {retried} commands were sent more than once");
+}
+
+#[test]
+fn what_is_sent_again_is_done_once() {
+    durable_engines().into_iter().for_each(survive);
+}

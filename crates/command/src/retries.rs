@@ -1,0 +1,163 @@
+//! The statements of a retryable write: which numbers they have, and which were done before.
+//!
+//! Source: MongoDB's specification of retryable writes for drivers; `stmtId` and `stmtIds` as its own tools send them.
+
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentRef, ValueRef, Writer, number};
+use bunko_catalog::{Catalog, Outcome, RetryableWrite};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::Lsn;
+use std::sync::Arc;
+
+/// What a command must know to do each of its statements once; nothing where it is not to be retried.
+pub(crate) struct Retries<'i> {
+    write: Option<Arc<RetryableWrite>>,
+    catalog: &'i Catalog,
+    ids: StatementIds,
+    retried: Vec<i32>,
+    lsn: Option<Lsn>,
+}
+
+/// The numbers of the statements, by position.
+enum StatementIds {
+    From(i32),
+    Each(Vec<i32>),
+}
+
+impl<'i> Retries<'i> {
+    /// Of a command with so many statements.
+    /// # Errors
+    /// `InvalidOptions` for other numbers of statements than there are statements; `TypeMismatch`.
+    pub(crate) fn of(invocation: &Invocation<'i>, count: usize) -> Result<Self> {
+        let write = invocation.retryable_write().cloned();
+        // Without a number that of a statement means nothing, as in MongoDB.
+        let ids = if write.is_some() { StatementIds::parse(invocation, count)? } else { StatementIds::From(0) };
+        Ok(Self { write, catalog: &invocation.service.catalog, ids, retried: Vec::new(), lsn: None })
+    }
+
+    /// Refuses statements for many documents, of which a part may be done when the reply is lost; `asked` is what asks for
+    /// them.
+    /// # Errors
+    /// `InvalidOptions`.
+    pub(crate) fn refuse_many(&self, mut are_many: impl Iterator<Item = bool>, asked: &str) -> Result<()> {
+        if self.write.is_some() && are_many.any(|is_many| is_many) {
+            let message = format!("Cannot use (or request) retryable writes with {asked}");
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
+        Ok(())
+    }
+
+    /// What the statement at that position answered when it was done before.
+    /// # Errors
+    /// Those of the storage.
+    pub(crate) fn did(&mut self, position: usize) -> Result<Option<Outcome>> {
+        let Some(write) = &self.write else { return Ok(None) };
+        let id = self.ids.at(position);
+        let Some((outcome, lsn)) = write.outcome_of(self.catalog, id)? else { return Ok(None) };
+        self.retried.push(id);
+        self.lsn = self.lsn.max(lsn);
+        Ok(Some(outcome))
+    }
+
+    /// The statement at that position comes next.
+    pub(crate) fn begin(&self, position: usize) {
+        if let Some(write) = &self.write {
+            write.begin(self.ids.at(position));
+        }
+    }
+
+    /// Documents come next whose positions among the statements are these.
+    pub(crate) fn begin_inserts(&self, positions: impl Iterator<Item = usize>) {
+        if let Some(write) = &self.write {
+            write.begin_inserts(positions.map(|position| self.ids.at(position)).collect());
+        }
+    }
+
+    /// The record that an acknowledgement of what was done before waits for.
+    pub(crate) fn written(&self) -> Option<Lsn> {
+        self.lsn
+    }
+
+    /// Says which statements had been done before.
+    pub(crate) fn write(&self, reply: &mut Writer<'_>) {
+        if self.retried.is_empty() {
+            return;
+        }
+        reply.begin_array("retriedStmtIds");
+        for (index, id) in self.retried.iter().enumerate() {
+            reply.push(index, *id);
+        }
+        reply.end();
+    }
+
+    /// The one statement that had been done before, for a command that has no more.
+    pub(crate) fn write_one(&self, reply: &mut Writer<'_>) {
+        if let [id] = self.retried[..] {
+            reply.append("retriedStmtId", id);
+        }
+    }
+}
+
+impl StatementIds {
+    fn parse(invocation: &Invocation<'_>, count: usize) -> Result<Self> {
+        let whole = |name: &str, value: ValueRef<'_>| {
+            let id = number::as_i64_exact(value).and_then(|id| i32::try_from(id).ok());
+            id.ok_or_else(|| invocation.mismatch(name, value, "type 'int'"))
+        };
+        let first = invocation.field("stmtId").map(|id| whole("stmtId", id)).transpose()?;
+        let Some(each) = invocation.array("stmtIds")? else { return Ok(Self::From(first.unwrap_or(0))) };
+        if first.is_some() {
+            let message = format!("May not specify both stmtId and stmtIds in {} command", invocation.command.name);
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
+        let each = each.iter().map(|id| whole("stmtIds", id)).collect::<Result<Vec<_>>>()?;
+        if each.len() != count {
+            let message = format!(
+                "Number of statement ids must match the number of batch entries. Got {} statement ids but {count} batch \
+                 entries.",
+                each.len()
+            );
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
+        Ok(Self::Each(each))
+    }
+
+    fn at(&self, position: usize) -> i32 {
+        match self {
+            Self::From(first) => first.wrapping_add(position as i32),
+            Self::Each(each) => each[position],
+        }
+    }
+}
+
+/// Tells the driver that it may send a retryable write again, where this is not the server that will do it. From a server of
+/// this age on drivers go by the label alone.
+/// Source: MongoDB's specification of retryable writes for drivers, "Determining Retryable Errors".
+pub(crate) fn labelled(failure: Failure, body: DocumentRef<'_>) -> Failure {
+    if failure.code() == ErrorCode::INTERRUPTED_AT_SHUTDOWN && body.get("txnNumber").is_some() {
+        return failure.with_label("RetryableWriteError");
+    }
+    failure
+}
+
+/// The refusal of a statement that was another kind of statement when it was done.
+pub(crate) fn other_kind(command: &str) -> Failure {
+    let message = format!("the statement was retried as {command}, and was of another kind when it was done");
+    Failure::new(ErrorCode::INVALID_OPTIONS, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentBuf;
+
+    #[test]
+    fn a_retryable_write_that_met_a_stopping_server_may_be_sent_again() {
+        let write = DocumentBuf::new().with("insert", "t").with("txnNumber", 1_i64);
+        let stopping = || Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown");
+        assert_eq!(labelled(stopping(), write.as_ref()).labels(), ["RetryableWriteError"]);
+        assert!(labelled(stopping(), DocumentRef::EMPTY).labels().is_empty());
+        let other = Failure::new(ErrorCode::BAD_VALUE, "a value");
+        assert!(labelled(other, write.as_ref()).labels().is_empty());
+    }
+}
