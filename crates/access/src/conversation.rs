@@ -238,7 +238,7 @@ mod tests {
             // What was said in a conversation is worth nothing in the next, whose nonce is another.
             assert_eq!(finish(&honest.replacen(vector.server_nonce, "another", 1)), Rejection::WrongNonce);
             for malformed in [
-                "".to_owned(),
+                String::new(),
                 "p=".to_owned(),
                 start.to_owned(),
                 honest.replacen("biws", "eSws", 1),
