@@ -91,7 +91,8 @@ test("Agenda: jobs run once, and are taken from one queue by two workers", () =>
   const workers = [worker(), worker()];
   const done = [];
   for (const agenda of workers) {
-    agenda.define("count", async (job) => { done.push(job.attrs.data.n); });
+    // A lock's timer outlives its job, and the process waits for it: ten minutes by default.
+    agenda.define("count", async (job) => { done.push(job.attrs.data.n); }, { lockLifetime: 1_000 });
     await agenda.start();
   }
   for (let n = 0; n < 10; n += 1) await workers[0].now("count", { n });
