@@ -46,21 +46,24 @@ fn is_simple(projection: DocumentRef<'_>) -> bool {
 
 impl DocumentStage for ProjectionStage {
     fn open(&self, run: &Run) -> Box<dyn Documents> {
-        Box::new(Projecting {
-            number: self.number,
-            input: self.input.open(run),
-            projected: Vec::new(),
-            released: DocumentBuf::new(),
-        })
+        Projecting::open(self.number, self.input.as_ref(), run)
     }
 }
 
-struct Projecting {
+/// Puts what the query gives of a document in its place; of stage RETURN_KEY too, where that is a key.
+pub(super) struct Projecting {
     number: StageNumber,
     input: Box<dyn Documents>,
     projected: Vec<u8>,
     /// The document without the metadata that it held.
     released: DocumentBuf,
+}
+
+impl Projecting {
+    pub(super) fn open(number: StageNumber, input: &dyn DocumentStage, run: &Run) -> Box<dyn Documents> {
+        let input = input.open(run);
+        Box::new(Self { number, input, projected: Vec::new(), released: DocumentBuf::new() })
+    }
 }
 
 impl Documents for Projecting {
