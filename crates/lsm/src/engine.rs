@@ -7,6 +7,7 @@ use crate::documents::Documents;
 use crate::dropped::{Drops, WithoutDropped};
 use crate::extents::Registry;
 use crate::key_value::KeyValue;
+use crate::leftovers::{Aside, Leftovers};
 use crate::memtable::{Keep, Memtable};
 use crate::merging::{Choice, Merger};
 use crate::reclaim::Mover;
@@ -48,6 +49,7 @@ const DOCUMENTS_PART: f64 = 0.75;
 pub struct LsmEngine {
     tree: AnyTree,
     files: Arc<TreeFiles>,
+    leftovers: Arc<Leftovers>,
     options: LsmOptions,
     documents: Arc<Documents>,
     accounts: Arc<Accounts>,
@@ -97,7 +99,10 @@ impl LsmEngine {
         let backlog = Arc::new(Backlog::default());
         let choice = Arc::new(Choice::default());
         let filter = WithoutDropped::new(&accounts, &backlog, &choice);
+        files.check_version()?;
+        let aside = Aside::put(&files)?;
         let tree = open_tree(&files, options.cache_bytes - documents_bytes, filter)?;
+        let leftovers = Arc::new(Leftovers::new(&tree, &files, aside));
         let extents_path = opening.directory.join("extents");
         let registry = Registry::open(&extents_path, note.get("extents").and_then(ValueRef::as_array))?;
         let next_extent = match note.get("nextExtent") {
@@ -111,12 +116,13 @@ impl LsmEngine {
         let state = Arc::new(ArcSwap::from_pointee(State::new(&tree, &files)));
         let rows = Arc::new(RowCache::new());
         let drops = Arc::new(Drops::default());
-        let merger = Merger::new(&tree, &files, &state, &accounts, &backlog, &drops, choice);
+        let merger = Merger::new(&tree, &leftovers, &state, &accounts, &backlog, &drops, choice);
         Ok(Arc::new(Self {
             latest: LsmView::latest(tree.clone(), Arc::clone(&state), Arc::clone(&documents), Arc::clone(&rows)),
             state,
             tree,
             files,
+            leftovers,
             options,
             documents,
             accounts,
@@ -132,7 +138,6 @@ impl LsmEngine {
 }
 
 fn open_tree(files: &TreeFiles, cache_bytes: u64, filter: Arc<WithoutDropped>) -> Result<AnyTree> {
-    files.check_version()?;
     files.make_durable_directory()?;
     // Versions of the tree count for themselves, below any LSN: a snapshot always reads the newest version, in which
     // every entry has the LSN of its batch.
@@ -241,6 +246,9 @@ impl Engine for LsmEngine {
 
     fn finish_checkpoint(&self, oldest_view: Lsn) -> Result<DocumentBuf> {
         let io = |error| self.files.error(error);
+        // A server that ends before it reclaims anything removes all the same what an earlier one left.
+        self.mover.sweep()?;
+        let writing = self.leftovers.begin()?;
         self.drops.mark_is_durable();
         let threshold = self.merger.forgettable(oldest_view);
         let keep = if threshold == 0 { Keep::AllVersions } else { Keep::Newest };
@@ -255,12 +263,14 @@ impl Engine for LsmEngine {
             }
             if !tables.is_empty() {
                 let _not_while_some_are_chosen = self.merger.adding();
+                writing.names(tables.iter().map(lsm_tree::Table::id));
                 self.tree.register_tables(&tables, None, None, &[], threshold).map_err(io)?;
             }
             self.backlog.note_flushed();
             self.flushed.lock().push(Arc::clone(memtable));
             self.state.rcu(|state| state.flushed(memtable, &self.tree));
         }
+        writing.finish();
         let (registry, next_extent) = self.mover.note();
         let note = DocumentBuf::new().with("nextExtent", next_extent as i64).with("extents", &registry.encode());
         Ok(Accounts::encode(&self.marked_accounts.lock(), note))

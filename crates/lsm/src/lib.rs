@@ -19,6 +19,7 @@ mod engine;
 mod extents;
 mod key;
 mod key_value;
+mod leftovers;
 mod memtable;
 mod merging;
 mod reader;

@@ -7,8 +7,8 @@ use crate::accounts::Accounts;
 use crate::backlog::Backlog;
 use crate::dropped::Drops;
 use crate::key;
+use crate::leftovers::Leftovers;
 use crate::state::State;
-use crate::tree_files::TreeFiles;
 use arc_swap::ArcSwap;
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::sync::{Condvar, Mutex, MutexGuard};
@@ -72,7 +72,7 @@ impl Drop for OpenChoice<'_> {
 /// The one who merges tables; the store has it do one thing at a time.
 pub(crate) struct Merger {
     tree: AnyTree,
-    files: Arc<TreeFiles>,
+    leftovers: Arc<Leftovers>,
     state: Arc<ArcSwap<State>>,
     accounts: Arc<Accounts>,
     backlog: Arc<Backlog>,
@@ -88,7 +88,7 @@ impl Merger {
     /// `choice` is ended by the filter that the tree makes for a merge.
     pub fn new(
         tree: &AnyTree,
-        files: &Arc<TreeFiles>,
+        leftovers: &Arc<Leftovers>,
         state: &Arc<ArcSwap<State>>,
         accounts: &Arc<Accounts>,
         backlog: &Arc<Backlog>,
@@ -97,7 +97,7 @@ impl Merger {
     ) -> Self {
         Self {
             tree: tree.clone(),
-            files: Arc::clone(files),
+            leftovers: Arc::clone(leftovers),
             state: Arc::clone(state),
             accounts: Arc::clone(accounts),
             backlog: Arc::clone(backlog),
@@ -168,10 +168,11 @@ impl Merger {
 
     /// Removes tables that hold nothing but dropped keyspaces; those that hold others too are left to merges.
     fn drop_tables(&self, oldest_view: Lsn) -> Result<()> {
+        self.leftovers.sweep()?;
         let dropped = self.drops.seen_by_all(oldest_view);
         // Neighbours go together: each range costs the tree a sync.
         for neighbours in dropped.chunk_by(|one, next| one.0 + 1 == next.0) {
-            self.tree.drop_range(key::all_of(neighbours)).map_err(|error| self.files.error(error))?;
+            self.tree.drop_range(key::all_of(neighbours)).map_err(|error| self.leftovers.files.error(error))?;
         }
         if !dropped.is_empty() {
             self.state.rcu(|state| state.compacted(&self.tree));
@@ -181,12 +182,14 @@ impl Merger {
     }
 
     fn change(&self, oldest_view: Lsn, change: impl FnOnce(SeqNo) -> lsm_tree::Result<()>) -> Result<()> {
+        let writing = self.leftovers.begin()?;
         let choice = self.choice.begin();
         let threshold = self.forgettable(oldest_view);
         failpoint::pass(Failpoint::ThresholdDecided);
         let outcome = change(threshold);
         drop(choice);
-        outcome.map_err(|error| self.files.error(error))?;
+        outcome.map_err(|error| self.leftovers.files.error(error))?;
+        writing.finish();
         self.count.fetch_add(1, Ordering::Relaxed);
         self.state.rcu(|state| state.compacted(&self.tree));
         Ok(())

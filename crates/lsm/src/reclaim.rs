@@ -207,7 +207,8 @@ impl Mover {
         }
     }
 
-    fn sweep(&self) -> Result<()> {
+    /// Removes what an earlier run left, unless that was done.
+    pub fn sweep(&self) -> Result<()> {
         let mut moves = self.state.lock();
         if !moves.is_swept {
             bunko_store::make_directory(&self.directory)?;

@@ -10,6 +10,7 @@
 //! ```
 
 use bunko_store::{Result, StorageError, make_directory};
+use rustc_hash::FxHashSet;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -72,6 +73,53 @@ impl TreeFiles {
         }
     }
 
+    /// The directory of the tables.
+    pub fn tables(&self) -> PathBuf {
+        self.path.join("tables")
+    }
+
+    /// A table's file.
+    pub fn table(&self, number: u64) -> PathBuf {
+        self.tables().join(number.to_string())
+    }
+
+    /// Where files are put that no version names; lsm-tree looks into no such directory.
+    pub fn aside(&self) -> PathBuf {
+        self.path.join("unnamed")
+    }
+
+    /// Numbers of the tables that the version on disk names; `None` where it cannot be read.
+    pub fn named(&self) -> Option<FxHashSet<u64>> {
+        let (number, checksum) = parse_current(&std::fs::read(self.current()).ok()?)?;
+        let version = self.version(number);
+        let is_whole = file_checksum(&version).is_ok_and(|found| found == checksum);
+        is_whole.then(|| tables(&version))?.map(|tables| tables.into_iter().map(|(number, _)| number).collect())
+    }
+
+    /// Files that the version on disk does not name; none where there is no version.
+    pub fn unnamed(&self) -> Result<Vec<PathBuf>> {
+        let Some(named) = self.named() else { return Ok(Vec::new()) };
+        let io = |error| StorageError::io(&self.path, error);
+        let current = std::fs::read(self.current()).map_err(io)?;
+        let version = parse_current(&current).map(|(number, _)| self.version(number));
+        let mut unnamed = Vec::new();
+        for entry in std::fs::read_dir(&self.path).map_err(io)? {
+            let path = entry.map_err(io)?.path();
+            if path.is_file() && path != self.current() && Some(&path) != version.as_ref() {
+                unnamed.push(path);
+            }
+        }
+        if self.tables().exists() {
+            for entry in std::fs::read_dir(self.tables()).map_err(io)? {
+                let path = entry.map_err(io)?.path();
+                let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+                // What bears no number is no table: lsm-tree refuses it.
+                unnamed.extend(number.is_some_and(|number| !named.contains(&number)).then_some(path));
+            }
+        }
+        Ok(unnamed)
+    }
+
     fn version(&self, number: u64) -> PathBuf {
         self.path.join(format!("v{number}"))
     }
@@ -95,7 +143,7 @@ impl TreeFiles {
         let (number, _) = parse_current(&std::fs::read(self.current()).ok()?)?;
         let mut tables = tables(&self.version(number))?.into_iter();
         let damaged = tables.find_map(|(number, checksum)| {
-            let path = self.path.join("tables").join(number.to_string());
+            let path = self.table(number);
             let is_whole = file_checksum(&path).is_ok_and(|found| found == checksum);
             (!is_whole).then_some(path)
         })?;

@@ -157,3 +157,25 @@ fn a_second_process_is_refused() {
     drop(store);
     open(directory.path()).expect("released");
 }
+
+#[test]
+fn what_an_earlier_process_left_goes_though_nothing_is_reclaimed() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let store = open(directory.path()).expect("opens");
+    insert(&store, 1..3);
+    store.close().expect("closes");
+    drop(store);
+    // A process was killed while it wrote them.
+    let left =
+        ["extents/000000000007.tmp", "trees/tables/77", "trees/.tmpAbCdEf"].map(|name| directory.path().join(name));
+    for path in &left {
+        std::fs::create_dir_all(path.parent().expect("below")).expect("made");
+        std::fs::write(path, "half of it").expect("written");
+    }
+    let store = open(directory.path()).expect("opens");
+    insert(&store, 3..4);
+    store.close().expect("closes");
+    assert_eq!(left.each_ref().map(|path| path.exists()), [false; 3]);
+    assert!(!directory.path().join("trees/unnamed").exists());
+    assert_eq!(records(&store, Direction::Forward), [1, 2, 3]);
+}

@@ -1,0 +1,271 @@
+//! Files of the trees that no version names.
+//!
+//! lsm-tree removes them when it opens the trees. A start that is refused later would have removed what may help to repair
+//! the directory: what an earlier process left is put aside before, and put back unless this one comes to write. What a
+//! flush or a merge of this process leaves that failed goes as soon as none runs any more that could be about to name it.
+
+use crate::tree_files::TreeFiles;
+use bunko_store::{Result, StorageError};
+use lsm_tree::{AbstractTree, AnyTree};
+use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What an earlier process left, out of lsm-tree's way.
+pub(crate) struct Aside {
+    files: Arc<TreeFiles>,
+    is_removed: bool,
+}
+
+impl Aside {
+    /// Puts aside what the present version does not name, whoever put some of it aside before.
+    pub fn put(files: &Arc<TreeFiles>) -> Result<Self> {
+        put_back(files)?;
+        let aside = Self { files: Arc::clone(files), is_removed: false };
+        let unnamed = files.unnamed()?;
+        if !unnamed.is_empty() {
+            bunko_store::make_directory(&files.aside())?;
+        }
+        for path in unnamed {
+            move_into(&path, &files.aside())?;
+        }
+        Ok(aside)
+    }
+
+    fn remove(mut self) -> Result<()> {
+        let aside = self.files.aside();
+        let io = |error| StorageError::io(&aside, error);
+        if aside.exists() {
+            // A kill may have come between the version that made them superfluous and the sync of its name.
+            std::fs::File::open(&self.files.path).and_then(|trees| trees.sync_all()).map_err(io)?;
+            std::fs::remove_dir_all(&aside).map_err(io)?;
+        }
+        self.is_removed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if !self.is_removed {
+            // Where that fails, the next start does it.
+            let _ = put_back(&self.files);
+        }
+    }
+}
+
+fn put_back(files: &TreeFiles) -> Result<()> {
+    let aside = files.aside();
+    if !aside.exists() {
+        return Ok(());
+    }
+    let io = |error| StorageError::io(&aside, error);
+    for entry in std::fs::read_dir(&aside).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        let is_table = path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit));
+        let tables = files.tables();
+        move_into(&path, if is_table { &tables } else { &files.path })?;
+    }
+    std::fs::remove_dir(&aside).map_err(io)
+}
+
+fn move_into(path: &Path, directory: &Path) -> Result<()> {
+    let name = path.file_name().unwrap_or_default();
+    std::fs::rename(path, directory.join(name)).map_err(|error| StorageError::io(path, error))
+}
+
+/// Whoever writes tables says so here.
+pub(crate) struct Leftovers {
+    tree: AnyTree,
+    pub files: Arc<TreeFiles>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Of an earlier process; gone once this one writes.
+    aside: Option<Aside>,
+    /// Flushes and merges that run.
+    running: usize,
+    /// The first number that a table of theirs may have, since none ran.
+    first: u64,
+    /// Tables from that number on which a version has named; a reader may have them though the present one does not.
+    named: FxHashSet<u64>,
+    has_failed: bool,
+    /// Tables of those that failed, until they are removed.
+    suspects: FxHashSet<u64>,
+}
+
+/// A flush or merge that runs. One that is not finished has failed.
+pub(crate) struct Writing<'l> {
+    leftovers: &'l Leftovers,
+    is_finished: bool,
+}
+
+impl Leftovers {
+    pub fn new(tree: &AnyTree, files: &Arc<TreeFiles>, aside: Aside) -> Self {
+        let state = Mutex::new(State { aside: Some(aside), ..State::default() });
+        Self { tree: tree.clone(), files: Arc::clone(files), state }
+    }
+
+    /// Removes what an earlier process left; to be asked before the first version is written.
+    pub fn sweep(&self) -> Result<()> {
+        self.state.lock().aside.take().map_or(Ok(()), Aside::remove)
+    }
+
+    /// A flush or merge begins.
+    pub fn begin(&self) -> Result<Writing<'_>> {
+        self.sweep()?;
+        let mut state = self.state.lock();
+        if state.running == 0 {
+            (state.first, state.has_failed) = (self.tree.next_table_id(), false);
+            state.named.clear();
+        }
+        state.running += 1;
+        Ok(Writing { leftovers: self, is_finished: false })
+    }
+
+    /// Removes what those that failed have left; none runs.
+    fn clean_up(&self, state: &mut State) {
+        if state.has_failed {
+            let tables = state.first..self.tree.next_table_id();
+            state.suspects.extend(tables.filter(|table| !state.named.contains(table)));
+        }
+        if state.suspects.is_empty() {
+            return;
+        }
+        // One that failed at its last step may have reached the disk: then the next start goes by it.
+        let Some(on_disk) = self.files.named() else { return };
+        let in_memory: FxHashSet<u64> = self.tree.current_version().iter_tables().map(lsm_tree::Table::id).collect();
+        state.suspects.retain(|table| {
+            if in_memory.contains(table) {
+                return false;
+            }
+            // Where it cannot be removed, the next start does.
+            let remove = || std::fs::remove_file(self.files.table(*table));
+            on_disk.contains(table) || remove().is_err_and(|error| error.kind() != std::io::ErrorKind::NotFound)
+        });
+    }
+}
+
+impl Writing<'_> {
+    /// These tables are about to be named; said before a merge can choose them.
+    pub fn names(&self, tables: impl Iterator<Item = u64>) {
+        self.leftovers.state.lock().named.extend(tables);
+    }
+
+    /// It went well.
+    pub fn finish(mut self) {
+        self.is_finished = true;
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let version = self.leftovers.tree.current_version();
+        let mut state = self.leftovers.state.lock();
+        let first = state.first;
+        state.named.extend(version.iter_tables().map(lsm_tree::Table::id).filter(|table| *table >= first));
+        state.running -= 1;
+        state.has_failed |= !self.is_finished;
+        if state.running == 0 {
+            self.leftovers.clean_up(&mut state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lsm_tree::{InternalValue, SequenceNumberCounter, ValueType};
+
+    fn entries(count: u32) -> impl Iterator<Item = lsm_tree::Result<InternalValue>> {
+        let entry = |number: u32| InternalValue::from_components(number.to_be_bytes(), "value", 1, ValueType::Value);
+        (0..count).map(move |number| Ok(entry(number)))
+    }
+
+    fn open(directory: &Path) -> Leftovers {
+        let files = Arc::new(TreeFiles::new(directory.join("trees")));
+        files.make_durable_directory().expect("made");
+        let aside = Aside::put(&files).expect("put aside");
+        let counter = SequenceNumberCounter::default;
+        let tree = lsm_tree::Config::new(&files.path, counter(), counter()).open().expect("opens");
+        Leftovers::new(&tree, &files, aside)
+    }
+
+    fn flush(leftovers: &Leftovers, writing: &Writing<'_>) {
+        let (tables, _) = leftovers.tree.flush_to_tables(entries(9)).expect("room").expect("not empty");
+        writing.names(tables.iter().map(lsm_tree::Table::id));
+        leftovers.tree.register_tables(&tables, None, None, &[], 0).expect("registered");
+    }
+
+    fn fail(leftovers: &Leftovers) {
+        let failure = std::io::Error::other("a full disk");
+        let torn = entries(9).chain([Err(lsm_tree::Error::Io(failure))]);
+        assert!(leftovers.tree.flush_to_tables(torn).is_err());
+    }
+
+    /// Names of the tables that are there.
+    fn tables(leftovers: &Leftovers) -> Vec<String> {
+        let entries = std::fs::read_dir(leftovers.files.tables()).expect("readable");
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_a_failure_leaves_goes_once_nothing_runs_that_may_name_it() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let leftovers = open(directory.path());
+        let first = leftovers.begin().expect("begun");
+        flush(&leftovers, &first);
+        first.finish();
+        let usual = tables(&leftovers);
+        let failing = leftovers.begin().expect("begun");
+        fail(&leftovers);
+        drop(failing);
+        assert_eq!(tables(&leftovers), usual);
+        let (other, failing) = (leftovers.begin().expect("begun"), leftovers.begin().expect("begun"));
+        fail(&leftovers);
+        drop(failing);
+        assert!(tables(&leftovers).len() > usual.len(), "the other one may be about to name any");
+        flush(&leftovers, &other);
+        // A merge takes what was just flushed away, while somebody reads it.
+        let reader = leftovers.tree.current_version();
+        leftovers.tree.major_compact(u64::MAX, 0).expect("merged");
+        other.finish();
+        let left = tables(&leftovers);
+        for table in reader.iter_tables() {
+            assert!(left.contains(&table.id().to_string()), "{} is being read, and {left:?} are there", table.id());
+        }
+        assert_eq!(left.len(), reader.iter_tables().count() + 1);
+    }
+
+    #[test]
+    fn what_an_earlier_process_left_stays_until_something_is_written() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let leftovers = open(directory.path());
+        let writing = leftovers.begin().expect("begun");
+        flush(&leftovers, &writing);
+        fail(&leftovers);
+        // As if the process ended here.
+        let before = tables(&leftovers);
+        std::mem::forget(writing);
+        drop(leftovers);
+        std::fs::write(directory.path().join("trees/.tmpAbCdEf"), "half of it").expect("written");
+        let all = bunko_testkit::directory::files_below(directory.path());
+        let refused = open(directory.path());
+        assert_eq!(tables(&refused).len() + 1, before.len());
+        drop(refused);
+        assert_eq!(bunko_testkit::directory::files_below(directory.path()), all);
+        let killed = open(directory.path());
+        std::mem::forget(killed);
+        let accepted = open(directory.path());
+        accepted.sweep().expect("removed");
+        assert_eq!(tables(&accepted).len() + 1, before.len());
+        drop(accepted);
+        assert_eq!(bunko_testkit::directory::files_below(directory.path()).len(), 3, "current, version and table");
+    }
+}
