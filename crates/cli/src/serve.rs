@@ -1,7 +1,7 @@
 //! `bunko serve`: opens the data directory, listens, and closes in order.
 
 use crate::allocator::give_freed_memory_back_when_idle;
-use crate::configuration::{self, Configuration, ReplicaSetSettings, ServeArguments, Settings};
+use crate::configuration::{self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands};
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
 use crate::open_files;
@@ -149,6 +149,10 @@ fn new_service(
     if let Some(ReplicaSetSettings { name, host }) = &settings.replica_set {
         service.join_replica_set(name, host).map_err(|failure| failure.message().to_owned())?;
         tracing::info!(target: "REPL", id = 21_392, ctx = "main", set = name, host, "This server is the only member of the replica set, and its primary");
+    }
+    if settings.test_commands == TestCommands::Taken {
+        service.enable_test_commands();
+        tracing::warn!(target: "CONTROL", id = 22_120, ctx = "main", "Test commands are taken: any client may make commands fail and connections close");
     }
     Ok(Arc::new(service))
 }

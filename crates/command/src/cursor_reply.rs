@@ -4,6 +4,7 @@ use crate::awaiting::{Await, ParkedCursor};
 use crate::counters::Counters;
 use crate::cursor_store::{CursorSource, OpenCursor};
 use crate::dispatch::{Halt, check_reply_bytes};
+use crate::error_labels;
 use crate::invocation::{Examined, Invocation};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Namespace;
@@ -116,6 +117,10 @@ pub fn write_next_batch(
         cursors.put_back(id, cursor, Instant::now());
         return Err(Failure::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor").into());
     }
+    if invocation.service.fail_points.is_any_on() {
+        let met = invocation.service.fail_points.meet_get_more(invocation);
+        met.map_err(|halt| failed(cursor.source.as_ref(), halt)).inspect_err(|_| cursors.finish(id))?;
+    }
     // Before it is looked for documents, and for reasons to stop.
     let heard = cursor.source.bell().map(|bell| (Arc::clone(bell), bell.rings()));
     let stop = Arc::clone(invocation.stop_bell());
@@ -135,7 +140,8 @@ pub fn write_next_batch(
         Ok(filled) => filled,
         Err(failure) => {
             cursors.finish(id);
-            return Err(failure.with_prefix("Executor error during getMore :: caused by :: ").into());
+            let failure = failure.with_prefix("Executor error during getMore :: caused by :: ");
+            return Err(failed(cursor.source.as_ref(), failure.into()));
         }
     };
     let end = if cursor.source.stays_open() { End::NotYet } else { end };
@@ -159,6 +165,14 @@ pub fn write_next_batch(
     }
     reply.append("id", if is_open { id } else { 0 }).append("ns", namespace.as_str()).end();
     Ok(())
+}
+
+/// What a client of a change stream hears, that it may resume it.
+fn failed(source: &dyn CursorSource, halt: Halt) -> Halt {
+    match halt {
+        Halt::Failed(failure) if source.resume_token().is_some() => Halt::Failed(error_labels::of_stream(failure)),
+        other => other,
+    }
 }
 
 fn write_resume_token(reply: &mut Writer<'_>, token: Option<DocumentBuf>) {

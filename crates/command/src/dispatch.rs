@@ -4,13 +4,14 @@ use crate::access_control::{self, redacted};
 use crate::awaiting::Await;
 use crate::commands;
 use crate::connection::ClientConnection;
+use crate::error_labels;
+use crate::fail_points::InjectedError;
 use crate::generic_options::{GenericOptions, writes};
 use crate::invocation::Invocation;
 use crate::known_commands;
 use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::replica_set::Deployment;
-use crate::retries;
 use crate::service::Service;
 use crate::write_concern::Acknowledgement;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
@@ -44,6 +45,8 @@ pub enum Databases {
     Any,
     /// `admin` alone.
     Admin,
+    /// The same, on a server that takes test commands; on others there is no such command.
+    AdminOfTests,
 }
 
 /// Why a command did not come to its end.
@@ -55,6 +58,8 @@ pub enum Halt {
     TooLong,
     /// It has nothing to say yet: run it again once that is over, and nothing else of its connection before.
     Awaits(Box<Await>),
+    /// The connection is to be closed without a reply, as a failpoint asked.
+    ClosesConnection,
 }
 
 impl From<Failure> for Halt {
@@ -118,14 +123,14 @@ impl Service {
         let mut answer = Answer::default();
         match self.attempt(connection, request, run_on, out, &mut answer) {
             Ok(()) => Ok(answer),
-            Err(halt @ (Halt::TooLong | Halt::Awaits(_))) => {
+            Err(halt @ (Halt::TooLong | Halt::Awaits(_) | Halt::ClosesConnection)) => {
                 out.truncate(start);
                 Err(halt)
             }
             Err(Halt::Failed(failure)) => {
                 out.truncate(start);
                 let mut reply = Writer::new(out);
-                write_failure_fields(&mut reply, &retries::labelled(failure, request.body));
+                write_failure_fields(&mut reply, &error_labels::labelled(failure, request.body));
                 self.write_times(&mut reply);
                 reply.end();
                 Ok(answer)
@@ -148,6 +153,9 @@ impl Service {
             self.counters.note_refused(None);
             return Err(no_such_command(name).into());
         };
+        if command.databases == Databases::AdminOfTests && !self.fail_points.are_allowed() {
+            return Err(no_such_command(name).into());
+        }
         let options = admit(self.deployment(), command, &request)
             .inspect_err(|_| self.counters.note_refused(Some(command.name)))?;
         connection.renew_user(self)?;
@@ -175,6 +183,10 @@ impl Service {
         let waited = operation.waited();
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
         invocation.parked = parked;
+        // One that goes on after a wait has met them.
+        if self.fail_points.is_any_on() && invocation.parked.is_none() {
+            self.fail_points.meet_command(&mut invocation)?;
+        }
         if let Some(number) = invocation.options.transaction_number {
             invocation.check_out_session(number)?;
         }
@@ -211,7 +223,7 @@ impl Service {
             Ok(()) => None,
             Err(Halt::Failed(failure)) => Some(failure),
             // It runs again, and is counted then.
-            Err(Halt::TooLong | Halt::Awaits(_)) => return outcome,
+            Err(Halt::TooLong | Halt::Awaits(_) | Halt::ClosesConnection) => return outcome,
         };
         let elapsed = invocation.started().elapsed().saturating_sub(waited);
         let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
@@ -228,6 +240,9 @@ impl Service {
                 .with("codeName", unmet.code().name().as_str())
                 .with("errmsg", unmet.message());
             reply.append("writeConcernError", &error);
+        }
+        if let Some(injected) = invocation.injected.take() {
+            write_injected(&mut reply, injected, request.body);
         }
         reply.append("ok", ok);
         self.write_times(&mut reply);
@@ -268,7 +283,7 @@ fn admit(deployment: Deployment, command: &Command, request: &Request<'_>) -> Re
     if request.database != EXTERNAL {
         check_database(request.database)?;
     }
-    if command.databases == Databases::Admin && request.database != "admin" {
+    if command.databases != Databases::Any && request.database != "admin" {
         return Err(Failure::new(
             ErrorCode::UNAUTHORIZED,
             format!("{} may only be run against the admin database.", command.name),
@@ -284,14 +299,27 @@ pub fn write_failure(out: &mut Vec<u8>, failure: &Failure) {
     reply.end();
 }
 
-fn write_failure_fields(reply: &mut Writer<'_>, failure: &Failure) {
-    if !failure.labels().is_empty() {
-        reply.begin_array("errorLabels");
-        for (index, label) in failure.labels().iter().enumerate() {
-            reply.push(index, *label);
-        }
-        reply.end();
+fn write_labels(reply: &mut Writer<'_>, labels: &[impl AsRef<str>]) {
+    if labels.is_empty() {
+        return;
     }
+    reply.begin_array("errorLabels");
+    for (index, label) in labels.iter().enumerate() {
+        reply.push(index, label.as_ref());
+    }
+    reply.end();
+}
+
+/// Ends a reply with the error that a failpoint adds.
+fn write_injected(reply: &mut Writer<'_>, injected: InjectedError, body: DocumentRef<'_>) {
+    let InjectedError { error, labels } = injected;
+    let labels = labels.unwrap_or_else(|| error_labels::of_write_concern_error(error.as_ref().get("code"), body));
+    write_labels(reply, &labels);
+    reply.append("writeConcernError", &error);
+}
+
+fn write_failure_fields(reply: &mut Writer<'_>, failure: &Failure) {
+    write_labels(reply, failure.labels());
     reply
         .append("ok", 0.0)
         .append("errmsg", failure.message())

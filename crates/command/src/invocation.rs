@@ -4,6 +4,7 @@ use crate::awaiting::ParkedCursor;
 use crate::collation_option;
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, Halt, Request, RunOn};
+use crate::fail_points::InjectedError;
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::operations::{Interruption, RunningOperation};
@@ -42,6 +43,8 @@ pub struct Invocation<'a> {
     pub repeat_after: Option<Duration>,
     /// The cursor that a command brings which goes on after a wait, or leaves where it is to wait.
     pub(crate) parked: Option<ParkedCursor>,
+    /// What a failpoint adds to the reply.
+    pub(crate) injected: Option<InjectedError>,
     run_on: RunOn,
     operation: &'a RunningOperation,
     /// The session, where the command is a retryable write.
@@ -96,6 +99,7 @@ impl<'a> Invocation<'a> {
             has_integer_ok: false,
             repeat_after: None,
             parked: None,
+            injected: None,
             run_on,
             operation,
             checked_out: None,

@@ -170,7 +170,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::settable("automationServiceDescriptor", read_descriptor, write_descriptor),
     Parameter::settable("cursorTimeoutMillis", read_cursor_timeout, write_cursor_timeout),
     Parameter::startup("diagnosticDataCollectionEnabled", |_| Ok(Value::Boolean(false))),
-    Parameter::startup("enableTestCommands", |_| Ok(Value::Boolean(false))),
+    Parameter::startup("enableTestCommands", |service| Ok(Value::Boolean(service.fail_points.are_allowed()))),
     Parameter::fixed("featureCompatibilityVersion", |service| {
         Ok(Value::Document(DocumentBuf::new().with("version", feature_compatibility::version(&service.catalog)?)))
     }),

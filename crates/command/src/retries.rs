@@ -3,7 +3,7 @@
 //! Source: MongoDB's specification of retryable writes for drivers; `stmtId` and `stmtIds` as its own tools send them.
 
 use crate::invocation::Invocation;
-use bunko_bson::{DocumentRef, ValueRef, Writer, number};
+use bunko_bson::{ValueRef, Writer, number};
 use bunko_catalog::{Catalog, Outcome, RetryableWrite};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::Lsn;
@@ -130,34 +130,8 @@ impl StatementIds {
     }
 }
 
-/// Tells the driver that it may send a retryable write again, where this is not the server that will do it. From a server of
-/// this age on drivers go by the label alone.
-/// Source: MongoDB's specification of retryable writes for drivers, "Determining Retryable Errors".
-pub(crate) fn labelled(failure: Failure, body: DocumentRef<'_>) -> Failure {
-    if failure.code() == ErrorCode::INTERRUPTED_AT_SHUTDOWN && body.get("txnNumber").is_some() {
-        return failure.with_label("RetryableWriteError");
-    }
-    failure
-}
-
 /// The refusal of a statement that was another kind of statement when it was done.
 pub(crate) fn other_kind(command: &str) -> Failure {
     let message = format!("the statement was retried as {command}, and was of another kind when it was done");
     Failure::new(ErrorCode::INVALID_OPTIONS, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bunko_bson::DocumentBuf;
-
-    #[test]
-    fn a_retryable_write_that_met_a_stopping_server_may_be_sent_again() {
-        let write = DocumentBuf::new().with("insert", "t").with("txnNumber", 1_i64);
-        let stopping = || Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown");
-        assert_eq!(labelled(stopping(), write.as_ref()).labels(), ["RetryableWriteError"]);
-        assert!(labelled(stopping(), DocumentRef::EMPTY).labels().is_empty());
-        let other = Failure::new(ErrorCode::BAD_VALUE, "a value");
-        assert!(labelled(other, write.as_ref()).labels().is_empty());
-    }
 }

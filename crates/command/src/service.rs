@@ -5,6 +5,7 @@ use crate::auto_compaction::AutoCompaction;
 use crate::cluster_parameters::{self, DEFAULT_MAX_TIME};
 use crate::counters::Counters;
 use crate::cursor_store::CursorStore;
+use crate::fail_points::FailPoints;
 use crate::operations::Operations;
 use crate::parameters::Parameters;
 use crate::profiler::Profiler;
@@ -166,6 +167,8 @@ pub struct Service {
     pub(crate) profiler: Profiler,
     /// The thread of `autoCompact`.
     pub(crate) auto_compaction: AutoCompaction,
+    /// Trouble on request.
+    pub(crate) fail_points: FailPoints,
     /// What holds writes back while files are copied.
     pub write_lock: WriteLock,
     /// What `getParameter` and `setParameter` see.
@@ -212,6 +215,7 @@ impl Service {
             operations: Operations::default(),
             profiler: Profiler::new(facts.slow_operation),
             auto_compaction: AutoCompaction::default(),
+            fail_points: FailPoints::default(),
             write_lock: WriteLock::default(),
             parameters,
             counters: Counters::default(),
@@ -225,6 +229,11 @@ impl Service {
             process,
             replica_set: None,
         }
+    }
+
+    /// Takes commands that are for tests of clients alone, such as `configureFailPoint`.
+    pub fn enable_test_commands(&mut self) {
+        self.fail_points.allow();
     }
 
     /// Interrupts all commands, those that come later too, and the server's own work: it ends.

@@ -118,6 +118,7 @@ codes! {
     NO_SUCH_TRANSACTION = 251 "NoSuchTransaction";
     NOT_A_RETRYABLE_WRITE_COMMAND = 50768 "NotARetryableWriteCommand";
     TOO_MANY_LOGICAL_SESSIONS = 261 "TooManyLogicalSessions";
+    FAIL_POINT_SET_FAILED = 230 "FailPointSetFailed";
     QUERY_FEATURE_NOT_ALLOWED = 224 "QueryFeatureNotAllowed";
     TRANSACTION_TOO_OLD = 225 "TransactionTooOld";
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction";

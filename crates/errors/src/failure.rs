@@ -2,6 +2,7 @@
 
 use crate::ErrorCode;
 use bunko_bson::{DocumentBuf, DocumentRef};
+use std::borrow::Cow;
 use std::fmt;
 
 /// No code of MongoDB's is below 0.
@@ -15,14 +16,22 @@ pub struct Failure(Box<Facts>);
 struct Facts {
     code: ErrorCode,
     message: String,
-    labels: Vec<&'static str>,
+    labels: Vec<Cow<'static, str>>,
+    /// Nobody adds any more.
+    are_labels_final: bool,
     details: DocumentBuf,
 }
 
 impl Failure {
     /// A failure with that code and message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self(Box::new(Facts { code, message: message.into(), labels: Vec::new(), details: DocumentBuf::new() }))
+        Self(Box::new(Facts {
+            code,
+            message: message.into(),
+            labels: Vec::new(),
+            are_labels_final: false,
+            details: DocumentBuf::new(),
+        }))
     }
 
     /// `BadValue`, the commonest.
@@ -59,8 +68,21 @@ impl Failure {
     /// Adds an error label, such as `TransientTransactionError`.
     #[must_use]
     pub fn with_label(mut self, label: &'static str) -> Self {
-        self.0.labels.push(label);
+        self.0.labels.push(Cow::Borrowed(label));
         self
+    }
+
+    /// Has those labels and no others, whatever the code says.
+    #[must_use]
+    pub fn with_labels_instead(mut self, labels: Vec<String>) -> Self {
+        self.0.labels = labels.into_iter().map(Cow::Owned).collect();
+        self.0.are_labels_final = true;
+        self
+    }
+
+    /// Whether no labels are to be added to those that it has.
+    pub fn has_labels_instead(&self) -> bool {
+        self.0.are_labels_final
     }
 
     /// Adds fields that stand beside `code` in the reply, such as `keyPattern` and `keyValue`.
@@ -88,7 +110,7 @@ impl Failure {
     }
 
     /// Error labels, for `errorLabels`.
-    pub fn labels(&self) -> &[&'static str] {
+    pub fn labels(&self) -> &[Cow<'static, str>] {
         &self.0.labels
     }
 

@@ -45,6 +45,7 @@ pub(crate) async fn serve(
             "a malformed frame"
         }
         Err(Ended::Storage) => "the log failed",
+        Err(Ended::FailPoint) => "a failpoint",
         Err(Ended::Foreign(Foreign::Tls)) => {
             tracing::warn!(target: "NETWORK", id = 23291, ctx = format!("conn{id}"), remote = %peer, "TLS is not supported yet: closing a connection that began with a ClientHello");
             "TLS"
@@ -73,6 +74,7 @@ enum Ended {
     Malformed(WireError),
     Foreign(Foreign),
     Storage,
+    FailPoint,
 }
 
 impl From<io::Error> for Ended {
@@ -125,6 +127,8 @@ enum Stop {
     Await(Header, Vec<u8>, Box<Await>),
     /// A frame that cannot be read; what came before it is answered first.
     Malformed(WireError),
+    /// A frame whose command has the connection closed.
+    Close,
     /// No frame at all.
     Foreign(Foreign),
 }
@@ -221,6 +225,10 @@ impl Session {
                     pass.stop = Stop::Await(header, frame.to_vec(), wait);
                     break;
                 }
+                Ok(Executed::ClosesConnection) => {
+                    pass.stop = Stop::Close;
+                    break;
+                }
                 Err(error) => {
                     out.truncate(start);
                     pass.stop = Stop::Malformed(error);
@@ -233,12 +241,13 @@ impl Session {
 
     /// Does what the pass left to do, then sends the replies.
     async fn finish(&mut self, mut out: Vec<u8>, mut pass: Pass) -> Result<(), Ended> {
-        let mut malformed = None;
+        let mut ended = None;
         let mut held = None;
         let mut awaits = None;
         match std::mem::replace(&mut pass.stop, Stop::Pause) {
             Stop::Pause => {}
-            Stop::Malformed(error) => malformed = Some(error),
+            Stop::Malformed(error) => ended = Some(error.into()),
+            Stop::Close => ended = Some(Ended::FailPoint),
             Stop::Foreign(foreign) => {
                 if foreign == Foreign::Http {
                     self.send(HTTP_ANSWER).await?;
@@ -254,6 +263,7 @@ impl Session {
                         pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
                     }
                     Executed::Awaits(wait) => awaits = Some((header, frame, wait)),
+                    Executed::ClosesConnection => ended = Some(Ended::FailPoint),
                     Executed::TooLong => {}
                 }
             }
@@ -269,7 +279,7 @@ impl Session {
         if let Some((header, frame, wait)) = awaits {
             return self.attend(header, frame, *wait).await;
         }
-        malformed.map_or(Ok(()), |error| Err(error.into()))
+        ended.map_or(Ok(()), Err)
     }
 
     /// Runs a command on a thread of its own; its frame, the replies, and what came of it.
@@ -323,6 +333,7 @@ impl Session {
             }
             match executed? {
                 Executed::Awaits(next) => wait = *next,
+                Executed::ClosesConnection => return Err(Ended::FailPoint),
                 Executed::Done(_) | Executed::TooLong => {
                     self.send(&out).await?;
                     scratch::with(|scratch| scratch.replies.give(out));

@@ -19,6 +19,8 @@ pub(crate) enum Executed {
     TooLong,
     /// It waits: run the frame again once that is over.
     Awaits(Box<Await>),
+    /// The connection is to be closed without a reply.
+    ClosesConnection,
 }
 
 impl Executed {
@@ -26,6 +28,7 @@ impl Executed {
     pub(crate) fn of(halt: Halt) -> Self {
         match halt {
             Halt::Awaits(wait) => Self::Awaits(wait),
+            Halt::ClosesConnection => Self::ClosesConnection,
             // Failures are replies.
             Halt::TooLong | Halt::Failed(_) => Self::TooLong,
         }

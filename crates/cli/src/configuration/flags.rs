@@ -1,7 +1,7 @@
 //! The flags of `bunko serve`: one for each setting, and those that say where settings come from.
 
 use super::setting::{Setting, Value};
-use super::table::{DB_PATH, ENGINE, SETTINGS};
+use super::table::{DB_PATH, ENGINE, SETTINGS, parse_parameter};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,9 @@ impl ServeArguments {
     }
 }
 
+/// The name of the flag that gives parameters.
+const PARAMETER: &str = "setParameter";
+
 #[derive(Args)]
 struct FileArguments {
     /// A YAML file as mongod takes it
@@ -42,6 +45,14 @@ struct FileArguments {
 impl Args for ServeArguments {
     fn augment_args(command: Command) -> Command {
         let command = FileArguments::augment_args(command);
+        let parameter = Arg::new(PARAMETER)
+            .long("set-parameter")
+            .alias(PARAMETER)
+            .value_name("NAME=VALUE")
+            .value_parser(parse_parameter)
+            .action(ArgAction::Append)
+            .help("Set a parameter: enableTestCommands=1 takes configureFailPoint, for tests of clients");
+        let command = command.arg(parameter);
         SETTINGS.iter().fold(command, |command, setting| command.arg(flag(setting)).args(negation(setting)))
     }
 
@@ -57,7 +68,9 @@ impl FromArgMatches for ServeArguments {
             let is_negated = setting.negations.first().is_some_and(|negation| matches.get_flag(negation));
             if is_negated { Some(Value::Switch(false)) } else { matches.get_one(setting.key()).cloned() }
         };
-        let given = SETTINGS.iter().filter_map(|setting| Some((setting, value(setting)?))).collect();
+        let mut given: Vec<_> = SETTINGS.iter().filter_map(|setting| Some((setting, value(setting)?))).collect();
+        let parameters = matches.get_many::<(&'static Setting, Value)>(PARAMETER).into_iter().flatten();
+        given.extend(parameters.cloned());
         Ok(Self { config, print_config, given })
     }
 
@@ -113,6 +126,25 @@ mod tests {
         assert_eq!(parse(&["--journal=false"]).expect("valid"), ["storage.journal.enabled false"]);
         for flag in ["--nounixsocket", "--no-unix-socket", "--unix-socket=false"] {
             assert_eq!(parse(&[flag]).expect("valid"), ["net.unixDomainSocket.enabled false"]);
+        }
+    }
+
+    #[test]
+    fn parameters_are_settings() {
+        for value in ["1", "true"] {
+            let given = parse(&["--setParameter", &format!("enableTestCommands={value}")]).expect("valid");
+            assert_eq!(given, ["setParameter.enableTestCommands true"]);
+        }
+        for (text, expected) in [
+            ("enableTestCommands=2", "enableTestCommands: '2' is none of true, false, 1 and 0"),
+            ("enableTestCommands", "'enableTestCommands' is not NAME=VALUE"),
+            (
+                "syncdelay=5",
+                "setParameter.syncdelay is not supported yet: at the start only enableTestCommands can be set",
+            ),
+        ] {
+            let error = parse(&["--setParameter", text]).expect_err("refused");
+            assert!(error.contains(expected), "{error}");
         }
     }
 

@@ -39,6 +39,8 @@ pub enum Kind {
     /// Any text that the check lets through.
     Text(fn(&str) -> Result<(), String>),
     Switch,
+    /// A parameter that is on or off: mongod takes numbers too.
+    Truth,
     Whole(RangeInclusive<i64>),
     Number(RangeInclusive<f64>),
     OneOf(&'static [&'static str]),
@@ -66,7 +68,7 @@ impl Setting {
 
     /// Whether its flag may stand alone for `true`.
     pub fn is_switch(&self) -> bool {
-        matches!(self.kind, Kind::Switch | Kind::Only { value: "true" | "false", .. })
+        matches!(self.kind, Kind::Switch | Kind::Truth | Kind::Only { value: "true" | "false", .. })
     }
 }
 
@@ -84,6 +86,11 @@ impl Kind {
                 "true" => Ok(Value::Switch(true)),
                 "false" => Ok(Value::Switch(false)),
                 other => Err(format!("'{other}' is neither true nor false")),
+            },
+            Self::Truth => match given.to_string().as_str() {
+                "true" | "1" => Ok(Value::Switch(true)),
+                "false" | "0" => Ok(Value::Switch(false)),
+                other => Err(format!("'{other}' is none of true, false, 1 and 0")),
             },
             Self::Whole(range) => match given.to_string().parse() {
                 Ok(number) if range.contains(&number) => Ok(Value::Whole(number)),

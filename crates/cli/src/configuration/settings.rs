@@ -7,7 +7,7 @@ use super::table::{
     BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE, FILE_PERMISSIONS,
     IN_MEMORY_SIZE_GB, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT,
     LOG_PATH, LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS,
-    SYNC_DELAY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
+    SYNC_DELAY, TEST_COMMANDS, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
 };
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
@@ -44,12 +44,21 @@ pub struct Settings {
     pub scripting: Scripting,
     /// Operations that take that long are logged.
     pub slow_operation: Duration,
+    /// Whether commands are taken that are for tests of clients alone.
+    pub test_commands: TestCommands,
     /// Settings that were given and do nothing with that engine.
     pub idle: Vec<String>,
     /// As `getCmdLineOpts` shows it.
     pub parsed: DocumentBuf,
     /// The same with the defaults.
     pub in_force: DocumentBuf,
+}
+
+/// Whether commands are taken that are for tests of clients alone, such as `configureFailPoint`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestCommands {
+    Taken,
+    Refused,
 }
 
 /// A set and how its only member is reached.
@@ -112,6 +121,11 @@ impl Settings {
             pid_file: path(&PID_FILE_PATH),
             scripting: if configuration.is_on(&JAVASCRIPT) { Scripting::Allowed } else { Scripting::Refused },
             slow_operation: Duration::from_millis(configuration.whole(&SLOW_MS) as u64),
+            test_commands: if configuration.is_on(&TEST_COMMANDS) {
+                TestCommands::Taken
+            } else {
+                TestCommands::Refused
+            },
             idle: idle(configuration, survival),
             parsed: configuration.parsed(),
             in_force: configuration.all_in_force(),

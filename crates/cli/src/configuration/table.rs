@@ -1,6 +1,7 @@
 //! All settings: one table for files, flags, `--print-config` and `getCmdLineOpts`. docs/running.md lists the same.
 
 use super::addresses;
+use super::missing::refusal_of_key;
 use super::setting::{Effect, Kind, Setting, Value};
 use bunko_engines::{Compression, ENGINES, EngineOptions};
 use std::io::IsTerminal;
@@ -297,6 +298,30 @@ pub const PID_FILE_PATH: Setting = Setting {
     ..PLAIN
 };
 
+pub const TEST_COMMANDS: Setting = Setting {
+    keys: &["setParameter.enableTestCommands"],
+    flag: "enable-test-commands",
+    value_name: "true|false",
+    kind: Kind::Truth,
+    ..PLAIN
+};
+
+/// The section whose settings `--setParameter NAME=VALUE` gives.
+const PARAMETERS: &str = "setParameter.";
+
+/// Reads what stands behind `--setParameter`.
+/// # Errors
+/// A sentence that names the parameter.
+pub fn parse_parameter(text: &str) -> Result<(&'static Setting, Value), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' is not NAME=VALUE"))?;
+    let is_it = |setting: &&Setting| setting.key().strip_prefix(PARAMETERS) == Some(name);
+    let setting = SETTINGS.iter().find(is_it).ok_or_else(|| {
+        refusal_of_key(&format!("{PARAMETERS}{name}")).unwrap_or_else(|| format!("there is no parameter '{name}'"))
+    })?;
+    let value = setting.kind.check(Value::Text(value.to_owned())).map_err(|error| format!("{name}: {error}"))?;
+    Ok((setting, value))
+}
+
 /// A setting of mongod's that has one value here.
 const fn only(
     keys: &'static [&'static str],
@@ -338,6 +363,7 @@ pub static SETTINGS: &[Setting] = &[
     LOG_FORMAT,
     SLOW_MS,
     PID_FILE_PATH,
+    TEST_COMMANDS,
     only(
         &["storage.directoryPerDB"],
         "directory-per-db",

@@ -10,8 +10,8 @@ use bunko_bson::Writer;
 pub(super) const COMMAND: Command =
     Command { name: "listCommands", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
 
-fn run(_: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let mut commands: Vec<&Command> = COMMANDS.iter().collect();
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let mut commands: Vec<&Command> = COMMANDS.iter().filter(|command| is_there(invocation, command)).collect();
     commands.sort_by_key(|command| command.name);
     reply.begin_document("commands");
     for command in commands {
@@ -20,7 +20,7 @@ fn run(_: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
             .append("help", "no help defined")
             .append("requiresAuth", false)
             .append("secondaryOk", !writes(command.name))
-            .append("adminOnly", command.databases == Databases::Admin)
+            .append("adminOnly", command.databases != Databases::Any)
             .begin_array("apiVersions");
         if stable_api::has(command.name) {
             reply.push(0, "1");
@@ -29,4 +29,8 @@ fn run(_: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     }
     reply.end();
     Ok(())
+}
+
+fn is_there(invocation: &Invocation<'_>, command: &Command) -> bool {
+    command.databases != Databases::AdminOfTests || invocation.service.fail_points.are_allowed()
 }

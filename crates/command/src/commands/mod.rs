@@ -18,6 +18,7 @@ mod coll_mod;
 mod coll_stats;
 mod compact;
 mod compact_encryption_data;
+mod configure_fail_point;
 mod conn_pool_stats;
 mod connection_status;
 mod convert_to_capped;
@@ -114,6 +115,7 @@ pub const COMMANDS: &[Command] = &[
     compact::COMMAND,
     compact_encryption_data::CLEANUP,
     compact_encryption_data::COMPACT,
+    configure_fail_point::COMMAND,
     conn_pool_stats::COMMAND,
     connection_status::COMMAND,
     convert_to_capped::COMMAND,

@@ -119,7 +119,9 @@ impl Service {
         let answer = match self.run(&mut connection, request, RunOn::OwnThread, &mut reply) {
             Ok(answer) => answer,
             Err(Halt::Failed(failure)) => return Err(failure),
-            Err(Halt::TooLong | Halt::Awaits(_)) => unreachable!("it may be long, and is no getMore"),
+            Err(Halt::TooLong | Halt::Awaits(_) | Halt::ClosesConnection) => {
+                unreachable!("it may be long, is no getMore, and comes before all failpoints")
+            }
         };
         if let Acknowledgement::Written(lsn) | Acknowledgement::Durable(lsn) = answer.acknowledgement {
             self.catalog.store().write(lsn).map_err(from_storage)?;

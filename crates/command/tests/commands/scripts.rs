@@ -1,5 +1,6 @@
 //! Runs the scripts in `tests/scripts` on every engine, those in `tests/engines/<engine>` on that one, and those in
-//! `tests/oplog` on a server that keeps an oplog, those in `tests/replica_set` on one that is a set's member: commands against a real store, one fresh server for each file.
+//! `tests/oplog` on a server that keeps an oplog, those in `tests/replica_set` on one that is a set's member,
+//! and those in `tests/test_commands` on such a member that takes test commands: commands against a real store, one fresh server for each file.
 //!
 //! ```text
 //! run admin
@@ -245,6 +246,16 @@ fn scripts_of_a_member_of_a_set() {
     datadriven::walk("tests/replica_set", |file| {
         let log = LogOptions { history_bytes_max: Some(128 << 20), ..LogOptions::default() };
         let mut runner = Runner { server: Server::start_as_member(lsm, &EngineOptions::default(), log), hidden: None };
+        file.run(|case| runner.run(case));
+    });
+}
+
+#[test]
+fn scripts_of_a_server_that_takes_test_commands() {
+    let lsm = &ENGINES[0];
+    datadriven::walk("tests/test_commands", |file| {
+        let log = LogOptions { history_bytes_max: Some(128 << 20), ..LogOptions::default() };
+        let mut runner = Runner { server: Server::start_for_tests(lsm, &EngineOptions::default(), log), hidden: None };
         file.run(|case| runner.run(case));
     });
 }

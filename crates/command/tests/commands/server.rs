@@ -88,6 +88,13 @@ impl Server {
         server
     }
 
+    /// The same one that takes test commands.
+    pub fn start_for_tests(engine: &Entry, options: &EngineOptions, log: LogOptions) -> Self {
+        let mut server = Self::start_as_member(engine, options, log);
+        server.service.enable_test_commands();
+        server
+    }
+
     /// Whether `shutdown` ran since this was asked last.
     pub fn was_shut_down(&self) -> bool {
         self.was_shut_down.swap(false, Ordering::Relaxed)
@@ -108,6 +115,7 @@ impl Server {
                 Err(Halt::TooLong) => run_on = RunOn::OwnThread,
                 // Nobody else does anything meanwhile.
                 Err(Halt::Awaits(wait)) => std::thread::sleep(wait.until.saturating_duration_since(Instant::now())),
+                Err(Halt::ClosesConnection) => return DocumentBuf::new(),
                 Err(Halt::Failed(failure)) => panic!("failures are replies: {failure}"),
             }
         };

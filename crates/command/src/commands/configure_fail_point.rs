@@ -1,0 +1,30 @@
+//! `configureFailPoint`: trouble on request, on a server that takes test commands.
+
+use crate::dispatch::{Command, Databases, Halt};
+use crate::fail_points::{FailPoint, Mode};
+use crate::fields::wrong_type;
+use crate::invocation::Invocation;
+use bunko_bson::{DocumentRef, ValueRef, Writer};
+use bunko_errors::Failure;
+
+pub(super) const COMMAND: Command = Command {
+    name: "configureFailPoint",
+    aliases: &[],
+    fields: &["mode", "data"],
+    databases: Databases::AdminOfTests,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let ValueRef::String(name) = invocation.argument() else {
+        let place = "configureFailPoint.configureFailPoint";
+        return Err(wrong_type(place, invocation.argument(), "string").into());
+    };
+    let point = FailPoint::named(name)?;
+    let mode = invocation.field("mode").ok_or_else(|| Failure::bad_value("Missing required field 'mode'"))?;
+    let mode = Mode::parse(mode)?;
+    let data = invocation.document("data")?.unwrap_or(DocumentRef::EMPTY);
+    let fired = invocation.service.fail_points.configure(point, mode, point.trouble(data)?);
+    reply.append("count", fired as i64);
+    Ok(())
+}

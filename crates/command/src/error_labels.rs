@@ -1,0 +1,82 @@
+//! The labels by which drivers decide whether to send something again.
+//!
+//! Source: MongoDB's specifications for drivers, "Retryable Writes", "Transactions" and "Change Streams": `errorLabels`.
+
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure};
+
+const RETRYABLE_WRITE: &str = "RetryableWriteError";
+const RESUMABLE: &str = "ResumableChangeStreamError";
+
+/// Where another server, or the same one a little later, may do what this one did not.
+/// Source: MongoDB's specification of retryable writes for drivers, "Determining Retryable Errors".
+const ELSEWHERE: [i32; 12] = [
+    6,     // HostUnreachable
+    7,     // HostNotFound
+    89,    // NetworkTimeout
+    91,    // ShutdownInProgress
+    189,   // PrimarySteppedDown
+    262,   // ExceededTimeLimit
+    9001,  // SocketException
+    10107, // NotWritablePrimary
+    11600, // InterruptedAtShutdown
+    11602, // InterruptedDueToReplStateChange
+    13435, // NotPrimaryNoSecondaryOk
+    13436, // NotPrimaryOrSecondary
+];
+
+/// The same for a stream that is read on from where it was.
+/// Source: MongoDB's specification of change streams for drivers, "Resumable Error".
+const ALSO_RESUMABLE: [i32; 5] = [
+    63,    // StaleShardVersion
+    133,   // FailedToSatisfyReadPreference
+    150,   // StaleEpoch
+    234,   // RetryChangeStream
+    13388, // StaleConfig
+];
+
+/// Labels the failure of a command. From a server of this age on drivers go by the labels alone.
+pub(crate) fn labelled(failure: Failure, body: DocumentRef<'_>) -> Failure {
+    if failure.has_labels_instead() || !of_retryable_write(failure.code(), body) {
+        return failure;
+    }
+    failure.with_label(RETRYABLE_WRITE)
+}
+
+/// The labels of a write that was done, and whose write concern failed with that code.
+pub(crate) fn of_write_concern_error(code: Option<ValueRef<'_>>, body: DocumentRef<'_>) -> Vec<String> {
+    let code = code.and_then(bunko_bson::number::as_i64_exact).and_then(|code| i32::try_from(code).ok());
+    let is_retryable = code.is_some_and(|code| of_retryable_write(ErrorCode(code), body));
+    is_retryable.then(|| RETRYABLE_WRITE.to_owned()).into_iter().collect()
+}
+
+/// Labels the failure of a `getMore` of a change stream.
+pub(crate) fn of_stream(failure: Failure) -> Failure {
+    let code = failure.code().0;
+    if failure.has_labels_instead() || !(ELSEWHERE.contains(&code) || ALSO_RESUMABLE.contains(&code)) {
+        return failure;
+    }
+    failure.with_label(RESUMABLE)
+}
+
+fn of_retryable_write(code: ErrorCode, body: DocumentRef<'_>) -> bool {
+    ELSEWHERE.contains(&code.0) && body.get("txnNumber").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentBuf;
+
+    #[test]
+    fn a_retryable_write_that_met_a_stopping_server_may_be_sent_again() {
+        let write = DocumentBuf::new().with("insert", "t").with("txnNumber", 1_i64);
+        let stopping = || Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown");
+        assert_eq!(labelled(stopping(), write.as_ref()).labels(), ["RetryableWriteError"]);
+        assert!(labelled(stopping(), DocumentRef::EMPTY).labels().is_empty());
+        let other = Failure::new(ErrorCode::BAD_VALUE, "a value");
+        assert!(labelled(other, write.as_ref()).labels().is_empty());
+        let given = stopping().with_labels_instead(vec!["Own".to_owned()]);
+        assert_eq!(labelled(given, write.as_ref()).labels(), ["Own"]);
+    }
+}

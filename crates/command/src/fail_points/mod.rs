@@ -1,0 +1,164 @@
+//! Trouble on request, for tests of clients: `configureFailPoint`, on a server that takes test commands.
+//!
+//! A command asks one atomic flag whether any point is on; nothing else is paid while none is.
+//! Source: MongoDB's specification of failpoints for drivers' tests, "The failCommand Fail Point".
+
+mod mode;
+mod trouble;
+
+pub(crate) use mode::Mode;
+pub(crate) use trouble::{InjectedError, Trouble};
+
+use crate::dispatch::Halt;
+use crate::invocation::Invocation;
+use bunko_bson::DocumentRef;
+use bunko_errors::{ErrorCode, Failure, Result};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The points that have an effect here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailPoint {
+    /// A command fails before it begins, or has its reply changed.
+    Command,
+    /// A `getMore` fails once it has its cursor, which is closed.
+    GetMore,
+    /// Whatever has a time limit is out of time.
+    TimeLimit,
+}
+
+/// Names, and the fields that their `data` may have.
+const POINTS: [(FailPoint, &str, &[&str]); 3] = [
+    (FailPoint::Command, "failCommand", &trouble::FIELDS),
+    (FailPoint::GetMore, "failGetMoreAfterCursorCheckout", &["errorCode", "closeConnection"]),
+    (FailPoint::TimeLimit, "maxTimeAlwaysTimeOut", &[]),
+];
+
+impl FailPoint {
+    /// The point of that name.
+    /// # Errors
+    /// `FailPointSetFailed` where there is none.
+    pub(crate) fn named(name: &str) -> Result<Self> {
+        let found = POINTS.iter().find(|(_, own, _)| *own == name);
+        found.map(|(point, ..)| *point).ok_or_else(|| {
+            let message = format!("failpoint '{name}' not found, or not supported yet");
+            Failure::new(ErrorCode::FAIL_POINT_SET_FAILED, message)
+        })
+    }
+
+    /// Reads the `data` of one that is switched on.
+    /// # Errors
+    /// Those of [`Trouble::parse`].
+    pub(crate) fn trouble(self, data: DocumentRef<'_>) -> Result<Trouble> {
+        let (_, name, fields) = POINTS[self as usize];
+        Trouble::parse(name, fields, data)
+    }
+}
+
+/// One point.
+#[derive(Debug, Default)]
+struct Slot {
+    mode: Mode,
+    trouble: Trouble,
+    /// How often it has fired since it was configured last.
+    fired: u64,
+}
+
+impl Slot {
+    fn fires(&mut self, random: &dyn Fn() -> u64) -> bool {
+        let fires = self.mode.fires(random);
+        self.fired += u64::from(fires);
+        fires
+    }
+}
+
+/// All points of a server.
+#[derive(Debug, Default)]
+pub(crate) struct FailPoints {
+    are_allowed: bool,
+    is_any_on: AtomicBool,
+    slots: Mutex<[Slot; POINTS.len()]>,
+}
+
+impl FailPoints {
+    /// Lets clients configure them from now on.
+    pub(crate) fn allow(&mut self) {
+        self.are_allowed = true;
+    }
+
+    /// Whether clients may configure them: whether the server takes test commands at all.
+    pub(crate) fn are_allowed(&self) -> bool {
+        self.are_allowed
+    }
+
+    /// Whether any is on.
+    pub(crate) fn is_any_on(&self) -> bool {
+        self.is_any_on.load(Ordering::Relaxed)
+    }
+
+    /// Switches one on or off; how often it has fired since it was configured before.
+    pub(crate) fn configure(&self, point: FailPoint, mode: Mode, trouble: Trouble) -> u64 {
+        let mut slots = self.slots.lock();
+        let before = std::mem::replace(&mut slots[point as usize], Slot { mode, trouble, fired: 0 });
+        self.note_whether_any_is_on(&*slots);
+        before.fired
+    }
+
+    fn note_whether_any_is_on(&self, slots: &[Slot]) {
+        self.is_any_on.store(slots.iter().any(|slot| slot.mode != Mode::Off), Ordering::Relaxed);
+    }
+
+    /// Does to a command that begins what is asked for.
+    /// # Errors
+    /// What it is to fail with; [`Halt::TooLong`] where it is to be held up, on a thread that serves others.
+    pub(crate) fn meet_command(&self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
+        // A point is always switched off by a command that it cannot hit.
+        if invocation.command.name == "configureFailPoint" {
+            return Ok(());
+        }
+        if invocation.options.max_time.is_some() && self.take(FailPoint::TimeLimit, invocation).is_some() {
+            return Err(Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit").into());
+        }
+        let trouble = {
+            let slots = self.slots.lock();
+            let Slot { mode, trouble, .. } = &slots[FailPoint::Command as usize];
+            if *mode == Mode::Off || !trouble.concerns(invocation) {
+                return Ok(());
+            }
+            invocation.refuse_if_long(trouble.holds_up())?;
+            drop(slots);
+            self.take(FailPoint::Command, invocation)
+        };
+        trouble.map_or(Ok(()), |trouble| trouble.befall(invocation))
+    }
+
+    /// Does to a `getMore` that has its cursor what is asked for.
+    /// # Errors
+    /// What it is to fail with.
+    pub(crate) fn meet_get_more(&self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
+        self.take(FailPoint::GetMore, invocation).map_or(Ok(()), |trouble| trouble.befall(invocation))
+    }
+
+    /// What a point does now, if it fires.
+    fn take(&self, point: FailPoint, invocation: &Invocation<'_>) -> Option<Trouble> {
+        let mut slots = self.slots.lock();
+        let slot = &mut slots[point as usize];
+        let trouble = slot.fires(&*invocation.service.world.random).then(|| slot.trouble.clone());
+        self.note_whether_any_is_on(&*slots);
+        trouble
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_stands_at_its_number() {
+        for (index, (point, name, _)) in POINTS.iter().enumerate() {
+            assert_eq!((*point as usize, FailPoint::named(name).expect("known")), (index, *point));
+        }
+        let unknown = FailPoint::named("failAll").expect_err("unknown");
+        assert_eq!(unknown.code(), ErrorCode::FAIL_POINT_SET_FAILED);
+    }
+}

@@ -1,0 +1,142 @@
+//! What a failpoint does to a command.
+
+use crate::dispatch::Halt;
+use crate::fields::{Fields, wrong_type};
+use crate::invocation::Invocation;
+use crate::operation_description::namespace;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::time::{Duration, Instant};
+
+/// Fields of the `data` of `failCommand`. All clients are external ones, and none is a server's own thread, so that
+/// `failInternalCommands` and `failLocalClients` find nobody here.
+pub(super) const FIELDS: [&str; 11] = [
+    "failCommands",
+    "errorCode",
+    "errorLabels",
+    "closeConnection",
+    "blockConnection",
+    "blockTimeMS",
+    "writeConcernError",
+    "appName",
+    "namespace",
+    "failInternalCommands",
+    "failLocalClients",
+];
+
+/// How long a command that is held up sleeps before it is asked whether it has to stop.
+const NAP: Duration = Duration::from_millis(10);
+
+/// `data` of `configureFailPoint`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trouble {
+    /// The point's name.
+    point: &'static str,
+    commands: Vec<String>,
+    application: Option<String>,
+    namespace: Option<String>,
+    block: Option<Duration>,
+    closes_connection: bool,
+    error: Option<ErrorCode>,
+    /// Instead of those that the error would have.
+    labels: Option<Vec<String>>,
+    write_concern_error: Option<DocumentBuf>,
+}
+
+/// What a point adds to the reply of a command that succeeds.
+#[derive(Debug)]
+pub(crate) struct InjectedError {
+    /// For `writeConcernError`.
+    pub error: DocumentBuf,
+    /// Instead of those that the error would have.
+    pub labels: Option<Vec<String>>,
+}
+
+impl Trouble {
+    /// Reads it for a point that takes those fields.
+    /// # Errors
+    /// `TypeMismatch`, `BadValue`; `CommandNotSupported` for a field that is not known.
+    pub(super) fn parse(point: &'static str, known: &[&str], data: DocumentRef<'_>) -> Result<Self> {
+        if let Some(other) = data.iter().find(|field| !known.contains(&field.name)) {
+            return Err(Failure::not_supported_yet(&format!("the field 'data.{}' of {point}", other.name)));
+        }
+        let fields = Fields::new("configureFailPoint", data);
+        let text = |name: &str| fields.string(name).map(|text| text.map(str::to_owned));
+        let block = if fields.boolean("blockConnection", false)? {
+            let time_ms = fields.integer("blockTimeMS")?.ok_or_else(|| {
+                Failure::bad_value("failpoint option 'blockConnection' needs 'blockTimeMS' of at least 0")
+            })?;
+            let time_ms = u64::try_from(time_ms)
+                .map_err(|_| Failure::bad_value(format!("'blockTimeMS' must be at least 0, found {time_ms}")))?;
+            Some(Duration::from_millis(time_ms))
+        } else {
+            None
+        };
+        let code = |value: ValueRef<'_>| {
+            let code = number::as_i64_exact(value).and_then(|code| i32::try_from(code).ok());
+            code.map(ErrorCode).ok_or_else(|| wrong_type("data.errorCode", value, "int"))
+        };
+        let names = |name: &str| fields.array(name)?.map(|array| texts(name, array.iter())).transpose();
+        Ok(Self {
+            point,
+            commands: names("failCommands")?.unwrap_or_default(),
+            application: text("appName")?,
+            namespace: text("namespace")?,
+            block,
+            closes_connection: fields.boolean("closeConnection", false)?,
+            error: fields.field("errorCode").map(code).transpose()?.filter(|code| code.0 != 0),
+            labels: names("errorLabels")?,
+            write_concern_error: fields.document("writeConcernError")?.map(DocumentRef::to_owned),
+        })
+    }
+
+    /// Whether it is meant for that command of that client.
+    pub(super) fn concerns(&self, invocation: &Invocation<'_>) -> bool {
+        let command = invocation.command;
+        let is_named = |name: &String| name == command.name || command.aliases.contains(&name.as_str());
+        self.commands.iter().any(is_named)
+            && self.application.as_deref().is_none_or(|name| invocation.connection.application() == Some(name))
+            && self.namespace.as_deref().is_none_or(|wanted| {
+                namespace(command.name, invocation.request.database, invocation.request.body) == wanted
+            })
+    }
+
+    /// Whether the command waits.
+    pub(super) fn holds_up(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Lets it happen.
+    /// # Errors
+    /// What the command is to fail with, if it is.
+    pub(super) fn befall(self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
+        if let Some(time) = self.block {
+            let until = Instant::now() + time;
+            while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+                std::thread::sleep(left.min(NAP));
+                invocation.operation().check()?;
+            }
+        }
+        if self.closes_connection {
+            return Err(Halt::ClosesConnection);
+        }
+        if let Some(code) = self.error {
+            let failure = Failure::new(code, format!("Failing command via '{}' failpoint", self.point));
+            return Err(match self.labels {
+                Some(labels) => failure.with_labels_instead(labels),
+                None => failure,
+            }
+            .into());
+        }
+        let labels = self.labels;
+        invocation.injected = self.write_concern_error.map(|error| InjectedError { error, labels });
+        Ok(())
+    }
+}
+
+fn texts<'a>(name: &str, values: impl Iterator<Item = ValueRef<'a>>) -> Result<Vec<String>> {
+    let text = |value: ValueRef<'a>| {
+        value.as_str().map(str::to_owned).ok_or_else(|| wrong_type(&format!("data.{name}"), value, "string"))
+    };
+    values.map(text).collect()
+}
