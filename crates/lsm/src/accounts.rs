@@ -199,7 +199,8 @@ impl Accounts {
                         account.uncount();
                     }
                 }
-                Effect::PutPrimaryKey { presence: Presence::Moved, .. } => {}
+                Effect::PutKey { presence: Presence::Taken, .. }
+                | Effect::PutPrimaryKey { presence: Presence::Moved | Presence::Taken, .. } => {}
                 Effect::PutKey { keyspace, .. } | Effect::PutPrimaryKey { keyspace, .. } => {
                     state.accounts.get_or_default(keyspace).entries += 1;
                 }

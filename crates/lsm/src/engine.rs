@@ -191,14 +191,14 @@ impl Engine for LsmEngine {
                     put(keyspace, &record.0.to_be_bytes(), Some(&location.encode()))
                 }
                 Effect::DeleteRecord { keyspace, record, .. } => put(keyspace, &record.0.to_be_bytes(), None),
-                Effect::PutKey { keyspace, key, record } => {
+                Effect::PutKey { keyspace, key, record, .. } => {
                     KeyValue { record, location: None }.encode(|value| put(keyspace, key, Some(value)))
                 }
                 Effect::PutPrimaryKey { keyspace, key, record, location, presence } => {
                     let value = KeyValue { record, location: Some(location) };
                     let bytes = value.encode(|value| put(keyspace, key, Some(value)));
                     // What was not there is not remembered.
-                    if presence == Presence::Moved {
+                    if presence != Presence::New {
                         self.rows.replace(keyspace, key, (record, location));
                     }
                     bytes

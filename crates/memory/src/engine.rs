@@ -224,8 +224,15 @@ impl Engine for MemoryEngine {
                     superseded += 1;
                     self.put_record(keyspace, record, lsn, None, views)
                 }
-                Effect::PutKey { keyspace, key, record }
-                | Effect::PutPrimaryKey { keyspace, key, record, presence: Presence::New, .. } => {
+                Effect::PutKey { keyspace, key, record, presence }
+                | Effect::PutPrimaryKey {
+                    keyspace,
+                    key,
+                    record,
+                    presence: presence @ (Presence::New | Presence::Taken),
+                    ..
+                } => {
+                    superseded += usize::from(presence == Presence::Taken);
                     self.put_key(keyspace, key, lsn, Some(Target::from(record)), views)
                 }
                 Effect::DeleteKey { keyspace, key } => {

@@ -90,7 +90,7 @@ impl Memtable {
             Effect::DeleteRecord { keyspace, record, .. } => self.put_record(keyspace, record, lsn, None, views),
             // It leads to the same record as before, and the record knows its location.
             Effect::PutPrimaryKey { presence: Presence::Moved, .. } | Effect::CreateKeyspace { .. } => 0,
-            Effect::PutKey { keyspace, key, record } | Effect::PutPrimaryKey { keyspace, key, record, .. } => {
+            Effect::PutKey { keyspace, key, record, .. } | Effect::PutPrimaryKey { keyspace, key, record, .. } => {
                 self.put_key(keyspace, key, lsn, Some(record), views)
             }
             Effect::DeleteKey { keyspace, key } => self.put_key(keyspace, key, lsn, None, views),

@@ -5,7 +5,7 @@
 
 use crate::effects::{
     ADOPT_FILE, CREATE_KEYSPACE, DELETE_KEY, DELETE_RECORD, DROP_KEYSPACE, Documents, MOVE_PRIMARY_KEY, NOTE,
-    PLACE_RECORD, PUT_KEY, PUT_PRIMARY_KEY, PUT_RECORD, REPLACE_RECORD,
+    PLACE_RECORD, PUT_KEY, PUT_PRIMARY_KEY, PUT_RECORD, REPLACE_RECORD, TAKE_KEY, TAKE_PRIMARY_KEY,
 };
 use crate::{Effect, Effects, KeyspaceId, Location, Presence, RecordId, varint};
 use std::borrow::Cow;
@@ -96,7 +96,16 @@ impl<'d> Batch<'d> {
 
     /// Lets an index key, which is not empty, lead to a record.
     pub fn put_key(&mut self, keyspace: KeyspaceId, key: &[u8], record: RecordId) {
-        self.effects.push(PUT_KEY);
+        self.put_key_of(PUT_KEY, keyspace, key, record);
+    }
+
+    /// The same of a key that led to another record before.
+    pub fn take_key(&mut self, keyspace: KeyspaceId, key: &[u8], record: RecordId) {
+        self.put_key_of(TAKE_KEY, keyspace, key, record);
+    }
+
+    fn put_key_of(&mut self, kind: u8, keyspace: KeyspaceId, key: &[u8], record: RecordId) {
+        self.effects.push(kind);
         self.header(keyspace);
         self.key(key);
         varint::put(&mut self.effects, record.0);
@@ -104,10 +113,12 @@ impl<'d> Batch<'d> {
 
     /// Lets a primary key lead to the record, and the document, that was put last.
     pub fn put_primary_key(&mut self, keyspace: KeyspaceId, key: &[u8], record: RecordId, presence: Presence) {
-        self.effects.push(if presence == Presence::New { PUT_PRIMARY_KEY } else { MOVE_PRIMARY_KEY });
-        self.header(keyspace);
-        self.key(key);
-        varint::put(&mut self.effects, record.0);
+        let kind = match presence {
+            Presence::New => PUT_PRIMARY_KEY,
+            Presence::Moved => MOVE_PRIMARY_KEY,
+            Presence::Taken => TAKE_PRIMARY_KEY,
+        };
+        self.put_key_of(kind, keyspace, key, record);
     }
 
     /// Removes an index key.
@@ -199,6 +210,8 @@ mod tests {
         batch.put_primary_key(index, b"id", RecordId(1), Presence::New);
         batch.replace_record(records, RecordId(2), b"second!".to_vec(), old);
         batch.delete_record(records, RecordId(3), old);
+        batch.take_key(index, b"taken", RecordId(2));
+        batch.put_primary_key(index, b"taken too", RecordId(2), Presence::Taken);
         batch.delete_key(index, b"gone");
         batch.create_keyspace(index, "lsm", b"settings");
         batch.drop_keyspace(index);
@@ -220,7 +233,7 @@ mod tests {
                     document: b"first",
                     replaced: None
                 },
-                Effect::PutKey { keyspace: index, key: b"key", record: RecordId(1) },
+                Effect::PutKey { keyspace: index, key: b"key", record: RecordId(1), presence: Presence::New },
                 Effect::PutPrimaryKey {
                     keyspace: index,
                     key: b"id",
@@ -236,6 +249,14 @@ mod tests {
                     replaced: Some(old)
                 },
                 Effect::DeleteRecord { keyspace: records, record: RecordId(3), replaced: old },
+                Effect::PutKey { keyspace: index, key: b"taken", record: RecordId(2), presence: Presence::Taken },
+                Effect::PutPrimaryKey {
+                    keyspace: index,
+                    key: b"taken too",
+                    record: RecordId(2),
+                    location: at(1005, b"second!"),
+                    presence: Presence::Taken
+                },
                 Effect::DeleteKey { keyspace: index, key: b"gone" },
                 Effect::CreateKeyspace { keyspace: index, engine: "lsm", settings: b"settings" },
                 Effect::DropKeyspace { keyspace: index },

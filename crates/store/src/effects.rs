@@ -16,6 +16,8 @@ pub(crate) const CREATE_KEYSPACE: u8 = 9;
 pub(crate) const ADOPT_FILE: u8 = 10;
 pub(crate) const PLACE_RECORD: u8 = 11;
 pub(crate) const NOTE: u8 = 12;
+pub(crate) const TAKE_KEY: u8 = 13;
+pub(crate) const TAKE_PRIMARY_KEY: u8 = 14;
 
 /// One effect, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +70,8 @@ pub enum Effect<'a> {
         key: &'a [u8],
         /// The record.
         record: RecordId,
+        /// Whether the key is new or led to another record before.
+        presence: Presence,
     },
     /// A primary key now leads to a record and to where its document stands; written again with every version.
     PutPrimaryKey {
@@ -129,6 +133,8 @@ pub enum Presence {
     New,
     /// It was, for the record's version before.
     Moved,
+    /// It was, for another record, which the same batch deletes or takes it from.
+    Taken,
 }
 
 /// A record's documents in the order of its effects.
@@ -232,17 +238,26 @@ impl<'a> Effects<'a> {
                 number: varint::take(&mut input)?,
                 documents_bytes: varint::take(&mut input)?,
             },
-            PUT_KEY | DELETE_KEY | PUT_PRIMARY_KEY | MOVE_PRIMARY_KEY => {
+            PUT_KEY | TAKE_KEY | DELETE_KEY | PUT_PRIMARY_KEY | MOVE_PRIMARY_KEY | TAKE_PRIMARY_KEY => {
                 let key = take_bytes(&mut input)?;
                 match kind {
                     DELETE_KEY => Effect::DeleteKey { keyspace, key },
-                    PUT_KEY => Effect::PutKey { keyspace, key, record: RecordId(varint::take(&mut input)?) },
+                    PUT_KEY | TAKE_KEY => Effect::PutKey {
+                        keyspace,
+                        key,
+                        record: RecordId(varint::take(&mut input)?),
+                        presence: if kind == PUT_KEY { Presence::New } else { Presence::Taken },
+                    },
                     _ => Effect::PutPrimaryKey {
                         keyspace,
                         key,
                         record: RecordId(varint::take(&mut input)?),
                         location: self.last?,
-                        presence: if kind == PUT_PRIMARY_KEY { Presence::New } else { Presence::Moved },
+                        presence: match kind {
+                            PUT_PRIMARY_KEY => Presence::New,
+                            MOVE_PRIMARY_KEY => Presence::Moved,
+                            _ => Presence::Taken,
+                        },
                     },
                 }
             }

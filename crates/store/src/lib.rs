@@ -27,6 +27,7 @@ mod lock_table;
 mod log;
 mod manifest;
 mod merge;
+mod overlay;
 mod pace;
 mod panics;
 pub mod planted;
@@ -56,6 +57,7 @@ pub use log::{
     Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, RecoveredLog, Recovery, SEGMENT_BYTES,
     segment_of,
 };
+pub use overlay::{NOT_LOGGED, Net, Overlay};
 pub use pace::{Haste, Pace};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use staged::Staged;

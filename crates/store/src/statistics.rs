@@ -52,7 +52,8 @@ impl Statistics {
                     statistics.shrink(replaced.length);
                 }
                 Effect::CreateKeyspace { .. } | Effect::AdoptFile { .. } => {}
-                Effect::PutPrimaryKey { presence: Presence::Moved, .. } => {}
+                Effect::PutKey { presence: Presence::Taken, .. }
+                | Effect::PutPrimaryKey { presence: Presence::Moved | Presence::Taken, .. } => {}
                 Effect::PutKey { keyspace, key, .. } | Effect::PutPrimaryKey { keyspace, key, .. } => {
                     let statistics = keyspaces.get_or_default(keyspace);
                     statistics.entries += 1;

@@ -123,9 +123,10 @@ impl Drop for Applying<'_> {
 
 /// A view that keeps its history while it is open.
 pub struct Snapshot {
-    view: Box<dyn View>,
-    lsn: Lsn,
-    _pin: Pin,
+    pub(crate) view: Box<dyn View>,
+    pub(crate) lsn: Lsn,
+    /// `None` where the view keeps another snapshot open.
+    pub(crate) _pin: Option<Pin>,
 }
 
 impl Store {
@@ -406,7 +407,7 @@ impl Store {
         // No checkpoint begins between the choice of the state and its view.
         let _gate = self.gate.read();
         let (lsn, pin) = self.snapshots.pin(|| self.watermark.visible());
-        Snapshot { view: self.engines.view(lsn), lsn, _pin: pin }
+        Snapshot { view: self.engines.view(lsn), lsn, _pin: Some(pin) }
     }
 
     /// What has been applied; exact for keys that the caller holds locked.
