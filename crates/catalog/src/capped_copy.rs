@@ -3,7 +3,8 @@
 
 use crate::capped::Cap;
 use crate::insert::{BATCH_COUNT_MAX, Place};
-use crate::waiting::{exclude, lock};
+use crate::transaction::exclude_all;
+use crate::waiting::lock;
 use crate::{Catalog, Collection, CreateOptions, Namespace, Order, from_storage};
 use bunko_bson::DocumentBuf;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -52,10 +53,10 @@ impl Catalog {
     ) -> Result<Lsn> {
         let mut changes = lock(&self.changes, operation)?;
         let source = self.collection(copy.from).ok_or_else(|| not_found(copy.from))?;
-        let _no_writer = exclude(&source.structure, operation)?;
+        let _no_writer = exclude_all(&source, operation)?;
         let (target, _) = self.create_under(&mut changes, copy.temporary, unvalidated(copy, &source))?;
         let outcome = self.copy_newest(&source, &target, operation).and_then(|()| {
-            let _no_writer_either = exclude(&target.structure, operation)?;
+            let _no_writer_either = exclude_all(&target, operation)?;
             self.commit_rename(&target, Some(&source), copy.to, Some(&copy.options))
         });
         if outcome.is_err() {
@@ -76,7 +77,7 @@ impl Catalog {
         let outcome = self.copy_newest(&source, &target, operation).and_then(|()| {
             let _changes = lock(&self.changes, operation)?;
             self.refuse_taken(copy.to)?;
-            let _no_writer = exclude(&target.structure, operation)?;
+            let _no_writer = exclude_all(&target, operation)?;
             self.commit_rename(&target, None, copy.to, Some(&copy.options))
         });
         if outcome.is_err() {

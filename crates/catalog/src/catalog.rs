@@ -7,7 +7,8 @@ use crate::index_set::counted;
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::retry::HistoryRecords;
-use crate::waiting::{exclude, lock};
+use crate::transaction::{Owners, exclude_all, refuse_in_transaction};
+use crate::waiting::lock;
 use crate::{EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, from_storage, notes, persistence};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -24,6 +25,8 @@ pub struct Catalog {
     /// One change of the catalog at a time.
     pub(crate) changes: Mutex<Allocation>,
     pub(crate) history_records: HistoryRecords,
+    /// What transactions have to themselves.
+    pub(crate) owners: Owners,
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds are to be left to the next start.
     pub(crate) is_stopping: AtomicBool,
@@ -90,6 +93,7 @@ impl Catalog {
             collections: RwLock::new(collections),
             changes: Mutex::new(Allocation { next_keyspace: loaded.next_keyspace, next_record: loaded.next_record }),
             history_records,
+            owners: Owners::default(),
             new_uuid,
             is_stopping: AtomicBool::new(false),
             has_collations: AtomicBool::new(has_collations),
@@ -157,6 +161,7 @@ impl Catalog {
         create: CreateOptions,
         operation: &dyn OperationSource,
     ) -> Result<(Arc<Collection>, Lsn)> {
+        refuse_in_transaction("creating collection", namespace, operation)?;
         self.create_under(&mut *lock(&self.changes, operation)?, namespace, create)
     }
 
@@ -214,6 +219,7 @@ impl Catalog {
             collection.engine.create_keyspace(&mut batch, keyspace);
         }
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        collection.occupancy.note_change(lsn);
         self.collections.write().insert(&collection);
         Ok((collection, lsn))
     }
@@ -231,7 +237,7 @@ impl Catalog {
     ) -> Result<Option<Lsn>> {
         let _changes = lock(&self.changes, operation)?;
         let Some(collection) = self.collection(namespace) else { return Ok(None) };
-        let _no_writer = exclude(&collection.structure, operation)?;
+        let _no_writer = exclude_all(&collection, operation)?;
         let before = collection.options();
         let options = change((*before).as_ref())?;
         let mut batch = Batch::new();
@@ -240,6 +246,7 @@ impl Catalog {
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
         notes::put_command(&mut batch, &collection, command);
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        collection.occupancy.note_change(lsn);
         collection.set_options(options);
         Ok(Some(lsn))
     }
@@ -299,7 +306,7 @@ impl Catalog {
         operation: &dyn OperationSource,
     ) -> Result<Option<DropOutcome>> {
         let Some(collection) = self.collection(namespace) else { return Ok(None) };
-        let _no_writer = exclude(&collection.structure, operation)?;
+        let _no_writer = exclude_all(&collection, operation)?;
         let mut batch = Batch::new();
         let indexes = self.put_drop(&mut batch, &collection)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
@@ -347,7 +354,7 @@ impl Catalog {
         difference: Difference<'_>,
         operation: &dyn OperationSource,
     ) -> Result<Lsn> {
-        let _no_writer = exclude(&collection.structure, operation)?;
+        let _no_writer = exclude_all(collection, operation)?;
         if collection.is_dropped() {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_NOT_FOUND,
@@ -396,6 +403,7 @@ impl Catalog {
             }
         }
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        collection.occupancy.note_change(lsn);
         collection.set_indexes(indexes);
         match difference {
             Difference::Built(built, _) => built.iter().for_each(|index| index.set_state(IndexState::Ready)),

@@ -6,13 +6,14 @@ use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, own_part, scalar_key, stored_key};
 use crate::key_list::KEY_BYTES_USUAL;
 use crate::notes::Next;
+use crate::transaction::Owned;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{holder, is_guarded, locks_keys, record_stripe, stored_key_stripe};
-use crate::{Catalog, Collection, Index, Multikey, from_storage, notes};
+use crate::{Catalog, Collection, Index, Multikey, Transaction, from_storage, notes};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Lsn, Presence, RecordId};
+use bunko_store::{Lsn, Presence, RecordId, Snapshot, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -63,14 +64,23 @@ impl Catalog {
         };
         let mut stripes = vec![record_stripe(collection.records, record)];
         let mut current = Vec::new();
+        let transaction = Transaction::of(operation);
+        // Before anything is locked: it comes into the collection by it.
+        let view = transaction.map(|transaction| transaction.read_for_write(collection)).transpose()?;
         loop {
-            let _structure = share(&collection.structure, operation)?;
+            let structure = share(&collection.structure, operation)?;
             if collection.is_dropped() {
                 return Ok(None);
             }
             let indexes = collection.indexes_lent();
             let locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
-            let latest = self.store.latest();
+            let owned = || self.owners.first_owned([Owned::record(collection, record)]);
+            if let Some(owned) = self.awaited(transaction, owned) {
+                drop((locked, structure));
+                self.owners.wait(&owned, operation)?;
+                continue;
+            }
+            let latest = view.as_ref().map_or(self.store.latest(), |view: &Snapshot| view as &dyn View);
             let found = match &id_key {
                 None => latest.record(collection.records, record, &mut current),
                 Some(key) => latest
@@ -91,9 +101,10 @@ impl Catalog {
                 validator.check(collection, replacement, Some(&current), operation)?;
             }
             let (old, new) = self.changed_keys(collection, &indexes, record, &current, replacement.as_deref())?;
-            // Who removes a key from an index that is being built must know whose it is.
-            let given_up =
-                old.iter().filter(|(index, _)| locks_keys(&indexes[*index]) && !is_guarded(&indexes[*index]));
+            // Who removes a key from an index that is being built must know whose it is, and a transaction keeps what it
+            // removes from others.
+            let keeps = |index: &Index| transaction.is_some() || !is_guarded(index);
+            let given_up = old.iter().filter(|(index, _)| locks_keys(&indexes[*index]) && keeps(&indexes[*index]));
             let mut needed: Vec<usize> = new
                 .iter()
                 .filter(|(index, _)| locks_keys(&indexes[*index]))
@@ -104,6 +115,16 @@ impl Catalog {
             if !needed.is_empty() {
                 drop(locked);
                 stripes.append(&mut needed);
+                continue;
+            }
+            let unique = || old.iter().chain(&new).filter(|(index, _)| locks_keys(&indexes[*index]));
+            let owned = || self.owners.first_owned(unique().map(|(index, key)| owned_key(&indexes[*index], key)));
+            if let Some(transaction) = transaction {
+                transaction.claim_record(collection, record, location)?;
+                unique().try_for_each(|(index, key)| transaction.claim_key(&indexes[*index], key))?;
+            } else if let Some(owned) = self.awaited(transaction, owned) {
+                drop((locked, structure));
+                self.owners.wait(&owned, operation)?;
                 continue;
             }
             for (index, key) in new.iter().filter(|(index, _)| is_guarded(&indexes[*index])) {
@@ -153,6 +174,11 @@ impl Catalog {
             notes.tell();
             return Ok(Some(lsn));
         }
+    }
+
+    /// What a writer outside transactions has to wait for, if `owned` finds anything. The caller holds the locks.
+    fn awaited(&self, transaction: Option<&Transaction>, owned: impl FnOnce() -> Option<Owned>) -> Option<Owned> {
+        if transaction.is_none() && self.owners.are_any() { owned() } else { None }
     }
 
     /// Keys that a change takes away and brings; a replaced document keeps its `_id`, so that index is passed over. To an
@@ -221,6 +247,10 @@ fn all_keys(
             key
         })
         .collect())
+}
+
+fn owned_key(index: &Index, key: &[u8]) -> Owned {
+    Owned::key(index, own_part(index, key))
 }
 
 fn primary_key(id_index: &Index, document: &[u8]) -> Vec<u8> {

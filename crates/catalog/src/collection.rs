@@ -2,12 +2,14 @@
 
 use crate::capped::Cap;
 use crate::key_list::KEY_BYTES_USUAL;
+use crate::transaction::{Occupancy, Transaction};
 use crate::validator::Validator;
 use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, from_storage};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
+use bunko_operation::OperationSource;
 use bunko_store::{Bell, KeyspaceId, KeyspaceStatistics, RecordId, Snapshot, Store, View};
 use parking_lot::{Mutex, RwLock};
 use std::ops::Deref;
@@ -45,6 +47,8 @@ pub struct Collection {
     /// Shared by writers; exclusive for the instant in which the set of indexes changes, so that no writer misses
     /// an index that is being built.
     pub(crate) structure: RwLock<()>,
+    /// Transactions that are in it.
+    pub(crate) occupancy: Arc<Occupancy>,
     /// Taken by writers who change the catalog's record of this collection while they share its structure.
     pub(crate) catalog_record_lock: Mutex<()>,
 }
@@ -87,6 +91,7 @@ impl Collection {
             is_dropped: AtomicBool::new(false),
             scans: AtomicU64::new(0),
             structure: RwLock::new(()),
+            occupancy: Arc::default(),
             catalog_record_lock: Mutex::new(()),
         })
     }
@@ -186,6 +191,16 @@ impl Collection {
         self.store.snapshot()
     }
 
+    /// The state that an operation reads: that of its transaction, if it belongs to one, and else the present one.
+    /// # Errors
+    /// Those of the transaction: `LockTimeout`, `SnapshotUnavailable`, `NoSuchTransaction`.
+    pub fn snapshot_for(&self, operation: &dyn OperationSource) -> Result<Snapshot> {
+        match Transaction::of(operation) {
+            None => Ok(self.store.snapshot()),
+            Some(transaction) => transaction.read(self),
+        }
+    }
+
     /// The store, for reads at the present state.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
@@ -220,23 +235,50 @@ impl Collection {
         RecordId(self.next_record.fetch_add(count, Ordering::Relaxed))
     }
 
-    /// The record with that `_id`, as of now.
-    pub fn record_of_id(&self, id: ValueRef<'_>) -> Result<Option<RecordId>> {
-        self.store.latest().primary_key(self.indexes.load()[0].keyspace, &self.id_key(id)).map_err(from_storage)
+    /// The record with that `_id`, as of now, or as the operation's transaction sees it.
+    /// # Errors
+    /// Those of the storage, and of the transaction.
+    pub fn record_of_id(&self, id: ValueRef<'_>, operation: &dyn OperationSource) -> Result<Option<RecordId>> {
+        let keyspace = self.indexes.load()[0].keyspace;
+        let found = match Transaction::of(operation) {
+            None => self.store.latest().primary_key(keyspace, &self.id_key(id)),
+            Some(transaction) => transaction.read(self)?.primary_key(keyspace, &self.id_key(id)),
+        };
+        found.map_err(from_storage)
     }
 
-    /// The record with that `_id`, as of now; its document is read into `into` (cleared first).
-    pub fn find_id(&self, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
+    /// The record with that `_id`, as of now, or as the operation's transaction sees it; its document is read into `into`
+    /// (cleared first).
+    /// # Errors
+    /// Those of the storage, and of the transaction.
+    pub fn find_id(
+        &self,
+        id: ValueRef<'_>,
+        operation: &dyn OperationSource,
+        into: &mut Vec<u8>,
+    ) -> Result<Option<RecordId>> {
+        match Transaction::of(operation) {
+            None => self.find_latest(id, into),
+            Some(transaction) => self.find_id_in(&transaction.read(self)?, id, into),
+        }
+    }
+
+    /// The same, as of now.
+    /// # Errors
+    /// Those of the storage.
+    pub fn find_latest(&self, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
+        self.find_id_in(self.store.latest(), id, into)
+    }
+
+    fn find_id_in(&self, view: &dyn View, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
         let keyspace = self.indexes.load()[0].keyspace;
-        let found = self.store.latest().record_by_primary_key(keyspace, self.records, &self.id_key(id), into);
+        let found = view.record_by_primary_key(keyspace, self.records, &self.id_key(id), into);
         Ok(found.map_err(from_storage)?.map(|(record, _)| record))
     }
 
     /// The document with that `_id` as of a snapshot, read into `into` (cleared first); whether there is one.
     pub fn find_id_at(&self, snapshot: &Snapshot, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<bool> {
-        let keyspace = self.indexes.load()[0].keyspace;
-        let found = snapshot.record_by_primary_key(keyspace, self.records, &self.id_key(id), into);
-        Ok(found.map_err(from_storage)?.is_some())
+        Ok(self.find_id_in(snapshot, id, into)?.is_some())
     }
 
     /// The key of an `_id` in the index on it.

@@ -2,6 +2,7 @@
 
 use crate::building::{IndexBuild, aborted};
 use crate::catalog::{Allocation, Difference};
+use crate::transaction::refuse_in_transaction;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Index, IndexSpec, IndexState};
 use bunko_bson::text::ValueText;
@@ -57,6 +58,7 @@ impl Catalog {
         specs: &[IndexSpec],
         operation: &dyn OperationSource,
     ) -> Result<IndexesCreated> {
+        refuse_in_transaction("creating indexes of", &collection.namespace(), operation)?;
         loop {
             match self.request_indexes(collection, specs, operation)? {
                 Request::Present(created) => return Ok(created),

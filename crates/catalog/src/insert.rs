@@ -6,14 +6,16 @@ use crate::duplicate_key::duplicate_key;
 use crate::index_keys::own_part;
 use crate::key_list::KeyList;
 use crate::taken::Taken;
+use crate::transaction::Owned;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{holder, is_guarded, locks_keys, put_key, record_stripe, stored_key_stripe};
-use crate::{Catalog, Collection, Index, Namespace, RetryableWrite, from_storage, notes};
+use crate::{Catalog, Collection, Index, Namespace, RetryableWrite, Transaction, from_storage, notes};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Location, Lsn, Presence, RecordId, View};
+use bunko_store::{Location, Lsn, Presence, RecordId, Snapshot, View};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Documents that share one log record at most.
 pub(crate) const BATCH_COUNT_MAX: usize = 1024;
@@ -149,9 +151,29 @@ impl Catalog {
         place: Place<'_>,
         operation: &dyn OperationSource,
     ) -> Result<Option<Inserted>> {
+        loop {
+            match self.try_insert_batch(collection, documents, offset, order, place, operation)? {
+                Attempt::Made(inserted) => return Ok(inserted),
+                Attempt::Awaits(owned) => self.owners.wait(&owned, operation)?,
+            }
+        }
+    }
+
+    fn try_insert_batch(
+        &self,
+        collection: &Collection,
+        documents: &[Cow<'_, [u8]>],
+        offset: usize,
+        order: Order,
+        place: Place<'_>,
+        operation: &dyn OperationSource,
+    ) -> Result<Attempt> {
+        let transaction = Transaction::of(operation);
+        // Before anything is locked: it comes into the collection by it.
+        let view = transaction.map(|transaction| transaction.read_for_write(collection)).transpose()?;
         let _structure = share(&collection.structure, operation)?;
         if collection.is_dropped() {
-            return Ok(None);
+            return Ok(Attempt::Made(None));
         }
         let indexes = collection.indexes_lent();
         let first_record = match place {
@@ -189,7 +211,14 @@ impl Catalog {
         };
         victims.add_stripes(collection, &indexes, &mut stripes)?;
         let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
-        let latest = self.store.latest();
+        if let Some(transaction) = transaction {
+            claim(transaction, collection, &keys, &indexes, (0..documents.len()).map(record))?;
+        } else if self.owners.are_any()
+            && let Some(owned) = self.owners.first_owned(keys.owned(&indexes))
+        {
+            return Ok(Attempt::Awaits(owned));
+        }
+        let latest = view.as_ref().map_or(self.store.latest(), |view: &Snapshot| view as &dyn View);
         let (mut batch, mut notes) = (notes::batch_of(collection), BuildNotes::default());
         // One document has nobody beside it, and each of its keys is looked up once at most.
         let mut taken = if documents.len() > 1 { keys.taken(latest, &indexes)? } else { Vec::new() };
@@ -253,8 +282,30 @@ impl Catalog {
             inserted.lsn = Some(self.commit(&mut batch, operation)?);
             notes.tell();
         }
-        Ok(Some(inserted))
+        Ok(Attempt::Made(Some(inserted)))
     }
+}
+
+/// What came of an attempt to insert.
+enum Attempt {
+    /// `None` where the collection is gone.
+    Made(Option<Inserted>),
+    /// A transaction has that to itself: nothing has been done.
+    Awaits(Owned),
+}
+
+/// Makes new records and their unique keys a transaction's own. The caller holds their locks.
+fn claim(
+    transaction: &Transaction,
+    collection: &Collection,
+    keys: &KeyList,
+    indexes: &[Arc<Index>],
+    records: impl Iterator<Item = RecordId>,
+) -> Result<()> {
+    for entry in keys.entries.iter().filter(|entry| locks_keys(&indexes[entry.index])) {
+        transaction.claim_key(&indexes[entry.index], keys.of(entry))?;
+    }
+    records.into_iter().try_for_each(|record| transaction.claim_new_record(collection, record))
 }
 
 /// Whether a unique key leads to a record, or will after the batch that `taken` goes with.

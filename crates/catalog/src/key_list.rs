@@ -2,6 +2,7 @@
 
 use crate::index_keys::{KEY_BYTES_MAX, index_keys, own_part, scalar_key, stored_key};
 use crate::taken::Taken;
+use crate::transaction::Owned;
 use crate::write::locks_keys;
 use crate::{Index, Multikey, from_storage};
 use bunko_bson::DocumentRef;
@@ -33,6 +34,15 @@ impl KeyList {
 
     pub(crate) fn of<'k>(&'k self, entry: &KeyEntry) -> &'k [u8] {
         &self.bytes[entry.start..entry.end]
+    }
+
+    /// Those that a transaction may have to itself.
+    pub(crate) fn owned<'k>(&'k self, indexes: &'k [Arc<Index>]) -> impl Iterator<Item = Owned> + 'k {
+        let locked = self.entries.iter().filter(|entry| locks_keys(&indexes[entry.index]));
+        locked.map(|entry| {
+            let index = &indexes[entry.index];
+            Owned::key(index, own_part(index, self.of(entry)))
+        })
     }
 
     /// Of each index, which of the keys are taken if it is unique. The keys must be locked.

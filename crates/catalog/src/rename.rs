@@ -1,6 +1,7 @@
 //! Giving a collection another name.
 
-use crate::waiting::{exclude, lock};
+use crate::transaction::exclude_all;
+use crate::waiting::lock;
 use crate::{Catalog, Collection, Namespace, from_storage, notes, persistence};
 use bunko_bson::DocumentBuf;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -44,8 +45,8 @@ impl Catalog {
                 format!("a view already exists with that name: {to}"),
             ));
         }
-        let _no_writer = exclude(&source.structure, operation)?;
-        let _no_writer_either = target.as_ref().map(|target| exclude(&target.structure, operation)).transpose()?;
+        let _no_writer = exclude_all(&source, operation)?;
+        let _no_writer_either = target.as_ref().map(|target| exclude_all(target, operation)).transpose()?;
         if self.shows_oplog(to) || target.is_some() && replace == RenameTarget::Keep {
             return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
         }
@@ -80,6 +81,7 @@ impl Catalog {
         }
         persistence::put(&self.store, &mut batch, source.catalog_record, record)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        source.occupancy.note_change(lsn);
         if let Some(options) = options {
             source.set_options(options.clone());
         }

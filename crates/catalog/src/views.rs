@@ -80,7 +80,7 @@ impl Catalog {
     pub fn view(&self, namespace: &Namespace) -> Result<Option<ViewDefinition>> {
         let Some(views) = self.system_views(namespace.database())? else { return Ok(None) };
         let mut document = Vec::new();
-        if views.find_id(ValueRef::String(namespace.as_str()), &mut document)?.is_none() {
+        if views.find_latest(ValueRef::String(namespace.as_str()), &mut document)?.is_none() {
             return Ok(None);
         }
         ViewDefinition::read(namespace, DocumentRef::trusted(&document)).map(Some)
@@ -178,7 +178,7 @@ impl Catalog {
         let _changes = lock(&self.changes, operation)?;
         let Some(views) = self.system_views(namespace.database())? else { return Ok(None) };
         let id = ValueRef::String(namespace.as_str());
-        let Some(record) = views.record_of_id(id)? else { return Ok(None) };
+        let Some(record) = views.record_of_id(id, operation)? else { return Ok(None) };
         self.change(&views, Target::Id(record, id), operation, &mut |_| Ok(verdict()))
     }
 }

@@ -1,7 +1,7 @@
 //! What all writes of documents share: locks, keys, and the record that says which indexes are multikey.
 
 use crate::index_keys::own_part;
-use crate::{Catalog, Collection, Index, IndexState, Multikey, RetryableWrite, from_storage, persistence};
+use crate::{Catalog, Collection, Index, IndexState, Multikey, RetryableWrite, Transaction, from_storage, persistence};
 use bunko_errors::Result;
 use bunko_operation::{OperationSource, Place};
 use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, Lag, LockTable, Lsn, Presence, RecordId, View};
@@ -58,11 +58,16 @@ pub(crate) fn holder(view: &dyn View, index: &Index, key: &[u8]) -> bunko_store:
 impl Catalog {
     /// Commits a batch of a writer that may come with more, who waits here where the engines are behind. On a thread that
     /// serves others the reply waits instead, which holds no thread; what one such command writes is little.
-    /// Where the operation's writes belong to a retryable one, the batch gets the record of what it does.
+    /// Where the operation's writes belong to a retryable one, the batch gets the record of what it does; where they belong
+    /// to a transaction, that takes the batch in, and nothing is committed.
     pub(crate) fn commit(&self, batch: &mut Batch<'_>, operation: &dyn OperationSource) -> Result<Lsn> {
-        let committed = match RetryableWrite::of(operation) {
+        let committed = match operation.unit() {
             None => self.store.commit(batch),
-            Some(write) => write.commit(self, batch),
+            Some(unit) => match (unit.downcast_ref::<RetryableWrite>(), unit.downcast_ref::<Transaction>()) {
+                (Some(write), _) => write.commit(self, batch),
+                (None, Some(transaction)) => return transaction.absorb(batch),
+                (None, None) => self.store.commit(batch),
+            },
         };
         let lsn = committed.map_err(from_storage)?;
         match self.store.lag() {

@@ -61,7 +61,7 @@ fn create(catalog: &Catalog, engine: &str) -> Arc<Collection> {
 
 fn change(catalog: &Catalog, collection: &Collection, id: i32, verdict: impl Fn() -> Verdict) {
     let id = ValueRef::Int32(id);
-    let record = collection.record_of_id(id).expect("read").expect("present");
+    let record = collection.record_of_id(id, &*OperationContext::unlimited()).expect("read").expect("present");
     let changed = catalog
         .change(collection, Target::Id(record, id), &*OperationContext::unlimited(), &mut |_| Ok(verdict()))
         .expect("changed");
@@ -246,7 +246,7 @@ fn an_engine_in_memory_takes_no_more_than_it_may() {
         assert!(stored > 100);
         assert_valid(collection, stored);
         let id = ValueRef::Int32(1);
-        let record = collection.record_of_id(id).expect("read").expect("present");
+        let record = collection.record_of_id(id, &*OperationContext::unlimited()).expect("read").expect("present");
         let mut bigger = |_: DocumentRef<'_>| Ok(Verdict::Replace(document(1).with("more", "m".repeat(1000).as_str())));
         let failure = catalog
             .change(collection, Target::Id(record, id), &*OperationContext::unlimited(), &mut bigger)

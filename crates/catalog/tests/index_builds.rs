@@ -72,7 +72,7 @@ fn insert(catalog: &Catalog, documents: &[DocumentBuf]) -> usize {
 
 fn change(catalog: &Catalog, collection: &Collection, id: i32, verdict: impl Fn() -> Verdict) {
     let id = ValueRef::Int32(id);
-    if let Some(record) = collection.record_of_id(id).expect("readable") {
+    if let Some(record) = collection.record_of_id(id, &*OperationContext::unlimited()).expect("readable") {
         let operation = OperationContext::unlimited();
         let changed = catalog.change(collection, Target::Id(record, id), &*operation, &mut |_| Ok(verdict()));
         if let Err(failure) = changed {

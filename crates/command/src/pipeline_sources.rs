@@ -6,8 +6,9 @@ use bunko_aggregate::{
     involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
-use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace};
+use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Transaction};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 use bunko_query::{Execution, FindQuery, Footing, NearAsked, QueryScope, plan};
 use bunko_store::Snapshot;
 use parking_lot::Mutex;
@@ -25,6 +26,7 @@ pub(crate) const VIEW_DEPTH_MAX: usize = 20;
 pub(crate) struct PipelineSources {
     catalog: Arc<Catalog>,
     database: String,
+    operation: Arc<OperationContext>,
     noted: Mutex<HashMap<Namespace, Resolved>>,
     snapshot: OnceLock<Arc<Snapshot>>,
 }
@@ -104,10 +106,11 @@ fn resolved(pipelines: &[ArrayBuf], strings: StringOrder, namespace: Namespace, 
 }
 
 impl PipelineSources {
-    pub(crate) fn new(catalog: &Arc<Catalog>, database: &str) -> Arc<Self> {
+    pub(crate) fn new(catalog: &Arc<Catalog>, database: &str, operation: &Arc<OperationContext>) -> Arc<Self> {
         Arc::new(Self {
             catalog: Arc::clone(catalog),
             database: database.to_owned(),
+            operation: Arc::clone(operation),
             noted: Mutex::default(),
             snapshot: OnceLock::new(),
         })
@@ -118,8 +121,15 @@ impl PipelineSources {
         !self.noted.lock().is_empty()
     }
 
-    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
-        self.snapshot.get_or_init(|| Arc::new(self.catalog.store().snapshot()))
+    /// The moment at which a collection is read: the same for all of them.
+    /// # Errors
+    /// Those of the operation's transaction.
+    pub(crate) fn snapshot(&self, collection: &Collection) -> Result<Arc<Snapshot>> {
+        if Transaction::of(&*self.operation).is_some() {
+            // It has one snapshot, and comes into each collection by it.
+            return collection.snapshot_for(&*self.operation).map(Arc::new);
+        }
+        Ok(Arc::clone(self.snapshot.get_or_init(|| Arc::new(self.catalog.store().snapshot()))))
     }
 
     fn namespace(&self, source: &SourceName) -> Result<Namespace> {
@@ -171,7 +181,7 @@ impl Sources for PipelineSources {
             return Ok(pipeline.open(Box::new(Documents::none())));
         };
         let query = FindQuery { among: Some(Arc::clone(&noted.indexes)), ..query };
-        let execution = plan(&noted.collection, query)?.open_shared(self.snapshot())?;
+        let execution = plan(&noted.collection, query)?.open_shared(&self.snapshot(&noted.collection)?)?;
         Ok(pipeline.open(Box::new(Planned::new(execution))))
     }
 
@@ -194,7 +204,8 @@ impl Sources for PipelineSources {
         let resolved = self.note_namespace(&self.namespace(source)?)?;
         let Some(noted) = resolved.collection else { return Ok(None) };
         let mut document = Vec::new();
-        let is_found = noted.collection.find_id_at(self.snapshot(), id, &mut document)?;
+        let snapshot = self.snapshot(&noted.collection)?;
+        let is_found = noted.collection.find_id_at(&snapshot, id, &mut document)?;
         Ok(is_found.then(|| DocumentBuf::from_trusted(document)))
     }
 }

@@ -7,7 +7,6 @@ use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::fetch_by_id;
 
 /// The document of that name, where it has been kept.
 /// # Errors
@@ -15,7 +14,7 @@ use bunko_query::fetch_by_id;
 pub(crate) fn find(catalog: &Catalog, database: &str, collection: &str, name: &str) -> Result<Option<DocumentBuf>> {
     let Some(collection) = catalog.collection(&Namespace::new(database, collection)?) else { return Ok(None) };
     let mut document = Vec::new();
-    let found = fetch_by_id(&collection, ValueRef::String(name), &mut document)?;
+    let found = collection.find_latest(ValueRef::String(name), &mut document)?;
     Ok(found.map(|_| DocumentRef::trusted(&document).to_owned()))
 }
 

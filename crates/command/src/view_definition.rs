@@ -73,8 +73,9 @@ fn refuse_writes(namespace: &Namespace, pipeline: ArrayRef<'_>) -> Result<()> {
 }
 
 fn check_stages(invocation: &Invocation<'_>, namespace: &Namespace, pipeline: ArrayRef<'_>) -> Result<()> {
-    let sources = PipelineSources::new(&invocation.service.catalog, namespace.database());
-    let environment = Environment::new(invocation.scope()).with_sources(sources);
+    let scope = invocation.scope();
+    let sources = PipelineSources::new(&invocation.service.catalog, namespace.database(), &scope.operation);
+    let environment = Environment::new(scope).with_sources(sources);
     let needs_none = |name: &str| {
         Failure::new(
             ErrorCode::INVALID_NAMESPACE,

@@ -115,7 +115,10 @@ codes! {
     CANNOT_BUILD_INDEX_KEYS = 201 "CannotBuildIndexKeys";
     NO_SUCH_SESSION = 206 "NoSuchSession";
     INVALID_UUID = 207 "InvalidUUID";
+    SNAPSHOT_TOO_OLD = 239 "SnapshotTooOld";
+    SNAPSHOT_UNAVAILABLE = 246 "SnapshotUnavailable";
     NO_SUCH_TRANSACTION = 251 "NoSuchTransaction";
+    TRANSACTION_TOO_LARGE = 257 "TransactionTooLarge";
     NOT_A_RETRYABLE_WRITE_COMMAND = 50768 "NotARetryableWriteCommand";
     TOO_MANY_LOGICAL_SESSIONS = 261 "TooManyLogicalSessions";
     FAIL_POINT_SET_FAILED = 230 "FailPointSetFailed";

@@ -57,7 +57,10 @@ impl Opened {
 
     fn change(&self, id: i32, verdict: impl Fn(DocumentRef<'_>) -> Verdict) {
         let Some(collection) = self.catalog.collection(&namespace()) else { return };
-        let Some(record) = collection.record_of_id(id.into()).expect("readable") else { return };
+        let Some(record) = collection.record_of_id(id.into(), &*OperationContext::unlimited()).expect("readable")
+        else {
+            return;
+        };
         let mut decide = |document: DocumentRef<'_>| Ok(verdict(document));
         self.catalog
             .change(&collection, Target::Record(record), &*OperationContext::unlimited(), &mut decide)
@@ -123,7 +126,7 @@ fn contents(catalog: &Catalog) -> BTreeMap<i32, i32> {
     let mut state = BTreeMap::new();
     for id in 0..10 {
         let mut bytes = Vec::new();
-        if collection.find_id(id.into(), &mut bytes).expect("readable").is_some()
+        if collection.find_latest(id.into(), &mut bytes).expect("readable").is_some()
             && let Some(ValueRef::Int32(n)) = DocumentRef::trusted(&bytes).get("n")
         {
             state.insert(id, n);

@@ -4,7 +4,7 @@ use crate::execution::Execution;
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
 use crate::planner;
-use bunko_catalog::Collection;
+use bunko_catalog::{Collection, Transaction};
 use bunko_errors::Result;
 use std::sync::Arc;
 
@@ -27,7 +27,9 @@ impl CountPlan {
     /// As [`crate::plan`].
     pub fn new(collection: &Arc<Collection>, query: FindQuery) -> Result<Self> {
         let (skip, limit) = (query.skip, query.limit);
-        let method = if query.has_no_filter() && query.hint.is_none() {
+        // The collection's figure is that of the present.
+        let is_present = Transaction::of(&*query.scope.operation).is_none();
+        let method = if is_present && query.has_no_filter() && query.hint.is_none() {
             Method::RecordStore(Arc::clone(collection))
         } else {
             let all = FindQuery { skip: 0, limit: None, sort: None, projection: None, ..query };
@@ -51,7 +53,7 @@ impl CountPlan {
         let (all, execution) = match &self.method {
             Method::RecordStore(collection) => (collection.count(), None),
             Method::Scan(plan) => {
-                let mut execution = plan.open(plan.collection().snapshot())?;
+                let mut execution = plan.open()?;
                 let most = self.limit.map_or(u64::MAX, |limit| limit.saturating_add(self.skip));
                 (execution.count(most)?, Some(execution))
             }

@@ -18,7 +18,7 @@ pub fn distinct(collection: &Arc<Collection>, path: &str, query: FindQuery) -> R
     let operation = Arc::clone(&query.scope.operation);
     let strings = query.scope.strings.clone();
     let whole = FindQuery { sort: None, projection: None, ..query };
-    let mut execution = planner::plan(collection, whole)?.open(collection.snapshot())?;
+    let mut execution = planner::plan(collection, whole)?.open()?;
     let mut values = DistinctValues::new(operation, strings);
     while let Some(document) = execution.next()? {
         values.add(document, path)?;

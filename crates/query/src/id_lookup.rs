@@ -3,6 +3,7 @@
 use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::Collection;
 use bunko_errors::Result;
+use bunko_operation::OperationSource;
 use bunko_store::RecordId;
 
 /// The `_id` that a filter asks for, where it asks for nothing else and by plain equality.
@@ -30,11 +31,16 @@ pub fn can_look_up(collection: &Collection, id: ValueRef<'_>, strings: &StringOr
     (own.is_bytes() && strings.is_bytes()) || own == strings || !StringOrder::holds_strings(id)
 }
 
-/// Reads the document with that `_id`, as of now, into `into` (cleared first).
+/// Reads the document with that `_id`, as of now, or as the operation's transaction sees it, into `into` (cleared first).
 /// # Errors
-/// Only storage errors.
-pub fn fetch_by_id(collection: &Collection, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
-    collection.find_id(id, into)
+/// Storage errors, and those of the transaction.
+pub fn fetch_by_id(
+    collection: &Collection,
+    id: ValueRef<'_>,
+    operation: &dyn OperationSource,
+    into: &mut Vec<u8>,
+) -> Result<Option<RecordId>> {
+    collection.find_id(id, operation, into)
 }
 
 #[cfg(test)]

@@ -71,19 +71,20 @@ impl Plan {
         &self.parts.collection
     }
 
-    /// Starts the plan on a snapshot. Where an index has been dropped or has met its first array since the planning,
-    /// the query is planned again, on a newer snapshot.
+    /// Starts the plan on the state that its operation reads: the present one, or that of its transaction. Where an index
+    /// has been dropped or has met its first array since the planning, the query is planned again, on a newer snapshot.
     /// # Errors
-    /// As [`crate::plan`], when it has to plan again.
-    pub fn open(&self, snapshot: Snapshot) -> Result<Execution> {
+    /// As [`crate::plan`], when it has to plan again; those of the transaction.
+    pub fn open(&self) -> Result<Execution> {
         let mut plan = self.clone();
-        let mut snapshot = snapshot;
+        let snapshot = |plan: &Self| plan.parts.collection.snapshot_for(&*plan.parts.query.scope.operation);
+        let mut opened = snapshot(&plan)?;
         while !plan.holds() {
             plan = planner::plan(&plan.parts.collection, Arc::clone(&plan.parts.query))?;
             // An index may have been finished after the old snapshot was taken.
-            snapshot = plan.parts.collection.snapshot();
+            opened = snapshot(&plan)?;
         }
-        Ok(Execution::new(plan, Arc::new(snapshot)))
+        Ok(Execution::new(plan, Arc::new(opened)))
     }
 
     /// The same on a snapshot that others share, which it stays on. The query must name the indexes that it may use:

@@ -281,7 +281,7 @@ fn query(find: &str) -> FindQuery {
 /// The records that a find yields, each with its sort key.
 fn answer(collection: &Arc<Collection>, find: &str) -> Result<Vec<(u64, Vec<u8>)>> {
     let plan = plan(collection, query(find))?;
-    let mut execution = plan.open(collection.snapshot())?;
+    let mut execution = plan.open()?;
     let mut rows = Vec::new();
     while let Some((record, document)) = execution.next_record()? {
         let mut key = Vec::new();
@@ -347,7 +347,7 @@ fn text(document: &DocumentBuf) -> String {
 /// document comes with its record, whatever the plan.
 fn check_told(collection: &Arc<Collection>, filter: &str, wanted: &[u64]) {
     let told = |find: &str| {
-        let mut execution = plan(collection, query(find)).expect(find).open(collection.snapshot()).expect(find);
+        let mut execution = plan(collection, query(find)).expect(find).open().expect(find);
         let mut told = Vec::new();
         while let Some(document) = execution.next().expect(find) {
             told.push(document.to_owned());

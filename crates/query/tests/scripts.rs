@@ -89,7 +89,7 @@ fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<
 }
 
 fn found(collection: &Arc<Collection>, query: FindQuery) -> Result<String> {
-    let mut execution = plan(collection, query)?.open(collection.snapshot())?;
+    let mut execution = plan(collection, query)?.open()?;
     let mut lines = Vec::new();
     while let Some(document) = execution.next()? {
         lines.push(shell::print(ValueRef::Document(document)));
@@ -103,7 +103,7 @@ fn explain_of<'a>(namespace: &'a str, query: &'a FindQuery, verbosity: Verbosity
 
 fn explained(collection: &Arc<Collection>, query: FindQuery, verbosity: Verbosity) -> Result<DocumentBuf> {
     let plan = plan(collection, query)?;
-    let mut execution = plan.open(collection.snapshot())?;
+    let mut execution = plan.open()?;
     while verbosity.runs() && execution.next()?.is_some() {}
     let namespace = collection.namespace();
     Ok(explain_plan(explain_of(namespace.as_str(), plan.query(), verbosity), Some(&plan), Some(&execution)))
@@ -229,7 +229,7 @@ fn interruptions_and_drops_end_an_execution() {
     let run_out = |operation: Arc<OperationContext>| {
         let mut query = find_query(document("{filter: {a: {$exists: true}}}").as_ref()).expect("a query");
         query.scope = Arc::new(QueryScope::new(0, operation));
-        let mut execution = plan(&collection, query).expect("a plan").open(collection.snapshot()).expect("opens");
+        let mut execution = plan(&collection, query).expect("a plan").open().expect("opens");
         let outcome = execution.next().map(|document| document.is_some()).map_err(|failure| failure.code());
         (outcome, execution.statistics().docs_examined)
     };
@@ -249,7 +249,7 @@ fn a_plan_survives_the_loss_of_its_index_and_the_first_array_in_it() {
     let filter = "{filter: {a: {$gt: 1, $lt: 5}}}";
     let before = plan(&collection, find_query(document(filter).as_ref()).expect("a query")).expect("a plan");
     let ids = || {
-        let mut execution = before.open(collection.snapshot()).expect("opens");
+        let mut execution = before.open().expect("opens");
         let mut ids = Vec::new();
         while let Some((record, _)) = execution.next_record().expect("runs") {
             ids.push(record.0);

@@ -3,6 +3,9 @@
 use super::record::Range;
 use bunko_store::{Location, Lsn, RecordId};
 
+/// The number of a transaction's commit among statements; clients number theirs from 0 on.
+pub(super) const COMMIT: i32 = i32::MIN;
+
 /// Which statements of a session's last number were done, and where their outcomes stand. The outcomes stay on disk:
 /// they are rarely asked for, and one may have 16 MB.
 #[derive(Debug, Default)]
@@ -33,6 +36,12 @@ impl WriteHistory {
     /// Whether the session has left nothing.
     pub fn is_empty(&self) -> bool {
         self.number.is_none()
+    }
+
+    /// Whether its last number is that of a transaction that was committed; and the record of the log that says so, where
+    /// the log may not be on disk so far.
+    pub fn commit(&self) -> Option<Option<Lsn>> {
+        self.find(COMMIT).map(|done| done.lsn)
     }
 
     /// Turns to a number, which is not smaller than the last one.

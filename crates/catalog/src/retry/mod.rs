@@ -4,11 +4,13 @@
 //! this document is in the same record of the log as what the statement changed: a crash keeps both or none. A session's
 //! documents of one number are replaced by those of the next, so that there are a few for each session.
 
+mod commit;
 mod history;
 mod outcome;
 mod record;
 mod retryable_write;
 
+pub(crate) use commit::commit_transaction;
 pub use history::WriteHistory;
 pub use outcome::Outcome;
 pub use retryable_write::RetryableWrite;

@@ -133,29 +133,44 @@ impl RetryableWrite {
         if done.is_empty() {
             return catalog.store.commit(batch);
         }
-        let ranges = ranges_of(done);
-        let document = record::encode(self.session, self.number, &ranges, outcome);
-        let (lsn, placed) = if catalog.store.is_volatile(batch) {
-            // What outlives a restart may not stand among what does not. Nothing can be lost between the two: a restart
-            // takes what was written too.
-            let written = catalog.store.commit(batch)?;
-            let mut own = Batch::new();
-            let (record, given_up) = put(catalog, history, document, &mut own);
-            let (_, location) = catalog.store.commit_placed(&own)?;
-            (written, (record, given_up, location))
-        } else {
-            let (record, given_up) = put(catalog, history, document, batch);
-            let (lsn, location) = catalog.store.commit_placed(batch)?;
-            (lsn, (record, given_up, location))
-        };
-        let (record, given_up, location) = placed;
-        history.add(&ranges, record, location, lsn, given_up);
+        let lsn = commit_with(catalog, history, (self.session, self.number), done, outcome, batch)?;
         match statements {
             Statements::Inserts { done, .. } => done.clear(),
             _ => *statements = Statements::None,
         }
         Ok(lsn)
     }
+}
+
+/// Commits a batch together with the record that a session's statements are done, which the history notes too.
+/// # Errors
+/// As `Store::commit`.
+pub(super) fn commit_with(
+    catalog: &Catalog,
+    history: &mut WriteHistory,
+    (session, number): (SessionUuid, i64),
+    done: &[i32],
+    outcome: &Outcome,
+    batch: &mut Batch<'_>,
+) -> bunko_store::Result<Lsn> {
+    let ranges = ranges_of(done);
+    let document = record::encode(session, number, &ranges, outcome);
+    let (lsn, placed) = if catalog.store.is_volatile(batch) {
+        // What outlives a restart may not stand among what does not. Nothing can be lost between the two: a restart
+        // takes what was written too.
+        let written = catalog.store.commit(batch)?;
+        let mut own = Batch::new();
+        let (record, given_up) = put(catalog, history, document, &mut own);
+        let (_, location) = catalog.store.commit_placed(&own)?;
+        (written, (record, given_up, location))
+    } else {
+        let (record, given_up) = put(catalog, history, document, batch);
+        let (lsn, location) = catalog.store.commit_placed(batch)?;
+        (lsn, (record, given_up, location))
+    };
+    let (record, given_up, location) = placed;
+    history.add(&ranges, record, location, lsn, given_up);
+    Ok(lsn)
 }
 
 /// Puts a record into a batch, as its last document, in the place of an outdated one if there is any; which it is, and how

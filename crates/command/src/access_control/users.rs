@@ -40,7 +40,7 @@ pub(super) fn documents_where(
     };
     let mut query = FindQuery::new(filter.as_ref(), invocation.scope())?;
     query.set_sort(DocumentBuf::new().with("_id", 1).as_ref())?;
-    let mut execution = plan(&collection, query)?.open(collection.snapshot())?;
+    let mut execution = plan(&collection, query)?.open()?;
     let mut found = Vec::new();
     while let Some(document) = execution.next()? {
         found.push(DocumentRef::to_owned(document));

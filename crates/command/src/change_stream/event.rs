@@ -9,7 +9,6 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_oplog::Entry;
-use bunko_query::fetch_by_id;
 
 /// An image that is required and is not there.
 const NO_MATCHING_DOCUMENT: ErrorCode = ErrorCode(47);
@@ -124,7 +123,7 @@ impl Events<'_> {
         let Some(collection) = self.catalog.collection(&Namespace::parse(full)?) else { return Ok(None) };
         let mut document = Vec::new();
         let id = key.get("_id").unwrap_or(ValueRef::Null);
-        let found = fetch_by_id(&collection, id, &mut document)?.is_some();
+        let found = collection.find_latest(id, &mut document)?.is_some();
         Ok(found.then(|| DocumentRef::trusted(&document).to_owned()))
     }
 

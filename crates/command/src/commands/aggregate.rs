@@ -292,7 +292,7 @@ pub(crate) fn prepare(
     scope: Arc<QueryScope>,
 ) -> Result<Aggregation, Failure> {
     let catalog = &invocation.service.catalog;
-    let sources = PipelineSources::new(catalog, invocation.request.database);
+    let sources = PipelineSources::new(catalog, invocation.request.database, &scope.operation);
     if let Some(namespace) = namespace
         && first_name(stages) == Some("$documents")
     {
@@ -381,14 +381,14 @@ fn open_plan(
         return if query.near.is_some() { Err(no_collection_near(&namespace).into()) } else { Ok(None) };
     };
     let collection = &noted.collection;
-    let snapshot = sources.are_several().then(|| Arc::clone(sources.snapshot()));
+    let snapshot = if sources.are_several() { Some(sources.snapshot(collection)?) } else { None };
     let query = FindQuery { among: snapshot.as_ref().map(|_| Arc::clone(&noted.indexes)), ..query };
     let plan = plan(collection, Arc::new(query))?;
     let is_long = plan.is_long(collection);
     invocation.refuse_if_long(is_long)?;
     let execution = match snapshot {
         Some(snapshot) => plan.open_shared(&snapshot)?,
-        None => plan.open(collection.snapshot())?,
+        None => plan.open()?,
     };
     Ok(Some((execution, is_long)))
 }
@@ -433,7 +433,7 @@ fn open_sourced(
 ) -> Result<Sourced, Halt> {
     take_options(invocation, invocation.operation())?;
     let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
-    let sources = PipelineSources::new(&invocation.service.catalog, invocation.request.database);
+    let sources = PipelineSources::new(&invocation.service.catalog, invocation.request.database, &scope.operation);
     let environment = Environment::new(scope).with_sources(sources);
     let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
     let documents = sourced.documents(invocation, namespace)?;

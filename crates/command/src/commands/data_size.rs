@@ -90,7 +90,7 @@ fn size_of_part(
         Err(failure) if failure.code() == ErrorCode(51175) => return Ok((0, 0)),
         Err(failure) => return Err(failure),
     };
-    let mut execution = plan.open(collection.snapshot())?;
+    let mut execution = plan.open()?;
     let (mut bytes, mut count) = (0, 0);
     while let Some(document) = execution.next()? {
         bytes += document.len_bytes() as u64;

@@ -62,7 +62,7 @@ fn is_hashed(collection: &Collection) -> bool {
 fn hash(invocation: &Invocation<'_>, collection: &Arc<Collection>) -> Result<String, Failure> {
     let mut query = FindQuery::new(DocumentRef::EMPTY, invocation.scope())?;
     query.hint = Some(Hint::Name("_id_".into()));
-    let mut execution = plan(collection, Arc::new(query))?.open(collection.snapshot())?;
+    let mut execution = plan(collection, Arc::new(query))?.open()?;
     let mut hash = Md5::new();
     while let Some(document) = execution.next()? {
         hash.update(document.as_bytes());

@@ -134,7 +134,7 @@ fn explain_query(invocation: &Invocation<'_>, subject: &Subject<'_>, query: Find
     let mut execution = None;
     if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
         invocation.refuse_if_long(plan.is_long(collection))?;
-        let mut running = plan.open(collection.snapshot())?;
+        let mut running = plan.open()?;
         while running.next()?.is_some() {}
         execution = Some(running);
     }

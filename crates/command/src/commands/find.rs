@@ -143,7 +143,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let plan = plan(&collection, Arc::new(query))?;
     let is_long = plan.is_long(&collection);
     invocation.refuse_if_long(is_long)?;
-    let execution = plan.open(collection.snapshot())?;
+    let execution = plan.open()?;
     let batch = FirstBatch {
         documents: batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS),
         is_only: is_single_batch,
@@ -227,7 +227,7 @@ fn reply_with_one(
     id: ValueRef<'_>,
 ) -> Result<(), Failure> {
     let mut document = Vec::new();
-    let found = fetch_by_id(collection, id, &mut document)?;
+    let found = fetch_by_id(collection, id, &*invocation, &mut document)?;
     reply.begin_document("cursor").begin_array("firstBatch");
     if found.is_some() {
         reply.push(0, DocumentRef::trusted(&document));

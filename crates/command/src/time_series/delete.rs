@@ -110,10 +110,10 @@ fn delete(
     let matches = parse_filter(filter, scope)?;
     let of_buckets = bucket_filter(filter, &series.options).unwrap_or_default();
     let query = FindQuery::new(of_buckets.as_ref(), Arc::clone(scope))?;
-    let mut candidates = plan(&series.buckets, query)?.open(series.buckets.snapshot())?;
+    let mut candidates = plan(&series.buckets, query)?.open()?;
     while let Some(candidate) = candidates.next()? {
         let Some(ValueRef::ObjectId(id)) = candidate.get("_id") else { continue };
-        let Some(record) = series.buckets.record_of_id(ValueRef::ObjectId(id))? else { continue };
+        let Some(record) = series.buckets.record_of_id(ValueRef::ObjectId(id), invocation)? else { continue };
         let mut removed = 0;
         let mut last = None;
         let target = Target::Id(record, ValueRef::ObjectId(id));

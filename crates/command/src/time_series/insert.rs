@@ -103,7 +103,7 @@ fn store(
     };
     let open = service.open_buckets.get(series.buckets.uuid, source);
     if let Some(id) = open
-        && let Some(record) = series.buckets.record_of_id(ValueRef::ObjectId(id))?
+        && let Some(record) = series.buckets.record_of_id(ValueRef::ObjectId(id), invocation)?
     {
         let mut taken = 0;
         let target = Target::Id(record, ValueRef::ObjectId(id));

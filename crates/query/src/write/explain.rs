@@ -108,8 +108,8 @@ impl WriteExplanation<'_> {
         let plan = self.collection.map(|collection| plan(collection, Arc::clone(&query))).transpose()?;
         let mut effects = Effects::default();
         let mut execution = None;
-        if let (Some(plan), Some(collection), true) = (&plan, self.collection, self.verbosity.runs()) {
-            let mut running = plan.open(collection.snapshot())?;
+        if let (Some(plan), Some(_), true) = (&plan, self.collection, self.verbosity.runs()) {
+            let mut running = plan.open()?;
             run(&mut running, &query, targets, &mut effects, would_change)?;
             execution = Some(running);
         }

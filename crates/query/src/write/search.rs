@@ -246,7 +246,7 @@ impl Writes<'_> {
 
     fn search(wanted: &Wanted<'_>, collection: &Arc<Collection>, scope: &Arc<QueryScope>) -> Result<Search> {
         if let Some(id) = wanted.id(collection) {
-            return Ok(Search::One(collection.record_of_id(id)?));
+            return Ok(Search::One(collection.record_of_id(id, &*scope.operation)?));
         }
         let query = match &wanted.by {
             By::Query(query) => Arc::clone(query),
@@ -256,7 +256,7 @@ impl Writes<'_> {
                 Arc::new(FindQuery::new(filter.as_ref(), Arc::clone(scope))?)
             }
         };
-        let execution = plan(collection, query)?.open(collection.snapshot())?;
+        let execution = plan(collection, query)?.open()?;
         Ok(Search::Plan(Box::new(execution)))
     }
 

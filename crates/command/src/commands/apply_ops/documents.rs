@@ -102,7 +102,7 @@ impl<'s> Documents<'s> {
         self.counters.note_updates(1, 0);
         for _ in 0..ATTEMPTS_MAX {
             let found = match self.collection(place) {
-                Some(collection) => collection.record_of_id(id)?.map(|record| (collection, record)),
+                Some(collection) => collection.record_of_id(id, self.operation)?.map(|record| (collection, record)),
                 None => None,
             };
             let Some((collection, record)) = found else {
@@ -129,7 +129,7 @@ impl<'s> Documents<'s> {
     pub fn delete(&mut self, place: &Place, id: ValueRef<'_>) -> Result<()> {
         let mut deleted = false;
         if let Some(collection) = self.collection(place)
-            && let Some(record) = collection.record_of_id(id)?
+            && let Some(record) = collection.record_of_id(id, self.operation)?
         {
             deleted = self.change(&collection, record, id, |_| Ok(Verdict::Delete))? == Sighting::Changed;
         }
@@ -157,7 +157,7 @@ impl<'s> Documents<'s> {
 
     fn find(&self, namespace: &Namespace, id: ValueRef<'_>) -> Result<Option<(Arc<Collection>, RecordId)>> {
         let Some(collection) = self.catalog.collection(namespace) else { return Ok(None) };
-        Ok(collection.record_of_id(id)?.map(|record| (collection, record)))
+        Ok(collection.record_of_id(id, self.operation)?.map(|record| (collection, record)))
     }
 
     fn collection(&self, place: &Place) -> Option<Arc<Collection>> {

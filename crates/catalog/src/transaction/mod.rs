@@ -1,0 +1,280 @@
+//! Transactions of several statements: a unit of work that stays open.
+//!
+//! A transaction reads one snapshot, with its own changes over it ([`bunko_store::Overlay`]). A write inside derives its
+//! batch as any other write does, against that view and under the same locks; then it claims what the batch changes, so
+//! that nobody else changes it before the end ([`owners`]), looks whether anybody has since the snapshot, and puts the batch
+//! into the overlay in place of the log. The commit is one batch of all that is left.
+//!
+//! ```text
+//! open ──commit──► committed
+//!   └────abort, drop, or a commit that the log refuses──► aborted
+//! ```
+//!
+//! **Invariant:** nothing of a transaction is in the log or an engine before its commit, and then all of it.
+//! **Invariant:** what it owns is given back after its last effect is seen, or after none was made.
+
+mod claims;
+mod occupancy;
+mod owners;
+
+pub(crate) use occupancy::{Occupancy, exclude_all};
+pub(crate) use owners::{Owned, Owners};
+
+use crate::retry::{self, SessionUuid, WriteHistory};
+use crate::{Catalog, Collection, Namespace, from_storage};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, Overlay, Snapshot};
+use occupancy::{Stay, changed_since};
+use owners::Owner;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What a transaction's changes may take in memory, in bytes. Its commit is one record of the log, which holds as much.
+pub const TRANSACTION_BYTES_MAX: u64 = 60 << 20;
+
+/// A transaction, as the unit of work of its statements' operations. One statement at a time works for it.
+pub struct Transaction {
+    catalog: Arc<Catalog>,
+    session: SessionUuid,
+    number: i64,
+    owner: Owner,
+    course: Mutex<Course>,
+}
+
+/// How far it has come.
+enum Course {
+    Open(Open),
+    Committed(Option<Lsn>),
+    Aborted,
+}
+
+/// What an open one holds.
+#[derive(Default)]
+struct Open {
+    /// Taken by the first statement that reads or writes.
+    snapshot: Option<Arc<Snapshot>>,
+    overlay: Arc<Overlay>,
+    /// The collections that it has been in, by their record stores.
+    stays: Vec<(KeyspaceId, Stay)>,
+    owned: Vec<Owned>,
+    batches: u64,
+}
+
+/// How far a transaction has come, for who only looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionState {
+    /// Statements may come.
+    Open,
+    /// Its changes are in the log.
+    Committed,
+    /// It has changed nothing.
+    Aborted,
+}
+
+/// What an open transaction takes; zeros once it has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransactionStatistics {
+    /// Memory that its changes take, about.
+    pub bytes: u64,
+    /// Batches of changes.
+    pub batches: u64,
+    /// Records and unique keys that it keeps others from.
+    pub owned: u64,
+    /// Collections that it has read or written.
+    pub collections: u64,
+}
+
+impl Transaction {
+    /// Begins a transaction of a session under that number. Its snapshot is taken by the first statement.
+    pub fn begin(catalog: &Arc<Catalog>, session: SessionUuid, number: i64) -> Arc<Self> {
+        let owner = catalog.owners.new_owner();
+        let course = Mutex::new(Course::Open(Open::default()));
+        Arc::new(Self { catalog: Arc::clone(catalog), session, number, owner, course })
+    }
+
+    /// The one that an operation's reads and writes belong to, if they do.
+    pub fn of(operation: &dyn OperationSource) -> Option<&Self> {
+        operation.unit()?.downcast_ref()
+    }
+
+    /// Its session.
+    pub fn session(&self) -> SessionUuid {
+        self.session
+    }
+
+    /// Its number within the session.
+    pub fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// How far it has come.
+    pub fn state(&self) -> TransactionState {
+        match &*self.course.lock() {
+            Course::Open(_) => TransactionState::Open,
+            Course::Committed(_) => TransactionState::Committed,
+            Course::Aborted => TransactionState::Aborted,
+        }
+    }
+
+    /// What it takes.
+    pub fn statistics(&self) -> TransactionStatistics {
+        match &*self.course.lock() {
+            Course::Open(open) => TransactionStatistics {
+                bytes: open.overlay.bytes(),
+                batches: open.batches,
+                owned: open.owned.len() as u64,
+                collections: open.stays.len() as u64,
+            },
+            Course::Committed(_) | Course::Aborted => TransactionStatistics::default(),
+        }
+    }
+
+    /// The state that a statement reads in a collection: the snapshot, and what the transaction has done up to now.
+    /// # Errors
+    /// `LockTimeout` where the collection is being changed, `SnapshotUnavailable` where it has been since the snapshot;
+    /// `NoSuchTransaction` where the transaction is over.
+    pub(crate) fn read(&self, collection: &Collection) -> Result<Snapshot> {
+        let mut course = self.course.lock();
+        let open = self.open(&mut course)?;
+        let snapshot = Arc::clone(open.enter(collection)?);
+        Ok(snapshot.with(&open.overlay))
+    }
+
+    /// The same for a statement that writes.
+    /// # Errors
+    /// Besides, `OperationNotSupportedInTransaction` for a capped collection and `LockTimeout` while an index is built.
+    pub(crate) fn read_for_write(&self, collection: &Collection) -> Result<Snapshot> {
+        if collection.cap().is_some() {
+            let message = format!(
+                "Collection '{}' is a capped collection. Writes in transactions are not allowed on capped collections.",
+                collection.namespace()
+            );
+            return Err(Failure::new(ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message));
+        }
+        let view = self.read(collection)?;
+        if collection.indexes_lent().iter().any(|index| index.build().is_some()) {
+            let message = format!("an index of collection '{}' is being built", collection.namespace());
+            return Err(Failure::new(ErrorCode::LOCK_TIMEOUT, message));
+        }
+        Ok(view)
+    }
+
+    /// Takes in a batch, whose records and unique keys have been claimed.
+    /// # Errors
+    /// `TransactionTooLarge`; `NoSuchTransaction`.
+    pub(crate) fn absorb(&self, batch: &Batch<'_>) -> Result<Lsn> {
+        let mut course = self.course.lock();
+        let open = self.open(&mut course)?;
+        let bytes = open.overlay.bytes() + batch.len_bytes() as u64;
+        if bytes > TRANSACTION_BYTES_MAX {
+            return Err(too_large(bytes));
+        }
+        open.overlay.absorb(batch);
+        open.batches += 1;
+        if open.overlay.bytes() > TRANSACTION_BYTES_MAX {
+            return Err(too_large(open.overlay.bytes()));
+        }
+        Ok(NOT_LOGGED)
+    }
+
+    /// Makes all that it did visible at once, in one record of the log, together with a record in `history`, which is the
+    /// session's, that it is committed. Returns the record of the log: none where nothing was changed, and the same again
+    /// where it is committed already.
+    /// # Errors
+    /// `NoSuchTransaction` where it is aborted; those of the log, which abort it.
+    pub fn commit(&self, history: &mut WriteHistory) -> Result<Option<Lsn>> {
+        let mut course = self.course.lock();
+        let open = match &mut *course {
+            Course::Open(open) => open,
+            Course::Committed(lsn) => return Ok(*lsn),
+            Course::Aborted => return Err(self.no_such()),
+        };
+        let committed = self.commit_open(open, history);
+        let ended = match &committed {
+            Ok(lsn) => Course::Committed(*lsn),
+            Err(_) => Course::Aborted,
+        };
+        self.end(std::mem::replace(&mut *course, ended));
+        drop(course);
+        committed
+    }
+
+    fn commit_open(&self, open: &Open, history: &mut WriteHistory) -> Result<Option<Lsn>> {
+        let net = open.overlay.net();
+        if net.is_empty() {
+            return Ok(None);
+        }
+        let mut batch = Batch::new();
+        net.put_into(&mut batch);
+        let committed = retry::commit_transaction(&self.catalog, history, (self.session, self.number), &mut batch);
+        committed.map(Some).map_err(from_storage)
+    }
+
+    /// Gives up all that it did, unless it has ended.
+    pub fn abort(&self) {
+        let mut course = self.course.lock();
+        if matches!(*course, Course::Open(_)) {
+            self.end(std::mem::replace(&mut *course, Course::Aborted));
+        }
+    }
+
+    /// Lets others in.
+    fn end(&self, course: Course) {
+        if let Course::Open(open) = course {
+            self.catalog.owners.release(&open.owned);
+        }
+    }
+
+    fn open<'c>(&self, course: &'c mut Course) -> Result<&'c mut Open> {
+        match course {
+            Course::Open(open) => Ok(open),
+            Course::Committed(_) | Course::Aborted => Err(self.no_such()),
+        }
+    }
+
+    fn no_such(&self) -> Failure {
+        let message = format!("Transaction with {{ txnNumber: {} }} has been aborted.", self.number);
+        Failure::new(ErrorCode::NO_SUCH_TRANSACTION, message)
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
+impl Open {
+    /// Comes into a collection, or is in it already; the snapshot.
+    fn enter(&mut self, collection: &Collection) -> Result<&Arc<Snapshot>> {
+        if !self.stays.iter().any(|(records, _)| *records == collection.records) {
+            let stay = Stay::begin(collection)?;
+            let is_as_of = |snapshot: &Arc<Snapshot>| collection.occupancy.is_as_of(snapshot.lsn());
+            if collection.is_dropped() || !self.snapshot.as_ref().is_none_or(is_as_of) {
+                return Err(changed_since(collection));
+            }
+            self.stays.push((collection.records, stay));
+        }
+        // With the collection held, so that the snapshot has it as it is.
+        Ok(self.snapshot.get_or_insert_with(|| Arc::new(collection.store.snapshot())))
+    }
+}
+
+/// Refuses what changes the catalog, where it is asked for inside a transaction.
+/// # Errors
+/// `OperationNotSupportedInTransaction`.
+pub(crate) fn refuse_in_transaction(what: &str, namespace: &Namespace, operation: &dyn OperationSource) -> Result<()> {
+    if Transaction::of(operation).is_none() {
+        return Ok(());
+    }
+    let message = format!("{what} '{namespace}' inside a transaction is not supported yet");
+    Err(Failure::new(ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message))
+}
+
+fn too_large(bytes: u64) -> Failure {
+    let message = format!(
+        "Total size of all transaction operations must be less than {TRANSACTION_BYTES_MAX}. Actual size is {bytes}"
+    );
+    Failure::new(ErrorCode::TRANSACTION_TOO_LARGE, message)
+}

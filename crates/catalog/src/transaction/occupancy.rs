@@ -1,0 +1,155 @@
+//! Transactions that have a collection open, and changes of the collection that wait for them.
+//!
+//! A transaction that has read or written a collection relies on its indexes and options until it ends. A change of these
+//! announces itself, waits for the transactions that are open, and keeps others from coming in; these wait for a few
+//! milliseconds and then fail, for a transaction that waits holds what others wait for.
+
+use crate::Collection;
+use crate::waiting::exclude;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::Lsn;
+use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a transaction waits for a change of a collection: `maxTransactionLockRequestTimeoutMillis`.
+const LOCK_REQUEST_MAX: Duration = Duration::from_millis(5);
+
+/// Who is in a collection.
+#[derive(Default)]
+pub(crate) struct Occupancy {
+    present: Mutex<Present>,
+    changed: Condvar,
+    /// The record of the collection's last change.
+    changed_at: AtomicU64,
+}
+
+#[derive(Default)]
+struct Present {
+    transactions: usize,
+    /// Changes that wait or are going on.
+    changes: usize,
+}
+
+/// A change that is waiting or going on.
+struct Announced<'o>(&'o Occupancy);
+
+/// A transaction's stay in a collection.
+pub(crate) struct Stay(Arc<Occupancy>);
+
+/// Keeps writers and transactions out of a collection.
+pub(crate) struct Excluded<'c> {
+    _structure: RwLockWriteGuard<'c, ()>,
+    _announced: Announced<'c>,
+}
+
+impl Occupancy {
+    fn announce(&self) -> Announced<'_> {
+        self.present.lock().changes += 1;
+        Announced(self)
+    }
+
+    fn is_free(&self) -> bool {
+        self.present.lock().transactions == 0
+    }
+
+    fn wait_until_free(&self, operation: &dyn OperationSource) -> Result<()> {
+        let mut present = self.present.lock();
+        while present.transactions > 0 {
+            let until = operation.operation().may_wait_until()?;
+            self.changed.wait_until(&mut present, until);
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of changes; whether there are none.
+    fn wait_for_changes(&self, until: Instant) -> bool {
+        let mut present = self.present.lock();
+        while present.changes > 0 {
+            if self.changed.wait_until(&mut present, until).timed_out() {
+                return present.changes == 0;
+            }
+        }
+        true
+    }
+
+    /// Notes the record of a change. The caller keeps transactions out, or nobody knows of the collection.
+    pub fn note_change(&self, lsn: Lsn) {
+        self.changed_at.fetch_max(lsn.0, Ordering::AcqRel);
+    }
+
+    /// Whether a snapshot of everything below `before` shows the collection as it is.
+    pub fn is_as_of(&self, before: Lsn) -> bool {
+        self.changed_at.load(Ordering::Acquire) < before.0
+    }
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        self.0.present.lock().changes -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Stay {
+    /// Lets a transaction into a collection.
+    /// # Errors
+    /// `LockTimeout` where the collection is being changed for more than 5 ms.
+    pub fn begin(collection: &Collection) -> Result<Self> {
+        let until = Instant::now() + LOCK_REQUEST_MAX;
+        let timeout = || {
+            let message = format!(
+                "Unable to acquire lock on collection '{}' within {}ms.",
+                collection.namespace(),
+                LOCK_REQUEST_MAX.as_millis()
+            );
+            Failure::new(ErrorCode::LOCK_TIMEOUT, message)
+        };
+        let occupancy = &collection.occupancy;
+        if !occupancy.wait_for_changes(until) {
+            return Err(timeout());
+        }
+        let _structure = collection.structure.try_read_until(until).ok_or_else(timeout)?;
+        let mut present = occupancy.present.lock();
+        if present.changes > 0 {
+            return Err(timeout());
+        }
+        present.transactions += 1;
+        Ok(Self(Arc::clone(occupancy)))
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        self.0.present.lock().transactions -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Keeps writers and transactions out of a collection, once those that are in it have ended.
+/// # Errors
+/// What the operation says while it waits.
+pub(crate) fn exclude_all<'c>(collection: &'c Collection, operation: &dyn OperationSource) -> Result<Excluded<'c>> {
+    let announced = collection.occupancy.announce();
+    loop {
+        // A transaction comes in with the structure shared.
+        let structure = exclude(&collection.structure, operation)?;
+        if collection.occupancy.is_free() {
+            return Ok(Excluded { _structure: structure, _announced: announced });
+        }
+        drop(structure);
+        collection.occupancy.wait_until_free(operation)?;
+    }
+}
+
+/// What a transaction is told whose snapshot is of a time when the collection was another one.
+pub(super) fn changed_since(collection: &Collection) -> Failure {
+    let message = format!(
+        "Unable to read from a snapshot due to pending collection catalog changes to collection '{}'; please retry the \
+         operation.",
+        collection.namespace()
+    );
+    Failure::new(ErrorCode::SNAPSHOT_UNAVAILABLE, message)
+}

@@ -1,0 +1,159 @@
+//! Which transaction has a record or a unique key to itself, until it ends.
+//!
+//! Locks of the `LockTable` belong to a thread for the time of a write; these belong to a transaction, from the first
+//! write of theirs on. Whoever writes outside transactions asks here once it has its locks, waits where somebody owns what
+//! it wants to change, and tries again.
+//!
+//! **Invariant:** an owner is entered and looked for under the lock of what is owned.
+
+use crate::{Collection, Index};
+use bunko_errors::Result;
+use bunko_operation::OperationSource;
+use bunko_store::{KeyspaceId, RecordId};
+use foldhash::fast::RandomState;
+use parking_lot::{Condvar, Mutex};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What can be owned.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Owned {
+    Record(KeyspaceId, RecordId),
+    /// Of a unique index, without a record behind it.
+    Key(KeyspaceId, Box<[u8]>),
+}
+
+impl Owned {
+    pub fn record(collection: &Collection, record: RecordId) -> Self {
+        Self::Record(collection.records, record)
+    }
+
+    pub fn key(index: &Index, own_part: &[u8]) -> Self {
+        Self::Key(index.keyspace, own_part.into())
+    }
+}
+
+/// Tells transactions apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner(u64);
+
+/// What came of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    /// It was free.
+    Now,
+    /// The owner had it.
+    Before,
+    /// Somebody else has it.
+    ByOther,
+}
+
+/// The owners of a catalog.
+#[derive(Default)]
+pub(crate) struct Owners {
+    /// How much is owned, so that nobody looks where it is nothing. Whoever holds the lock of something that is owned sees
+    /// that this is not zero, for it was entered under the same lock.
+    count: AtomicUsize,
+    table: Mutex<Table>,
+    released: Condvar,
+}
+
+#[derive(Default)]
+struct Table {
+    last_owner: u64,
+    owned: HashMap<Owned, Owner, RandomState>,
+}
+
+impl Owners {
+    pub fn new_owner(&self) -> Owner {
+        let mut table = self.table.lock();
+        table.last_owner += 1;
+        Owner(table.last_owner)
+    }
+
+    /// Whether anything is owned.
+    pub fn are_any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Gives `owned` to `owner` where it is free. The caller holds its lock.
+    pub fn claim(&self, owned: &Owned, owner: Owner) -> Claimed {
+        let mut table = self.table.lock();
+        match table.owned.get(owned) {
+            Some(present) if *present == owner => Claimed::Before,
+            Some(_) => Claimed::ByOther,
+            None => {
+                table.owned.insert(owned.clone(), owner);
+                self.count.store(table.owned.len(), Ordering::Relaxed);
+                Claimed::Now
+            }
+        }
+    }
+
+    /// The first of those that somebody owns. The caller holds their locks.
+    pub fn first_owned(&self, wanted: impl IntoIterator<Item = Owned>) -> Option<Owned> {
+        let table = self.table.lock();
+        wanted.into_iter().find(|wanted| table.owned.contains_key(wanted))
+    }
+
+    /// Waits until nobody owns it. The caller holds no locks.
+    /// # Errors
+    /// What the operation says meanwhile.
+    pub fn wait(&self, owned: &Owned, operation: &dyn OperationSource) -> Result<()> {
+        let mut table = self.table.lock();
+        while table.owned.contains_key(owned) {
+            let until = operation.operation().may_wait_until()?;
+            self.released.wait_until(&mut table, until);
+        }
+        Ok(())
+    }
+
+    /// Gives all of those back.
+    pub fn release(&self, owned: &[Owned]) {
+        if owned.is_empty() {
+            return;
+        }
+        let mut table = self.table.lock();
+        for owned in owned {
+            table.owned.remove(owned);
+        }
+        if table.owned.is_empty() {
+            table.owned.shrink_to_fit();
+        }
+        self.count.store(table.owned.len(), Ordering::Relaxed);
+        drop(table);
+        self.released.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_operation::OperationContext;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_owned_is_waited_for() {
+        let owners = Arc::new(Owners::default());
+        let (one, other) = (owners.new_owner(), owners.new_owner());
+        let record = Owned::Record(KeyspaceId(1), RecordId(2));
+        let key = Owned::Key(KeyspaceId(1), Box::from(b"key".as_slice()));
+        assert!(!owners.are_any());
+        assert_eq!(owners.claim(&record, one), Claimed::Now);
+        assert_eq!(owners.claim(&record, one), Claimed::Before);
+        assert_eq!(owners.claim(&record, other), Claimed::ByOther);
+        assert_eq!(owners.claim(&key, other), Claimed::Now);
+        assert_eq!(owners.first_owned([Owned::Record(KeyspaceId(1), RecordId(3)), key.clone()]), Some(key.clone()));
+        let waiting = {
+            let (owners, record) = (Arc::clone(&owners), record.clone());
+            std::thread::spawn(move || owners.wait(&record, &*OperationContext::unlimited()).expect("may wait"))
+        };
+        std::thread::sleep(Duration::from_millis(10));
+        assert!(!waiting.is_finished() && owners.are_any());
+        owners.release(&[record]);
+        waiting.join().expect("no panic");
+        owners.release(&[key]);
+        assert!(!owners.are_any());
+    }
+}

@@ -1,0 +1,487 @@
+//! What transactions see, what they keep from others, and what is left of them.
+
+mod opened;
+
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::{
+    Catalog, Collection, IndexSpec, Inserted, Order, Target, Transaction, TransactionState, Verdict, WriteHistory,
+};
+use bunko_engines::{ENGINES, Entry};
+use bunko_errors::{ErrorCode, Result};
+use bunko_operation::OperationContext;
+use bunko_store::{Direction, KeyRange, RecordRange, Survival, View};
+use opened::{namespace, open, spec, survival};
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A catalog with collections `a` and `b`, each with an index on `n` and a unique one on `u`, and two documents in `a`.
+struct World {
+    catalog: Arc<Catalog>,
+}
+
+impl World {
+    fn new(path: &Path, engine: &Entry) -> Self {
+        let world = Self { catalog: open(path, engine) };
+        for name in ["a", "b"] {
+            world.insert(None, name, &[document(0, 0, "none")]).expect("inserted");
+            world
+                .catalog
+                .create_indexes(&world.collection(name), &[spec("n"), unique()], &*operation(None))
+                .expect("built");
+            world.delete(None, name, 0).expect("deleted");
+        }
+        world.insert(None, "a", &[document(1, 10, "one"), document(2, 20, "two")]).expect("inserted");
+        world
+    }
+
+    fn begin(&self) -> Arc<Transaction> {
+        Transaction::begin(&self.catalog, [1; 16], 1)
+    }
+
+    fn collection(&self, name: &str) -> Arc<Collection> {
+        self.catalog.collection(&namespace(name)).expect("there")
+    }
+
+    fn insert(&self, unit: Unit<'_>, name: &str, documents: &[DocumentBuf]) -> Result<Inserted> {
+        let documents: Vec<_> = documents.iter().map(|document| Cow::Borrowed(document.as_ref().as_bytes())).collect();
+        let mut inserted = self.catalog.insert(&namespace(name), &documents, Order::Ordered, &*operation(unit))?;
+        match inserted.failures.pop() {
+            Some((_, failure)) => Err(failure),
+            None => inserted.stopped_by.take().map_or(Ok(inserted), Err),
+        }
+    }
+
+    /// Whether there was a document to change.
+    fn change(&self, unit: Unit<'_>, name: &str, id: i32, change: impl Fn(i32) -> Verdict) -> Result<bool> {
+        let (collection, operation) = (self.collection(name), operation(unit));
+        let id = ValueRef::Int32(id);
+        let Some(record) = collection.record_of_id(id, &*operation)? else { return Ok(false) };
+        let lsn = self
+            .catalog
+            .change(&collection, Target::Id(record, id), &*operation, &mut |document| Ok(change(number(document))))?;
+        Ok(lsn.is_some())
+    }
+
+    fn set(&self, unit: Unit<'_>, name: &str, id: i32, n: i32, u: &str) -> Result<bool> {
+        self.change(unit, name, id, |_| Verdict::Replace(document(id, n, u)))
+    }
+
+    fn delete(&self, unit: Unit<'_>, name: &str, id: i32) -> Result<bool> {
+        self.change(unit, name, id, |_| Verdict::Delete)
+    }
+
+    /// `_id` and `n` of all documents as a scan finds them, which by every index and either way is the same.
+    fn seen(&self, unit: Unit<'_>, name: &str) -> Vec<(i32, i32)> {
+        let (collection, operation) = (self.collection(name), operation(unit));
+        let view = collection.snapshot_for(&*operation).expect("readable");
+        let both = [Direction::Forward, Direction::Backward];
+        let scans = both.map(|direction| {
+            let mut cursor = view.records(collection.records(), RecordRange::ALL, direction);
+            let mut found = Vec::new();
+            while let Some((_, _, bytes)) = cursor.next().expect("readable") {
+                found.push(pair(bytes));
+            }
+            found
+        });
+        let [forward, mut backward] = scans;
+        backward.reverse();
+        assert_eq!(forward, backward);
+        let mut sorted = forward.clone();
+        sorted.sort_unstable();
+        for (index, direction) in collection.indexes().iter().flat_map(|index| both.map(|way| (index, way))) {
+            let mut cursor = view.keys(index.keyspace, KeyRange::ALL, direction);
+            let mut found = Vec::new();
+            let mut bytes = Vec::new();
+            while let Some((_, record)) = cursor.next().expect("readable") {
+                view.record(collection.records(), record, &mut bytes)
+                    .expect("readable")
+                    .expect("a key leads somewhere");
+                found.push(pair(&bytes));
+            }
+            found.sort_unstable();
+            assert_eq!(found, sorted, "by {} {direction:?}", index.name);
+        }
+        for (id, n) in &forward {
+            let mut bytes = Vec::new();
+            collection.find_id(ValueRef::Int32(*id), &*operation, &mut bytes).expect("readable").expect("found");
+            assert_eq!(pair(&bytes), (*id, *n));
+        }
+        sorted
+    }
+
+    /// Indexes and counts agree with the documents.
+    fn assert_valid(&self) {
+        for name in ["a", "b"] {
+            let collection = self.collection(name);
+            let validation = collection.validate().expect("readable");
+            assert!(validation.is_valid(), "{name}: {validation:?}");
+            assert_eq!(collection.count(), self.seen(None, name).len() as u64);
+        }
+    }
+}
+
+/// Whose work a statement is.
+type Unit<'t> = Option<&'t Arc<Transaction>>;
+
+fn operation(unit: Unit<'_>) -> Arc<OperationContext> {
+    let operation = OperationContext::unlimited();
+    if let Some(transaction) = unit {
+        operation.join(Arc::clone(transaction) as _);
+    }
+    operation
+}
+
+fn document(id: i32, n: i32, u: &str) -> DocumentBuf {
+    DocumentBuf::new().with("_id", id).with("n", n).with("u", u)
+}
+
+fn number(document: DocumentRef<'_>) -> i32 {
+    match document.get("n") {
+        Some(ValueRef::Int32(n)) => n,
+        _ => panic!("every document has a number"),
+    }
+}
+
+fn pair(bytes: &[u8]) -> (i32, i32) {
+    let document = DocumentRef::trusted(bytes);
+    let Some(ValueRef::Int32(id)) = document.get("_id") else { panic!("every document has an _id") };
+    (id, number(document))
+}
+
+fn unique() -> IndexSpec {
+    let key = DocumentBuf::new().with("u", 1_i32);
+    let spec = DocumentBuf::new().with("key", &key).with("name", "u").with("unique", true);
+    IndexSpec::parse(spec.as_ref()).expect("valid")
+}
+
+fn code<T>(outcome: Result<T>) -> ErrorCode {
+    outcome.err().expect("refused").code()
+}
+
+fn commit(transaction: &Transaction) {
+    transaction.commit(&mut WriteHistory::default()).expect("committed");
+}
+
+fn with_engines(test: impl Fn(&World)) {
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().expect("a directory");
+        let world = World::new(directory.path(), engine);
+        test(&world);
+        world.assert_valid();
+        world.catalog.store().close().expect("closes");
+    }
+}
+
+const BOTH: [(i32, i32); 2] = [(1, 10), (2, 20)];
+
+#[test]
+fn nobody_sees_what_is_not_committed_but_the_transaction_itself() {
+    with_engines(|world| {
+        let transaction = world.begin();
+        let own = Some(&transaction);
+        assert_eq!(world.seen(own, "a"), BOTH);
+        world.insert(own, "a", &[document(3, 30, "three")]).expect("inserted");
+        world.insert(own, "b", &[document(7, 70, "seven")]).expect("inserted");
+        assert!(world.set(own, "a", 1, 11, "one more").expect("changed"));
+        assert!(world.delete(own, "a", 2).expect("deleted"));
+        assert_eq!(world.seen(own, "a"), [(1, 11), (3, 30)]);
+        assert_eq!(world.seen(own, "b"), [(7, 70)]);
+        assert_eq!((world.seen(None, "a"), world.seen(None, "b")), (BOTH.to_vec(), vec![]));
+        let statistics = transaction.statistics();
+        assert_eq!((statistics.batches, statistics.collections), (4, 2));
+        assert!(statistics.bytes > 0 && statistics.owned > 0);
+        commit(&transaction);
+        assert_eq!(transaction.state(), TransactionState::Committed);
+        assert_eq!((world.seen(None, "a"), world.seen(None, "b")), (vec![(1, 11), (3, 30)], vec![(7, 70)]));
+        commit(&transaction);
+        assert_eq!(code(world.insert(own, "a", &[document(9, 9, "nine")])), ErrorCode::NO_SUCH_TRANSACTION);
+    });
+}
+
+#[test]
+fn what_others_commit_meanwhile_is_not_seen() {
+    with_engines(|world| {
+        let transaction = world.begin();
+        assert_eq!(world.seen(Some(&transaction), "a"), BOTH);
+        world.set(None, "a", 1, 99, "one").expect("changed");
+        world.insert(None, "b", &[document(4, 40, "four")]).expect("inserted");
+        assert_eq!(world.seen(Some(&transaction), "a"), BOTH);
+        assert_eq!(world.seen(Some(&transaction), "b"), []);
+        transaction.commit(&mut WriteHistory::default()).expect("nothing to commit");
+    });
+}
+
+#[test]
+fn an_aborted_transaction_leaves_nothing_and_lets_others_in() {
+    with_engines(|world| {
+        let transaction = world.begin();
+        let own = Some(&transaction);
+        world.insert(own, "a", &[document(3, 30, "three")]).expect("inserted");
+        world.set(own, "a", 1, 11, "won").expect("changed");
+        world.delete(own, "a", 2).expect("deleted");
+        transaction.abort();
+        assert_eq!(world.seen(None, "a"), BOTH);
+        assert_eq!(code(transaction.commit(&mut WriteHistory::default())), ErrorCode::NO_SUCH_TRANSACTION);
+        assert_eq!(code(world.set(own, "a", 1, 1, "x")), ErrorCode::NO_SUCH_TRANSACTION);
+        world.insert(None, "a", &[document(3, 31, "three")]).expect("the key is free");
+        world.set(None, "a", 1, 12, "won").expect("changed");
+        let dropped = world.begin();
+        world.set(Some(&dropped), "a", 1, 13, "lost").expect("changed");
+        drop(dropped);
+        assert!(world.delete(None, "a", 1).expect("deleted"), "a transaction that is dropped is aborted");
+    });
+}
+
+#[test]
+fn of_two_that_change_one_document_the_second_is_refused() {
+    with_engines(|world| {
+        let (one, other) = (world.begin(), world.begin());
+        assert_eq!((world.seen(Some(&one), "a"), world.seen(Some(&other), "a")), (BOTH.to_vec(), BOTH.to_vec()));
+        world.change(Some(&one), "a", 1, |n| Verdict::Replace(document(1, n + 1, "one"))).expect("changed");
+        let lost = world.change(Some(&other), "a", 1, |n| Verdict::Replace(document(1, n + 1, "one")));
+        assert_eq!(code(lost), ErrorCode::WRITE_CONFLICT, "owned");
+        commit(&one);
+        let late = world.begin();
+        world.seen(Some(&late), "a");
+        world.set(None, "a", 1, 12, "one").expect("changed");
+        let lost = world.change(Some(&late), "a", 1, |n| Verdict::Replace(document(1, n + 1, "one")));
+        assert_eq!(code(lost), ErrorCode::WRITE_CONFLICT, "changed since the snapshot");
+        world.delete(None, "a", 2).expect("deleted");
+        assert_eq!(code(world.delete(Some(&late), "a", 2)), ErrorCode::WRITE_CONFLICT, "deleted since the snapshot");
+    });
+}
+
+#[test]
+fn write_skew_is_allowed() {
+    with_engines(|world| {
+        let (one, other) = (world.begin(), world.begin());
+        assert_eq!((world.seen(Some(&one), "a"), world.seen(Some(&other), "a")), (BOTH.to_vec(), BOTH.to_vec()));
+        world.set(Some(&one), "a", 1, 0, "one").expect("changed");
+        world.set(Some(&other), "a", 2, 0, "two").expect("changed");
+        commit(&one);
+        commit(&other);
+        assert_eq!(world.seen(None, "a"), [(1, 0), (2, 0)]);
+    });
+}
+
+#[test]
+fn unique_keys_are_one_transactions_alone() {
+    with_engines(|world| {
+        let (one, other) = (world.begin(), world.begin());
+        assert_eq!((world.seen(Some(&one), "a"), world.seen(Some(&other), "a")), (BOTH.to_vec(), BOTH.to_vec()));
+        let insert = |unit: Unit<'_>, id, u| world.insert(unit, "a", &[document(id, id, u)]);
+        assert_eq!(code(insert(Some(&one), 5, "one")), ErrorCode::DUPLICATE_KEY, "in the snapshot");
+        insert(Some(&one), 6, "six").expect("inserted");
+        assert_eq!(code(insert(Some(&one), 7, "six")), ErrorCode::DUPLICATE_KEY, "its own");
+        assert_eq!(code(insert(Some(&other), 8, "six")), ErrorCode::WRITE_CONFLICT, "owned");
+        assert_eq!(code(insert(Some(&other), 6, "other six")), ErrorCode::WRITE_CONFLICT, "its _id is owned");
+        insert(None, 9, "nine").expect("inserted");
+        assert_eq!(code(insert(Some(&one), 10, "nine")), ErrorCode::WRITE_CONFLICT, "inserted since the snapshot");
+        world.delete(Some(&one), "a", 1).expect("deleted");
+        assert_eq!(code(insert(Some(&other), 11, "one")), ErrorCode::WRITE_CONFLICT, "given up, not committed");
+        insert(Some(&one), 1, "one").expect("both keys are free inside");
+        world.delete(Some(&one), "a", 2).expect("deleted");
+        insert(Some(&one), 2, "one more").expect("its _id is free inside");
+        insert(Some(&one), 12, "two").expect("its key is free inside");
+        commit(&one);
+        assert_eq!(world.seen(None, "a"), [(1, 1), (2, 2), (6, 6), (9, 9), (12, 12)]);
+    });
+}
+
+#[test]
+fn a_key_may_come_and_go_often() {
+    with_engines(|world| {
+        let transaction = world.begin();
+        let own = Some(&transaction);
+        for round in 0..20 {
+            world.insert(own, "a", &[document(3, round, "three")]).expect("inserted");
+            world.set(own, "a", 3, round + 1, "drei").expect("changed");
+            world.set(own, "a", 1, round, "one").expect("changed");
+            assert_eq!(world.seen(own, "a"), [(1, round), (2, 20), (3, round + 1)]);
+            world.delete(own, "a", 3).expect("deleted");
+        }
+        world.delete(own, "a", 2).expect("deleted");
+        world.insert(own, "a", &[document(2, 22, "two")]).expect("inserted");
+        commit(&transaction);
+        assert_eq!(world.seen(None, "a"), [(1, 19), (2, 22)]);
+        world.set(None, "a", 2, 23, "two").expect("its key leads to the new record");
+        world.delete(None, "a", 2).expect("deleted");
+    });
+}
+
+#[test]
+fn what_is_read_stays_while_the_statement_goes_on() {
+    with_engines(|world| {
+        let transaction = world.begin();
+        let own = Some(&transaction);
+        let collection = world.collection("a");
+        let view = collection.snapshot_for(&*operation(own)).expect("readable");
+        let mut cursor = view.records(collection.records(), RecordRange::ALL, Direction::Forward);
+        let mut changed = 0;
+        while let Some((_, _, bytes)) = cursor.next().expect("readable") {
+            let (id, n) = pair(bytes);
+            world.delete(own, "a", id).expect("deleted");
+            world.insert(own, "a", &[document(id + 100, n, &format!("moved {id}"))]).expect("inserted");
+            changed += 1;
+        }
+        assert_eq!((changed, world.seen(own, "a")), (2, vec![(101, 10), (102, 20)]));
+        let again = collection.snapshot_for(&*operation(own)).expect("readable");
+        let mut cursor = again.records(collection.records(), RecordRange::ALL, Direction::Forward);
+        for id in [101, 102] {
+            world.set(own, "a", id, 1, &format!("set {id}")).expect("changed");
+            assert_eq!(cursor.next().expect("readable").map(|(_, _, bytes)| pair(bytes).1), Some((id - 100) * 10));
+        }
+        assert!(cursor.next().expect("readable").is_none());
+        transaction.abort();
+    });
+}
+
+#[test]
+fn a_writer_outside_waits_and_goes_on() {
+    with_engines(|world| {
+        for ends in [Transaction::abort, commit as fn(&Transaction)] {
+            let transaction = world.begin();
+            world.set(Some(&transaction), "a", 1, 100, "hundred").expect("changed");
+            world.insert(Some(&transaction), "a", &[document(5, 5, "five")]).expect("inserted");
+            std::thread::scope(|scope| {
+                let changes =
+                    scope.spawn(|| world.change(None, "a", 1, |n| Verdict::Replace(document(1, n + 1, "won"))));
+                let inserts = scope.spawn(|| world.insert(None, "a", &[document(6, 6, "five")]));
+                let takes = scope.spawn(|| world.insert(None, "a", &[document(7, 7, "one")]));
+                world.set(None, "a", 2, 21, "two").expect("others are not waited for");
+                std::thread::sleep(Duration::from_millis(20));
+                assert!(!changes.is_finished() && !inserts.is_finished() && !takes.is_finished());
+                ends(&transaction);
+                assert!(changes.join().expect("no panic").expect("changed"));
+                let is_committed = transaction.state() == TransactionState::Committed;
+                assert_eq!(inserts.join().expect("no panic").is_err(), is_committed);
+                let _ = takes.join().expect("no panic");
+            });
+            world.assert_valid();
+            for id in [5, 6, 7] {
+                world.delete(None, "a", id).expect("deleted");
+            }
+            world.set(None, "a", 1, 10, "one").expect("changed");
+        }
+    });
+}
+
+#[test]
+fn a_drop_waits_for_those_who_read_and_keeps_others_out() {
+    with_engines(|world| {
+        let transaction = world.begin();
+        world.seen(Some(&transaction), "b");
+        std::thread::scope(|scope| {
+            let dropping = scope.spawn(|| world.catalog.drop_collection(&namespace("b"), &*operation(None)));
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!dropping.is_finished());
+            let late = world.begin();
+            let refused = world.collection("b").snapshot_for(&*operation(Some(&late))).err().expect("refused");
+            assert_eq!(refused.code(), ErrorCode::LOCK_TIMEOUT);
+            world.insert(Some(&transaction), "b", &[document(1, 1, "b")]).expect("it is in it already");
+            commit(&transaction);
+            assert!(dropping.join().expect("no panic").expect("dropped").is_some());
+        });
+        world.insert(None, "b", &[document(2, 2, "anew")]).expect("inserted");
+    });
+}
+
+#[test]
+fn a_collection_that_changed_since_the_snapshot_is_not_read() {
+    with_engines(|world| {
+        let transaction = world.begin();
+        world.seen(Some(&transaction), "a");
+        world.catalog.create_indexes(&world.collection("b"), &[spec("x")], &*operation(None)).expect("built");
+        world.insert(None, "c", &[document(1, 1, "c")]).expect("inserted");
+        for name in ["b", "c"] {
+            let refused = world.collection(name).snapshot_for(&*operation(Some(&transaction))).err().expect("refused");
+            assert_eq!(refused.code(), ErrorCode::SNAPSHOT_UNAVAILABLE);
+        }
+        let refused = world.insert(Some(&transaction), "d", &[document(1, 1, "d")]);
+        assert_eq!(code(refused), ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION);
+        transaction.abort();
+        world.seen(Some(&world.begin()), "c");
+    });
+}
+
+#[test]
+fn arrays_and_large_documents_go_through() {
+    with_engines(|world| {
+        let transaction = world.begin();
+        let own = Some(&transaction);
+        let many: ArrayBuf = (0..50).collect();
+        let large = "x".repeat(100_000);
+        world.seen(own, "a");
+        for id in 10..40 {
+            let document = document(id, id, &format!("u{id}")).with("many", &many).with("large", large.as_str());
+            world.insert(own, "b", &[document]).expect("inserted");
+        }
+        assert_eq!(world.seen(own, "b").len(), 30);
+        commit(&transaction);
+        assert_eq!(world.seen(None, "b").len(), 30);
+    });
+}
+
+#[test]
+fn more_than_its_memory_is_refused() {
+    with_engines(|world| {
+        let transaction = world.begin();
+        let large = "x".repeat(15 << 20);
+        let mut refused = None;
+        for id in 0..6 {
+            let document = document(id + 10, id, &format!("u{id}")).with("large", large.as_str());
+            refused = world.insert(Some(&transaction), "b", &[document]).err().or(refused);
+        }
+        assert_eq!(refused.expect("the last one").code(), ErrorCode::TRANSACTION_TOO_LARGE);
+        transaction.abort();
+    });
+}
+
+#[test]
+fn a_restart_keeps_what_was_committed_whole_and_nothing_else() {
+    for engine in ENGINES.iter().filter(|engine| survival(engine.name) == Survival::Durable) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut history = WriteHistory::default();
+        {
+            let world = World::new(directory.path(), engine);
+            let (one, other) = (world.begin(), world.begin());
+            world.set(Some(&one), "a", 1, 11, "one").expect("changed");
+            world.delete(Some(&one), "a", 2).expect("deleted");
+            world.insert(Some(&one), "b", &[document(2, 20, "two")]).expect("inserted");
+            world.insert(Some(&other), "b", &[document(3, 30, "three")]).expect("inserted");
+            let lsn = one.commit(&mut history).expect("committed").expect("something was changed");
+            assert_eq!(history.commit(), Some(Some(lsn)));
+            world.catalog.store().write(lsn).expect("written");
+            // No checkpoint, no close: what is in the kernel is what a kill leaves.
+            std::mem::forget(Arc::clone(&world.catalog));
+            let copied = tempfile::tempdir().expect("a directory");
+            copy(directory.path(), copied.path());
+            let again = World { catalog: open(copied.path(), engine) };
+            assert_eq!(
+                (again.seen(None, "a"), again.seen(None, "b")),
+                (vec![(1, 11)], vec![(2, 20)]),
+                "{}",
+                engine.name
+            );
+            again.assert_valid();
+            let histories = again.catalog.take_write_histories();
+            assert_eq!(histories[&[1; 16]].commit(), Some(None), "the commit is known to whoever asks again");
+            assert_eq!(histories[&[1; 16]].number(), Some(1));
+            again.catalog.store().close().expect("closes");
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory");
+    for entry in std::fs::read_dir(from).expect("readable").map(|entry| entry.expect("readable")) {
+        let (path, copied) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &copied);
+        } else {
+            std::fs::copy(&path, &copied).expect("copied");
+        }
+    }
+}
