@@ -20,7 +20,7 @@ mod collated;
 mod decode;
 mod number;
 
-pub use decode::decode;
+pub use decode::{decode, leading_bytes};
 
 use crate::order::{bracket, rank};
 use crate::string_order::StringOrder;

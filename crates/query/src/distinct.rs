@@ -1,6 +1,7 @@
 //! The distinct values of one field.
 
 use crate::find_query::FindQuery;
+use crate::plan::Plan;
 use crate::planner;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, StringOrder, ValueRef};
@@ -10,20 +11,58 @@ use bunko_operation::OperationContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// A query for the distinct values at `path` in the documents that it matches.
+pub fn distinct_query(query: FindQuery, path: &str) -> FindQuery {
+    FindQuery { sort: None, projection: None, distinct_path: Some(path.into()), ..query }
+}
+
 /// The distinct values at `path` in the documents that the query matches, in ascending order. An array counts as
 /// its elements, one level deep; a missing field as nothing. Equal numbers of different types are one value.
 /// # Errors
 /// 17217 for more than 16 MiB of values; as [`crate::plan`] and [`crate::Execution::next`].
 pub fn distinct(collection: &Arc<Collection>, path: &str, query: FindQuery) -> Result<ArrayBuf> {
-    let operation = Arc::clone(&query.scope.operation);
-    let strings = query.scope.strings.clone();
-    let whole = FindQuery { sort: None, projection: None, ..query };
-    let mut execution = planner::plan(collection, whole)?.open()?;
-    let mut values = DistinctValues::new(operation, strings);
+    let plan = planner::plan(collection, distinct_query(query, path))?;
+    distinct_of_plan(&plan, path)
+}
+
+/// The same by a plan for a [`distinct_query`] with that path.
+/// # Errors
+/// As [`distinct`].
+pub fn distinct_of_plan(plan: &Plan, path: &str) -> Result<ArrayBuf> {
+    let scope = &plan.query().scope;
+    let mut values = DistinctValues::new(Arc::clone(&scope.operation), scope.strings.clone());
+    let mut execution = plan.open()?;
     while let Some(document) = execution.next()? {
         values.add(document, path)?;
     }
     Ok(values.into_found())
+}
+
+/// Shows the values at `path` in a document, as [`distinct`] counts them.
+/// # Errors
+/// The visitor's own, and what the operation says.
+pub(crate) fn visit_values(
+    operation: &OperationContext,
+    document: DocumentRef<'_>,
+    path: &str,
+    visit: &mut dyn FnMut(ValueRef<'_>) -> Result<()>,
+) -> Result<()> {
+    let (name, rest) = split(path);
+    match (document.get(name), rest) {
+        (None, _) => Ok(()),
+        (Some(ValueRef::Array(array)), None) => array.iter().try_for_each(visit),
+        (Some(value), None) => visit(value),
+        (Some(ValueRef::Document(document)), Some(rest)) => visit_values(operation, document, rest, visit),
+        // A number names the position: an array is a document whose names are its indexes.
+        (Some(ValueRef::Array(array)), Some(rest)) if split(rest).0.bytes().all(|byte| byte.is_ascii_digit()) => {
+            visit_values(operation, array.as_document(), rest, visit)
+        }
+        (Some(ValueRef::Array(array)), Some(rest)) => array.iter().try_for_each(|element| {
+            operation.work(1)?;
+            element.as_document().map_or(Ok(()), |element| visit_values(operation, element, rest, visit))
+        }),
+        (Some(_), Some(_)) => Ok(()),
+    }
 }
 
 /// The distinct values at one path, while they are gathered.
@@ -52,28 +91,8 @@ impl DistinctValues {
     /// # Errors
     /// 17217 for more than 16 MiB of values.
     pub fn add(&mut self, document: DocumentRef<'_>, path: &str) -> Result<()> {
-        let (name, rest) = split(path);
-        match (document.get(name), rest) {
-            (None, _) => Ok(()),
-            (Some(ValueRef::Array(array)), None) => array.iter().try_for_each(|element| self.add_value(element)),
-            (Some(value), None) => self.add_value(value),
-            (Some(value), Some(rest)) => self.follow(value, rest),
-        }
-    }
-
-    fn follow(&mut self, value: ValueRef<'_>, path: &str) -> Result<()> {
-        match value {
-            ValueRef::Document(document) => self.add(document, path),
-            // A number names the position: an array is a document whose names are its indexes.
-            ValueRef::Array(array) if split(path).0.bytes().all(|byte| byte.is_ascii_digit()) => {
-                self.add(array.as_document(), path)
-            }
-            ValueRef::Array(array) => array.iter().try_for_each(|element| {
-                self.operation.work(1)?;
-                element.as_document().map_or(Ok(()), |element| self.add(element, path))
-            }),
-            _ => Ok(()),
-        }
+        let operation = Arc::clone(&self.operation);
+        visit_values(&operation, document, path, &mut |value| self.add_value(value))
     }
 
     fn add_value(&mut self, value: ValueRef<'_>) -> Result<()> {

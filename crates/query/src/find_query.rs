@@ -97,6 +97,9 @@ pub struct FindQuery {
     pub key_bounds: Option<KeyBounds>,
     /// By which distance; none where the filter says it, or none is asked for.
     pub near: Option<NearAsked>,
+    /// The path whose distinct values are asked for: each value has to be in some of the documents that the plan yields,
+    /// which need not be all that match.
+    pub distinct_path: Option<Box<str>>,
     /// What expressions in filter and projection see.
     pub scope: Arc<QueryScope>,
 }
@@ -120,6 +123,7 @@ impl FindQuery {
             among: None,
             key_bounds: None,
             near: None,
+            distinct_path: None,
             scope,
         })
     }

@@ -25,7 +25,7 @@ mod tail;
 pub mod write;
 
 pub use count::{CountPlan, count};
-pub use distinct::{DistinctValues, distinct};
+pub use distinct::{DistinctValues, distinct, distinct_of_plan, distinct_query};
 pub use execution::{Execution, ExecutionStatistics};
 pub use explain::{Explained, Verbosity, append_spilled, explain_count, explain_plan};
 pub use expr_filter::{ExprInFilter, QueryScope, parse_filter, parse_plan_filter, parse_stage_filter};

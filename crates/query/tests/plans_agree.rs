@@ -8,7 +8,7 @@ use bunko_catalog::{Collection, Index, index_keys};
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
-use bunko_query::{FindQuery, count, plan};
+use bunko_query::{FindQuery, count, distinct, plan};
 use bunko_testkit::shell;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -380,6 +380,29 @@ fn check_told(collection: &Arc<Collection>, filter: &str, wanted: &[u64]) {
     }
 }
 
+/// Distinct values are those of a scan of the collection; of equal ones any may be told.
+fn check_distinct(collection: &Arc<Collection>, filter: &str) {
+    let told = |path: &str, hint: &str| {
+        let query = query(&format!("{{filter: {filter}{hint}}}"));
+        let values = distinct(collection, path, query).expect("distinct values");
+        values.as_ref().iter().map(|value| key_of(value)).collect::<Vec<_>>()
+    };
+    for path in ["a", "a.b", "a.c", "a.b.c", "d", "s", "t", "a.0"] {
+        let scanned = told(path, ", hint: {$natural: 1}");
+        assert_eq!(told(path, ""), scanned, "distinct {path} of {filter}");
+        for index in whole_indexes(collection) {
+            let hinted = told(path, &format!(", hint: '{}'", index.name));
+            assert_eq!(hinted, scanned, "distinct {path} of {filter} with {}", index.name);
+        }
+    }
+}
+
+fn key_of(value: ValueRef<'_>) -> Vec<u8> {
+    let mut key = Vec::new();
+    StringOrder::BYTES.append_key(&mut key, value, bunko_bson::key_string::Direction::Ascending);
+    key
+}
+
 fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
     let Find { filter, skip, limit, .. } = find;
     let expected = answer(collection, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}")).expect("a scan");
@@ -394,6 +417,7 @@ fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
         assert_eq!(in_two_windows(collection, filter, &index), wanted, "{filter} in two windows of {}", index.name);
     }
     check_told(collection, filter, &wanted);
+    check_distinct(collection, filter);
     let Some(sort) = sort else { return };
     let window = format!("skip: {skip}, limit: {}", limit.unwrap_or(0));
     // Parallel arrays cannot be sorted.
@@ -430,6 +454,7 @@ fn indexed_plans_answer_as_collection_scans_do() {
             populate(database, &name, &scene);
             let collection = database.collection(&name);
             assert!(collection.validate().expect("validated").is_valid(), "{scene:?}");
+            check_distinct(&collection, "{}");
             for find in &scene.finds {
                 check(&collection, find, find.sort.pattern(&scene.indexes));
             }

@@ -9,7 +9,7 @@
 //! - `explain`: the same; prints the whole reply of verbosity `executionStats`.
 //! - `missing`: the same for a collection that does not exist.
 //! - `count`, `count-run`: the fields of a count; prints the number, or the stages with what they did.
-//! - `distinct`: a path, then the fields of a find.
+//! - `distinct`: a path, then the fields of a find; `distinct-run` prints the stages with what they did.
 
 mod temporary;
 
@@ -19,7 +19,8 @@ use bunko_engines::ENGINES;
 use bunko_errors::{Failure, Result};
 use bunko_operation::{Interruption, MemoryLimits, OperationContext};
 use bunko_query::{
-    CountPlan, Explained, FindQuery, QueryScope, Verbosity, count, distinct, explain_count, explain_plan, plan,
+    CountPlan, Explained, FindQuery, QueryScope, Verbosity, count, distinct, distinct_query, explain_count,
+    explain_plan, plan,
 };
 use bunko_testkit::{script, shell};
 use std::fmt::Write;
@@ -69,7 +70,7 @@ fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<
         }
         return Ok(String::new());
     }
-    let path = if directive == "distinct" { lines.next().expect("a path") } else { "" };
+    let path = if directive.starts_with("distinct") { lines.next().expect("a path") } else { "" };
     let find = document(&lines.collect::<Vec<_>>().join(" "));
     let query = find_query(find.as_ref())?;
     let collection = database.collection(name);
@@ -84,6 +85,10 @@ fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<
         "count" => count(&collection, query)?.to_string(),
         "count-run" => tree(executed(&explained_count(&collection, find.as_ref())?)),
         "distinct" => shell::print(ValueRef::Array(distinct(&collection, path, query)?.as_ref())),
+        "distinct-run" => {
+            let query = distinct_query(query, path);
+            tree(executed(&explained(&collection, query, Verbosity::ExecutionStats)?))
+        }
         unknown => panic!("unknown directive {unknown}"),
     })
 }

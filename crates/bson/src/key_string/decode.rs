@@ -22,6 +22,16 @@ pub fn decode(key: &[u8], directions: &[Direction]) -> Option<Vec<Value>> {
     directions.iter().map(read).collect()
 }
 
+/// How many bytes the values of the first fields take, one for each direction; `None` as of [`decode`].
+pub fn leading_bytes(key: &[u8], directions: &[Direction]) -> Option<usize> {
+    let mut reader = Reader { rest: key, mask: 0 };
+    for direction in directions {
+        reader.mask = if *direction == Direction::Descending { 0xff } else { 0 };
+        reader.value()?;
+    }
+    Some(key.len() - reader.rest.len())
+}
+
 /// Takes bytes off a key's front, inverted where the field descends or the number is negative.
 struct Reader<'k> {
     rest: &'k [u8],

@@ -7,7 +7,7 @@ use crate::view_reads;
 use crate::write_statement::required_value;
 use bunko_bson::{ArrayBuf, DocumentRef, Writer};
 use bunko_errors::{Failure, Result};
-use bunko_query::{FindQuery, Hint, QueryScope, distinct, plan};
+use bunko_query::{FindQuery, Hint, QueryScope, distinct_of_plan, distinct_query, plan};
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -30,8 +30,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         None => ArrayBuf::new(),
         Some(collection) => {
-            invocation.refuse_if_long(plan(&collection, parse(invocation, &scope)?)?.is_long(&collection))?;
-            distinct(&collection, key, query)?
+            let plan = plan(&collection, distinct_query(query, key))?;
+            invocation.refuse_if_long(plan.is_long(&collection))?;
+            distinct_of_plan(&plan, key)?
         }
     };
     reply.append("values", &values);

@@ -17,7 +17,9 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::Gatherer;
 use bunko_query::write::WriteExplanation;
-use bunko_query::{CountPlan, Explained, FindQuery, QueryScope, Verbosity, explain_count, explain_plan, plan};
+use bunko_query::{
+    CountPlan, Explained, FindQuery, QueryScope, Verbosity, distinct_query, explain_count, explain_plan, plan,
+};
 use bunko_update::Targets;
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,8 +45,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         "find" => explain_query(invocation, &subject, find::parse(&subject.fields, Arc::clone(&subject.scope))?)?,
         "distinct" => {
-            distinct::key(&subject.fields)?;
-            explain_query(invocation, &subject, distinct::parse(&subject.fields, &subject.scope)?)?
+            let key = distinct::key(&subject.fields)?;
+            let query = distinct::parse(&subject.fields, &subject.scope)?;
+            explain_query(invocation, &subject, distinct_query(query, key))?
         }
         "count" => explain_counting(invocation, &subject)?,
         "aggregate" => explain_pipeline(invocation, &subject)?,

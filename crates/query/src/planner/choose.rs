@@ -38,22 +38,20 @@ impl Candidate {
         Self { bounds, sorted }
     }
 
+    /// How far the bounds narrow an index down; greater is better.
+    pub fn reach(&self) -> impl Ord + use<> {
+        let points = self.bounds.leading_points();
+        let has_range = self.bounds.fields.get(points).is_some_and(|intervals| !intervals.is_full());
+        (self.bounds.is_unique_lookup(), points, has_range)
+    }
+
     /// Greater is better; see the module's text.
     fn score(&self) -> impl Ord + use<> {
         let bounds = &self.bounds;
         let points = bounds.leading_points();
-        let has_range = bounds.fields.get(points).is_some_and(|intervals| !intervals.is_full());
         let checks = bounds.fields.iter().skip(points + 1).filter(|intervals| !intervals.is_full()).count();
         let single_points = bounds.fields.iter().take_while(|field| Intervals::is_single_point(field)).count();
-        (
-            bounds.is_unique_lookup(),
-            points,
-            has_range,
-            self.sorted.is_some(),
-            checks,
-            single_points,
-            Reverse(bounds.fields.len()),
-        )
+        (self.reach(), self.sorted.is_some(), checks, single_points, Reverse(bounds.fields.len()))
     }
 
     /// Whether it is better than looking at every document.
@@ -63,7 +61,7 @@ impl Candidate {
 }
 
 /// Whether an index may be considered for documents that satisfy all of `predicates`.
-fn is_open(index: &Index, predicates: &[Expression]) -> bool {
+pub(super) fn is_open(index: &Index, predicates: &[Expression]) -> bool {
     !index.is_hidden
         && index.kind.answers() != Answers::ByItself
         && index.partial_filter.as_ref().is_none_or(|partial| implies(predicates, partial.expression()))

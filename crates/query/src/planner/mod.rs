@@ -6,6 +6,7 @@
 mod by_path;
 mod choose;
 mod collated;
+mod distinct_plan;
 mod index_bounds;
 mod intervals;
 mod key_window;
@@ -26,8 +27,9 @@ use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
-    ClusteredScan, CollectionScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan, Limit, OrScan,
-    ProjectionStage, RecordStage, Residual, ReturnKey, ScoreUse, Skip, Sort, StageNumber, TermScan, TextMatch, TextOr,
+    ClusteredScan, CollectionScan, DistinctScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan,
+    Limit, OrScan, ProjectionStage, RecordStage, Residual, ReturnKey, ScoreUse, Skip, Sort, StageNumber, TermScan,
+    TextMatch, TextOr,
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef, order};
@@ -172,6 +174,9 @@ impl Builder<'_> {
                     let spans = near_plan::spans(&index, predicates_of(root)).unwrap_or_else(GeoField::all_keys);
                     return Ok(self.geo_scan(index, spans));
                 }
+                if let Some(distinct) = self.distinct(std::slice::from_ref(&index), None) {
+                    return Ok(distinct);
+                }
                 let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
                 if matches!(index.kind.answers(), Answers::ByPath { .. }) && !candidate.bounds.is_narrowed() {
                     return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
@@ -187,6 +192,9 @@ impl Builder<'_> {
         }
         let indexes = self.allowed_indexes();
         let best = choose::best(&indexes, predicates_of(root), self.query.sort.as_ref(), strings);
+        if let Some(distinct) = self.distinct(&indexes, best.as_ref()) {
+            return Ok(distinct);
+        }
         let (narrowing, sorting): (Vec<_>, Vec<_>) = best.into_iter().partition(|best| best.bounds.is_narrowed());
         if let Some(best) = narrowing.into_iter().next() {
             return Ok(self.index_scan(best));
@@ -203,6 +211,19 @@ impl Builder<'_> {
             (None, Some(sorting)) => Ok(self.index_scan(sorting)),
             (None, None) => Ok(self.collection_scan(Direction::Forward)),
         }
+    }
+
+    /// A scan that skips from value to value, where values are asked for and no other index finds their documents faster.
+    fn distinct(&mut self, indexes: &[Arc<Index>], best: Option<&Candidate>) -> Option<Found> {
+        let path = self.query.distinct_path.as_deref()?;
+        let predicates = predicates_of(self.query.filter.root());
+        let distinct = distinct_plan::best(indexes, predicates, path, &self.query.scope.strings)?;
+        if best.is_some_and(|best| best.reach() > distinct.candidate.reach()) {
+            return None;
+        }
+        let scan = self.scan(distinct.candidate.bounds, Direction::Forward);
+        let stage = DistinctScan { scan, position: distinct.position };
+        Some(Found { stage: Box::new(stage), order: Order::Any })
     }
 
     /// Documents by distance.

@@ -7,7 +7,7 @@ use crate::find_query::{FindQuery, INDEX_KEY};
 use crate::plan::Effort;
 use crate::planner::{IndexBounds, Intervals, ScanRange};
 use bunko_bson::DocumentBuf;
-use bunko_bson::key_string::{self, decode};
+use bunko_bson::key_string::{self, MAX_BYTE, decode};
 use bunko_catalog::{Index, from_storage};
 use bunko_errors::Result;
 use bunko_store::{Direction, KeyCursor, KeyRange, RecordId, View};
@@ -55,7 +55,9 @@ impl IndexScan {
             ranges: Arc::clone(&self.ranges),
             next_range: 0,
             direction: self.direction,
+            range: None,
             cursor: None,
+            kept_key: None,
             check: Check::new(&self.bounds, &self.checked),
             seen: (!self.bounds.multikey.is_empty() || self.bounds.spans_paths).then(HashSet::new),
         }
@@ -113,7 +115,11 @@ pub(crate) struct Scan {
     /// How many ranges have been begun, in the direction of the scan.
     next_range: usize,
     direction: Direction,
+    /// The one that the cursor walks.
+    range: Option<usize>,
     cursor: Option<Box<dyn KeyCursor>>,
+    /// The key that led to the last record, where somebody asks for it.
+    kept_key: Option<Vec<u8>>,
     check: Check,
     /// Records that were found, where one may have several keys.
     seen: Option<HashSet<RecordId>>,
@@ -149,6 +155,33 @@ impl Scan {
         &self.bounds.index
     }
 
+    /// Has the scan keep the key of each record.
+    pub(super) fn keeping_keys(self) -> Self {
+        Self { kept_key: Some(Vec::new()), ..self }
+    }
+
+    /// The key that led to the last record.
+    pub(super) fn key(&self) -> &[u8] {
+        self.kept_key.as_deref().unwrap_or_default()
+    }
+
+    fn keep_key(kept: &mut Option<Vec<u8>>, key: &[u8]) {
+        if let Some(kept) = kept {
+            kept.clear();
+            kept.extend_from_slice(key);
+        }
+    }
+
+    /// Goes on behind all keys that begin with `prefix`, of a scan that goes forward.
+    pub(super) fn skip(&mut self, prefix: &[u8], run: &mut Run) {
+        let Some(ScanRange::Between { end, .. }) = self.range.map(|range| &self.ranges[range]) else { return };
+        let mut start = prefix.to_vec();
+        start.push(MAX_BYTE);
+        run.at(self.number).seeks += 1;
+        let range = KeyRange { start: Bound::Included(start), end: Bound::Excluded(end.clone()) };
+        self.cursor = Some(run.snapshot.keys(self.index().keyspace, range, self.direction));
+    }
+
     fn begin_range(&mut self) -> Option<usize> {
         let begun = self.next_range;
         if begun == self.ranges.len() {
@@ -159,7 +192,7 @@ impl Scan {
     }
 
     /// The next record within the bounds, each key of it anew.
-    fn next_entry(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+    pub(super) fn next_entry(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         loop {
             if let Some(cursor) = &mut self.cursor {
                 run.tick()?;
@@ -167,6 +200,7 @@ impl Scan {
                     run.at(self.number).keys_examined += 1;
                     if self.check.holds(key) {
                         hold_key(&self.bounds, key, run);
+                        Self::keep_key(&mut self.kept_key, key);
                         return Ok(Some(record));
                     }
                     run.at(self.number).rejected += 1;
@@ -175,6 +209,7 @@ impl Scan {
                 self.cursor = None;
             }
             let Some(range) = self.begin_range() else { return Ok(None) };
+            self.range = Some(range);
             run.at(self.number).seeks += 1;
             match &self.ranges[range] {
                 ScanRange::Key(key) => {
@@ -182,6 +217,7 @@ impl Scan {
                     if let Some(record) = run.snapshot.key(self.index().keyspace, key).map_err(from_storage)? {
                         run.at(self.number).keys_examined += 1;
                         hold_key(&self.bounds, key, run);
+                        Self::keep_key(&mut self.kept_key, key);
                         return Ok(Some(record));
                     }
                 }

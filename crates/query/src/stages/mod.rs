@@ -3,6 +3,7 @@
 
 mod clustered_scan;
 mod collection_scan;
+mod distinct_scan;
 mod eof;
 mod express;
 mod fetch;
@@ -21,6 +22,7 @@ mod text_or;
 
 pub(crate) use clustered_scan::ClusteredScan;
 pub(crate) use collection_scan::CollectionScan;
+pub(crate) use distinct_scan::DistinctScan;
 pub(crate) use eof::Eof;
 pub(crate) use express::Express;
 pub(crate) use fetch::Fetch;

@@ -1,0 +1,52 @@
+//! `distinct` by an index: the first key of each value, and of the others none.
+
+use super::choose::{Candidate, is_open};
+use super::index_bounds::{IndexBounds, names_array_index};
+use bunko_bson::StringOrder;
+use bunko_catalog::{Answers, Index, KeyForm};
+use bunko_matcher::Expression;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// Of which field of the index the scan skips from value to value.
+pub(crate) struct DistinctBounds {
+    pub candidate: Candidate,
+    pub position: usize,
+}
+
+/// The best index for the distinct values at `path` in documents that satisfy all of `predicates`, where keys decide
+/// these; `None` where none can. Of equals the oldest wins.
+pub(crate) fn best(
+    indexes: &[Arc<Index>],
+    predicates: &[Expression],
+    path: &str,
+    strings: &StringOrder,
+) -> Option<DistinctBounds> {
+    indexes
+        .iter()
+        .rev()
+        .filter(|index| is_open(index, predicates) && index.strings == *strings && !index.is_clustered)
+        .filter_map(|index| {
+            let candidate = Candidate::new(index, predicates, None, strings);
+            let position = position(&candidate.bounds, predicates, path)?;
+            Some(DistinctBounds { candidate, position })
+        })
+        .max_by_key(|found| {
+            let candidate = &found.candidate;
+            (candidate.reach(), Reverse(found.position), Reverse(candidate.bounds.fields.len()))
+        })
+}
+
+fn position(bounds: &IndexBounds, predicates: &[Expression], path: &str) -> Option<usize> {
+    let index = &bounds.index;
+    if index.kind.answers() != Answers::ByField || bounds.decided.len() != predicates.len() || names_array_index(path) {
+        return None;
+    }
+    let position = index.fields.iter().position(|field| field.path == path && field.form == KeyForm::Value)?;
+    if predicates.is_empty() {
+        // A document that a sparse index leaves out has no value there.
+        return (position == 0).then_some(0);
+    }
+    // A document that matches by one element has keys out of bounds by the others, and these count too.
+    (bounds.is_narrowed() && bounds.is_complete() && !bounds.is_multikey_at(position)).then_some(position)
+}

@@ -1,0 +1,156 @@
+//! DISTINCT_SCAN: for each value of a field of an index one document that has it.
+//!
+//! Keys do not tell equal numbers of different types apart, nor null from a missing field: the document does.
+
+use super::index_scan::Scan;
+use super::{DocumentStage, Documents, IndexScan, Row, Stage, StageNumber};
+use crate::distinct::visit_values;
+use crate::execution::{Run, StageStatistics};
+use crate::find_query::FindQuery;
+use crate::plan::Effort;
+use bunko_bson::key_string::{Direction, decode, leading_bytes};
+use bunko_bson::{DocumentBuf, DocumentRef, Value};
+use bunko_catalog::from_storage;
+use bunko_errors::Result;
+use bunko_store::{RecordId, View};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Keys of a value that was found which are walked over before those that are left are skipped: a step costs a small part
+/// of a search.
+const STEPS_MAX: usize = 8;
+
+/// Skips from value to value of one field of an index.
+pub(crate) struct DistinctScan {
+    pub scan: IndexScan,
+    /// Of the field.
+    pub position: usize,
+}
+
+impl Stage for DistinctScan {
+    fn name(&self, _query: &FindQuery) -> &'static str {
+        "DISTINCT_SCAN"
+    }
+
+    fn number(&self) -> StageNumber {
+        self.scan.number()
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+
+    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+        self.scan.describe(query, facts);
+        facts.append("isShardFiltering", false).append("isFetching", true);
+    }
+
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
+        facts
+            .append("keysExamined", statistics.keys_examined as i32)
+            .append("docsExamined", statistics.docs_examined as i32);
+    }
+
+    fn effort(&self) -> Effort {
+        self.scan.effort()
+    }
+}
+
+impl DocumentStage for DistinctScan {
+    fn open(&self, _run: &Run) -> Box<dyn Documents> {
+        let bounds = self.scan.bounds();
+        Box::new(Scanning {
+            number: self.scan.number(),
+            scan: self.scan.open_scan().keeping_keys(),
+            directions: bounds.pattern[..=self.position].iter().map(|field| field.direction).collect(),
+            path: Arc::from(bounds.pattern[self.position].path.as_str()),
+            given: bounds.is_multikey_at(self.position).then(HashSet::new),
+            found: Vec::new(),
+            steps: 0,
+            document: Vec::new(),
+        })
+    }
+}
+
+struct Scanning {
+    number: StageNumber,
+    scan: Scan,
+    /// Of the fields up to the one whose values are asked for.
+    directions: Vec<Direction>,
+    path: Arc<str>,
+    /// Records whose documents were given, with all of their values, where one may have several.
+    given: Option<HashSet<RecordId>>,
+    /// The fields of the keys that need not be looked at any more.
+    found: Vec<u8>,
+    steps: usize,
+    document: Vec<u8>,
+}
+
+impl Scanning {
+    fn search(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        while let Some(record) = self.scan.next_entry(run)? {
+            if !self.found.is_empty() && self.scan.key().starts_with(&self.found) {
+                run.at(self.number).rejected += 1;
+                self.steps += 1;
+                if self.steps == STEPS_MAX {
+                    self.scan.skip(&self.found, run);
+                }
+                continue;
+            }
+            if self.given.as_ref().is_some_and(|given| given.contains(&record)) {
+                self.note_found();
+                run.at(self.number).rejected += 1;
+                continue;
+            }
+            let records = run.collection.records();
+            if run.snapshot.record(records, record, &mut self.document).map_err(from_storage)?.is_none() {
+                continue;
+            }
+            run.at(self.number).docs_examined += 1;
+            if !self.has_value_of_key(run)? {
+                run.at(self.number).rejected += 1;
+                continue;
+            }
+            self.note_found();
+            if let Some(given) = &mut self.given {
+                given.insert(record);
+            }
+            return Ok(Some(record));
+        }
+        Ok(None)
+    }
+
+    fn note_found(&mut self) {
+        let key = self.scan.key();
+        self.found.clear();
+        self.steps = 0;
+        // A key that cannot be read is the only one that is passed over.
+        self.found.extend_from_slice(&key[..leading_bytes(key, &self.directions).unwrap_or(key.len())]);
+    }
+
+    /// Whether the document has the value that its key names: a missing field has the key of null, an empty array that of
+    /// undefined.
+    fn has_value_of_key(&self, run: &Run) -> Result<bool> {
+        let value = decode(self.scan.key(), &self.directions).and_then(|mut values| values.pop());
+        let Some(named @ (Value::Null | Value::Undefined)) = value else { return Ok(true) };
+        let mut has_it = false;
+        let document = DocumentRef::trusted(&self.document);
+        visit_values(&run.query.scope.operation, document, &self.path, &mut |value| {
+            has_it |= value.kind() == named.as_ref().kind();
+            Ok(())
+        })?;
+        Ok(has_it)
+    }
+}
+
+impl Documents for Scanning {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        let found = self.search(run)?;
+        let statistics = run.at(self.number);
+        match found {
+            Some(_) => statistics.advanced += 1,
+            None => statistics.is_at_end = true,
+        }
+        Ok(found.map(|record| Row { record, document: DocumentRef::trusted(&self.document) }))
+    }
+}
