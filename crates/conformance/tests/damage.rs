@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of each file that are flipped, unless `BUNKO_CONFORMANCE_CASES` asks for another number.
-const FLIPS: u64 = 6;
+const FLIPS: u64 = 3;
 /// Bytes at either end of a file among them.
 const FLIPS_AT_ENDS: u64 = 1;
 /// Documents that fill a segment of the log, and a last one that begins the next; all of them go again.
