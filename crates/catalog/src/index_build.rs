@@ -27,6 +27,24 @@ const BYTES_PER_STEP: usize = 128 << 10;
 const KEYS_PER_SNAPSHOT: usize = 4096;
 const BYTES_PER_SNAPSHOT: usize = 1 << 20;
 
+/// Indexes of one collection that an earlier process began to build.
+pub struct InterruptedBuild {
+    collection: Arc<Collection>,
+    indexes: Vec<Arc<Index>>,
+}
+
+impl InterruptedBuild {
+    /// Whose indexes they are.
+    pub fn collection(&self) -> &Collection {
+        &self.collection
+    }
+
+    /// The indexes.
+    pub fn indexes(&self) -> &[Arc<Index>] {
+        &self.indexes
+    }
+}
+
 /// A build that could not go on after a start.
 #[derive(Debug)]
 pub struct UnfinishedBuild {
@@ -311,27 +329,32 @@ impl Catalog {
         Ok(())
     }
 
-    /// Builds anew what an earlier process did not finish, and says what could not be.
-    pub fn resume_builds(&self, operation: &dyn OperationSource) -> Vec<UnfinishedBuild> {
-        let mut unfinished = Vec::new();
-        for database in self.databases() {
-            for collection in self.collections(&database) {
-                unfinished.extend(self.resume_build(&collection, operation));
-            }
-        }
-        unfinished
+    /// Builds that an earlier process did not finish. Ask before clients come: theirs would be among them.
+    pub fn interrupted_builds(&self) -> Vec<InterruptedBuild> {
+        let databases = self.databases().into_iter();
+        let collections = databases.flat_map(|database| self.collections(&database));
+        let builds = collections.map(|collection| {
+            let indexes = collection.indexes();
+            let begun = indexes.iter().filter(|index| index.state() == IndexState::Building);
+            InterruptedBuild { indexes: begun.cloned().collect(), collection }
+        });
+        builds.filter(|build| !build.indexes.is_empty()).collect()
     }
 
-    fn resume_build(&self, collection: &Collection, operation: &dyn OperationSource) -> Option<UnfinishedBuild> {
-        let begun: Vec<_> = {
-            let indexes = collection.indexes();
-            indexes.iter().filter(|index| index.state() == IndexState::Building).cloned().collect()
-        };
-        if begun.is_empty() {
-            return None;
-        }
+    /// Builds anew what an earlier process did not finish, and says what could not be.
+    pub fn resume_builds(&self, operation: &dyn OperationSource) -> Vec<UnfinishedBuild> {
+        self.interrupted_builds().iter().filter_map(|build| self.resume_build(build, operation)).collect()
+    }
+
+    /// Builds the indexes of one collection anew, and says where that failed.
+    pub fn resume_build(
+        &self,
+        interrupted: &InterruptedBuild,
+        operation: &dyn OperationSource,
+    ) -> Option<UnfinishedBuild> {
+        let InterruptedBuild { collection, indexes: begun } = interrupted;
         let build = Arc::new(IndexBuild::default());
-        let outcome = self.begin_anew(collection, &begun, &build).and_then(|built| {
+        let outcome = self.begin_anew(collection, begun, &build).and_then(|built| {
             let outcome = self.build(collection, &built, &build, operation);
             if outcome.as_ref().is_err_and(|failure| !is_for_the_next_start(failure.code())) {
                 self.remove_indexes(collection, &built)?;
@@ -360,12 +383,11 @@ impl Catalog {
         let mut indexes = collection.indexes().as_ref().clone();
         let (mut left, mut built) = (Vec::new(), Vec::new());
         for old in begun {
-            let Some(place) = indexes.iter_mut().find(|index| Arc::ptr_eq(index, old)) else { continue };
+            let Some(place) = indexes.iter_mut().find(|index| index.keyspace == old.keyspace) else { continue };
             let keyspace = self.allocate_keyspace(&mut changes)?;
-            let index = Index::new(old.spec().clone(), keyspace).built_by(Arc::clone(build));
-            *place = Arc::new(index);
-            left.push(Arc::clone(old));
-            built.push(Arc::clone(place));
+            let index = Arc::new(Index::new(place.spec().clone(), keyspace).built_by(Arc::clone(build)));
+            built.push(Arc::clone(&index));
+            left.push(std::mem::replace(place, index));
         }
         let difference = Difference::Replaced(&left, &built);
         self.save_indexes(collection, indexes, difference, &*OperationContext::unlimited())?;

@@ -54,7 +54,7 @@ pub use engine_choice::EngineChoice;
 pub use failure::from_storage;
 pub use geo_index::{GeoField, KeySpan, Reach, Surface};
 pub use index::{ID_INDEX, Index, IndexField, IndexState};
-pub use index_build::{UnfinishedBuild, UnfinishedFate};
+pub use index_build::{InterruptedBuild, UnfinishedBuild, UnfinishedFate};
 pub use index_filters::{INDEX_FILTERS_MAX, IndexFilter, IndexFilters};
 pub use index_keys::{IndexKeys, KeySet, exact_key, index_keys};
 pub use index_set::{IndexesCreated, IndexesDropped};

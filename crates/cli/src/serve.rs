@@ -9,7 +9,7 @@ use crate::pid_file::PidFile;
 use crate::printed::print;
 use crate::signals;
 use crate::start_report::{log_engine, log_process, log_recovery, warn};
-use bunko_catalog::{Catalog, UnfinishedFate};
+use bunko_catalog::{Catalog, InterruptedBuild, UnfinishedFate};
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
@@ -92,8 +92,9 @@ fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
     // Before the first line that says that it listens: whoever reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let options = ServerOptions { connections_max, ..server_options(settings) };
+    let interrupted_builds = catalog.interrupted_builds();
     let server = Server::start(&service, &options).map_err(|error| error.to_string())?;
-    let builds = resume_index_builds(Arc::clone(&catalog), &service)?;
+    let builds = resume_index_builds(interrupted_builds, Arc::clone(&service))?;
     let expiry = delete_expired(Arc::clone(&service))?;
     let socket = server.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
     for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
@@ -239,10 +240,9 @@ fn memory_limits(scratch: Option<Arc<dyn ScratchSpace>>, scripting: Scripting) -
 }
 
 /// Index builds that the end of a process interrupted go on beside the first connections.
-fn resume_index_builds(catalog: Arc<Catalog>, service: &Service) -> Result<JoinHandle<()>, String> {
-    let operation = service.own_operation();
+fn resume_index_builds(builds: Vec<InterruptedBuild>, service: Arc<Service>) -> Result<JoinHandle<()>, String> {
     let builds = move || {
-        for build in catalog.resume_builds(&*operation) {
+        for build in builds.iter().filter_map(|build| service.resume_build(build)) {
             let (namespace, indexes) = (build.namespace, build.indexes.join(", "));
             match build.fate {
                 UnfinishedFate::Dropped => {

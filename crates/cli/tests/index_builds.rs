@@ -108,22 +108,62 @@ fn a_build_is_shown_and_can_be_stopped() {
     let limited = CREATE.replace("{createIndexes: 'c'", "{createIndexes: 'c', maxTimeMS: 5");
     assert_eq!(code(run(&mut connection, &limited)), Some(50));
     let builder = std::thread::spawn(move || code(run(&mut connect(address), CREATE)));
+    let (opid, _) = shown(&mut connection);
+    kill(&mut connection, opid);
+    assert_eq!(builder.join().expect("no panic"), Some(11601));
+    check(&mut connection, "after builds that were stopped");
+}
+
+#[test]
+fn a_build_that_goes_on_is_shown_and_can_be_stopped() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(durable_engines()[0], dbpath.path()).expect("it starts");
+    let address = server.address();
+    let mut connection = connect(address);
+    fill(&mut connection);
+    let builder = std::thread::spawn(move || drop(run(&mut connect(address), CREATE)));
+    shown(&mut connection);
+    // Nobody was told that the build has begun: until this is durable, a kill may take it back.
+    run(&mut connection, "{insert: 'other', documents: [{}], writeConcern: {j: true}}").expect("inserted");
+    server.kill();
+    builder.join().expect("no panic");
+    let server = start(durable_engines()[0], dbpath.path()).expect("it starts");
+    let mut connection = connect(server.address());
+    let (opid, operation) = shown(&mut connection);
+    assert_eq!(operation.as_ref().get("ns").and_then(ValueRef::as_str), Some("test.c"), "{operation:?}");
+    assert!(operation.as_ref().get("client").is_none(), "{operation:?}");
+    kill(&mut connection, opid);
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let validated = run(&mut connection, "{validate: 'c'}").expect("validated");
+        if matches!(validated.as_ref().get("nIndexes"), Some(ValueRef::Int32(1))) {
+            break;
+        }
+        assert!(Instant::now() < end, "the indexes stay: {validated:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    check(&mut connection, "after a build that was stopped");
+}
+
+/// The build that `currentOp` shows, once it does.
+fn shown(connection: &mut Connection) -> (i32, DocumentBuf) {
     let end = Instant::now() + Duration::from_secs(5);
-    let opid = loop {
-        assert!(Instant::now() < end && !builder.is_finished(), "the build was never shown");
-        let command = shell::parse_document("{currentOp: 1, progress: {$exists: true}}").expect("shell syntax");
+    let command = shell::parse_document("{currentOp: 1, progress: {$exists: true}}").expect("shell syntax");
+    loop {
+        assert!(Instant::now() < end, "no build is shown");
         let shown = connection.run_command("admin", command.as_ref()).expect("answered");
         let first = shown.as_ref().get("inprog").and_then(ValueRef::as_array).expect("an array").get(0);
         let Some(operation) = first.and_then(ValueRef::as_document) else { continue };
         let message = operation.get("msg").and_then(ValueRef::as_str).expect("a message");
         assert!(message.starts_with("Index Build: scanning collection"), "{message}");
         let Some(ValueRef::Int32(opid)) = operation.get("opid") else { panic!("{operation:?}") };
-        break opid;
-    };
+        return (opid, operation.to_owned());
+    }
+}
+
+fn kill(connection: &mut Connection, opid: i32) {
     let kill = DocumentBuf::new().with("killOp", 1).with("op", opid);
     connection.run_command("admin", kill.as_ref()).expect("answered");
-    assert_eq!(builder.join().expect("no panic"), Some(11601));
-    check(&mut connection, "after builds that were stopped");
 }
 
 fn code(outcome: Result<DocumentBuf, ClientError>) -> Option<i32> {

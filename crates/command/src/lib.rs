@@ -48,6 +48,7 @@ mod pipeline_writes;
 mod profiler;
 mod read_concern;
 mod replica_set;
+mod resumed_builds;
 mod retries;
 mod service;
 mod sessions;

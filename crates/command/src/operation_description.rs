@@ -5,14 +5,19 @@ use crate::service::Service;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, datetime};
 use bunko_catalog::Namespace;
 
+/// What is called a thread that resumes builds: no client asks for anything else that is shown.
+const OWN_THREAD: &str = "IndexBuildsCoordinatorMongod-0";
+
 /// The operation of a connection, or the connection where it is idle.
 pub(crate) fn describe(service: &Service, observed: &Observed) -> DocumentBuf {
-    let mut described = DocumentBuf::new()
-        .with("type", "op")
-        .with("host", &service.facts.host)
-        .with("desc", &format!("conn{}", observed.connection))
-        .with("connectionId", observed.connection)
-        .with("client", &observed.client.to_string());
+    let mut described = DocumentBuf::new().with("type", "op").with("host", &service.facts.host);
+    match observed.client {
+        Some(client) => described
+            .append("desc", &format!("conn{}", observed.connection))
+            .append("connectionId", observed.connection)
+            .append("client", &client.to_string()),
+        None => described.append("desc", OWN_THREAD),
+    };
     if let Some(metadata) = &observed.metadata {
         let application = metadata.as_ref().get("application").and_then(ValueRef::as_document);
         if let Some(name) = application.and_then(|application| application.get("name")) {
@@ -69,7 +74,10 @@ fn index_build(service: &Service, observed: &Observed) -> Option<(u64, u64)> {
     let command = observed.command.as_ref();
     let name = command.first()?.value.as_str()?;
     let collection = service.catalog.collection(&Namespace::new(&observed.database, name).ok()?)?;
-    let specs = command.get("indexes").and_then(ValueRef::as_array)?;
+    let Some(specs) = command.get("indexes").and_then(ValueRef::as_array) else {
+        // Too large to be kept.
+        return collection.indexes().iter().find_map(|index| index.build_progress());
+    };
     let mut names = specs.iter().filter_map(|spec| spec.as_document()?.get("name")?.as_str());
     names.find_map(|name| collection.index(name)?.build_progress())
 }

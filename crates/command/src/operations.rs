@@ -26,8 +26,10 @@ const READS: [&str; 6] = ["find", "getMore", "aggregate", "count", "distinct", "
 
 /// What one connection is doing.
 pub(crate) struct OperationSlot {
+    /// 0 for what no client asked for.
     connection: i32,
-    client: Peer,
+    /// `None` for what no client asked for.
+    client: Option<Peer>,
     /// The running operation's id; 0 when idle.
     running: AtomicU32,
     /// The id of the operation that is to stop: an id, not a flag, so that a late kill never hits the next operation.
@@ -65,7 +67,8 @@ pub(crate) struct Observed {
     pub opid: u32,
     pub is_killed: bool,
     pub connection: i32,
-    pub client: Peer,
+    /// `None` for what no client asked for.
+    pub client: Option<Peer>,
     pub command_name: &'static str,
     pub database: String,
     pub command: DocumentBuf,
@@ -139,6 +142,15 @@ impl Drop for RunningOperation {
 impl Operations {
     /// Gives a connection its slot.
     pub(crate) fn register(&self, connection: i32, client: Peer) -> Registration {
+        self.add(connection, Some(client))
+    }
+
+    /// A slot for what no client asked for.
+    pub(crate) fn register_own(&self) -> Registration {
+        self.add(0, None)
+    }
+
+    fn add(&self, connection: i32, client: Option<Peer>) -> Registration {
         let slot = Arc::new(OperationSlot {
             connection,
             client,
@@ -189,7 +201,11 @@ impl Operations {
         let slots: Vec<_> = self.registry.slots.lock().values().cloned().collect();
         slots.iter().any(|slot| {
             let details = slot.details.lock();
-            slot.running.load(Ordering::Acquire) != 0 && !details.is_held_back && writes(details.command_name)
+            // Builds that a restart resumed go on beside the lock.
+            slot.client.is_some()
+                && slot.running.load(Ordering::Acquire) != 0
+                && !details.is_held_back
+                && writes(details.command_name)
         })
     }
 

@@ -1,0 +1,35 @@
+//! Index builds that an earlier process did not finish: operations without a client, which `currentOp` shows and
+//! `killOp` ends.
+
+use crate::operations::{Beginning, Interruption};
+use crate::service::Service;
+use bunko_bson::{ArrayBuf, DocumentBuf};
+use bunko_catalog::{InterruptedBuild, UnfinishedBuild};
+use bunko_operation::{MemoryLimits, OperationContext};
+
+impl Service {
+    /// Goes on with a build, and says where that failed.
+    pub fn resume_build(&self, build: &InterruptedBuild) -> Option<UnfinishedBuild> {
+        let namespace = build.collection().namespace();
+        let command = as_asked_for(namespace.collection(), build);
+        let registration = self.operations.register_own();
+        let beginning = Beginning {
+            command_name: "createIndexes",
+            database: namespace.database(),
+            command: command.as_ref(),
+            session: None,
+        };
+        let running = registration.begin(&beginning, None);
+        let operation = OperationContext::new(Interruption::of(&running, None), MemoryLimits::none());
+        self.catalog.resume_build(build, &*operation)
+    }
+}
+
+/// The command that began such a build.
+fn as_asked_for(collection: &str, build: &InterruptedBuild) -> DocumentBuf {
+    let mut indexes = ArrayBuf::new();
+    for index in build.indexes() {
+        indexes.push(&DocumentBuf::new().with("key", index.spec().key_pattern()).with("name", &index.name));
+    }
+    DocumentBuf::new().with("createIndexes", collection).with("indexes", &indexes)
+}
