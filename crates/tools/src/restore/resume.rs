@@ -40,6 +40,16 @@ enum Line {
     Indexed { namespace: String },
 }
 
+impl Line {
+    fn first(dump: &str, before: Before) -> Self {
+        Self::Restore { dump: dump.to_owned(), before }
+    }
+
+    fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("strings and numbers have a JSON form")
+    }
+}
+
 /// What is known of earlier runs that left no state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -148,7 +158,7 @@ impl ResumeLog {
             // A torn last line ends here.
             log.state.lock().file.write_all(b"\n").map_err(failed)?;
         } else {
-            log.append(&[Line::Restore { dump: dump.to_owned(), before }])?;
+            log.append(&[Line::first(dump, before)])?;
         }
         Ok(log)
     }
@@ -220,7 +230,7 @@ impl ResumeLog {
     fn append(&self, lines: &[Line]) -> Result<(), ToolError> {
         let mut text = Vec::new();
         for line in lines {
-            serde_json::to_writer(&mut text, line).expect("strings and numbers have a JSON form");
+            text.extend(line.to_json());
             text.push(b'\n');
         }
         let written = self.state.lock().file.write_all(&text);
@@ -235,6 +245,9 @@ fn read(path: &Path, dump: &str) -> Result<Option<Known>, ToolError> {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(ToolError::File { path: path.to_owned(), cause }),
+    }
+    if is_torn_first_line(&text, dump) {
+        return Ok(None);
     }
     let mut lines = text.lines().filter(|line| !line.is_empty()).map(serde_json::from_str::<Line>);
     let before = match lines.next() {
@@ -267,6 +280,13 @@ fn read(path: &Path, dump: &str) -> Result<Option<Known>, ToolError> {
     Ok(Some(Known { before, earlier }))
 }
 
+/// Whether that is all that reached the disk of the first line of a restore of this dump: nothing has been sent then. No
+/// other file is taken for that, as the next run overwrites it.
+fn is_torn_first_line(text: &str, dump: &str) -> bool {
+    let first_lines = [Before::Nothing, Before::Unknown].map(|before| Line::first(dump, before).to_json());
+    first_lines.iter().any(|line| line.len() > text.len() && line.starts_with(text.as_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,10 +308,9 @@ mod tests {
         let done = Earlier { is_prepared: true, done_bytes: 70, is_indexed: true };
         for length in 0..=whole.len() {
             fs::write(directory.path().join("state"), &whole[..length]).expect("written");
-            let Ok(log) = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1") else {
-                assert!(length < whole.iter().position(|&byte| byte == b'\n').expect("lines"), "{length}");
-                continue;
-            };
+            let log = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1").expect("a state, or none");
+            let is_torn = length < whole.iter().position(|&byte| byte == b'\n').expect("lines");
+            assert_eq!(log.begun() == Begun::Anew, is_torn, "{length}");
             let earlier = log.earlier("a.b");
             assert!(earlier == done || length < whole.len() - 1, "{length}: {earlier:?}");
             log.record(Checkpoint(vec![("a.d".to_owned(), 9)])).expect("written");
@@ -320,6 +339,12 @@ mod tests {
         log.prepared("a.b").expect("written");
         let refused = ResumeLog::open(&options(&directory, Resume::Continue), "dump 2");
         assert!(refused.is_err_and(|error| error.to_string().contains("another dump")));
+        for foreign in ["a note", "{", r#"{"restore":{"dump":"dump 7"#] {
+            let another = tempfile::tempdir().expect("directory");
+            fs::write(another.path().join("state"), foreign).expect("written");
+            let refused = ResumeLog::open(&options(&another, Resume::Continue), "dump 1").is_err();
+            assert_eq!(refused, foreign != "{", "{foreign}");
+        }
         let log = ResumeLog::open(&options(&directory, Resume::Fresh), "dump 2").expect("overwritten");
         assert_eq!(log.earlier("a.b"), Earlier::default());
         log.remove().expect("removed");
