@@ -97,6 +97,18 @@ impl Server {
     /// # Panics
     /// Where a reply is malformed.
     pub fn run(&self, database: &str, body: DocumentRef<'_>) -> Outcome {
+        let Some(reply) = self.reply(database, body) else { return Outcome::Unknown };
+        match failure_of(reply.as_ref()) {
+            Some(message) => Outcome::Refused(message),
+            None => Outcome::Acknowledged(reply),
+        }
+    }
+
+    /// The reply to a command, once it holds; `None` where the server ended before.
+    ///
+    /// # Panics
+    /// Where a reply is malformed.
+    pub fn reply(&self, database: &str, body: DocumentRef<'_>) -> Option<DocumentBuf> {
         let request = Request { database, body, message: None };
         let mut reply = Vec::new();
         let mut connection = ClientConnection::new(1, Peer::Unix);
@@ -104,13 +116,9 @@ impl Server {
         let answer = answer.expect("a command may take long here");
         let holds = self.wait(answer.acknowledgement);
         if holds.is_err() || self.log_has_failed() {
-            return Outcome::Unknown;
+            return None;
         }
-        let reply = DocumentBuf::parse(reply).expect("a well-formed reply");
-        match failure_of(reply.as_ref()) {
-            Some(message) => Outcome::Refused(message),
-            None => Outcome::Acknowledged(reply),
-        }
+        Some(DocumentBuf::parse(reply).expect("a well-formed reply"))
     }
 
     fn wait(&self, acknowledgement: Acknowledgement) -> Result<(), StorageError> {
