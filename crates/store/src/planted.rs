@@ -17,6 +17,8 @@ pub enum Bug {
     ManifestBeforeFlush,
     /// Take a write to the log that failed for one that succeeded.
     FailedWriteIgnored,
+    /// Offer a retired segment for reuse before its file has the name under which it is looked for.
+    OfferedBeforeRename,
 }
 
 /// Whether that bug is switched on; always false in a build without the feature.
@@ -32,6 +34,7 @@ pub fn active(bug: Bug) -> bool {
             Ok("no_directory_sync") => Some(Bug::NoDirectorySync),
             Ok("segment_before_extent") => Some(Bug::SegmentBeforeExtent),
             Ok("manifest_before_flush") => Some(Bug::ManifestBeforeFlush),
+            Ok("offered_before_rename") => Some(Bug::OfferedBeforeRename),
             Ok("failed_write_ignored") => Some(Bug::FailedWriteIgnored),
             _ => None,
         });

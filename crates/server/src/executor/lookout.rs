@@ -6,6 +6,9 @@
 //! whole tick, because that thread is long at a command or has no processor. Where the threads that serve stay behind,
 //! it serves beside them for a stint, and the next one takes the lookout over.
 
+#[cfg(all(test, feature = "models"))]
+mod model;
+
 use super::worker::{EVENTS_MAX, Patience};
 use bunko_store::sync::Mutex;
 use bunko_store::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -117,6 +117,11 @@ impl Preallocator {
             return std::fs::remove_file(&segment.path).map_err(io);
         }
         let path = segment.path.with_extension("recycled");
+        if planted::active(Bug::OfferedBeforeRename) {
+            state.recycled.push(path.clone());
+            drop(state);
+            return std::fs::rename(&segment.path, &path).map_err(io);
+        }
         std::fs::rename(&segment.path, &path).map_err(io)?;
         state.recycled.push(path);
         Ok(())

@@ -15,7 +15,8 @@ fn segments_come_in_order_while_others_are_given_back() {
             thread::spawn(move || preallocator.recycle(&first).expect("renamed"))
         };
         for number in 2..5 {
-            assert_eq!(preallocator.take().expect("room").number, number);
+            let taken = preallocator.take().expect("a promise is broken: a segment without a fault");
+            assert_eq!(taken.number, number);
         }
         giver.join().expect("no panic");
         preallocator.close();
