@@ -14,11 +14,12 @@ use bunko_faults::workload::{self, Step};
 use bunko_faulty_files::{Fault, Kind, Watch};
 use directory::{Inventory, Scratch};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Failures of one kind after which no more are looked for.
+/// Failures of one kind after which no more are looked for, unless `BUNKO_FAULTS_ENOUGH` says otherwise.
 const FAILURES_MAX: usize = 40;
 
 /// A run of the workload with a fault in it.
@@ -73,7 +74,12 @@ impl Run<'_> {
                         Outcome::Refused(message) if self.watch.hit().is_none() => {
                             return Err(format!("{step:?} without a fault: {message}"));
                         }
-                        Outcome::Refused(message) => self.messages.push(message),
+                        Outcome::Refused(message) => {
+                            if is_told() {
+                                println!("{step:?} was refused");
+                            }
+                            self.messages.push(message);
+                        }
                         Outcome::Unknown => {
                             let mut alternative = self.model.clone();
                             step.apply(&mut alternative);
@@ -120,7 +126,9 @@ fn case(engine: &'static Entry, fault: Option<Fault>) -> Result<Option<(String, 
             watch.kill();
             drop(server.close());
         } else {
-            run.messages.extend(server.close().err());
+            let (outcome, tables) = server.close_counting();
+            run.messages.extend(outcome.err());
+            left_of_tables(scratch.path(), tables, watch.hit())?;
         }
     }
     let hit = watch.hit();
@@ -128,12 +136,24 @@ fn case(engine: &'static Entry, fault: Option<Fault>) -> Result<Option<(String, 
         explained(hit, fault, &run.messages)?;
     }
     let messages = std::mem::take(&mut run.messages);
-    if setting::<u8>("BUNKO_FAULTS_TOLD").is_some() {
+    if is_told() {
         println!("{fault:?} hit {hit:?}: {messages:#?}");
     }
     watch.plan(None);
     recovered(run).map_err(|found| format!("{found}; fault at {hit:?}; it was said: {messages:?}"))?;
     Ok(hit.map(|hit| (hit, Inventory::of(scratch.path()))))
+}
+
+/// A flush or merge that failed leaves nothing for the next start to remove, unless the fault was at a removal, or the
+/// disk names what was made: then the next start goes by that.
+fn left_of_tables(directory: &Path, tables: Option<i64>, hit: Option<String>) -> Result<(), String> {
+    let Some(tables) = tables else { return Ok(()) };
+    let is_kept = |hit: &String| hit.starts_with("unlink") || hit.ends_with(" trees") || hit.ends_with("trees/current");
+    let found = std::fs::read_dir(directory.join("trees/tables")).expect("readable").count();
+    if found as i64 == tables || hit.as_ref().is_some_and(is_kept) {
+        return Ok(());
+    }
+    Err(format!("{found} files of tables, of which {tables} are named; fault at {hit:?}"))
 }
 
 /// Every message that tells of the fault names a file and the cause.
@@ -191,6 +211,10 @@ fn recovered(mut run: Run<'_>) -> Result<(), String> {
     server.close().map_err(|message| format!("the end without a fault: {message}"))
 }
 
+fn is_told() -> bool {
+    setting::<u8>("BUNKO_FAULTS_TOLD").is_some()
+}
+
 fn setting<T: FromStr>(name: &str) -> Option<T> {
     std::env::var(name)
         .ok()
@@ -202,6 +226,7 @@ fn sweep(engine: &'static Entry, kind: Kind, usual: &Inventory) -> (u64, Vec<Str
     let step = setting("BUNKO_FAULTS_STEP").unwrap_or(if matches!(kind, Kind::Short | Kind::Slow) { 3 } else { 1 });
     let only: Option<u64> = setting("BUNKO_FAULTS_CALL");
     let first = setting("BUNKO_FAULTS_FIRST").unwrap_or(1);
+    let enough = setting("BUNKO_FAULTS_ENOUGH").unwrap_or(FAILURES_MAX);
     let next = AtomicU64::new(only.unwrap_or(first));
     let end = AtomicU64::new(only.map_or(u64::MAX, |only| only + 1));
     let failures = Mutex::new(Vec::new());
@@ -212,7 +237,7 @@ fn sweep(engine: &'static Entry, kind: Kind, usual: &Inventory) -> (u64, Vec<Str
             scope.spawn(|| {
                 loop {
                     let at = next.fetch_add(step, Ordering::Relaxed);
-                    let is_enough = failures.lock().expect("no panic").len() >= FAILURES_MAX;
+                    let is_enough = failures.lock().expect("no panic").len() >= enough;
                     if at >= end.load(Ordering::Relaxed) || is_enough {
                         return;
                     }

@@ -3,7 +3,7 @@
 //! A workload runs once and every call on its files is recorded. Then disks are made by seed from the calls up to some
 //! moment, and a server starts on each: what was acknowledged with `j: true` by then must be there, and what else is
 //! there must be a prefix of what was done. `BUNKO_FAULTS_STATES=20000` makes more disks than usual, and
-//! `BUNKO_FAULTS_SEED=17` only that one.
+//! `BUNKO_FAULTS_SEED=17` only that one; after `BUNKO_FAULTS_ENOUGH=1` failure no more are looked for.
 
 use bunko_engines::Entry;
 use bunko_faults::check::{self, Difference};
@@ -144,7 +144,9 @@ fn setting(name: &str) -> Option<u64> {
 fn what_was_durable_survives_a_power_cut() {
     let only = setting("BUNKO_FAULTS_SEED");
     let total = setting("BUNKO_FAULTS_STATES").unwrap_or(STATES);
+    let enough = setting("BUNKO_FAULTS_ENOUGH").unwrap_or(u64::MAX);
     let failures = Mutex::new(Vec::new());
+    let is_enough = || failures.lock().expect("no panic").len() as u64 >= enough;
     let states = AtomicU64::new(0);
     for engine in bunko_engines::ENGINES.iter().filter(|engine| engine.name != "memory") {
         if std::env::var("BUNKO_FAULTS_ENGINE").is_ok_and(|name| name != engine.name) {
@@ -157,12 +159,15 @@ fn what_was_durable_survives_a_power_cut() {
                 scope.spawn(|| {
                     loop {
                         let number = next.fetch_add(1, Ordering::Relaxed);
-                        if number >= end {
+                        if number >= end || is_enough() {
                             return;
                         }
                         let recording = record(engine, number);
                         let seeds = number * STATES_OF_RECORDING..(number + 1) * STATES_OF_RECORDING;
                         for seed in seeds.filter(|seed| only.is_none_or(|only| only == *seed)) {
+                            if is_enough() {
+                                return;
+                            }
                             states.fetch_add(1, Ordering::Relaxed);
                             if let Err(found) = case(&recording, engine, &mut Random(seed)) {
                                 failures

@@ -263,8 +263,8 @@ impl Engine for LsmEngine {
             }
             if !tables.is_empty() {
                 let _not_while_some_are_chosen = self.merger.adding();
-                writing.names(tables.iter().map(lsm_tree::Table::id));
                 self.tree.register_tables(&tables, None, None, &[], threshold).map_err(io)?;
+                writing.named(tables.iter().map(lsm_tree::Table::id));
             }
             self.backlog.note_flushed();
             self.flushed.lock().push(Arc::clone(memtable));

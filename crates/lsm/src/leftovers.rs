@@ -150,8 +150,8 @@ impl Leftovers {
 }
 
 impl Writing<'_> {
-    /// These tables are about to be named; said before a merge can choose them.
-    pub fn names(&self, tables: impl Iterator<Item = u64>) {
+    /// A version names these tables; said before a merge can choose them.
+    pub fn named(&self, tables: impl Iterator<Item = u64>) {
         self.leftovers.state.lock().named.extend(tables);
     }
 
@@ -196,8 +196,8 @@ mod tests {
 
     fn flush(leftovers: &Leftovers, writing: &Writing<'_>) {
         let (tables, _) = leftovers.tree.flush_to_tables(entries(9)).expect("room").expect("not empty");
-        writing.names(tables.iter().map(lsm_tree::Table::id));
         leftovers.tree.register_tables(&tables, None, None, &[], 0).expect("registered");
+        writing.named(tables.iter().map(lsm_tree::Table::id));
     }
 
     fn fail(leftovers: &Leftovers) {
