@@ -120,6 +120,8 @@ impl Preallocator {
         if planted::active(Bug::OfferedBeforeRename) {
             state.recycled.push(path.clone());
             drop(state);
+            // Nothing but this lets another thread of the model in between.
+            thread::yield_now();
             return std::fs::rename(&segment.path, &path).map_err(io);
         }
         std::fs::rename(&segment.path, &path).map_err(io)?;
