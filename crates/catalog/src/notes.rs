@@ -7,6 +7,8 @@
 //! 4                                  the server was started
 //! 5  document                        what an update changes: the delta of the document that is put next
 //! 6  document                        the document before the change that comes next, where the collection keeps it
+//! 7  document {lsid, txnNumber}      the record is a transaction's commit, whose operations follow
+//! 8  document {e, after, before}     an operation of it, as the oplog has it; the documents where the collection keeps them
 //! ```
 
 use crate::delta::{self, Shrinking};
@@ -21,6 +23,8 @@ const COMMAND: u8 = 3;
 const STARTED: u8 = 4;
 const MODIFIED: u8 = 5;
 const BEFORE: u8 = 6;
+pub(crate) const TRANSACTION: u8 = 7;
+pub(crate) const OPERATION: u8 = 8;
 
 /// A note as it is read back.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,6 +46,17 @@ pub enum Note<'a> {
     Modified(DocumentRef<'a>),
     /// The document before the change that comes next.
     Before(DocumentRef<'a>),
+    /// The record is the commit of a transaction: `lsid` and `txnNumber`. The effects that follow are told by operations.
+    Transaction(DocumentRef<'a>),
+    /// An operation of the transaction.
+    Operation {
+        /// As the oplog has it: `op`, `ns`, `ui`, `o` and perhaps `o2`.
+        entry: DocumentRef<'a>,
+        /// The document after it, where the collection keeps that.
+        after: Option<DocumentRef<'a>>,
+        /// The document before it, where the collection keeps that.
+        before: Option<DocumentRef<'a>>,
+    },
 }
 
 impl<'a> Note<'a> {
@@ -58,6 +73,12 @@ impl<'a> Note<'a> {
             STARTED => Self::Started,
             MODIFIED => Self::Modified(DocumentRef::parse(rest).ok()?),
             BEFORE => Self::Before(DocumentRef::parse(rest).ok()?),
+            TRANSACTION => Self::Transaction(DocumentRef::parse(rest).ok()?),
+            OPERATION => {
+                let told = DocumentRef::parse(rest).ok()?;
+                let document = |name| told.get(name).and_then(ValueRef::as_document);
+                Self::Operation { entry: document("e")?, after: document("after"), before: document("before") }
+            }
             _ => return None,
         })
     }
@@ -157,7 +178,12 @@ pub(crate) fn put_command(batch: &mut Batch<'_>, collection: &Collection, o: &Do
 }
 
 fn put(batch: &mut Batch<'_>, kind: u8, document: &DocumentBuf) {
+    batch.note(&encoded(kind, document));
+}
+
+/// A note that is a document.
+pub(crate) fn encoded(kind: u8, document: &DocumentBuf) -> Vec<u8> {
     let mut content = vec![kind];
     content.extend_from_slice(document.as_ref().as_bytes());
-    batch.note(&content);
+    content
 }

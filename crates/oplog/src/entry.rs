@@ -1,6 +1,6 @@
 //! Entries of one record.
 
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Note, WRITE_HISTORIES};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Effect, Effects, Moment, Statement};
@@ -11,6 +11,8 @@ const TERM: i64 = -1;
 const VERSION: i64 = 2;
 /// The version of the format of deltas.
 const DELTA_VERSION: i32 = 2;
+/// Bytes of a transaction's operations from which on the next one goes into another entry: an entry is a document.
+const OPERATIONS_BYTES_MAX: usize = 15 << 20;
 /// What the entry says that a start of the server makes.
 const STARTED: &str = "server started";
 
@@ -27,6 +29,15 @@ pub struct Entry {
     pub before: Option<DocumentBuf>,
 }
 
+/// How a transaction's operations are told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// Together, in one entry, or in a few where that would be too large.
+    Together,
+    /// Each in an entry of its own.
+    Apart,
+}
+
 /// Adds the entries of a record in the namespaces that are wanted; one that changes no document and no collection has none.
 /// # Errors
 /// `InternalError` for a note of a program that is not this one.
@@ -34,9 +45,11 @@ pub(crate) fn put_entries(
     moment: Moment,
     effects: Effects<'_>,
     wants: &dyn Fn(&str) -> bool,
+    telling: Telling,
     into: &mut impl Extend<Entry>,
 ) -> Result<()> {
     let mut number = 0;
+    let mut transaction: Option<Committed<'_>> = None;
     let mut collection = None;
     let (mut deleted, mut delta, mut before) = (None, None, None);
     for statement in effects.noted() {
@@ -53,6 +66,20 @@ pub(crate) fn put_entries(
                     Note::Command(command) => {
                         let is_wanted = command.get("ns").and_then(ValueRef::as_str).is_some_and(wants);
                         into.extend(is_wanted.then(|| entry("c").of_command(command)));
+                        number += 1;
+                    }
+                    Note::Transaction(told) => transaction = Some(Committed::new(told, moment)),
+                    Note::Operation { entry, after, before } => {
+                        let Some(transaction) = &mut transaction else { continue };
+                        match telling {
+                            Telling::Together => into.extend(transaction.gather(entry, number)),
+                            Telling::Apart if entry.get("ns").and_then(ValueRef::as_str).is_some_and(wants) => {
+                                let told = transaction.apart(entry, number);
+                                let [after, before] = [after, before].map(|image| image.map(DocumentRef::to_owned));
+                                into.extend([Entry { after, before, ..told }]);
+                            }
+                            Telling::Apart => {}
+                        }
                         number += 1;
                     }
                     Note::Started => {
@@ -93,7 +120,76 @@ pub(crate) fn put_entries(
             }
         }
     }
+    into.extend(transaction.and_then(Committed::last));
     Ok(())
+}
+
+/// A transaction that the record commits, while its operations are read.
+/// Source: MongoDB manual, "Production Considerations", "Oplog Size Limit": as many entries as it takes.
+struct Committed<'a> {
+    /// `lsid` and `txnNumber`.
+    told: DocumentRef<'a>,
+    moment: Moment,
+    gathered: ArrayBuf,
+    bytes: usize,
+    /// The number of the first operation gathered.
+    first: u64,
+    count: i64,
+    /// The entry before.
+    previous: Option<Timestamp>,
+}
+
+impl<'a> Committed<'a> {
+    fn new(told: DocumentRef<'a>, moment: Moment) -> Self {
+        Self { told, moment, gathered: ArrayBuf::new(), bytes: 0, first: 0, count: 0, previous: None }
+    }
+
+    /// Adds an operation; the entry of those before it where they are enough.
+    fn gather(&mut self, operation: DocumentRef<'_>, number: u64) -> Option<Entry> {
+        let length = operation.len_bytes();
+        let full = (self.bytes > 0 && self.bytes + length > OPERATIONS_BYTES_MAX).then(|| {
+            let applied = std::mem::take(&mut self.gathered);
+            self.bytes = 0;
+            self.entry(&DocumentBuf::new().with("applyOps", &applied).with("partialTxn", true))
+        });
+        if self.bytes == 0 {
+            self.first = number;
+        }
+        self.gathered.push(operation);
+        self.bytes += length;
+        self.count += 1;
+        full
+    }
+
+    /// The entry of what is left.
+    fn last(mut self) -> Option<Entry> {
+        if self.bytes == 0 {
+            return None;
+        }
+        let mut o = DocumentBuf::new().with("applyOps", &std::mem::take(&mut self.gathered));
+        if self.previous.is_some() {
+            o.append("count", self.count);
+        }
+        Some(self.entry(&o))
+    }
+
+    fn entry(&mut self, o: &DocumentBuf) -> Entry {
+        let none = Timestamp { seconds: 0, increment: 0 };
+        let previous = DocumentBuf::new().with("ts", self.previous.unwrap_or(none)).with("t", TERM);
+        let mut entry = self.told.to_owned();
+        entry.extend(DocumentBuf::new().with("op", "c").with("ns", "admin.$cmd").with("o", o).as_ref());
+        let entry =
+            Draft { operation: "c", moment: self.moment, number: self.first }.end(entry.with("prevOpTime", &previous));
+        self.previous = Some(entry.at);
+        entry
+    }
+
+    /// An operation as an entry of its own.
+    fn apart(&self, operation: DocumentRef<'_>, number: u64) -> Entry {
+        let mut entry = operation.to_owned();
+        entry.extend(self.told);
+        Draft { operation: "", moment: self.moment, number }.end(entry)
+    }
 }
 
 /// An entry to be.

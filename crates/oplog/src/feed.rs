@@ -1,6 +1,6 @@
 //! Entries as they come to stand on disk, for those who follow what is written.
 
-use crate::entry::{Entry, put_entries};
+use crate::entry::{Entry, Telling, put_entries};
 use bunko_bson::Timestamp;
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
@@ -58,7 +58,7 @@ impl Feed {
             };
             match history.next_record().map_err(from_storage)? {
                 Some((moment, effects)) => {
-                    put_entries(moment, effects, wants, &mut self.ahead)?;
+                    put_entries(moment, effects, wants, Telling::Apart, &mut self.ahead)?;
                     self.position = moment.end;
                     self.seen = moment.last_timestamp();
                 }

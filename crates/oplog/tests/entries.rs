@@ -1,11 +1,11 @@
 //! The oplog of catalogs over real stores: nothing is missing, nothing is twice, and times never change.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
-use bunko_catalog::{Catalog, Namespace, Order, Target, Verdict};
+use bunko_catalog::{Catalog, Namespace, Order, Target, Transaction, Verdict, WriteHistory};
 use bunko_engines::{ENGINES, EngineOptions};
 use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
-use bunko_oplog::Entries;
+use bunko_oplog::{Entries, Feed};
 use bunko_store::{Direction, LogOptions, SEGMENT_BYTES, Store, StoreOptions};
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -246,6 +246,44 @@ fn an_oplog_begins_anew_after_a_run_without_one() {
     assert_eq!(operations(&opened.all()), "n");
     opened.set(3, 1);
     assert_eq!(operations(&opened.all()), "nu");
+}
+
+#[test]
+fn a_transaction_is_one_entry_and_several_for_those_who_follow() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let opened = Opened::new(directory.path(), Some(4 * SEGMENT_BYTES));
+    opened.insert(&[1, 2], 0);
+    let mut feed = Feed::from_now(&opened.store).expect("an oplog");
+    let transaction = Transaction::begin(&opened.catalog, [9; 16], 77);
+    let operation = OperationContext::unlimited();
+    operation.join(Arc::clone(&transaction) as _);
+    let documents: Vec<_> =
+        [3, 4].map(|id| Cow::Owned(DocumentBuf::new().with("_id", id).with("n", 5).into_bytes())).into();
+    opened.catalog.insert(&namespace(), &documents, Order::Ordered, &*operation).expect("inserted");
+    let collection = opened.catalog.collection(&namespace()).expect("there");
+    for id in [3, 1] {
+        let record = collection.record_of_id(id.into(), &*operation).expect("readable").expect("there");
+        let mut decide = |_: DocumentRef<'_>| {
+            let changed = DocumentBuf::new().with("_id", 3).with("n", 6);
+            Ok(if id == 3 { Verdict::Modify(changed) } else { Verdict::Delete })
+        };
+        opened.catalog.change(&collection, Target::Record(record), &*operation, &mut decide).expect("changed");
+    }
+    assert_eq!(operations(&opened.all()), "ncii", "nothing is told before the commit");
+    transaction.commit(&mut WriteHistory::default()).expect("committed");
+    opened.store.flush().expect("on disk");
+    let all = opened.all();
+    assert_eq!(operations(&all), "nciic");
+    let entry = all.last().expect("the transaction").as_ref();
+    assert!(matches!(entry.get("txnNumber"), Some(ValueRef::Int64(77))) && entry.get("lsid").is_some());
+    let told = entry.get("o").and_then(ValueRef::as_document).and_then(|o| o.get("applyOps"));
+    let told = told.and_then(ValueRef::as_array).expect("operations");
+    let apart: Vec<DocumentBuf> =
+        std::iter::from_fn(|| feed.next(&|_| true).expect("readable")).map(|entry| entry.document).collect();
+    assert_eq!((told.iter().count(), operations(&apart)), (4, "iiud".to_owned()));
+    assert!(apart.iter().all(|entry| entry.as_ref().get("lsid").is_some()));
+    assert!(apart.windows(2).all(|pair| at(&pair[0]) < at(&pair[1])) && at(&apart[0]) >= at(all.last().expect("one")));
+    assert_eq!(contents(&opened.catalog), BTreeMap::from([(2, 0), (3, 6), (4, 5)]));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::effects::{
     ADOPT_FILE, CREATE_KEYSPACE, DELETE_KEY, DELETE_RECORD, DROP_KEYSPACE, Documents, MOVE_PRIMARY_KEY, NOTE,
     PLACE_RECORD, PUT_KEY, PUT_PRIMARY_KEY, PUT_RECORD, REPLACE_RECORD, TAKE_KEY, TAKE_PRIMARY_KEY,
 };
-use crate::{Effect, Effects, KeyspaceId, Location, Presence, RecordId, varint};
+use crate::{Effect, Effects, KeyspaceId, Location, Noted, Presence, RecordId, varint};
 use std::borrow::Cow;
 
 /// Room for the effects of one replaced document and a few index keys, in bytes.
@@ -158,6 +158,11 @@ impl<'d> Batch<'d> {
     fn key(&mut self, key: &[u8]) {
         varint::put(&mut self.effects, key.len() as u64);
         self.effects.extend_from_slice(key);
+    }
+
+    /// All that it says, as the log's history shows it.
+    pub fn noted(&self) -> Noted<'_> {
+        self.effects(0).noted()
     }
 
     pub(crate) fn encoded_effects(&self) -> &[u8] {

@@ -15,9 +15,10 @@
 
 mod claims;
 mod occupancy;
+mod operations;
 mod owners;
 
-pub(crate) use occupancy::{Occupancy, exclude_all};
+pub(crate) use occupancy::{Occupancy, announce, exclude_all};
 pub(crate) use owners::{Owned, Owners};
 
 use crate::retry::{self, SessionUuid, WriteHistory};
@@ -26,6 +27,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, Overlay, Snapshot};
 use occupancy::{Stay, changed_since};
+use operations::Operations;
 use owners::Owner;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -59,6 +61,7 @@ struct Open {
     stays: Vec<(KeyspaceId, Stay)>,
     owned: Vec<Owned>,
     batches: u64,
+    operations: Operations,
 }
 
 /// How far a transaction has come, for who only looks.
@@ -121,7 +124,7 @@ impl Transaction {
     pub fn statistics(&self) -> TransactionStatistics {
         match &*self.course.lock() {
             Course::Open(open) => TransactionStatistics {
-                bytes: open.overlay.bytes(),
+                bytes: open.bytes(),
                 batches: open.batches,
                 owned: open.owned.len() as u64,
                 collections: open.stays.len() as u64,
@@ -166,16 +169,14 @@ impl Transaction {
     pub(crate) fn absorb(&self, batch: &Batch<'_>) -> Result<Lsn> {
         let mut course = self.course.lock();
         let open = self.open(&mut course)?;
-        let bytes = open.overlay.bytes() + batch.len_bytes() as u64;
+        let bytes = open.bytes() + batch.len_bytes() as u64;
         if bytes > TRANSACTION_BYTES_MAX {
             return Err(too_large(bytes));
         }
         open.overlay.absorb(batch);
+        open.operations.add(batch);
         open.batches += 1;
-        if open.overlay.bytes() > TRANSACTION_BYTES_MAX {
-            return Err(too_large(open.overlay.bytes()));
-        }
-        Ok(NOT_LOGGED)
+        if open.bytes() > TRANSACTION_BYTES_MAX { Err(too_large(open.bytes())) } else { Ok(NOT_LOGGED) }
     }
 
     /// Makes all that it did visible at once, in one record of the log, together with a record in `history`, which is the
@@ -206,6 +207,7 @@ impl Transaction {
             return Ok(None);
         }
         let mut batch = Batch::new();
+        open.operations.put_into(self.session, self.number, &mut batch);
         net.put_into(&mut batch);
         let committed = retry::commit_transaction(&self.catalog, history, (self.session, self.number), &mut batch);
         committed.map(Some).map_err(from_storage)
@@ -246,6 +248,10 @@ impl Drop for Transaction {
 }
 
 impl Open {
+    fn bytes(&self) -> u64 {
+        self.overlay.bytes() + self.operations.bytes()
+    }
+
     /// Comes into a collection, or is in it already; the snapshot.
     fn enter(&mut self, collection: &Collection) -> Result<&Arc<Snapshot>> {
         if !self.stays.iter().any(|(records, _)| *records == collection.records) {

@@ -34,7 +34,7 @@ struct Present {
 }
 
 /// A change that is waiting or going on.
-struct Announced<'o>(&'o Occupancy);
+pub(crate) struct Announced<'o>(&'o Occupancy);
 
 /// A transaction's stay in a collection.
 pub(crate) struct Stay(Arc<Occupancy>);
@@ -51,7 +51,8 @@ impl Occupancy {
         Announced(self)
     }
 
-    fn is_free(&self) -> bool {
+    /// Whether no transaction is in the collection.
+    pub fn is_free(&self) -> bool {
         self.present.lock().transactions == 0
     }
 
@@ -126,6 +127,16 @@ impl Drop for Stay {
         self.0.present.lock().transactions -= 1;
         self.0.changed.notify_all();
     }
+}
+
+/// Announces a change of a collection and waits for the transactions that are in it. Whoever changes the catalog does so
+/// before it keeps others from changing it: transactions may take a minute.
+/// # Errors
+/// What the operation says while it waits.
+pub(crate) fn announce<'c>(collection: &'c Collection, operation: &dyn OperationSource) -> Result<Announced<'c>> {
+    let announced = collection.occupancy.announce();
+    collection.occupancy.wait_until_free(operation)?;
+    Ok(announced)
 }
 
 /// Keeps writers and transactions out of a collection, once those that are in it have ended.

@@ -229,6 +229,12 @@ impl Events<'_> {
         if let Some(wall) = entry.document.as_ref().get("wall") {
             event.append("wallTime", wall);
         }
+        // Only of an operation of a transaction.
+        for name in ["lsid", "txnNumber"] {
+            if let Some(value) = entry.document.as_ref().get(name) {
+                event.append(name, value);
+            }
+        }
         event
     }
 }

@@ -1,0 +1,123 @@
+//! What a transaction did, one operation after the other, as its entry in the oplog has it.
+
+use crate::Note;
+use crate::notes::{OPERATION, TRANSACTION, encoded};
+use crate::retry::SessionUuid;
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
+use bunko_store::{Batch, Effect, Statement};
+
+/// The version of the format of deltas.
+const DELTA_VERSION: i32 = 2;
+
+/// Notes of operations, in their order; none where no oplog is kept.
+#[derive(Default)]
+pub(super) struct Operations {
+    notes: Vec<Vec<u8>>,
+    bytes: u64,
+}
+
+/// The collection of the effects that follow, as a note names it.
+type Named<'a> = ([u8; 16], &'a str);
+
+impl Operations {
+    /// What they take in memory and in the log, about.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds those of a batch, which its notes tell of.
+    pub fn add(&mut self, batch: &Batch<'_>) {
+        let (mut collection, mut deleted, mut delta, mut before): (Option<Named<'_>>, _, _, _) =
+            (None, None, None, None);
+        for statement in batch.noted() {
+            let operation = match statement {
+                Statement::Note(content) => {
+                    match Note::decode(content) {
+                        Some(Note::Collection { uuid, namespace }) => collection = Some((uuid, namespace)),
+                        Some(Note::Deleted(id)) => deleted = Some(id),
+                        Some(Note::Modified(told)) => delta = Some(told),
+                        Some(Note::Before(document)) => before = Some(document),
+                        _ => {}
+                    }
+                    continue;
+                }
+                Statement::Effect(effect) => {
+                    let Some(collection) = collection else { continue };
+                    match effect {
+                        Effect::PutRecord { document, replaced: None, .. } => {
+                            inserted(collection, DocumentRef::trusted(document))
+                        }
+                        Effect::PutRecord { document, .. } => {
+                            let images = before.take();
+                            updated(collection, DocumentRef::trusted(document), delta.take(), images)
+                        }
+                        Effect::DeleteRecord { .. } => {
+                            let id = deleted.take().unwrap_or(DocumentRef::EMPTY);
+                            let told = DocumentBuf::new().with("e", &begin("d", collection).with("o", id));
+                            with_before(told, before.take())
+                        }
+                        _ => continue,
+                    }
+                }
+            };
+            let note = encoded(OPERATION, &operation);
+            self.bytes += (note.len() + size_of::<Vec<u8>>()) as u64;
+            self.notes.push(note);
+        }
+    }
+
+    /// Puts them into the batch of the commit.
+    pub fn put_into(&self, session: SessionUuid, number: i64, batch: &mut Batch<'_>) {
+        if self.notes.is_empty() {
+            return;
+        }
+        let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &session };
+        let lsid = DocumentBuf::new().with("id", id);
+        batch.note(&encoded(TRANSACTION, &DocumentBuf::new().with("lsid", &lsid).with("txnNumber", number)));
+        for note in &self.notes {
+            batch.note(note);
+        }
+    }
+}
+
+fn begin(operation: &str, (uuid, namespace): Named<'_>) -> DocumentBuf {
+    DocumentBuf::new()
+        .with("op", operation)
+        .with("ns", namespace)
+        .with("ui", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &uuid })
+}
+
+fn key(document: DocumentRef<'_>) -> DocumentBuf {
+    DocumentBuf::new().with("_id", document.get("_id").unwrap_or(ValueRef::Null))
+}
+
+fn inserted(collection: Named<'_>, document: DocumentRef<'_>) -> DocumentBuf {
+    DocumentBuf::new().with("e", &begin("i", collection).with("o", document).with("o2", &key(document)))
+}
+
+fn updated(
+    collection: Named<'_>,
+    document: DocumentRef<'_>,
+    delta: Option<DocumentRef<'_>>,
+    before: Option<DocumentRef<'_>>,
+) -> DocumentBuf {
+    let entry = match delta {
+        None => begin("u", collection).with("o", document),
+        Some(delta) => {
+            begin("u", collection).with("o", &DocumentBuf::new().with("$v", DELTA_VERSION).with("diff", delta))
+        }
+    };
+    let mut told = DocumentBuf::new().with("e", &entry.with("o2", &key(document)));
+    if before.is_some() {
+        // A collection that keeps the documents before a change keeps those after it as well.
+        told.append("after", document);
+    }
+    with_before(told, before)
+}
+
+fn with_before(mut told: DocumentBuf, before: Option<DocumentRef<'_>>) -> DocumentBuf {
+    if let Some(before) = before {
+        told.append("before", before);
+    }
+    told
+}
