@@ -7,7 +7,7 @@ use crate::index_set::counted;
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::retry::HistoryRecords;
-use crate::transaction::{Owners, exclude_all, refuse_in_transaction};
+use crate::transaction::{Owners, announce, exclude_all, refuse_in_transaction};
 use crate::waiting::lock;
 use crate::{EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, from_storage, notes, persistence};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
@@ -235,6 +235,8 @@ impl Catalog {
         operation: &dyn OperationSource,
         change: &mut dyn FnMut(DocumentRef<'_>) -> Result<DocumentBuf>,
     ) -> Result<Option<Lsn>> {
+        let present = self.collection(namespace);
+        let _announced = present.as_deref().map(|present| announce(present, operation)).transpose()?;
         let _changes = lock(&self.changes, operation)?;
         let Some(collection) = self.collection(namespace) else { return Ok(None) };
         let _no_writer = exclude_all(&collection, operation)?;
@@ -294,6 +296,8 @@ impl Catalog {
         namespace: &Namespace,
         operation: &dyn OperationSource,
     ) -> Result<Option<DropOutcome>> {
+        let present = self.collection(namespace);
+        let _announced = present.as_deref().map(|present| announce(present, operation)).transpose()?;
         let mut changes = lock(&self.changes, operation)?;
         self.drop_under(&mut changes, namespace, operation)
     }

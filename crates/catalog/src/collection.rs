@@ -241,7 +241,10 @@ impl Collection {
     pub fn record_of_id(&self, id: ValueRef<'_>, operation: &dyn OperationSource) -> Result<Option<RecordId>> {
         let keyspace = self.indexes.load()[0].keyspace;
         let found = match Transaction::of(operation) {
-            None => self.store.latest().primary_key(keyspace, &self.id_key(id)),
+            None => {
+                let key = self.id_key(id);
+                self.store.read_latest(|latest| latest.primary_key(keyspace, &key))
+            }
             Some(transaction) => transaction.read(self)?.primary_key(keyspace, &self.id_key(id)),
         };
         found.map_err(from_storage)
@@ -267,7 +270,9 @@ impl Collection {
     /// # Errors
     /// Those of the storage.
     pub fn find_latest(&self, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
-        self.find_id_in(self.store.latest(), id, into)
+        let (keyspace, key) = (self.indexes.load()[0].keyspace, self.id_key(id));
+        let found = self.store.read_latest(|latest| latest.record_by_primary_key(keyspace, self.records, &key, into));
+        Ok(found.map_err(from_storage)?.map(|(record, _)| record))
     }
 
     fn find_id_in(&self, view: &dyn View, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {

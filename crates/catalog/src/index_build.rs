@@ -8,6 +8,7 @@ use crate::building::{BuildNotes, IndexBuild, aborted};
 use crate::catalog::Difference;
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, stored_key};
+use crate::transaction::announce;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{key_stripe, record_stripe};
 use crate::{Catalog, Collection, Index, IndexState, Multikey, from_storage};
@@ -133,6 +134,7 @@ impl Catalog {
     ) -> Result<Lsn> {
         let outcome = self.fill(collection, built, build, operation).and_then(|()| {
             failpoint::pass(Failpoint::IndexFilled);
+            let _announced = announce(collection, operation)?;
             let _changes = self.changes.lock();
             build.check()?;
             let indexes = collection.indexes().as_ref().clone();

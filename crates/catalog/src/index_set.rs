@@ -2,7 +2,7 @@
 
 use crate::building::{IndexBuild, aborted};
 use crate::catalog::{Allocation, Difference};
-use crate::transaction::refuse_in_transaction;
+use crate::transaction::{announce, refuse_in_transaction};
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Index, IndexSpec, IndexState};
 use bunko_bson::text::ValueText;
@@ -114,6 +114,11 @@ impl Catalog {
             let count = counted(&existing);
             return Ok(Request::Present(IndexesCreated { before: count, after: count, lsn: None }));
         }
+        if !collection.occupancy.is_free() {
+            drop(changes);
+            let _announced = announce(collection, operation)?;
+            return self.request_indexes(collection, specs, operation);
+        }
         self.save_indexes(collection, indexes, Difference::Created(&built), operation)?;
         operation.operation().note_change();
         Ok(Request::Begun { before: counted(&existing), built, build })
@@ -152,6 +157,7 @@ impl Catalog {
         names: &[&str],
         operation: &dyn OperationSource,
     ) -> Result<IndexesDropped> {
+        let _announced = announce(collection, operation)?;
         let _changes = lock(&self.changes, operation)?;
         let mut dropped = Vec::with_capacity(names.len());
         for name in names {
@@ -178,6 +184,7 @@ impl Catalog {
     /// # Errors
     /// What the operation says.
     pub fn drop_all_indexes(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<IndexesDropped> {
+        let _announced = announce(collection, operation)?;
         let _changes = lock(&self.changes, operation)?;
         let others: Vec<_> = collection.indexes().iter().filter(|index| !index.is_id()).cloned().collect();
         self.drop_built(collection, &others, operation)

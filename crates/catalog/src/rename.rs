@@ -1,6 +1,6 @@
 //! Giving a collection another name.
 
-use crate::transaction::exclude_all;
+use crate::transaction::{announce, exclude_all};
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Namespace, from_storage, notes, persistence};
 use bunko_bson::DocumentBuf;
@@ -33,6 +33,9 @@ impl Catalog {
         if from == to {
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
         }
+        let present = [from, to].map(|namespace| self.collection(namespace));
+        let present = present.iter().flatten().map(|present| announce(present, operation));
+        let _announced = present.collect::<Result<Vec<_>>>()?;
         let _changes = lock(&self.changes, operation)?;
         self.refuse_view(from)?;
         let source = self.collection(from).ok_or_else(|| {

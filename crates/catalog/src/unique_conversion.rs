@@ -1,6 +1,7 @@
 //! Making an index unique that was not: `collMod` with `unique: true`.
 
 use crate::index_keys::own_part;
+use crate::transaction::announce;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Index, from_storage};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
@@ -49,6 +50,7 @@ impl Catalog {
         if conversion == Conversion::Tried {
             return Ok(None);
         }
+        let _announced = announce(collection, operation)?;
         let mut changes = lock(&self.changes, operation)?;
         if !collection.indexes().iter().any(|present| Arc::ptr_eq(present, index)) {
             let message = format!("the index {} was changed while it was made unique", index.name);

@@ -1,6 +1,7 @@
 //! What transactions see, what they keep from others, and what is left of them.
 
 mod opened;
+mod overlay;
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{

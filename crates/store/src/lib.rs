@@ -41,6 +41,7 @@ mod store;
 pub mod sync;
 pub mod varint;
 mod watermark;
+mod whole;
 
 pub use batch::Batch;
 pub use bell::{Bell, Listening};
@@ -64,6 +65,7 @@ pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;
 pub use still_files::StillFiles;
 pub use store::{BackgroundErrorHook, Clock, LogHandle, Snapshot, Store, StoreOptions, StoreStatistics};
+pub use whole::Whole;
 
 /// What storage operations return.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;

@@ -14,6 +14,7 @@ use crate::reclaim::Reclaimer;
 use crate::snapshots::{Pin, Snapshots};
 use crate::statistics::Statistics;
 use crate::watermark::Watermark;
+use crate::whole::WholeCommits;
 use crate::{
     Batch, DurabilityCallback, Effort, Engine, KeyspaceId, KeyspaceStatistics, Location, LockTable, Lsn, RecordId,
     Result, Space, Staged, StorageError, View,
@@ -100,6 +101,7 @@ pub struct Store {
     pub(crate) merger: Merger,
     pub(crate) reclaimer: Reclaimer,
     locks: LockTable,
+    pub(crate) whole: WholeCommits,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub(crate) stalled_writes: AtomicU64,
     /// Whether a sync was asked for by who waits for the history.
@@ -219,6 +221,7 @@ impl Store {
             merger: Merger::default(),
             reclaimer: Reclaimer::default(),
             locks: LockTable::default(),
+            whole: WholeCommits::default(),
             background: Mutex::default(),
             stalled_writes: AtomicU64::new(0),
             is_hurried: Arc::default(),

@@ -16,5 +16,6 @@ pub(crate) fn commit_transaction(
     batch: &mut Batch<'_>,
 ) -> bunko_store::Result<Lsn> {
     history.turn_to(number);
+    let _whole = catalog.store.commit_whole();
     commit_with(catalog, history, (session, number), &[COMMIT], &Outcome::One, batch)
 }
