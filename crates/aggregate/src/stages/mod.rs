@@ -8,6 +8,7 @@ mod densify;
 mod documents;
 mod facet;
 mod fill;
+mod fusion;
 mod geo_near;
 mod graph_lookup;
 mod group;
@@ -16,14 +17,15 @@ mod limit;
 mod lookup;
 mod match_filter;
 mod merge;
+mod normalization;
 mod out;
 mod placed;
 pub(crate) mod position;
 mod preferred_numbers;
-mod rank_fusion;
 mod redact;
 mod reshaped;
 mod sample;
+mod score;
 mod skip;
 mod sort;
 mod sort_by_count;
@@ -65,11 +67,13 @@ static DEFINITIONS: &[Definition] = &[
     merge::DEFINITION,
     out::DEFINITION,
     reshaped::PROJECT,
-    rank_fusion::DEFINITION,
+    fusion::rank::DEFINITION,
     redact::DEFINITION,
     reshaped::REPLACE_ROOT,
     reshaped::REPLACE_WITH,
     sample::DEFINITION,
+    score::DEFINITION,
+    fusion::score::DEFINITION,
     skip::DEFINITION,
     window::DEFINITION,
     sort::DEFINITION,

@@ -189,6 +189,8 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
     (Table::Stages, "$merge", &["{X: 'merged'}"]),
     (Table::Stages, "$out", &["{X: 'written'}"]),
     (Table::Stages, "$rankFusion", &["{X: {input: {pipelines: {one: [{$sort: {v: 1}}]}}}}"]),
+    (Table::Stages, "$score", &["{X: {score: '$n', normalization: 'minMaxScaler'}}"]),
+    (Table::Stages, "$scoreFusion", &["{X: {input: {pipelines: {one: [{$score: {score: '$n'}}]}, normalization: 'none'}}}"]),
     (Table::Stages, "$replaceRoot", &["{X: {newRoot: '$o'}}"]),
     (Table::Stages, "$replaceWith", &["{X: '$o'}"]),
     (Table::Stages, "$sort", &["{X: {v: 1}}"]),

@@ -1,23 +1,16 @@
 //! `$rankFusion`: the documents of several pipelines over one collection, by the ranks that they have in them.
 //! Source: MongoDB manual, "$rankFusion".
 
-mod inputs;
-
-use super::stage_memory::StageMemory;
-use super::{Definition, Reads, Stage, Stages};
-use crate::metadata::Carried;
+use super::inputs::{self, Input, Rules, SEARCHING};
+use super::{Details, Fused, Fusion, Measure};
+use crate::Environment;
 use crate::stage_fields::StageFields;
-use crate::{DocumentStream, Environment, SourceName};
-use bunko_bson::key_string::Direction;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
-use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{AtHand, Dependencies, Offered};
-use bunko_operation::Gatherer;
-use foldhash::HashMap;
-use inputs::Input;
-use std::sync::Arc;
+use crate::stages::{Definition, Stages};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_errors::Result;
+use bunko_expression::{Offered, SortPattern};
 
-pub(super) const DEFINITION: Definition = Definition { name: "$rankFusion", parse };
+pub(in crate::stages) const DEFINITION: Definition = Definition { name: "$rankFusion", parse };
 
 /// What ranks are added to, so that the first of them do not outweigh all others.
 /// Source: MongoDB manual, "Reciprocal Rank Fusion (RRF) Formula".
@@ -26,136 +19,146 @@ const RANK_CONSTANT: f64 = 60.0;
 const DESCRIPTION: &str = "value output by reciprocal rank fusion algorithm, computed as sum of (weight * (1 / (60 + \
                            rank))) across input pipelines from which this document is output, from:";
 
+const RULES: Rules = Rules {
+    stage: DEFINITION.name,
+    also: &[],
+    is_enough: are_ranked,
+    refusal: (
+        9_191_100,
+        "either begin with a stage that orders documents, such as $geoNear, or contain an explicit $sort",
+    ),
+};
+
 struct RankFusion {
-    source: SourceName,
-    inputs: Vec<Input>,
-    details: Details,
+    rankings: Vec<Ranking>,
 }
 
-/// Whether scores are explained.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Details {
-    Told,
-    Untold,
+/// Which documents share a rank.
+enum Ranking {
+    /// Those that this order does not tell apart.
+    Order(SortPattern),
+    /// Those at the same distance.
+    Distance,
+    /// None.
+    Position,
 }
 
 /// Errors: `FailedToParse` for what is no document, those of IDL for its fields; those of the pipelines.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
-    let ValueRef::Document(specification) = value else {
-        let message = format!("The $rankFusion stage specification must be an object, found {}", value.kind().alias());
-        return Err(Failure::failed_to_parse(message));
+    let specification = super::specification(DEFINITION.name, value)?;
+    let fields = StageFields::new(DEFINITION.name, specification, &["input", "combination", "scoreDetails"])?;
+    let details = Details::asked(&fields)?;
+    let input = fields.required("input", fields.document("input")?)?;
+    let input = StageFields::new("$rankFusion.input", input, &["pipelines"])?;
+    input.required("pipelines", input.document("pipelines")?)?;
+    let weights = match fields.document("combination")? {
+        None => DocumentRef::EMPTY,
+        Some(combination) => {
+            let combination = StageFields::new("$rankFusion.combination", combination, &["weights"])?;
+            combination.required("weights", combination.document("weights")?)?
+        }
     };
-    let fields = StageFields::new("$rankFusion", specification, &["input", "combination", "scoreDetails"])?;
-    let details = match fields.boolean("scoreDetails")? {
-        Some(true) => Details::Told,
-        _ => Details::Untold,
+    let mut inputs = inputs::parse(&RULES, &input, environment)?;
+    inputs::weigh(DEFINITION.name, &mut inputs, weights)?;
+    let rankings = inputs.iter().map(ranking).collect::<Result<_>>()?;
+    super::stage(DEFINITION.name, RankFusion { rankings }, inputs, details, environment)
+}
+
+fn are_ranked(stages: ArrayRef<'_>) -> bool {
+    let mut names = super::names(stages);
+    names.next().is_some_and(|first| first == "$sort" || SEARCHING.contains(&first))
+        || names.any(|name| name == "$sort")
+}
+
+/// What the last stage that orders documents orders them by.
+fn ranking(input: &Input) -> Result<Ranking> {
+    let scope = &input.inside.scope;
+    let mut ranking = Ranking::Position;
+    for stage in input.stages.as_ref().iter().filter_map(|stage| stage.as_document()?.first()) {
+        match (stage.name, stage.value) {
+            ("$sort", ValueRef::Document(pattern)) => {
+                // What is not known of documents was refused when the pipeline was read.
+                let scope = scope.offering(Offered::ANY).parse_scope();
+                ranking = Ranking::Order(SortPattern::parse_in(pattern, &scope)?);
+            }
+            ("$geoNear", _) => ranking = Ranking::Distance,
+            ("$sample", _) => ranking = Ranking::Position,
+            _ => {}
+        }
+    }
+    let reads_metadata = match &ranking {
+        Ranking::Order(pattern) => pattern.reads_metadata(),
+        Ranking::Distance => true,
+        Ranking::Position => false,
     };
-    let inputs = inputs::parse(&fields, environment)?;
-    let Some(source) = environment.over.clone() else {
-        let message = "$rankFusion needs a collection";
-        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
-    };
-    environment.sources.note(&source)?;
-    Ok(vec![Box::new(RankFusion { source, inputs, details })])
+    if reads_metadata {
+        scope.at_hand.want();
+    }
+    Ok(ranking)
 }
 
-impl Stage for RankFusion {
-    fn name(&self) -> &'static str {
-        DEFINITION.name
-    }
-
-    /// The pipelines read the collection themselves.
-    fn open(self: Arc<Self>, _: Box<dyn DocumentStream>, environment: &Arc<Environment>) -> Box<dyn DocumentStream> {
-        let at_hand = Arc::clone(&environment.scope.at_hand);
-        Box::new(Ranked { stage: self, environment: Arc::clone(environment), at_hand, fused: None })
-    }
-
-    fn metadata(&self) -> Carried {
-        Carried::Made(match self.details {
-            Details::Told => Offered::SCORE.and(Offered::SCORE_DETAILS),
-            Details::Untold => Offered::SCORE,
-        })
-    }
-
-    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
-        dependencies.add_all();
-        Reads::OthersToo
-    }
-}
-
-/// A document that came out of some of the pipelines.
-struct Fused {
-    /// The key string of its `_id`.
-    id: Vec<u8>,
-    document: DocumentBuf,
-    score: f64,
-    /// Its rank in each of the pipelines.
-    ranks: Vec<Option<u64>>,
-}
-
-impl Fused {
-    fn memory_bytes(document: DocumentRef<'_>, id: &[u8], inputs: usize) -> usize {
-        document.len_bytes() + 2 * id.len() + inputs * size_of::<Option<u64>>() + 2 * size_of::<Self>()
-    }
-}
-
-struct Ranked {
-    stage: Arc<RankFusion>,
-    environment: Arc<Environment>,
-    at_hand: Arc<AtHand>,
-    /// None before the pipelines have run.
-    fused: Option<std::vec::IntoIter<Fused>>,
-}
-
-impl RankFusion {
-    /// Runs all pipelines.
-    fn fuse(&self, environment: &Environment) -> Result<Vec<Fused>> {
-        let mut memory = StageMemory::new(DEFINITION.name, Gatherer::Group, environment);
-        let mut fused: Vec<Fused> = Vec::new();
-        let mut positions: HashMap<Vec<u8>, usize> = HashMap::default();
-        for (number, input) in self.inputs.iter().enumerate() {
-            let mut stream = environment.sources.open(&self.source, input.stages.as_ref(), &input.inside)?;
-            let (mut rank, mut count) = (0, 0);
-            let mut last = None;
-            while let Some(document) = stream.next()? {
-                environment.operation().work(1 + document.len_bytes() / 64)?;
-                count += 1;
-                let key = input.rank_key(document.as_ref())?;
-                if key.is_none() || key != last {
-                    rank = count;
+impl Ranking {
+    /// The bytes that are the same for documents of the same rank; none where each has its own.
+    fn key(&self, input: &Input, document: DocumentRef<'_>) -> Result<Option<Vec<u8>>> {
+        let scope = &input.inside.scope;
+        match self {
+            Ranking::Position => Ok(None),
+            Ranking::Order(pattern) => {
+                let held;
+                let mut source = document;
+                if pattern.reads_metadata() {
+                    held = scope.at_hand.hold(document);
+                    source = held.as_ref();
                 }
-                last = key;
-                let mut id = Vec::new();
-                let value = document.as_ref().get("_id").unwrap_or(ValueRef::Undefined);
-                environment.strings().append_key(&mut id, value, Direction::Ascending);
-                let position = match positions.get(&id) {
-                    Some(position) => *position,
-                    None => {
-                        memory.keep(Fused::memory_bytes(document.as_ref(), &id, self.inputs.len()))?;
-                        positions.insert(id.clone(), fused.len());
-                        let ranks = vec![None; self.inputs.len()];
-                        fused.push(Fused { id, document, score: 0.0, ranks });
-                        fused.len() - 1
-                    }
-                };
-                let one = &mut fused[position];
-                one.score += input.weight * (1.0 / (RANK_CONSTANT + rank as f64));
-                one.ranks[number] = Some(rank);
+                let mut key = Vec::new();
+                pattern.append_key(&mut key, source, &scope.operation, &scope.strings)?;
+                Ok(Some(key))
+            }
+            Ranking::Distance => {
+                let metadata = scope.at_hand.current();
+                let distance = metadata.as_ref().and_then(|known| known.as_ref().as_ref().get("geoNearDistance"));
+                Ok(distance.and_then(number::as_f64).map(|distance| distance.to_be_bytes().to_vec()))
             }
         }
-        environment
-            .operation()
-            .sort_by(fused, |one, other| other.score.total_cmp(&one.score).then_with(|| one.id.cmp(&other.id)))
+    }
+}
+
+/// Counts one pipeline's documents.
+struct Ranks<'r> {
+    ranking: &'r Ranking,
+    count: u64,
+    rank: u64,
+    last: Option<Vec<u8>>,
+}
+
+impl Measure for Ranks<'_> {
+    fn measure(&mut self, input: &Input, document: DocumentRef<'_>) -> Result<f64> {
+        self.count += 1;
+        let key = self.ranking.key(input, document)?;
+        if key.is_none() || key != self.last {
+            self.rank = self.count;
+        }
+        self.last = key;
+        Ok(self.rank as f64)
+    }
+}
+
+impl Fusion for RankFusion {
+    fn measure(&self, number: usize) -> Box<dyn Measure + '_> {
+        Box::new(Ranks { ranking: &self.rankings[number], count: 0, rank: 0, last: None })
     }
 
-    /// What `$meta` says of a document.
-    fn told(&self, fused: &Fused) -> DocumentBuf {
-        let mut told = DocumentBuf::new().with("score", fused.score);
-        if self.details == Details::Untold {
-            return told;
+    fn score(&self, fused: &mut [Fused], inputs: &[Input], _: &Environment) -> Result<()> {
+        for one in fused {
+            let ranks = one.measured.iter().zip(inputs);
+            one.score = ranks.filter_map(|(rank, input)| Some(input.weight * (1.0 / (RANK_CONSTANT + (*rank)?)))).sum();
         }
+        Ok(())
+    }
+
+    fn details(&self, fused: &Fused, inputs: &[Input]) -> DocumentBuf {
         let mut details = ArrayBuf::new();
-        for (input, rank) in self.inputs.iter().zip(&fused.ranks) {
+        for (input, rank) in inputs.iter().zip(&fused.measured) {
             let mut detail = DocumentBuf::new().with("inputPipelineName", input.name.as_str());
             match rank {
                 Some(rank) => detail.append("rank", *rank as i64),
@@ -167,22 +170,6 @@ impl RankFusion {
             }
             details.push(&detail);
         }
-        let explained =
-            DocumentBuf::new().with("value", fused.score).with("description", DESCRIPTION).with("details", &details);
-        told.append("scoreDetails", &explained);
-        told
-    }
-}
-
-impl DocumentStream for Ranked {
-    fn next(&mut self) -> Result<Option<DocumentBuf>> {
-        if self.fused.is_none() {
-            self.fused = Some(self.stage.fuse(&self.environment)?.into_iter());
-        }
-        let Some(fused) = self.fused.as_mut().and_then(Iterator::next) else { return Ok(None) };
-        if self.at_hand.is_wanted() {
-            self.at_hand.set(Some(Arc::new(self.stage.told(&fused))));
-        }
-        Ok(Some(fused.document))
+        DocumentBuf::new().with("value", fused.score).with("description", DESCRIPTION).with("details", &details)
     }
 }
