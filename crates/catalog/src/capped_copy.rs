@@ -3,7 +3,7 @@
 
 use crate::capped::Cap;
 use crate::insert::{BATCH_COUNT_MAX, Place};
-use crate::transaction::exclude_all;
+use crate::transaction::{announce, exclude_all};
 use crate::waiting::lock;
 use crate::{Catalog, Collection, CreateOptions, Namespace, Order, from_storage};
 use bunko_bson::DocumentBuf;
@@ -51,6 +51,8 @@ impl Catalog {
         operation: &dyn OperationSource,
         own: &dyn OperationSource,
     ) -> Result<Lsn> {
+        let present = self.collection(copy.from);
+        let _announced = present.as_deref().map(|present| announce(present, operation)).transpose()?;
         let mut changes = lock(&self.changes, operation)?;
         let source = self.collection(copy.from).ok_or_else(|| not_found(copy.from))?;
         let _no_writer = exclude_all(&source, operation)?;

@@ -7,13 +7,15 @@ use crate::index_set::counted;
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::retry::HistoryRecords;
-use crate::transaction::{Owners, announce, exclude_all, refuse_in_transaction};
+use crate::transaction::{Owners, announce, exclude_all};
 use crate::waiting::lock;
-use crate::{EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, from_storage, notes, persistence};
+use crate::{
+    EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, Transaction, from_storage, notes, persistence,
+};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Batch, KeyspaceId, Lsn, RecordId, Store};
+use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, RecordId, Store};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +46,10 @@ impl Allocation {
     fn keyspace(&mut self) -> KeyspaceId {
         self.next_keyspace += 1;
         KeyspaceId(self.next_keyspace - 1)
+    }
+
+    pub(crate) fn put_counter(&self, store: &Store, batch: &mut Batch<'_>) -> Result<()> {
+        persistence::put_counter(store, batch, self.next_keyspace)
     }
 }
 
@@ -154,14 +160,17 @@ impl Catalog {
 
     /// Creates a collection.
     /// # Errors
-    /// `NamespaceExists`, also where another collection has the UUID; a database whose name differs only in case.
+    /// `NamespaceExists`, also where another collection has the UUID; a database whose name differs only in case; those of
+    /// the operation's transaction, to which the collection belongs until that is committed.
     pub fn create(
         &self,
         namespace: &Namespace,
         create: CreateOptions,
         operation: &dyn OperationSource,
     ) -> Result<(Arc<Collection>, Lsn)> {
-        refuse_in_transaction("creating collection", namespace, operation)?;
+        if let Some(transaction) = Transaction::of(operation) {
+            return Ok((transaction.create(namespace, create, operation)?, NOT_LOGGED));
+        }
         self.create_under(&mut *lock(&self.changes, operation)?, namespace, create)
     }
 
@@ -172,19 +181,43 @@ impl Catalog {
         namespace: &Namespace,
         create: CreateOptions,
     ) -> Result<(Arc<Collection>, Lsn)> {
+        let collection = Arc::new(self.prepare(changes, namespace, create)?);
+        let mut batch = Batch::new();
+        changes.put_counter(&self.store, &mut batch)?;
+        notes::put_command(&mut batch, &collection, &collection.creation());
+        self.put_collection(&mut batch, &collection)?;
+        let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        collection.occupancy.note_change(lsn);
+        self.collections.write().insert(&collection);
+        Ok((collection, lsn))
+    }
+
+    /// # Errors
+    /// `NamespaceExists`; `DatabaseDifferCase`.
+    pub(crate) fn refuse_taken_name(&self, namespace: &Namespace, uuid: Option<[u8; 16]>) -> Result<()> {
         if self.collection(namespace).is_some() || self.shows_oplog(namespace) || self.view(namespace)?.is_some() {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_EXISTS,
                 format!("Collection already exists. NS: {namespace}"),
             ));
         }
-        if let Some(other) = create.uuid.and_then(|uuid| self.collection_by_uuid(uuid)) {
+        if let Some(other) = uuid.and_then(|uuid| self.collection_by_uuid(uuid)) {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_EXISTS,
                 format!("Collection with the UUID asked for {namespace} already exists. NS: {}", other.namespace()),
             ));
         }
-        self.refuse_other_case(namespace.database())?;
+        self.refuse_other_case(namespace.database())
+    }
+
+    /// A new collection, which is not in the catalog so far.
+    pub(crate) fn prepare(
+        &self,
+        changes: &mut Allocation,
+        namespace: &Namespace,
+        create: CreateOptions,
+    ) -> Result<Collection> {
+        self.refuse_taken_name(namespace, create.uuid)?;
         let strings = collection::strings(create.options.as_ref())?;
         let spec = id_spec(create.options.as_ref()).with_strings(&strings);
         if !strings.is_bytes() {
@@ -204,24 +237,18 @@ impl Catalog {
             indexes: vec![Arc::new(id_index)],
             next_record: RecordId::FIRST,
         };
-        let collection = Arc::new(Collection::new(Arc::clone(&self.store), parts)?);
-        let mut batch = Batch::new();
-        persistence::put_counter(&self.store, &mut batch, changes.next_keyspace)?;
-        let record = persistence::encode(&collection, namespace, &collection.indexes());
-        persistence::put(&self.store, &mut batch, catalog_record, record)?;
-        let mut created = DocumentBuf::new().with("create", namespace.collection());
-        created.extend((*collection.options()).as_ref());
-        if !collection.is_clustered() {
-            created.append("idIndex", &collection.id_index().document);
+        Collection::new(Arc::clone(&self.store), parts)
+    }
+
+    /// Puts a new collection into a batch, its record and its keyspaces.
+    pub(crate) fn put_collection(&self, batch: &mut Batch<'_>, collection: &Collection) -> Result<()> {
+        let indexes = collection.indexes();
+        let record = persistence::encode(collection, &collection.namespace(), &indexes);
+        persistence::put(&self.store, batch, collection.catalog_record, record)?;
+        for keyspace in collection.keyspaces(&indexes) {
+            collection.engine.create_keyspace(batch, keyspace);
         }
-        notes::put_command(&mut batch, &collection, &created);
-        for keyspace in [records, keys] {
-            collection.engine.create_keyspace(&mut batch, keyspace);
-        }
-        let lsn = self.store.commit(&batch).map_err(from_storage)?;
-        collection.occupancy.note_change(lsn);
-        self.collections.write().insert(&collection);
-        Ok((collection, lsn))
+        Ok(())
     }
 
     /// Gives a collection other options, which `change` makes of those it has, and tells the oplog of `command`. `None`
@@ -264,7 +291,7 @@ impl Catalog {
         namespace: &Namespace,
         operation: &dyn OperationSource,
     ) -> Result<Arc<Collection>> {
-        if let Some(collection) = self.collection(namespace) {
+        if let Some(collection) = self.collection_for(namespace, operation) {
             return Ok(collection);
         }
         self.refuse_view(namespace)?;
@@ -423,9 +450,7 @@ impl Catalog {
     /// A keyspace for a new index. The counter is saved before the id is used.
     pub(crate) fn allocate_keyspace(&self, changes: &mut Allocation) -> Result<KeyspaceId> {
         let keyspace = changes.keyspace();
-        let mut batch = Batch::new();
-        persistence::put_counter(&self.store, &mut batch, changes.next_keyspace)?;
-        self.store.commit(&batch).map_err(from_storage)?;
+        self.save_counter(changes)?;
         Ok(keyspace)
     }
 }

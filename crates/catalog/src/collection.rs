@@ -42,6 +42,8 @@ pub struct Collection {
     index_filters: ArcSwap<IndexFilters>,
     next_record: AtomicU64,
     is_dropped: AtomicBool,
+    /// Whether only the transaction knows of it that created it.
+    is_private: AtomicBool,
     /// How often a query has scanned it since the server began.
     scans: AtomicU64,
     /// Shared by writers; exclusive for the instant in which the set of indexes changes, so that no writer misses
@@ -89,6 +91,7 @@ impl Collection {
             index_filters: ArcSwap::default(),
             next_record: AtomicU64::new(parts.next_record.0),
             is_dropped: AtomicBool::new(false),
+            is_private: AtomicBool::new(false),
             scans: AtomicU64::new(0),
             structure: RwLock::new(()),
             occupancy: Arc::default(),
@@ -219,6 +222,25 @@ impl Collection {
     /// Whether it has been dropped since it was looked up.
     pub fn is_dropped(&self) -> bool {
         self.is_dropped.load(Ordering::Acquire)
+    }
+
+    /// Whether only the transaction knows of it that created it: nothing of it is in the store.
+    pub(crate) fn is_private(&self) -> bool {
+        self.is_private.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_private(&self, is_private: bool) {
+        self.is_private.store(is_private, Ordering::Release);
+    }
+
+    /// What the oplog says of its creation.
+    pub(crate) fn creation(&self) -> DocumentBuf {
+        let mut created = DocumentBuf::new().with("create", self.namespace().collection());
+        created.extend((*self.options()).as_ref());
+        if !self.is_clustered() {
+            created.append("idIndex", &self.id_index().document);
+        }
+        created
     }
 
     pub(crate) fn set_dropped(&self) {

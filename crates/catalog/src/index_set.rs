@@ -2,9 +2,9 @@
 
 use crate::building::{IndexBuild, aborted};
 use crate::catalog::{Allocation, Difference};
-use crate::transaction::{announce, refuse_in_transaction};
+use crate::transaction::announce;
 use crate::waiting::lock;
-use crate::{Catalog, Collection, Index, IndexSpec, IndexState};
+use crate::{Catalog, Collection, Index, IndexSpec, IndexState, Transaction};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -58,7 +58,9 @@ impl Catalog {
         specs: &[IndexSpec],
         operation: &dyn OperationSource,
     ) -> Result<IndexesCreated> {
-        refuse_in_transaction("creating indexes of", &collection.namespace(), operation)?;
+        if let Some(transaction) = Transaction::of(operation) {
+            return transaction.create_indexes(collection, specs, operation);
+        }
         loop {
             match self.request_indexes(collection, specs, operation)? {
                 Request::Present(created) => return Ok(created),
@@ -124,7 +126,7 @@ impl Catalog {
         Ok(Request::Begun { before: counted(&existing), built, build })
     }
 
-    fn new_index(
+    pub(crate) fn new_index(
         &self,
         changes: &mut Allocation,
         collection: &Collection,
@@ -308,7 +310,7 @@ pub(crate) fn counted(indexes: &[Arc<Index>]) -> usize {
 }
 
 /// That very index, if it exists.
-fn present<'i>(indexes: &'i [Arc<Index>], spec: &IndexSpec) -> Result<Option<&'i Arc<Index>>> {
+pub(crate) fn present<'i>(indexes: &'i [Arc<Index>], spec: &IndexSpec) -> Result<Option<&'i Arc<Index>>> {
     let options_conflict = |message: String| Failure::new(ErrorCode::INDEX_OPTIONS_CONFLICT, message);
     for index in indexes {
         if index.is_id() && spec.is_id() && index.strings != spec.strings {

@@ -101,7 +101,7 @@ impl Catalog {
 }
 
 /// Whether the oplog tells of a collection: what is `local` to a server is not its concern.
-fn is_told_of(collection: &Collection) -> bool {
+pub(crate) fn is_told_of(collection: &Collection) -> bool {
     collection.store.keeps_history() && collection.namespace().database() != Namespace::OPLOG_DATABASE
 }
 

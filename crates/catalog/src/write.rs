@@ -95,6 +95,13 @@ impl Catalog {
         if !is_growing(indexes, grown) {
             return Ok(());
         }
+        if collection.is_private() {
+            // The commit of its transaction saves it as it is then.
+            for (position, arrays) in grown {
+                indexes[*position].add_multikey(arrays);
+            }
+            return Ok(());
+        }
         let mut batch = Batch::new();
         let multikey = |index: &Arc<Index>| {
             let own = grown.iter().filter(|(position, _)| Arc::ptr_eq(&indexes[*position], index));

@@ -5,7 +5,8 @@ mod overlay;
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{
-    Catalog, Collection, IndexSpec, Inserted, Order, Target, Transaction, TransactionState, Verdict, WriteHistory,
+    Catalog, Collection, CreateOptions, IndexSpec, Inserted, Order, Target, Transaction, TransactionState, Verdict,
+    WriteHistory,
 };
 use bunko_engines::{ENGINES, Entry};
 use bunko_errors::{ErrorCode, Result};
@@ -400,8 +401,6 @@ fn a_collection_that_changed_since_the_snapshot_is_not_read() {
             let refused = world.collection(name).snapshot_for(&*operation(Some(&transaction))).err().expect("refused");
             assert_eq!(refused.code(), ErrorCode::SNAPSHOT_UNAVAILABLE);
         }
-        let refused = world.insert(Some(&transaction), "d", &[document(1, 1, "d")]);
-        assert_eq!(code(refused), ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION);
         transaction.abort();
         world.seen(Some(&world.begin()), "c");
     });
@@ -451,7 +450,9 @@ fn a_restart_keeps_what_was_committed_whole_and_nothing_else() {
             world.set(Some(&one), "a", 1, 11, "one").expect("changed");
             world.delete(Some(&one), "a", 2).expect("deleted");
             world.insert(Some(&one), "b", &[document(2, 20, "two")]).expect("inserted");
+            world.insert(Some(&one), "made inside", &[document(8, 80, "eight")]).expect("inserted");
             world.insert(Some(&other), "b", &[document(3, 30, "three")]).expect("inserted");
+            world.insert(Some(&other), "never made", &[document(8, 80, "eight")]).expect("inserted");
             let lsn = one.commit(&mut history).expect("committed").expect("something was changed");
             assert_eq!(history.commit(), Some(Some(lsn)));
             world.catalog.store().write(lsn).expect("written");
@@ -467,6 +468,8 @@ fn a_restart_keeps_what_was_committed_whole_and_nothing_else() {
                 engine.name
             );
             again.assert_valid();
+            assert_eq!(again.seen(None, "made inside"), [(8, 80)]);
+            assert!(again.catalog.collection(&namespace("never made")).is_none());
             let histories = again.catalog.take_write_histories();
             assert_eq!(histories[&[1; 16]].commit(), Some(None), "the commit is known to whoever asks again");
             assert_eq!(histories[&[1; 16]].number(), Some(1));
@@ -485,4 +488,44 @@ fn copy(from: &Path, to: &Path) {
             std::fs::copy(&path, &copied).expect("copied");
         }
     }
+}
+
+#[test]
+fn a_collection_that_is_created_inside_is_there_with_the_commit() {
+    with_engines(|world| {
+        let (one, other) = (world.begin(), world.begin());
+        let arrays: ArrayBuf = (0..3).collect();
+        let with_array = DocumentBuf::new().with("_id", 2).with("n", &arrays).with("u", "b");
+        for transaction in [&one, &other] {
+            let own = Some(transaction);
+            world.insert(own, "c", &[document(1, 1, "a")]).expect("inserted into a new collection");
+            let created = world.catalog.collection_for(&namespace("c"), &*operation(own)).expect("its own");
+            let specs = [unique()];
+            let refused = world.catalog.create_indexes(&created, &specs, &*operation(own));
+            assert_eq!(code(refused), ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, "not empty");
+            let (created, _) =
+                world.catalog.create(&namespace("d"), CreateOptions::default(), &*operation(own)).expect("created");
+            let indexes = world.catalog.create_indexes(&created, &[unique(), spec("n")], &*operation(own));
+            assert_eq!(indexes.map(|indexes| (indexes.before, indexes.after)).ok(), Some((1, 3)));
+            world.insert(own, "d", &[document(1, 1, "a"), with_array.clone()]).expect("inserted");
+            let again = world.insert(own, "d", &[document(3, 3, "a")]);
+            assert_eq!(code(again), ErrorCode::DUPLICATE_KEY, "by the index that was created inside");
+            let exists = world.catalog.create(&namespace("d"), CreateOptions::default(), &*operation(own));
+            assert_eq!(exists.err().map(|failure| failure.code()), Some(ErrorCode::NAMESPACE_EXISTS));
+        }
+        assert!(["c", "d"].iter().all(|name| world.catalog.collection(&namespace(name)).is_none()));
+        commit(&one);
+        assert_eq!(world.seen(None, "c"), [(1, 1)]);
+        let collection = world.collection("d");
+        assert_eq!((collection.count(), collection.indexes().len()), (2, 3));
+        assert!(collection.validate().expect("readable").is_valid());
+        let late = other.commit(&mut WriteHistory::default());
+        assert_eq!(code(late), ErrorCode::WRITE_CONFLICT, "the names are taken");
+        assert_eq!((other.state(), collection.count()), (TransactionState::Aborted, 2));
+        world.insert(None, "d", &[document(4, 4, "four")]).expect("others use it");
+        let aborted = world.begin();
+        world.insert(Some(&aborted), "e", &[document(1, 1, "a")]).expect("inserted");
+        aborted.abort();
+        assert!(world.catalog.collection(&namespace("e")).is_none());
+    });
 }

@@ -203,7 +203,7 @@ impl<'a> Invocation<'a> {
 
     /// The collection with that name, if it exists.
     pub fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
-        self.service.catalog.collection(namespace)
+        self.service.catalog.collection_for(namespace, self)
     }
 
     /// The same for a command that works on collections alone.

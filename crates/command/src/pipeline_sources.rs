@@ -62,11 +62,26 @@ impl fmt::Debug for PipelineSources {
 /// # Errors
 /// `ViewDepthLimitExceeded`.
 pub(crate) fn resolve(catalog: &Catalog, namespace: &Namespace) -> Result<Resolved> {
+    resolve_by(catalog, namespace, &|namespace| catalog.collection(namespace))
+}
+
+/// The same as an operation sees it, whose transaction may have created a collection.
+/// # Errors
+/// As [`resolve`].
+pub(crate) fn resolve_for(catalog: &Catalog, namespace: &Namespace, operation: &OperationContext) -> Result<Resolved> {
+    resolve_by(catalog, namespace, &|namespace| catalog.collection_for(namespace, operation))
+}
+
+fn resolve_by(
+    catalog: &Catalog,
+    namespace: &Namespace,
+    find: &dyn Fn(&Namespace) -> Option<Arc<Collection>>,
+) -> Result<Resolved> {
     let mut pipelines = Vec::new();
     let mut strings = StringOrder::default();
     let mut below = namespace.clone();
     loop {
-        if let Some(collection) = catalog.collection(&below) {
+        if let Some(collection) = find(&below) {
             let indexes = collection.ready_indexes().into();
             return Ok(resolved(&pipelines, strings, below, Some(Noted { collection, indexes })));
         }
@@ -141,7 +156,7 @@ impl PipelineSources {
         if let Some(resolved) = self.noted.lock().get(namespace) {
             return Ok(resolved.clone());
         }
-        let mut resolved = resolve(&self.catalog, namespace)?;
+        let mut resolved = resolve_for(&self.catalog, namespace, &self.operation)?;
         if let (Some(noted), true) = (&mut resolved.collection, self.snapshot.get().is_some()) {
             // Of an index that was finished since, the snapshot knows nothing.
             noted.indexes = [noted.collection.id_index()].into();

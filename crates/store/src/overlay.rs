@@ -81,6 +81,11 @@ impl Overlay {
         self.layer(keyspace).is_some_and(|layer| layer.before.lock().locations.contains_key(&record))
     }
 
+    /// Whether it has written or deleted any record of a record store.
+    pub fn has_records(&self, keyspace: KeyspaceId) -> bool {
+        self.layer(keyspace).is_some_and(|layer| layer.records.key_count() > 0)
+    }
+
     /// Whether it has done nothing.
     pub fn is_empty(&self) -> bool {
         self.keyspaces.read().is_empty()

@@ -14,6 +14,7 @@
 //! **Invariant:** what it owns is given back after its last effect is seen, or after none was made.
 
 mod claims;
+mod creation;
 mod occupancy;
 mod operations;
 mod owners;
@@ -22,7 +23,7 @@ pub(crate) use occupancy::{Occupancy, announce, exclude_all};
 pub(crate) use owners::{Owned, Owners};
 
 use crate::retry::{self, SessionUuid, WriteHistory};
-use crate::{Catalog, Collection, Namespace, from_storage};
+use crate::{Catalog, Collection, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, Overlay, Snapshot};
@@ -62,6 +63,8 @@ struct Open {
     owned: Vec<Owned>,
     batches: u64,
     operations: Operations,
+    /// Collections that nobody else knows of before the commit.
+    created: Vec<Arc<Collection>>,
 }
 
 /// How far a transaction has come, for who only looks.
@@ -203,14 +206,18 @@ impl Transaction {
 
     fn commit_open(&self, open: &Open, history: &mut WriteHistory) -> Result<Option<Lsn>> {
         let net = open.overlay.net();
-        if net.is_empty() {
+        if net.is_empty() && open.created.is_empty() {
             return Ok(None);
         }
+        let _changes = self.reserve(open)?;
         let mut batch = Batch::new();
         open.operations.put_into(self.session, self.number, &mut batch);
+        self.put_created(open, &mut batch)?;
         net.put_into(&mut batch);
         let committed = retry::commit_transaction(&self.catalog, history, (self.session, self.number), &mut batch);
-        committed.map(Some).map_err(from_storage)
+        let lsn = committed.map_err(from_storage)?;
+        self.show_created(open, lsn);
+        Ok(Some(lsn))
     }
 
     /// Gives up all that it did, unless it has ended.
@@ -225,6 +232,8 @@ impl Transaction {
     fn end(&self, course: Course) {
         if let Course::Open(open) = course {
             self.catalog.owners.release(&open.owned);
+            // What is private still was never created.
+            open.created.iter().filter(|created| created.is_private()).for_each(|created| created.set_dropped());
         }
     }
 
@@ -265,17 +274,6 @@ impl Open {
         // With the collection held, so that the snapshot has it as it is.
         Ok(self.snapshot.get_or_insert_with(|| Arc::new(collection.store.snapshot())))
     }
-}
-
-/// Refuses what changes the catalog, where it is asked for inside a transaction.
-/// # Errors
-/// `OperationNotSupportedInTransaction`.
-pub(crate) fn refuse_in_transaction(what: &str, namespace: &Namespace, operation: &dyn OperationSource) -> Result<()> {
-    if Transaction::of(operation).is_none() {
-        return Ok(());
-    }
-    let message = format!("{what} '{namespace}' inside a transaction is not supported yet");
-    Err(Failure::new(ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message))
 }
 
 fn too_large(bytes: u64) -> Failure {

@@ -1,8 +1,8 @@
 //! What a transaction did, one operation after the other, as its entry in the oplog has it.
 
-use crate::Note;
-use crate::notes::{OPERATION, TRANSACTION, encoded};
+use crate::notes::{OPERATION, TRANSACTION, encoded, is_told_of};
 use crate::retry::SessionUuid;
+use crate::{Collection, Note};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_store::{Batch, Effect, Statement};
 
@@ -60,10 +60,22 @@ impl Operations {
                     }
                 }
             };
-            let note = encoded(OPERATION, &operation);
-            self.bytes += (note.len() + size_of::<Vec<u8>>()) as u64;
-            self.notes.push(note);
+            self.push(&operation);
         }
+    }
+
+    /// Adds a change of the catalog; `o` begins with the command's name.
+    pub fn add_command(&mut self, collection: &Collection, o: &DocumentBuf) {
+        if is_told_of(collection) {
+            let namespace = format!("{}.$cmd", collection.namespace().database());
+            self.push(&DocumentBuf::new().with("e", &begin("c", (collection.uuid, &namespace)).with("o", o)));
+        }
+    }
+
+    fn push(&mut self, operation: &DocumentBuf) {
+        let note = encoded(OPERATION, operation);
+        self.bytes += (note.len() + size_of::<Vec<u8>>()) as u64;
+        self.notes.push(note);
     }
 
     /// Puts them into the batch of the commit.

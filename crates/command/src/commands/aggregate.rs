@@ -10,7 +10,7 @@ use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::oplog_view::{self, is_oplog};
 use crate::pipeline_sources::{
-    PipelineSources, Planned, Resolved, behind_views, no_collection_near, planner_query, reads_by_itself, resolve,
+    PipelineSources, Planned, Resolved, behind_views, no_collection_near, planner_query, reads_by_itself, resolve_for,
 };
 use crate::pipeline_writes::PipelineWrite;
 use crate::source_stages::{SourcedPipeline, Subject, subject_of};
@@ -299,7 +299,7 @@ pub(crate) fn prepare(
         let message = format!("$documents is not valid on a collection ({namespace}), only with {{aggregate: 1}}");
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     }
-    let resolved = namespace.map(|namespace| resolve(catalog, namespace)).transpose()?;
+    let resolved = namespace.map(|namespace| resolve_for(catalog, namespace, &scope.operation)).transpose()?;
     let over = namespace.map(|namespace| SourceName::here(namespace.collection()));
     let environment = Environment::new(Arc::clone(&scope)).with_sources(Arc::clone(&sources) as _).over(over.as_ref());
     // What the client sent is refused in its own right, wherever a view's stages would end.

@@ -209,7 +209,7 @@ impl Writes<'_> {
     ) -> Result<Changes> {
         let mut changes = Changes::default();
         for _ in 0..SEARCHES_MAX {
-            let Some(collection) = self.catalog.collection(self.namespace) else {
+            let Some(collection) = self.catalog.collection_for(self.namespace, &*self.scope.operation) else {
                 self.catalog.refuse_view(self.namespace)?;
                 return Ok(changes);
             };
