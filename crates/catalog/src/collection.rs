@@ -4,7 +4,7 @@ use crate::capped::Cap;
 use crate::key_list::KEY_BYTES_USUAL;
 use crate::transaction::{Occupancy, Transaction};
 use crate::validator::Validator;
-use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, from_storage};
+use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, PlanCache, from_storage};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
@@ -40,6 +40,7 @@ pub struct Collection {
     pub(crate) catalog_record: RecordId,
     indexes: ArcSwap<Vec<Arc<Index>>>,
     index_filters: ArcSwap<IndexFilters>,
+    plan_cache: PlanCache,
     next_record: AtomicU64,
     is_dropped: AtomicBool,
     /// Whether only the transaction knows of it that created it.
@@ -89,6 +90,7 @@ impl Collection {
             catalog_record: parts.catalog_record,
             indexes: ArcSwap::from_pointee(parts.indexes),
             index_filters: ArcSwap::default(),
+            plan_cache: PlanCache::default(),
             next_record: AtomicU64::new(parts.next_record.0),
             is_dropped: AtomicBool::new(false),
             is_private: AtomicBool::new(false),
@@ -146,6 +148,12 @@ impl Collection {
 
     pub(crate) fn set_indexes(&self, indexes: Vec<Arc<Index>>) {
         self.indexes.store(Arc::new(indexes));
+        self.plan_cache.clear(None);
+    }
+
+    /// The plans that were found best, by shape of query.
+    pub fn plan_cache(&self) -> &PlanCache {
+        &self.plan_cache
     }
 
     /// Which indexes the planner may use, by shape of query.

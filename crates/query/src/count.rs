@@ -38,6 +38,17 @@ impl CountPlan {
         Ok(Self { method, skip, limit })
     }
 
+    /// As [`Plan::contested`].
+    /// # Errors
+    /// What the operation says.
+    pub fn contested(self) -> Result<Self> {
+        let method = match self.method {
+            Method::Scan(plan) => Method::Scan(plan.contested()?),
+            known @ Method::RecordStore(_) => known,
+        };
+        Ok(Self { method, ..self })
+    }
+
     /// The plan that finds what is counted; `None` where the collection knows the number.
     pub fn plan(&self) -> Option<&Plan> {
         match &self.method {

@@ -1,12 +1,13 @@
 //! A running plan.
 
+use crate::contest;
 use crate::find_query::FindQuery;
 use crate::footing::Footing;
 use crate::plan::Plan;
 use crate::stages::{Documents, StageNumber};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::{Collection, dropped};
-use bunko_errors::Result;
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_scratch::Spilled;
 use bunko_store::{RecordId, Snapshot};
 use std::ops::ControlFlow;
@@ -67,15 +68,15 @@ pub(crate) struct Run {
     entries_per_poll: u32,
     until_poll: u32,
     polled: Instant,
+    /// Entries examined up to the last poll, and after how many the run is given up.
+    works: u64,
+    works_max: u64,
+    is_exhausted: bool,
 }
 
 impl Run {
     pub fn at(&mut self, stage: StageNumber) -> &mut StageStatistics {
         &mut self.statistics[stage.0]
-    }
-
-    pub fn statistics(&self, stage: StageNumber) -> &StageStatistics {
-        &self.statistics[stage.0]
     }
 
     /// Counts one examined entry.
@@ -89,6 +90,11 @@ impl Run {
 
     #[cold]
     fn poll(&mut self) -> Result<()> {
+        self.works += u64::from(self.entries_per_poll);
+        if self.works >= self.works_max {
+            (self.is_exhausted, self.entries_per_poll, self.until_poll) = (true, 1, 1);
+            return Err(exhausted());
+        }
         let now = Instant::now();
         let is_slow = now.duration_since(self.polled) > POLL_INTERVAL;
         let entries = if is_slow { self.entries_per_poll / 2 } else { self.entries_per_poll * 2 };
@@ -101,6 +107,11 @@ impl Run {
     }
 }
 
+/// Told to nobody: whoever limits a run's works looks whether it is exhausted.
+fn exhausted() -> Failure {
+    Failure::new(ErrorCode::QUERY_PLAN_KILLED, "the plan did more than it was given")
+}
+
 /// A plan running over one snapshot. It owns all that it needs and can wait in a cursor between batches.
 pub struct Execution {
     footing: Footing,
@@ -110,6 +121,10 @@ pub struct Execution {
     is_at_end: bool,
     /// A document without the metadata that it held.
     released: DocumentBuf,
+    /// Whether the plan is a kept one that has found nothing yet.
+    is_watched: bool,
+    /// Found while it was watched, and not yet lent.
+    first: Option<(RecordId, DocumentBuf)>,
 }
 
 impl Execution {
@@ -125,9 +140,21 @@ impl Execution {
             entries_per_poll: ENTRIES_PER_POLL,
             until_poll: ENTRIES_PER_POLL,
             polled: Instant::now(),
+            works: 0,
+            works_max: u64::MAX,
+            is_exhausted: false,
         };
         let root = parts.root.open(&run);
-        Self { footing: Footing::of(plan), root, run, returned: 0, is_at_end: false, released: DocumentBuf::new() }
+        Self {
+            footing: Footing::of(plan),
+            root,
+            run,
+            returned: 0,
+            is_at_end: false,
+            released: DocumentBuf::new(),
+            is_watched: false,
+            first: None,
+        }
     }
 
     /// The next document, projected as the query asks; lent until the next call.
@@ -148,9 +175,64 @@ impl Execution {
         self.advance()
     }
 
+    /// Ends the run with a failure once it has examined that many entries.
+    pub(crate) fn limit_works(&mut self, works_max: u64) {
+        self.run.works_max = works_max;
+    }
+
+    /// Gives the plan up for another once it has examined that many entries and found nothing.
+    pub(crate) fn watch(&mut self, works_max: u64) {
+        self.run.works_max = works_max;
+        self.is_watched = works_max != u64::MAX;
+    }
+
+    fn unwatch(&mut self) {
+        self.run.works_max = u64::MAX;
+        self.is_watched = false;
+    }
+
+    /// Whether it was ended for its works.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.run.is_exhausted
+    }
+
+    /// Entries examined.
+    pub(crate) fn works(&self) -> u64 {
+        self.run.works + u64::from(self.run.entries_per_poll - self.run.until_poll)
+    }
+
+    /// Finds the first document of a plan that is watched, or the end; by another plan where it does too much for it.
+    fn look_first(&mut self) -> Result<()> {
+        if !self.is_watched || self.is_at_end {
+            return Ok(());
+        }
+        // Until the outcome says otherwise.
+        self.is_at_end = true;
+        let first = self.root.next(&mut self.run);
+        let first = first.map(|row| row.map(|row| (row.record, row.document.to_owned())));
+        self.unwatch();
+        match first {
+            Ok(None) => {}
+            Ok(first) => (self.first, self.is_at_end) = (first, false),
+            Err(_) if self.run.is_exhausted => {
+                let (plan, output) = (contest::settle_anew(&self.footing.plan, &self.run.snapshot)?, self.run.output);
+                *self = Self::new(plan, Arc::clone(&self.run.snapshot));
+                self.run.output = output;
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
+
     fn advance(&mut self) -> Result<Option<(RecordId, DocumentRef<'_>)>> {
+        self.look_first()?;
         if self.is_at_end {
             return Ok(None);
+        }
+        if let Some((record, document)) = self.first.take() {
+            self.returned += 1;
+            self.released = document;
+            return Ok(Some((record, self.released.as_ref())));
         }
         // Until the outcome says otherwise.
         self.is_at_end = true;
@@ -174,6 +256,7 @@ impl Execution {
     pub fn count(&mut self, most: u64) -> Result<u64> {
         let plan = self.plan().clone();
         let Some(stage) = plan.parts().root.decided_by_keys() else { return self.count_documents(most) };
+        self.unwatch();
         let mut records = stage.open(&self.run);
         while self.returned < most && records.next(&mut self.run)?.is_some() {
             self.returned += 1;
@@ -198,8 +281,15 @@ impl Execution {
     }
 
     fn visit_rows(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<ControlFlow<()>>) -> Result<()> {
+        self.look_first()?;
         if self.is_at_end {
             return Ok(());
+        }
+        if let Some((_, document)) = self.first.take() {
+            self.returned += 1;
+            if visitor(document.as_ref())?.is_break() {
+                return Ok(());
+            }
         }
         // Until the outcome says otherwise.
         self.is_at_end = true;
@@ -237,7 +327,7 @@ impl Execution {
 
     /// Whether it is known, without looking for one, that there is no other document.
     pub fn is_over(&self) -> bool {
-        self.is_at_end || self.root.is_over()
+        self.is_at_end || self.first.is_none() && self.root.is_over()
     }
 
     /// Sums over all stages.
@@ -250,7 +340,8 @@ impl Execution {
         }
     }
 
-    pub(crate) fn stage_statistics(&self, stage: StageNumber) -> &StageStatistics {
-        self.run.statistics(stage)
+    /// Of all stages, by their numbers.
+    pub(crate) fn all_statistics(&self) -> &[StageStatistics] {
+        &self.run.statistics
     }
 }

@@ -8,6 +8,7 @@
 //! **Invariant:** an execution reads one snapshot, whatever is written meanwhile.
 #![forbid(unsafe_code)]
 
+mod contest;
 mod count;
 mod distinct;
 mod execution;

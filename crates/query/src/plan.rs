@@ -1,12 +1,13 @@
 //! A plan: which stages run in which order, ready to be opened on a snapshot, again and again.
 
+use crate::contest::{self, Contest};
 use crate::execution::Execution;
 use crate::find_query::FindQuery;
 use crate::planner;
-use crate::stages::DocumentStage;
+use crate::stages::{DocumentStage, Stage};
 use bunko_catalog::{Collection, Index, Multikey};
 use bunko_errors::Result;
-use bunko_store::Snapshot;
+use bunko_store::{KeyspaceId, Snapshot};
 use std::sync::Arc;
 
 /// Beyond that many documents a walk may take long.
@@ -16,6 +17,10 @@ const LONG_DOCUMENTS: u64 = 2_000;
 #[derive(Clone)]
 pub struct Plan {
     parts: Arc<Parts>,
+    /// The trial that it has won, where it is to be explained.
+    contest: Option<Arc<Contest>>,
+    /// The plan of the rules, with its rivals, where this one is kept from an earlier trial.
+    origin: Option<Arc<Plan>>,
 }
 
 pub(crate) struct Parts {
@@ -25,6 +30,8 @@ pub(crate) struct Parts {
     /// Number of stages; their numbers are below it.
     pub stages: usize,
     pub used: Vec<UsedIndex>,
+    /// Other indexes that may serve the query better: only a trial can tell.
+    pub rivals: Vec<Arc<Index>>,
     /// Whether an index filter had a say.
     pub is_filtered: bool,
 }
@@ -49,11 +56,54 @@ pub(crate) enum Effort {
 
 impl Plan {
     pub(crate) fn new(parts: Parts) -> Self {
-        Self { parts: Arc::new(parts) }
+        Self { parts: Arc::new(parts), contest: None, origin: None }
     }
 
     pub(crate) fn parts(&self) -> &Parts {
         &self.parts
+    }
+
+    pub(crate) fn after(self, contest: Contest) -> Self {
+        Self { contest: Some(Arc::new(contest)), ..self }
+    }
+
+    pub(crate) fn kept_for(self, origin: Self) -> Self {
+        Self { origin: Some(Arc::new(origin)), ..self }
+    }
+
+    /// The plan whose rivals may take its place.
+    pub(crate) fn origin(&self) -> &Self {
+        self.origin.as_deref().unwrap_or(self)
+    }
+
+    pub(crate) fn contest(&self) -> Option<&Contest> {
+        self.contest.as_deref()
+    }
+
+    /// The plan as it is explained: where no rule says which of several indexes serves best, they run against each other.
+    /// # Errors
+    /// What the operation says.
+    pub fn contested(&self) -> Result<Self> {
+        contest::explained(self)
+    }
+
+    /// Whether only a trial tells which index serves the query best.
+    pub fn is_contested(&self) -> bool {
+        !self.parts.rivals.is_empty()
+    }
+
+    /// Where the keys of its first index are.
+    pub(crate) fn index(&self) -> Option<KeyspaceId> {
+        self.parts.used.first().map(|used| used.index.keyspace)
+    }
+
+    /// Whether it sorts what it has found.
+    pub(crate) fn sorts(&self) -> bool {
+        fn any(query: &FindQuery, stage: &dyn Stage) -> bool {
+            stage.name(query) == "SORT" || stage.inputs().into_iter().any(|input| any(query, input))
+        }
+        let root: &dyn Stage = self.parts.root.as_ref();
+        any(&self.parts.query, root)
     }
 
     /// The query that was planned.
@@ -84,7 +134,7 @@ impl Plan {
             // An index may have been finished after the old snapshot was taken.
             opened = snapshot(&plan)?;
         }
-        Ok(Execution::new(plan, Arc::new(opened)))
+        plan.begin(Arc::new(opened))
     }
 
     /// The same on a snapshot that others share, which it stays on. The query must name the indexes that it may use:
@@ -97,7 +147,15 @@ impl Plan {
         while !plan.holds() {
             plan = planner::plan(&plan.parts.collection, Arc::clone(&plan.parts.query))?;
         }
-        Ok(Execution::new(plan, Arc::clone(snapshot)))
+        plan.begin(Arc::clone(snapshot))
+    }
+
+    fn begin(self, snapshot: Arc<Snapshot>) -> Result<Execution> {
+        let (plan, works_max) = contest::settle(self, &snapshot)?;
+        plan.parts.used.iter().for_each(|used| used.index.note_use());
+        let mut execution = Execution::new(plan, snapshot);
+        execution.watch(works_max);
+        Ok(execution)
     }
 
     /// Whether the plan's indexes still are what it took them for.
@@ -120,6 +178,8 @@ impl Plan {
             return false;
         }
         match self.parts.root.effort() {
+            // Another plan may be the one that runs.
+            _ if self.is_contested() => true,
             Effort::Lookups(count) => count > LONG_DOCUMENTS,
             Effort::Steady => self.parts.query.wanted().is_none_or(|wanted| wanted > LONG_DOCUMENTS),
             Effort::Searching => true,

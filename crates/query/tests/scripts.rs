@@ -5,6 +5,8 @@
 //! - `index`: key patterns, one a line, each with options behind it if there are any.
 //! - `find`: the fields of a find command; prints the documents.
 //! - `plan`: the same; prints the winning plan, a stage a line.
+//! - `rejected`: the same; prints the plans that lost a trial.
+//! - `cache`: prints what the collection's plan cache knows.
 //! - `run`: the same; prints the stages with what they did.
 //! - `explain`: the same; prints the whole reply of verbosity `executionStats`.
 //! - `missing`: the same for a collection that does not exist.
@@ -77,6 +79,8 @@ fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<
     Ok(match directive {
         "find" => found(&collection, query)?,
         "plan" => tree(winning(&explained(&collection, query, Verbosity::QueryPlanner)?)),
+        "rejected" => rejected(&explained(&collection, query, Verbosity::QueryPlanner)?),
+        "cache" => cached(&collection),
         "run" => tree(executed(&explained(&collection, query, Verbosity::ExecutionStats)?)),
         "explain" => pretty(explained(&collection, query, Verbosity::ExecutionStats)?.as_ref()),
         "missing" => {
@@ -107,11 +111,30 @@ fn explain_of<'a>(namespace: &'a str, query: &'a FindQuery, verbosity: Verbosity
 }
 
 fn explained(collection: &Arc<Collection>, query: FindQuery, verbosity: Verbosity) -> Result<DocumentBuf> {
-    let plan = plan(collection, query)?;
+    let plan = plan(collection, query)?.contested()?;
     let mut execution = plan.open()?;
     while verbosity.runs() && execution.next()?.is_some() {}
     let namespace = collection.namespace();
     Ok(explain_plan(explain_of(namespace.as_str(), plan.query(), verbosity), Some(&plan), Some(&execution)))
+}
+
+fn rejected(reply: &DocumentBuf) -> String {
+    let planner = reply.as_ref().get("queryPlanner").and_then(ValueRef::as_document).expect("a planner's part");
+    let plans = planner.get("rejectedPlans").and_then(ValueRef::as_array).expect("an array");
+    plans.iter().filter_map(ValueRef::as_document).map(tree).collect::<Vec<_>>().join("or\n")
+}
+
+/// Of each plan what it was made from, its index, and whether it is in use.
+fn cached(collection: &Collection) -> String {
+    let mut lines = Vec::new();
+    for plan in collection.plan_cache().all() {
+        let facts = plan.facts.as_ref().as_ref();
+        let of = |name| facts.get(name).and_then(ValueRef::as_document).expect(name);
+        let query = of("createdFromQuery").get("query").expect("a query");
+        let state = if plan.is_active { "active" } else { "on trial" };
+        lines.push(format!("{} {state}, {} works:\n{}", shell::print(query), plan.works, tree(of("cachedPlan"))));
+    }
+    lines.join("")
 }
 
 fn explained_count(collection: &Arc<Collection>, find: DocumentRef<'_>) -> Result<DocumentBuf> {
@@ -267,6 +290,37 @@ fn a_plan_survives_the_loss_of_its_index_and_the_first_array_in_it() {
     assert_eq!(ids(), 1);
     database.catalog.drop_indexes(&collection, &["a_1"], &*OperationContext::unlimited()).expect("dropped");
     assert_eq!(ids(), 1);
+}
+
+#[test]
+fn a_kept_plan_is_given_up_where_it_does_too_much() {
+    let database = Database::open(&ENGINES[0]);
+    for number in 0..600 {
+        // Few documents have an `a` of their own, and few others a `b`.
+        let (a, b) = if number < 20 { (number, 7) } else { (100, number) };
+        database.insert("c", &format!("{{_id: {number}, a: {a}, b: {b}}}")).expect("inserted");
+    }
+    for key in ["{a: 1}", "{b: 1}"] {
+        database.index("c", &document(key), &DocumentBuf::new()).expect("built");
+    }
+    let collection = database.collection("c");
+    let run = |filter: &str| {
+        let query = find_query(document(&format!("{{filter: {filter}}}")).as_ref()).expect("a query");
+        let mut execution = plan(&collection, query).expect("a plan").open().expect("opens");
+        let mut found = 0;
+        while execution.next().expect("runs").is_some() {
+            found += 1;
+        }
+        (found, execution.statistics().keys_examined)
+    };
+    let is_in_use = || collection.plan_cache().all().iter().map(|plan| plan.is_active).collect::<Vec<_>>();
+    assert_eq!((run("{a: 3, b: 7}"), is_in_use()), ((1, 1), vec![false]));
+    assert_eq!((run("{a: 4, b: 7}"), is_in_use()), ((1, 1), vec![true]));
+    // By `a` it would look at 580 keys.
+    assert_eq!((run("{a: 100, b: 200}"), is_in_use()), ((1, 1), vec![true]));
+    assert_eq!(run("{a: 100, b: 300}"), (1, 1));
+    collection.plan_cache().clear(None);
+    assert!(is_in_use().is_empty());
 }
 
 #[test]

@@ -133,7 +133,11 @@ fn verbosity(invocation: &Invocation<'_>) -> Result<Verbosity> {
 fn explain_query(invocation: &Invocation<'_>, subject: &Subject<'_>, query: FindQuery) -> Result<DocumentBuf, Halt> {
     let query = Arc::new(query);
     let started = Instant::now();
-    let plan = subject.collection.as_ref().map(|collection| plan(collection, Arc::clone(&query))).transpose()?;
+    let mut plan = subject.collection.as_ref().map(|collection| plan(collection, Arc::clone(&query))).transpose()?;
+    if let (Some(contested), Some(collection)) = (&plan, &subject.collection) {
+        invocation.refuse_if_long(contested.is_contested() && contested.is_long(collection))?;
+        plan = Some(contested.contested()?);
+    }
     let mut execution = None;
     if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
         invocation.refuse_if_long(plan.is_long(collection))?;
@@ -155,7 +159,12 @@ fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
     let started = Instant::now();
     let plan = match &subject.collection {
         None => None,
-        Some(collection) => Some(CountPlan::new(collection, count::parse(&subject.fields, &subject.scope)?)?),
+        Some(collection) => {
+            let plan = CountPlan::new(collection, count::parse(&subject.fields, &subject.scope)?)?;
+            let is_long = plan.plan().is_some_and(|plan| plan.is_contested() && plan.is_long(collection));
+            invocation.refuse_if_long(is_long)?;
+            Some(plan.contested()?)
+        }
     };
     let mut counted = None;
     if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {

@@ -1,5 +1,5 @@
 //! `planCacheSetFilter`, `planCacheListFilters` and `planCacheClearFilters`: which indexes the planner may use for
-//! queries of a shape. `planCacheClear`: plans are chosen by rules and none is kept, so that there is nothing to clear.
+//! queries of a shape. `planCacheClear` forgets plans that trials found best.
 
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
 use crate::invocation::Invocation;
@@ -106,6 +106,7 @@ fn set_filter(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Resul
         }
         is_full
     });
+    collection.plan_cache().clear(Some(without_collation(described).as_bytes()));
     if is_full {
         let message = format!("{namespace} has {INDEX_FILTERS_MAX} index filters already, as many as it may have");
         return Err(Failure::bad_value(message).into());
@@ -159,7 +160,10 @@ fn list_filters(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Resu
 }
 
 fn clear_filters(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
-    if let (Some(collection), shape) = cleared(invocation)? {
+    let (collection, described) = cleared(invocation)?;
+    if let Some(collection) = collection {
+        let shape = described.map(|described| described.shape());
+        collection.plan_cache().clear(described.map(without_collation).as_ref().map(QueryShape::as_bytes));
         collection.change_index_filters(|filters| match &shape {
             Some(shape) => drop(filters.remove(shape.as_bytes())),
             None => filters.clear(),
@@ -169,12 +173,19 @@ fn clear_filters(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Re
 }
 
 fn clear(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
-    cleared(invocation)?;
+    if let (Some(collection), described) = cleared(invocation)? {
+        collection.plan_cache().clear(described.map(without_collation).as_ref().map(QueryShape::as_bytes));
+    }
     Ok(())
 }
 
-/// The collection, if it exists, and the shape that is to be cleared; all shapes without a query.
-fn cleared(invocation: &mut Invocation<'_>) -> Result<(Option<Arc<Collection>>, Option<QueryShape>)> {
+/// By what plans are cleared: whatever the order of their strings.
+fn without_collation(described: Described<'_>) -> QueryShape {
+    Described { collation: DocumentRef::EMPTY, ..described }.shape()
+}
+
+/// The collection, if it exists, and what describes the shape that is to be cleared; all shapes without a query.
+fn cleared<'a>(invocation: &mut Invocation<'a>) -> Result<(Option<Arc<Collection>>, Option<Described<'a>>)> {
     let namespace = invocation.namespace()?;
     let shape = match invocation.field("query") {
         None => None,
@@ -183,7 +194,8 @@ fn cleared(invocation: &mut Invocation<'_>) -> Result<(Option<Arc<Collection>>, 
             // Whatever else these are, they are no part of a shape that was set.
             let part =
                 |name: &str| invocation.field(name).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
-            Some(QueryShape::of(query, part("sort"), part("projection"), part("collation")))
+            let (sort, projection, collation) = (part("sort"), part("projection"), part("collation"));
+            Some(Described { query, sort, projection, collation })
         }
     };
     Ok((invocation.collection(&namespace), shape))

@@ -1,4 +1,4 @@
-//! `$planCacheStats`: plans that are kept. Plans are chosen by rules here and none is kept, so that there is none to show.
+//! `$planCacheStats`: plans that trials found best, and that are kept.
 //!
 //! Errors: `FailedToParse` for unknown fields, 4503200 for `allHosts`, 50933 for a collection that does not exist, 40602 for a time
 //! series.
@@ -9,7 +9,7 @@ use crate::pipeline_sources::resolve;
 use crate::time_series;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
-use bunko_catalog::Namespace;
+use bunko_catalog::{CachedPlan, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const STAGE: SourceStage = SourceStage { name: "$planCacheStats", subject: Subject::Collection, documents };
@@ -46,9 +46,22 @@ fn documents(
         let message = "$planCacheStats is only valid as the first stage in a pipeline.";
         return Err(Failure::new(ErrorCode(40602), message));
     }
-    if resolve(catalog, namespace)?.collection.is_none() {
+    let Some(noted) = resolve(catalog, namespace)?.collection else {
         let message = format!("collection '{namespace}' does not exist");
         return Err(Failure::new(ErrorCode(50933), message));
-    }
-    Ok(Vec::new())
+    };
+    let host = invocation.service.facts.host.as_str();
+    let shown = |plan: &CachedPlan| {
+        let size = plan.facts.as_ref().as_ref().len_bytes() + plan.shape.len() + size_of::<CachedPlan>();
+        let mut shown = DocumentBuf::new();
+        shown
+            .extend(plan.facts.as_ref().as_ref())
+            .append("works", plan.works as i64)
+            .append("isActive", plan.is_active)
+            .append("timeOfCreation", ValueRef::DateTime(plan.created_ms))
+            .append("estimatedSizeBytes", size as i64)
+            .append("host", host);
+        shown
+    };
+    Ok(noted.collection.plan_cache().all().iter().map(shown).collect())
 }

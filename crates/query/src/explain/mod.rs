@@ -4,13 +4,15 @@ mod index;
 mod stages;
 
 pub(crate) use index::describe_index;
+pub(crate) use stages::{all_trials, tree_of};
 
+use crate::contest;
 use crate::count::CountPlan;
 use crate::execution::{Execution, ExecutionStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
+use bunko_bson::DocumentBuf;
 use bunko_bson::key_string::Direction;
-use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_expression::SortPattern;
 use bunko_expression::sort_pattern::metadata_name;
 use bunko_scratch::Spilled;
@@ -23,7 +25,7 @@ pub enum Verbosity {
     QueryPlanner,
     /// And what happened when it ran.
     ExecutionStats,
-    /// And what happened to the plans that lost. Plans are chosen by rules here, so that none ever ran.
+    /// And what happened in the trial to the plans that ran in it.
     AllPlansExecution,
 }
 
@@ -56,7 +58,7 @@ pub fn explain_plan(explained: Explained<'_>, plan: Option<&Plan>, execution: Op
     if explained.verbosity.runs() {
         let statistics = execution.map(Execution::statistics).unwrap_or_default();
         let run = stages::executed(explained.query, plan, execution);
-        append_execution(&mut reply, explained, statistics, &run);
+        append_execution(&mut reply, explained, statistics, &run, plan);
     }
     reply
 }
@@ -74,23 +76,34 @@ pub fn explain_count(
         let statistics = execution.map(Execution::statistics).unwrap_or_default();
         let count = counted.map_or(0, |(count, _)| *count);
         let run = stages::executed_count(explained.query, plan, execution, count);
-        append_execution(&mut reply, explained, ExecutionStatistics { returned: 0, ..statistics }, &run);
+        append_execution(
+            &mut reply,
+            explained,
+            ExecutionStatistics { returned: 0, ..statistics },
+            &run,
+            plan.and_then(CountPlan::plan),
+        );
     }
     reply
 }
 
 fn with_query_planner(explained: Explained<'_>, plan: Option<&Plan>, winning_plan: &DocumentBuf) -> DocumentBuf {
-    let planner = DocumentBuf::new()
+    let mut planner = DocumentBuf::new()
         .with("namespace", explained.namespace)
         .with("parsedQuery", &explained.query.filter.to_document())
-        .with("indexFilterSet", plan.is_some_and(Plan::is_filtered))
+        .with("indexFilterSet", plan.is_some_and(Plan::is_filtered));
+    match plan {
+        Some(plan) => contest::append_hashes(&mut planner, plan),
+        None => contest::append_hashes_of(&mut planner, explained.query, &[]),
+    }
+    let planner = planner
         .with("optimizationTimeMillis", 0_i32)
         .with("maxIndexedOrSolutionsReached", false)
         .with("maxIndexedAndSolutionsReached", false)
         .with("maxScansToExplodeReached", false)
         .with("prunedSimilarIndexes", false)
         .with("winningPlan", winning_plan)
-        .with("rejectedPlans", &ArrayBuf::new());
+        .with("rejectedPlans", &stages::rejected_plans(explained.query, plan));
     DocumentBuf::new().with("explainVersion", "1").with("queryPlanner", &planner)
 }
 
@@ -99,6 +112,7 @@ fn append_execution(
     explained: Explained<'_>,
     statistics: ExecutionStatistics,
     stages: &DocumentBuf,
+    plan: Option<&Plan>,
 ) {
     let mut execution = DocumentBuf::new()
         .with("executionSuccess", true)
@@ -108,7 +122,8 @@ fn append_execution(
         .with("totalDocsExamined", statistics.docs_examined as i32)
         .with("executionStages", stages);
     if explained.verbosity == Verbosity::AllPlansExecution {
-        execution.append("allPlansExecution", &ArrayBuf::new());
+        let trials = plan.and_then(Plan::contest).map(|contest| all_trials(&contest.trials));
+        execution.append("allPlansExecution", &trials.unwrap_or_default());
     }
     reply.append("executionStats", &execution);
 }

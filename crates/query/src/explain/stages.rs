@@ -1,6 +1,7 @@
 //! The tree of stages, as planned and as run.
 
 use super::index::{describe_count_bounds, describe_properties};
+use crate::contest::Trial;
 use crate::count::CountPlan;
 use crate::execution::{Execution, StageStatistics};
 use crate::find_query::FindQuery;
@@ -13,20 +14,56 @@ use bunko_matcher::Expression;
 #[derive(Clone, Copy)]
 enum Detail<'a> {
     Plan,
-    Run(&'a Execution),
+    Run(&'a [StageStatistics]),
 }
 
 pub(super) fn winning_plan(query: &FindQuery, plan: Option<&Plan>) -> DocumentBuf {
-    cached().with_tree(plan.map_or_else(missing_collection, |plan| whole(query, plan, Detail::Plan)))
+    let is_cached = plan.and_then(Plan::contest).is_some_and(|contest| contest.is_cached);
+    let tree = plan.map_or_else(missing_collection, |plan| whole(query, plan, Detail::Plan));
+    cached(is_cached).with_tree(tree)
+}
+
+/// The plans that lost a trial.
+pub(super) fn rejected_plans(query: &FindQuery, plan: Option<&Plan>) -> ArrayBuf {
+    let losers = plan.and_then(Plan::contest).into_iter().flat_map(|contest| contest.trials.iter().skip(1));
+    let mut rejected = ArrayBuf::new();
+    for loser in losers {
+        rejected.push(&cached(false).with_tree(whole(query, &loser.plan, Detail::Plan)));
+    }
+    rejected
+}
+
+/// The stages of a plan that is kept.
+pub(crate) fn tree_of(plan: &Plan) -> DocumentBuf {
+    whole(plan.query(), plan, Detail::Plan)
+}
+
+/// What all plans did in a trial.
+pub(crate) fn all_trials(trials: &[Trial]) -> ArrayBuf {
+    let described = |trial: &Trial| {
+        let mut described = DocumentBuf::new()
+            .with("nReturned", trial.totals.returned as i32)
+            .with("executionTimeMillisEstimate", 0_i32)
+            .with("totalKeysExamined", trial.totals.keys_examined as i32)
+            .with("totalDocsExamined", trial.totals.docs_examined as i32)
+            .with("score", trial.score);
+        described.append("executionStages", &whole(trial.plan.query(), &trial.plan, Detail::Run(&trial.stages)));
+        described
+    };
+    let mut all = ArrayBuf::new();
+    for trial in trials {
+        all.push(&described(trial));
+    }
+    all
 }
 
 pub(super) fn executed(query: &FindQuery, plan: Option<&Plan>, execution: Option<&Execution>) -> DocumentBuf {
     let tree = match (plan, execution) {
-        (Some(plan), Some(execution)) => whole(query, plan, Detail::Run(execution)),
+        (Some(plan), Some(execution)) => whole(query, plan, Detail::Run(execution.all_statistics())),
         (Some(plan), None) => whole(query, plan, Detail::Plan),
         (None, _) => counters(missing_collection(), &StageStatistics { is_at_end: true, ..Default::default() }),
     };
-    cached().with_tree(tree)
+    cached(false).with_tree(tree)
 }
 
 pub(super) fn winning_count(query: &FindQuery, plan: Option<&CountPlan>) -> DocumentBuf {
@@ -37,7 +74,7 @@ pub(super) fn winning_count(query: &FindQuery, plan: Option<&CountPlan>) -> Docu
             Some(plan) => with_input(stage("COUNT"), &counted_tree(query, plan, Detail::Plan)),
         },
     };
-    cached().with_tree(tree)
+    cached(false).with_tree(tree)
 }
 
 pub(super) fn executed_count(
@@ -52,16 +89,18 @@ pub(super) fn executed_count(
     super::append_count(&mut tree, "nCounted", count);
     super::append_count(&mut tree, "nSkipped", plan.map_or(0, CountPlan::skip));
     let tree = match execution {
-        Some(execution) => with_input(tree, &counted_tree(query, execution.plan(), Detail::Run(execution))),
+        Some(execution) => {
+            with_input(tree, &counted_tree(query, execution.plan(), Detail::Run(execution.all_statistics())))
+        }
         None if plan.is_none() => with_input(tree, &counters(missing_collection(), &at_end)),
         None => tree,
     };
-    cached().with_tree(tree)
+    cached(false).with_tree(tree)
 }
 
-/// Plans are never cached here, and say so first.
-fn cached() -> DocumentBuf {
-    DocumentBuf::new().with("isCached", false)
+/// Plans say first whether they are kept.
+fn cached(is_cached: bool) -> DocumentBuf {
+    DocumentBuf::new().with("isCached", is_cached)
 }
 
 trait WithTree {
@@ -98,7 +137,7 @@ fn whole(query: &FindQuery, plan: &Plan, detail: Detail<'_>) -> DocumentBuf {
     }
     let top = match detail {
         Detail::Plan => stage("SUBPLAN"),
-        Detail::Run(execution) => counters(stage("SUBPLAN"), execution.stage_statistics(root.number())),
+        Detail::Run(run) => counters(stage("SUBPLAN"), &run[root.number().0]),
     };
     with_input(top, &tree)
 }
@@ -126,8 +165,8 @@ fn described(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>) -> Documen
     let mut described = stage(root.name(query));
     match detail {
         Detail::Plan => root.describe(query, &mut described),
-        Detail::Run(execution) => {
-            let statistics = execution.stage_statistics(root.number());
+        Detail::Run(run) => {
+            let statistics = &run[root.number().0];
             described = counters(described, statistics);
             root.describe(query, &mut described);
             root.describe_run(statistics, &mut described);
@@ -163,8 +202,8 @@ fn counted_tree(query: &FindQuery, plan: &Plan, detail: Detail<'_>) -> DocumentB
 
 fn count_scan(scan: &IndexScan, detail: Detail<'_>) -> DocumentBuf {
     let mut described = stage("COUNT_SCAN");
-    if let Detail::Run(execution) = detail {
-        let statistics = execution.stage_statistics(scan.number());
+    if let Detail::Run(run) = detail {
+        let statistics = &run[scan.number().0];
         described = counters(described, statistics);
         described.append("keysExamined", statistics.keys_examined as i32);
     }

@@ -1,8 +1,8 @@
 //! Choosing one of the indexes that can serve a query.
 //!
-//! By rules, not by trial: more leading fields bound to single values win, then a range behind them, then an order
-//! that spares a sort, then more checks on the keys alone, then fewer fields. MongoDB runs the candidates against each
-//! other for a while instead and remembers the winner; where data is skewed, its choice may be better than this one.
+//! By rules: more leading fields bound to single values win, then a range behind them, then an order
+//! that spares a sort, then more checks on the keys alone, then fewer fields. Where the rules do not prove their choice,
+//! the others are its [`rivals`], and a trial decides: see `contest`.
 
 use super::index_bounds::IndexBounds;
 use super::intervals::Intervals;
@@ -14,6 +14,12 @@ use bunko_matcher::{Expression, implies};
 use bunko_store::Direction;
 use std::cmp::Reverse;
 use std::sync::Arc;
+
+/// Most candidates that run against the one that the rules prefer.
+const RIVALS_MAX: usize = 7;
+
+/// So many lookups are few.
+const LOOKUPS_MAX: usize = 100;
 
 /// A way to use an index.
 pub(crate) struct Candidate {
@@ -54,6 +60,30 @@ impl Candidate {
         (self.reach(), self.sorted.is_some(), checks, single_points, Reverse(bounds.fields.len()))
     }
 
+    /// Whether no other index can serve better: it looks up a few keys, or every key that it reads leads to a result.
+    fn is_proven(&self, predicates: &[Expression], sort: Option<&SortPattern>) -> bool {
+        let bounds = &self.bounds;
+        let points = bounds.leading_points();
+        let reads_only_matches = bounds.decided.len() == predicates.len()
+            && bounds.fields.iter().skip(points + 1).all(Intervals::is_full)
+            && (sort.is_none() || self.sorted.is_some());
+        let lookups = || bounds.fields.iter().map(|field| field.as_slice().len()).product::<usize>();
+        reads_only_matches
+            || !bounds.index.ends_with_record() && points == bounds.fields.len() && lookups() <= LOOKUPS_MAX
+    }
+
+    /// Whether it reads no more than a candidate that is ranked behind it: it has the same bounds, and perhaps others behind
+    /// them, and gives the order if that one does.
+    fn is_as_good_as(&self, other: &Self) -> bool {
+        fn narrowed(bounds: &IndexBounds) -> impl Iterator<Item = &str> {
+            let fields = bounds.pattern.iter().zip(&bounds.fields);
+            fields.take_while(|(_, intervals)| !intervals.is_full()).map(|(field, _)| field.path.as_str())
+        }
+        let mut own = narrowed(&self.bounds);
+        (self.sorted.is_some() || other.sorted.is_none())
+            && narrowed(&other.bounds).all(|path| own.next() == Some(path))
+    }
+
     /// Whether it is better than looking at every document.
     fn is_useful(&self) -> bool {
         self.bounds.is_complete() && (self.bounds.is_narrowed() || self.sorted.is_some())
@@ -74,11 +104,51 @@ pub(crate) fn best(
     sort: Option<&SortPattern>,
     strings: &StringOrder,
 ) -> Option<Candidate> {
+    useful(indexes, predicates, sort, strings).rev().max_by(|a, b| a.score().cmp(&b.score()))
+}
+
+/// All indexes that help, the best first, of equals the oldest.
+pub(crate) fn ranked(
+    indexes: &[Arc<Index>],
+    predicates: &[Expression],
+    sort: Option<&SortPattern>,
+    strings: &StringOrder,
+) -> Vec<Candidate> {
+    let mut ranked: Vec<_> = useful(indexes, predicates, sort, strings).collect();
+    if ranked.len() > 1 {
+        ranked.sort_by_cached_key(|candidate| Reverse(candidate.score()));
+    }
+    ranked
+}
+
+fn useful<'a>(
+    indexes: &'a [Arc<Index>],
+    predicates: &'a [Expression],
+    sort: Option<&'a SortPattern>,
+    strings: &'a StringOrder,
+) -> impl DoubleEndedIterator<Item = Candidate> + 'a {
     indexes
         .iter()
-        .rev()
         .filter(|index| is_open(index, predicates))
-        .map(|index| Candidate::new(index, predicates, sort, strings))
+        .map(move |index| Candidate::new(index, predicates, sort, strings))
         .filter(Candidate::is_useful)
-        .max_by(|a, b| a.score().cmp(&b.score()))
+}
+
+/// The indexes of candidates that may be better than all that come before them: `best`, and those ranked before.
+pub(crate) fn rivals(
+    best: &Candidate,
+    predicates: &[Expression],
+    sort: Option<&SortPattern>,
+    others: impl Iterator<Item = Candidate>,
+) -> Vec<Arc<Index>> {
+    if best.is_proven(predicates, sort) {
+        return Vec::new();
+    }
+    let mut rivals: Vec<Candidate> = Vec::new();
+    for other in others.filter(|other| !best.is_as_good_as(other)) {
+        if rivals.len() < RIVALS_MAX && !rivals.iter().any(|rival| rival.is_as_good_as(&other)) {
+            rivals.push(other);
+        }
+    }
+    rivals.into_iter().map(|rival| rival.bounds.index).collect()
 }

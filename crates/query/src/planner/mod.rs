@@ -36,7 +36,7 @@ use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef, order};
 use bunko_catalog::{Answers, Collection, GeoField, Index, IndexFilter, KeySpan, Multikey, Surface};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{AskedText, Comparison, Expression, TextSearch};
-use bunko_store::Direction;
+use bunko_store::{Direction, KeyspaceId};
 use choose::Candidate;
 use std::sync::Arc;
 
@@ -45,13 +45,25 @@ use std::sync::Arc;
 /// `BadValue` for a hint that names no usable index; for `min` and `max` 51173 without a hint, 51174 where they do not
 /// fit the index, 51175 where they are in the wrong order.
 pub fn plan(collection: &Arc<Collection>, query: impl Into<Arc<FindQuery>>) -> Result<Plan> {
-    let query = query.into();
+    build(collection, query.into(), None)
+}
+
+/// The same by the index that has its keys there; `None` where it does not serve the query.
+/// # Errors
+/// As [`plan`].
+pub(crate) fn plan_by(collection: &Arc<Collection>, query: Arc<FindQuery>, index: KeyspaceId) -> Result<Option<Plan>> {
+    let plan = build(collection, query, Some(index))?;
+    Ok((plan.index() == Some(index)).then_some(plan))
+}
+
+fn build(collection: &Arc<Collection>, query: Arc<FindQuery>, chosen: Option<KeyspaceId>) -> Result<Plan> {
     let index_filter = index_filter(collection, &query);
     let is_filtered = index_filter.is_some();
-    let mut builder = Builder { collection, query: &query, index_filter, stages: 0, used: Vec::new() };
+    let (used, rivals) = (Vec::new(), Vec::new());
+    let mut builder = Builder { collection, query: &query, index_filter, chosen, stages: 0, used, rivals };
     let root = builder.root()?;
-    let (stages, used) = (builder.stages, builder.used);
-    Ok(Plan::new(Parts { collection: Arc::clone(collection), query, root, stages, used, is_filtered }))
+    let Builder { stages, used, rivals, .. } = builder;
+    Ok(Plan::new(Parts { collection: Arc::clone(collection), query, root, stages, used, rivals, is_filtered }))
 }
 
 /// What an operator said of the indexes for queries of this shape.
@@ -89,8 +101,12 @@ struct Builder<'q> {
     query: &'q FindQuery,
     /// Decides which indexes there are; then hints count for nothing, as on MongoDB.
     index_filter: Option<Arc<IndexFilter>>,
+    /// The index to use, where it was chosen among rivals.
+    chosen: Option<KeyspaceId>,
     stages: usize,
     used: Vec<UsedIndex>,
+    /// Indexes that may serve better than the one that is used.
+    rivals: Vec<Arc<Index>>,
 }
 
 impl Builder<'_> {
@@ -191,8 +207,18 @@ impl Builder<'_> {
             return Ok(self.express(id));
         }
         let indexes = self.allowed_indexes();
-        let best = choose::best(&indexes, predicates_of(root), self.query.sort.as_ref(), strings);
+        let best = match self.chosen {
+            None => self.best(choose::ranked(&indexes, predicates_of(root), self.query.sort.as_ref(), strings)),
+            Some(chosen) => {
+                let all = choose::ranked(&indexes, predicates_of(root), self.query.sort.as_ref(), strings);
+                match all.into_iter().find(|candidate| candidate.bounds.index.keyspace == chosen) {
+                    Some(chosen) => return Ok(self.index_scan(chosen)),
+                    None => None,
+                }
+            }
+        };
         if let Some(distinct) = self.distinct(&indexes, best.as_ref()) {
+            self.rivals.clear();
             return Ok(distinct);
         }
         let (narrowing, sorting): (Vec<_>, Vec<_>) = best.into_iter().partition(|best| best.bounds.is_narrowed());
@@ -211,6 +237,17 @@ impl Builder<'_> {
             (None, Some(sorting)) => Ok(self.index_scan(sorting)),
             (None, None) => Ok(self.collection_scan(Direction::Forward)),
         }
+    }
+
+    /// The candidate that the rules prefer. The others are its rivals where these do not prove it the best.
+    fn best(&mut self, ranked: Vec<Candidate>) -> Option<Candidate> {
+        let mut ranked = ranked.into_iter();
+        let best = ranked.next()?;
+        if best.bounds.is_narrowed() && !self.query.returns_keys {
+            let predicates = predicates_of(self.query.filter.root());
+            self.rivals = choose::rivals(&best, predicates, self.query.sort.as_ref(), ranked);
+        }
+        Some(best)
     }
 
     /// A scan that skips from value to value, where values are asked for and no other index finds their documents faster.
@@ -379,7 +416,6 @@ impl Builder<'_> {
     }
 
     fn note(&mut self, index: &Arc<Index>, multikey: Arc<Multikey>) {
-        index.note_use();
         self.used.push(UsedIndex { index: Arc::clone(index), multikey });
     }
 

@@ -105,7 +105,7 @@ impl WriteExplanation<'_> {
     ) -> Result<(DocumentBuf, Effects)> {
         let query = Arc::new(query);
         let started = Instant::now();
-        let plan = self.collection.map(|collection| plan(collection, Arc::clone(&query))).transpose()?;
+        let plan = self.collection.map(|collection| plan(collection, Arc::clone(&query))?.contested()).transpose()?;
         let mut effects = Effects::default();
         let mut execution = None;
         if let (Some(plan), Some(_), true) = (&plan, self.collection, self.verbosity.runs()) {

@@ -1,0 +1,236 @@
+//! Which of several indexes serves a query best: by trial, and by what earlier trials found.
+//!
+//! Where no rule proves a winner, each candidate runs for a number of works; who yields the most for them wins, and the end of
+//! the results counts more than any number of them. Winners are kept by shape of query. A kept plan that does many times the
+//! work of its trial before it yields anything is given up for another trial.
+
+use crate::execution::{Execution, ExecutionStatistics, StageStatistics};
+use crate::explain;
+use crate::find_query::FindQuery;
+use crate::plan::Plan;
+use crate::planner;
+use bunko_bson::{ArrayBuf, DocumentBuf};
+use bunko_catalog::{CachedPlan, Index, PlanCache};
+use bunko_errors::Result;
+use bunko_store::{KeyspaceId, Snapshot};
+use std::sync::Arc;
+
+/// How much each candidate does, round by round, until one has enough. Rounds begin anew, which costs less than a candidate
+/// that is left running.
+const WORKS_BY_ROUND: [u64; 3] = [256, 2_048, 10_000];
+/// Results that are enough.
+const RESULTS_MAX: u64 = 101;
+/// A kept plan may do so many times the works of its trial. Source: MongoDB manual, "Query Plans".
+const WORKS_FACTOR: u64 = 10;
+
+/// One candidate's run.
+pub(crate) struct Trial {
+    pub plan: Plan,
+    pub stages: Vec<StageStatistics>,
+    pub totals: ExecutionStatistics,
+    pub works: u64,
+    pub score: f64,
+    is_enough: bool,
+}
+
+/// Candidates that ran against each other, the winner first.
+pub(crate) struct Contest {
+    pub trials: Vec<Trial>,
+    /// Whether the winner is the plan that queries of the shape use.
+    pub is_cached: bool,
+}
+
+/// By which plans of queries are kept.
+struct Key {
+    shape: Arc<[u8]>,
+    whole: Vec<u8>,
+}
+
+impl Key {
+    fn of(query: &FindQuery) -> Self {
+        let shape: Arc<[u8]> = query.shape().as_bytes().into();
+        let mut whole = shape.to_vec();
+        if let Some(collator) = query.scope.strings.collator() {
+            whole.extend_from_slice(collator.specification().as_bytes());
+        }
+        Self { shape, whole }
+    }
+}
+
+/// The plan that is to run in the place of one that has rivals, and how much it may do before it yields anything.
+/// # Errors
+/// What the operation says.
+pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64)> {
+    if plan.parts().rivals.is_empty() || plan.contest().is_some() {
+        return Ok((plan, u64::MAX));
+    }
+    let key = Key::of(plan.query());
+    let known = plan.collection().plan_cache().get(&key.whole);
+    if let Some(known) = known.as_ref().filter(|known| known.is_active)
+        && let Some(kept) = by_index(&plan, known.index)?
+    {
+        return Ok((kept.kept_for(plan), known.works.saturating_mul(WORKS_FACTOR)));
+    }
+    let trials = run(&plan, snapshot)?;
+    let winner = trials[0].plan.clone();
+    keep(plan.collection().plan_cache(), &key, &trials, known.as_ref());
+    Ok((winner, u64::MAX))
+}
+
+/// Another choice after the kept plan has done too much.
+/// # Errors
+/// As [`settle`].
+pub(crate) fn settle_anew(plan: &Plan, snapshot: &Arc<Snapshot>) -> Result<Plan> {
+    let key = Key::of(plan.query());
+    let cache = plan.collection().plan_cache();
+    cache.remove(&key.whole);
+    // Not planned anew: an index that was finished since knows nothing of what the snapshot shows.
+    let trials = run(plan.origin(), snapshot)?;
+    // What was found twice needs no third trial.
+    let before = CachedPlan { works: u64::MAX, ..entry(&key, &trials) };
+    keep(cache, &key, &trials, Some(&before));
+    Ok(trials[0].plan.clone())
+}
+
+/// Lets the candidates run for explain, which neither uses nor changes what is kept.
+/// # Errors
+/// As [`settle`].
+pub(crate) fn explained(plan: &Plan) -> Result<Plan> {
+    if plan.parts().rivals.is_empty() {
+        return Ok(plan.clone());
+    }
+    let snapshot = Arc::new(plan.collection().snapshot_for(&*plan.query().scope.operation)?);
+    let trials = run(plan, &snapshot)?;
+    let known = plan.collection().plan_cache().get(&Key::of(plan.query()).whole);
+    let is_cached = known.is_some_and(|known| known.is_active && trials[0].plan.index() == Some(known.index));
+    let winner = trials[0].plan.clone();
+    Ok(winner.after(Contest { trials, is_cached }))
+}
+
+/// The candidate that uses that index.
+fn by_index(plan: &Plan, index: KeyspaceId) -> Result<Option<Plan>> {
+    if plan.index() == Some(index) {
+        return Ok(Some(plan.clone()));
+    }
+    if !plan.parts().rivals.iter().any(|rival| rival.keyspace == index) {
+        return Ok(None);
+    }
+    planner::plan_by(plan.collection(), Arc::clone(plan.query()), index)
+}
+
+/// Runs all candidates; the winner first, of equals the one that the rules prefer.
+fn run(plan: &Plan, snapshot: &Arc<Snapshot>) -> Result<Vec<Trial>> {
+    let mut candidates = vec![plan.clone()];
+    for rival in &plan.parts().rivals {
+        candidates.extend(planner::plan_by(plan.collection(), Arc::clone(plan.query()), rival.keyspace)?);
+    }
+    let enough = plan.query().wanted().unwrap_or(RESULTS_MAX).min(RESULTS_MAX);
+    let mut trials = Vec::new();
+    for works in WORKS_BY_ROUND {
+        let round = candidates.iter().map(|candidate| trial(candidate, snapshot, works, enough));
+        trials = round.collect::<Result<Vec<_>>>()?;
+        if trials.iter().any(|trial| trial.is_enough) {
+            break;
+        }
+    }
+    trials.sort_by(|one, other| other.score.total_cmp(&one.score));
+    Ok(trials)
+}
+
+/// Runs one candidate. One that fails has lost; if all do, the plan that runs says why.
+fn trial(plan: &Plan, snapshot: &Arc<Snapshot>, works_max: u64, enough: u64) -> Result<Trial> {
+    let mut execution = Execution::new(plan.clone(), Arc::clone(snapshot));
+    let (mut found, mut is_at_end, mut has_failed) = (0, false, false);
+    execution.limit_works(works_max);
+    while found < enough && !is_at_end && !has_failed && !execution.is_exhausted() {
+        match execution.next_record().map(|row| row.is_some()) {
+            Ok(true) => found += 1,
+            Ok(false) => is_at_end = true,
+            Err(_) => has_failed = !execution.is_exhausted(),
+        }
+    }
+    if has_failed {
+        plan.query().scope.operation.check()?;
+    }
+    let works = execution.works() + u64::from(is_at_end);
+    let stages = execution.all_statistics().to_vec();
+    let score = if has_failed { 0.0 } else { score(plan, found, works, is_at_end) };
+    let is_enough = is_at_end || found >= enough;
+    Ok(Trial { plan: plan.clone(), stages, totals: execution.statistics(), works, score, is_enough })
+}
+
+/// What a run is worth; a plan that needs no sort wins over an equal one that does.
+fn score(plan: &Plan, found: u64, works: u64, is_at_end: bool) -> f64 {
+    let works = works.max(1) as f64;
+    let productivity = found as f64 / works;
+    let needs_no_sort = if plan.query().sort.is_some() && !plan.sorts() { (0.1 / works).min(0.0001) } else { 0.0 };
+    1.0 + productivity + needs_no_sort + if is_at_end { 1.0 } else { 0.0 }
+}
+
+/// Keeps the winner: the first time on trial, from the second on for use where it did not do more.
+fn keep(cache: &PlanCache, key: &Key, trials: &[Trial], known: Option<&CachedPlan>) {
+    if trials.len() < 2 || trials[0].score == 0.0 {
+        return;
+    }
+    let new = entry(key, trials);
+    let new = match known {
+        None => new,
+        Some(known) if new.works <= known.works => CachedPlan { is_active: true, ..new },
+        Some(known) => CachedPlan { works: known.works.saturating_mul(2), ..new },
+    };
+    cache.put(&key.whole, new);
+}
+
+fn entry(key: &Key, trials: &[Trial]) -> CachedPlan {
+    let winner = &trials[0];
+    let query = winner.plan.query();
+    let sort = query.sort.as_ref().map(explain::sort_document).unwrap_or_default();
+    let mut created_from = DocumentBuf::new()
+        .with("query", &query.filter_document)
+        .with("sort", &sort)
+        .with("projection", &query.projection_document);
+    if let Some(collator) = query.scope.strings.collator() {
+        created_from.append("collation", collator.specification());
+    }
+    let scores: ArrayBuf = trials.iter().map(|trial| trial.score).collect();
+    let mut facts = DocumentBuf::new().with("version", "1");
+    append_hashes(&mut facts, &winner.plan);
+    facts
+        .append("createdFromQuery", &created_from)
+        .append("cachedPlan", &explain::tree_of(&winner.plan))
+        .append("creationExecStats", &explain::all_trials(trials))
+        .append("candidatePlanScores", &scores)
+        .append("indexFilterSet", winner.plan.is_filtered());
+    CachedPlan {
+        index: winner.plan.index().unwrap_or(KeyspaceId(0)),
+        works: winner.works,
+        is_active: false,
+        created_ms: query.scope.now_ms,
+        shape: Arc::clone(&key.shape),
+        facts: Arc::new(facts),
+    }
+}
+
+/// Adds the hashes of the query's shape, and of the shape and the indexes that there are.
+pub(crate) fn append_hashes(facts: &mut DocumentBuf, plan: &Plan) {
+    append_hashes_of(facts, plan.query(), &plan.collection().indexes());
+}
+
+/// The same without a plan.
+pub(crate) fn append_hashes_of(facts: &mut DocumentBuf, query: &FindQuery, indexes: &[Arc<Index>]) {
+    let key = Key::of(query).whole;
+    let shape = hash(HASH_START, &key);
+    let with_indexes = indexes.iter().fold(shape, |before, index| hash(before, index.document.as_ref().as_bytes()));
+    let shape = format!("{shape:08X}");
+    facts
+        .append("queryHash", shape.as_str())
+        .append("planCacheShapeHash", shape.as_str())
+        .append("planCacheKey", format!("{with_indexes:08X}").as_str());
+}
+
+const HASH_START: u32 = 0x811c_9dc5;
+
+/// FNV-1a: short, and the same in every process.
+fn hash(start: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
