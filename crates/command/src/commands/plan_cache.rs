@@ -160,6 +160,8 @@ fn list_filters(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Resu
 }
 
 fn clear_filters(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    invocation.collection_not_view(&namespace)?;
     let (collection, described) = cleared(invocation)?;
     if let Some(collection) = collection {
         let shape = described.map(|described| described.shape());

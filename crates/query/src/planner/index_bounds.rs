@@ -30,6 +30,8 @@ pub(crate) struct IndexBounds {
     pub window: Option<KeyWindow>,
     /// Whether each document within the bounds has a value in some field of the index.
     pub excludes_missing: bool,
+    /// Whether the index leaves out documents that the query does not ask for either, so that all of it is less than all documents.
+    pub leaves_out_others: bool,
     /// Whether keys of several paths are within the bounds, and so several keys of one document.
     pub spans_paths: bool,
 }
@@ -68,6 +70,7 @@ impl IndexBounds {
             window: None,
             pattern: Arc::clone(&index.fields),
             excludes_missing: false,
+            leaves_out_others: false,
             spans_paths: false,
         }
     }
@@ -85,7 +88,19 @@ impl IndexBounds {
         }
         let mut this = Self::full(index);
         this.narrow(0..index.fields.len(), predicates, orders);
+        if index.is_sparse {
+            this.excludes_missing |= (0..index.fields.len()).any(|position| this.is_required_at(position, predicates));
+            // As on MongoDB only by the first field: of another many documents without it may be in the index.
+            this.leaves_out_others = this.is_required_at(0, predicates);
+        }
         this
+    }
+
+    /// Whether documents must have that field, whatever its value.
+    fn is_required_at(&self, position: usize, predicates: &[Expression]) -> bool {
+        let own = &self.pattern[position].path;
+        let asks = |predicate: &Expression| matches!(predicate, Expression::Exists { path } if path.as_str() == own);
+        !names_array_index(own) && predicates.iter().any(asks)
     }
 
     /// Narrows down fields of which the keys hold the values.
@@ -167,7 +182,7 @@ impl IndexBounds {
 
     /// Whether the bounds are of any use.
     pub fn is_narrowed(&self) -> bool {
-        !self.fields[0].is_full()
+        !self.fields[0].is_full() || self.leaves_out_others
     }
 
     /// How many of the first fields are bound to single values.
