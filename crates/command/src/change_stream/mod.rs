@@ -8,6 +8,7 @@ mod delta;
 mod event;
 mod options;
 mod source;
+mod split;
 mod token;
 
 pub(crate) use source::open;

@@ -2,6 +2,7 @@
 
 use super::event::{Event, Events};
 use super::options::{Beginning, Image, Options};
+use super::split::{self, fragments};
 use super::token::{Token, high_water};
 use super::{STAGE, Target, check_server};
 use crate::cursor_store::CursorSource;
@@ -42,26 +43,41 @@ pub(crate) fn open(
     if !is_whole {
         invocation.collection_not_view(namespace)?;
     }
+    let splits = split::ends_with_it(stages)?;
     check_stages(stages)?;
+    check_fragment(&options.beginning, splits)?;
     invocation.refuse_if_long(!matches!(options.beginning, Beginning::Now))?;
     let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
-    let rest: ArrayBuf = stages.iter().skip(1).collect();
+    let rest: ArrayBuf = stages.iter().take(stages.iter().count() - usize::from(splits)).skip(1).collect();
     let pipeline = Pipeline::parse(rest.as_ref(), Environment::new(scope))?;
     let catalog = Arc::clone(&invocation.service.catalog);
+    let behind = match &options.beginning {
+        Beginning::After(token) => Some(token.clone()),
+        _ => None,
+    };
     let reading = Reading::begin(&catalog, target, options, Arc::clone(invocation.operation()))?;
     let bell = reading.feed.bell().map(Arc::clone);
     let reading = Arc::new(Mutex::new(reading));
     let stream = pipeline.open(Box::new(Stream(Arc::clone(&reading))));
-    Ok(Box::new(Watching { stream, reading, bell, current: None }))
+    let splitting = splits.then(|| Splitting { behind, ..Splitting::default() });
+    Ok(Box::new(Watching { stream, reading, bell, splitting, current: None }))
+}
+
+/// Refuses to go on in the middle of an event that is to come whole.
+fn check_fragment(beginning: &Beginning, splits: bool) -> Result<()> {
+    match beginning {
+        Beginning::After(token) if token.fragment.is_some() && !splits => {
+            let message = format!("To resume from a split event, the pipeline must end with {}", split::STAGE);
+            Err(Failure::new(ErrorCode::CHANGE_STREAM_FATAL_ERROR, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().skip(1) {
         let Some(name) = stage.as_document().and_then(DocumentRef::first).map(|first| first.name) else { continue };
-        if name == "$changeStreamSplitLargeEvent" {
-            return Err(Failure::not_supported_yet(name));
-        }
-        if !STAGES_AFTER.contains(&name) {
+        if !STAGES_AFTER.contains(&name) && name != split::STAGE {
             let message = format!("{name} is not permitted in a {STAGE} pipeline");
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
         }
@@ -139,15 +155,18 @@ impl Reading {
         };
         let entry = found.ok_or_else(|| unknown_token(token))?;
         let mut events = Vec::new();
-        // Images are not part of a token, and may be gone.
-        let options = Options { full_document: Image::None, before: Image::None, ..self.options.clone() };
+        let mut options = self.options.clone();
+        if token.fragment.is_none() {
+            // Images are not part of a token, and may be gone.
+            (options.full_document, options.before) = (Image::None, Image::None);
+        }
         Events { catalog: &self.catalog, target: &self.target, options: &options }.of(&entry, &mut events)?;
         let place = events.iter().position(|event| token_of(&event.document).is_some_and(|own| token.is(own)));
         let place = place.ok_or_else(|| unknown_token(token))?;
         self.token = DocumentBuf::new().with("_data", token.data.as_str());
-        // An invalidation that follows is still to be told.
+        // An invalidation that follows is still to be told, and so is what is left of an event in fragments.
         if !token.is_invalidate {
-            self.ahead.extend(events.into_iter().skip(place + 1));
+            self.ahead.extend(events.into_iter().skip(place + usize::from(token.fragment.is_none())));
         }
         self.from = Timestamp { seconds: wanted.seconds, increment: wanted.increment.wrapping_add(1) };
         Ok(())
@@ -225,20 +244,69 @@ struct Watching {
     /// Shared with the stream's beginning; never contended, since a cursor is in one hand.
     reading: Arc<Mutex<Reading>>,
     bell: Option<Arc<Bell>>,
+    splitting: Option<Splitting>,
     current: Option<DocumentBuf>,
+}
+
+/// Where large events come in fragments.
+#[derive(Default)]
+struct Splitting {
+    /// Those that are yet to be told.
+    ahead: VecDeque<DocumentBuf>,
+    /// That of what was told before, which may have been a fragment of the first event.
+    behind: Option<Token>,
+    /// That of the last fragment, while its event has not been told to the end.
+    token: Option<DocumentBuf>,
+}
+
+impl Splitting {
+    /// The next fragment of the event at hand.
+    fn next(&mut self) -> Option<DocumentBuf> {
+        let fragment = self.ahead.pop_front()?;
+        let is_last = self.ahead.is_empty();
+        self.token = token_of(&fragment).filter(|_| !is_last).map(DocumentRef::to_owned);
+        Some(fragment)
+    }
+
+    /// Takes an event, of which nothing is left where all has been told before.
+    fn take(&mut self, event: DocumentBuf) -> Result<Option<DocumentBuf>> {
+        let is_of_it = |token: &Token| token_of(&event).is_some_and(|own| token.is(own));
+        let behind = self.behind.take().filter(is_of_it).and_then(|token| token.fragment);
+        self.ahead = fragments(event.as_ref(), behind)?;
+        Ok(self.next().or(behind.is_none().then_some(event)))
+    }
+}
+
+impl Watching {
+    fn next_event(&mut self) -> Result<Option<DocumentBuf>> {
+        loop {
+            if let Some(fragment) = self.splitting.as_mut().and_then(Splitting::next) {
+                return Ok(Some(fragment));
+            }
+            let Some(event) = self.stream.next()? else { return Ok(None) };
+            self.check_token(&event)?;
+            let Some(splitting) = &mut self.splitting else { return Ok(Some(event)) };
+            if let Some(told) = splitting.take(event)? {
+                return Ok(Some(told));
+            }
+        }
+    }
+
+    fn check_token(&self, event: &DocumentBuf) -> Result<()> {
+        if token_of(event).map(DocumentRef::as_bytes) == Some(self.reading.lock().token.as_ref().as_bytes()) {
+            return Ok(());
+        }
+        let message = "Encountered an event whose _id field, which contains the resume token, was modified by the \
+                       pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that \
+                       point. Only transformations that retain the unmodified _id field are allowed.";
+        Err(Failure::new(ErrorCode::CHANGE_STREAM_FATAL_ERROR, message))
+    }
 }
 
 impl CursorSource for Watching {
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
-        self.current = self.stream.next()?;
-        let Some(event) = &self.current else { return Ok(None) };
-        if token_of(event).map(DocumentRef::as_bytes) != Some(self.reading.lock().token.as_ref().as_bytes()) {
-            let message = "Encountered an event whose _id field, which contains the resume token, was modified by the \
-                           pipeline. Modifying the _id field of an event makes it impossible to resume the stream from \
-                           that point. Only transformations that retain the unmodified _id field are allowed.";
-            return Err(Failure::new(ErrorCode::CHANGE_STREAM_FATAL_ERROR, message));
-        }
-        Ok(Some(event.as_ref()))
+        self.current = self.next_event()?;
+        Ok(self.current.as_ref().map(DocumentBuf::as_ref))
     }
 
     fn stays_open(&self) -> bool {
@@ -250,6 +318,7 @@ impl CursorSource for Watching {
     }
 
     fn resume_token(&self) -> Option<DocumentBuf> {
-        Some(self.reading.lock().token.clone())
+        let of_fragment = self.splitting.as_ref().and_then(|splitting| splitting.token.clone());
+        Some(of_fragment.unwrap_or_else(|| self.reading.lock().token.clone()))
     }
 }

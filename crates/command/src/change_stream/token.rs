@@ -26,6 +26,10 @@ const OBJECT: u8 = 0x46;
 const STRING: u8 = 0x3c;
 const OBJECT_ID: u8 = 0x64;
 const END: u8 = 0x04;
+/// Begins a number from 1 to 63, whose double follows.
+const SMALL_NUMBER: u8 = 0x2b;
+/// Most fragments of an event: those whose numbers take a byte.
+pub(super) const FRAGMENTS_MAX: u8 = 64;
 /// The name under which a client sees the digits.
 const DATA: &str = "_data";
 
@@ -36,7 +40,9 @@ pub(super) struct Token {
     pub is_high_water: bool,
     /// Whether it is that of an invalidation.
     pub is_invalidate: bool,
-    /// As it came.
+    /// Which fragment of a large event it is that of, from 0.
+    pub fragment: Option<u8>,
+    /// As it came, but for the fragment.
     pub data: String,
 }
 
@@ -92,6 +98,18 @@ pub(super) fn of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: boo
     encoded(&bytes)
 }
 
+/// That of a fragment of an event, from the event's own.
+pub(super) fn of_fragment(event: DocumentRef<'_>, number: u8) -> DocumentBuf {
+    let mut bytes = event.get(DATA).and_then(ValueRef::as_str).and_then(decoded).unwrap_or_default();
+    bytes.pop();
+    match number {
+        0 => bytes.push(ZERO),
+        number => bytes.extend([SMALL_NUMBER, 2 * number]),
+    }
+    bytes.push(END);
+    encoded(&bytes)
+}
+
 fn beginning(at: Timestamp) -> Vec<u8> {
     let mut bytes = vec![TIMESTAMP];
     bytes.extend(at.seconds.to_be_bytes());
@@ -136,17 +154,29 @@ impl Token {
             increment: u32::from_be_bytes(increment.try_into().ok()?),
         };
         let rest = rest.strip_prefix(&VERSION)?;
-        let data = data.to_ascii_uppercase();
+        let mut data = data.to_ascii_uppercase();
         if rest == [ZERO, ZERO, FALSE, NULL, END] {
-            return Some(Self { at, is_high_water: true, is_invalidate: false, data });
+            return Some(Self { at, is_high_water: true, is_invalidate: false, fragment: None, data });
         }
         let rest = rest.strip_prefix(&EVENT)?.strip_prefix(&[ZERO])?;
         let (&flag, rest) = rest.split_first()?;
-        let is_whole = matches!(flag, TRUE | FALSE) && rest.ends_with(&[0, END]);
-        is_whole.then_some(Self { at, is_high_water: false, is_invalidate: flag == TRUE, data })
+        if !matches!(flag, TRUE | FALSE) {
+            return None;
+        }
+        // What identifies the event ends with a zero; doubles of numbers are none.
+        let (fragment, number_bytes) = match rest {
+            [.., 0, END] => (None, 0),
+            [.., 0, ZERO, END] => (Some(0), 1),
+            [.., 0, SMALL_NUMBER, double, END] if double.is_multiple_of(2) && *double <= 126 => (Some(double / 2), 2),
+            _ => return None,
+        };
+        // Without the digits of the number, and before those of the end.
+        let number_at = data.len() - 2 * (1 + number_bytes);
+        data.replace_range(number_at..number_at + 2 * number_bytes, "");
+        Some(Self { at, is_high_water: false, is_invalidate: flag == TRUE, fragment, data })
     }
 
-    /// Whether it is that token.
+    /// Whether it is that token, or that of a fragment of its event.
     pub fn is(&self, token: DocumentRef<'_>) -> bool {
         token.get(DATA).and_then(ValueRef::as_str) == Some(self.data.as_str())
     }

@@ -1,0 +1,121 @@
+//! `$changeStreamSplitLargeEvent`: events beyond the size of a document come in fragments.
+//! Source: MongoDB manual 8.2, `$changeStreamSplitLargeEvent`.
+
+use super::token::{FRAGMENTS_MAX, of_fragment};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_USER_DOCUMENT_BYTES, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::collections::VecDeque;
+
+/// With its `$`.
+pub(super) const STAGE: &str = "$changeStreamSplitLargeEvent";
+/// What `splitEvent`, and the names and ends of fields, take of a fragment at most, besides its token.
+const OVERHEAD_BYTES: usize = 128;
+
+/// Whether the pipeline ends with the stage.
+/// # Errors
+/// 7182800 for a specification that is not empty, 7182802 where another stage stands behind it.
+pub(super) fn ends_with_it(stages: ArrayRef<'_>) -> Result<bool> {
+    let mut is_there = false;
+    for stage in stages.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first) {
+        if is_there {
+            return Err(Failure::new(ErrorCode(7_182_802), format!("{STAGE} must be the last stage in the pipeline")));
+        }
+        is_there = stage.name == STAGE;
+        if is_there && !stage.value.as_document().is_some_and(DocumentRef::is_empty) {
+            return Err(Failure::new(ErrorCode(7_182_800), format!("{STAGE} spec should be an empty object")));
+        }
+    }
+    Ok(is_there)
+}
+
+/// The fragments of an event behind that one, where one is given; none where the event is small enough to come whole.
+/// # Errors
+/// `BSONObjectTooLarge` for a field that does not fit into a fragment, and for more fragments than a token can tell apart.
+pub(super) fn fragments(event: DocumentRef<'_>, behind: Option<u8>) -> Result<VecDeque<DocumentBuf>> {
+    split(event, behind, MAX_USER_DOCUMENT_BYTES)
+}
+
+fn split(event: DocumentRef<'_>, behind: Option<u8>, bytes_max: usize) -> Result<VecDeque<DocumentBuf>> {
+    if event.len_bytes() <= bytes_max {
+        return Ok(VecDeque::new());
+    }
+    let token = event.get("_id").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    let room = bytes_max.saturating_sub(token.len_bytes() + OVERHEAD_BYTES);
+    let mut parts: Vec<(Vec<Element<'_>>, usize)> = Vec::new();
+    for field in event.iter().filter(|field| field.name != "_id") {
+        let bytes = DocumentBuf::new().with(field.name, field.value).as_ref().len_bytes();
+        if bytes > room {
+            let message = format!(
+                "Splitting change event failed: field '{}' of {bytes} bytes does not fit into a fragment of {bytes_max}",
+                field.name
+            );
+            return Err(Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message));
+        }
+        match parts.last_mut().filter(|(_, taken)| taken + bytes <= room) {
+            Some((fields, taken)) => {
+                fields.push(field);
+                *taken += bytes;
+            }
+            None => parts.push((vec![field], bytes)),
+        }
+    }
+    let of = u8::try_from(parts.len()).ok().filter(|of| *of <= FRAGMENTS_MAX).ok_or_else(|| {
+        let message = format!("a change event of {} fragments, of which there may be {FRAGMENTS_MAX}", parts.len());
+        Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message)
+    })?;
+    let numbered = (0..of).zip(parts).filter(|(number, _)| behind.is_none_or(|behind| *number > behind));
+    let fragment = |(number, (fields, _)): (u8, (Vec<Element<'_>>, usize))| {
+        let place = DocumentBuf::new().with("fragment", i32::from(number) + 1).with("of", i32::from(of));
+        let mut fragment = DocumentBuf::new().with("_id", &of_fragment(token, number)).with("splitEvent", &place);
+        for field in fields {
+            fragment.append(field.name, field.value);
+        }
+        fragment
+    };
+    Ok(numbered.map(fragment).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change_stream::token::{Identity, Token, of_event};
+    use bunko_bson::Timestamp;
+
+    #[test]
+    fn fragments_hold_all_fields_and_are_resumed_from_each() {
+        let identity = Identity { uuid: Some(&[2; 16]), operation: "insert", key: None };
+        let token = of_event(Timestamp { seconds: 5, increment: 7 }, identity, false);
+        let text = "x".repeat(600);
+        let event = DocumentBuf::new()
+            .with("_id", &token)
+            .with("operationType", "insert")
+            .with("fullDocument", text.as_str())
+            .with("fullDocumentBeforeChange", text.as_str())
+            .with("end", 1);
+        assert!(split(event.as_ref(), None, 5000).expect("small").is_empty());
+        let all = split(event.as_ref(), None, 1000).expect("fits");
+        assert_eq!(all.len(), 2);
+        assert!(all.iter().all(|fragment| fragment.as_ref().len_bytes() <= 1000));
+        let names: Vec<_> = all.iter().flat_map(|fragment| fragment.as_ref().iter().map(|field| field.name)).collect();
+        let expected = [
+            "_id",
+            "splitEvent",
+            "operationType",
+            "fullDocument",
+            "_id",
+            "splitEvent",
+            "fullDocumentBeforeChange",
+            "end",
+        ];
+        assert_eq!(names, expected);
+        for (number, fragment) in (0..2_u8).zip(&all) {
+            let own = fragment.as_ref().get("_id").and_then(ValueRef::as_document).expect("a token");
+            let read = Token::parse(own).expect("whole");
+            assert_eq!(read.fragment, Some(number));
+            assert!(read.is(token.as_ref()), "it is that of the event");
+            let rest = split(event.as_ref(), read.fragment, 1000).expect("fits");
+            assert_eq!(rest.len(), 1 - usize::from(number));
+        }
+        assert!(split(event.as_ref(), None, 500).is_err(), "no field is cut");
+    }
+}
