@@ -1,4 +1,5 @@
-//! Retryable writes through lost replies and kill -9: whatever is sent again is done once.
+//! Retryable writes and transactions through lost replies and kill -9: whatever is sent again is done once, and a
+//! transaction whole or not at all.
 
 mod oracle;
 mod peer;
@@ -33,6 +34,7 @@ struct Told {
     counted: i64,
     inserted: i64,
     upserted: i64,
+    transferred: i64,
     retried: u64,
 }
 
@@ -67,6 +69,43 @@ impl Client {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Moves 1 from one collection to another, in transactions that are begun anew until one is committed.
+    fn transfer(&mut self) {
+        let own = self.number;
+        let part = |collection: &str, amount: i32, begins: &str| {
+            let update = format!("{{q: {{_id: {own}}}, u: {{$inc: {{n: {amount}}}}}, upsert: true}}");
+            ("test", format!("update: '{collection}', updates: [{update}], {begins}"))
+        };
+        let parts = [part("from", -1, "startTransaction: true, "), part("to", 1, "")];
+        loop {
+            self.transaction += 1;
+            let is_done = |reply: Option<bunko_bson::DocumentBuf>| {
+                reply.is_some_and(|reply| whole(reply.as_ref(), "ok") == Some(1))
+            };
+            if !parts.iter().all(|(database, text)| is_done(self.attempt_inside(database, text))) {
+                continue;
+            }
+            let committed = loop {
+                match self.attempt_inside("admin", "commitTransaction: 1, ") {
+                    Some(reply) => break reply,
+                    None => std::thread::sleep(Duration::from_millis(5)),
+                }
+            };
+            match whole(committed.as_ref(), "ok") {
+                Some(1) => break,
+                // The server was killed before it came to the commit.
+                _ => assert_eq!(whole(committed.as_ref(), "code"), Some(251), "{}", print(committed.as_ref())),
+            }
+        }
+        self.told.transferred += 1;
+    }
+
+    fn attempt_inside(&mut self, database: &str, text: &str) -> Option<bunko_bson::DocumentBuf> {
+        let (session, number) = (self.session(), self.transaction);
+        let text = format!("{{{text}{session}, txnNumber: NumberLong({number}), autocommit: false}}");
+        self.attempt(&message(1, MessageFlags::NONE, command(database, &text).as_ref()))
     }
 
     /// Sends a request once; `None` where no reply came, or where this one is to be lost.
@@ -119,6 +158,7 @@ impl Client {
             }
             self.told.increments += 1;
             self.told.upserted += 1;
+            self.transfer();
         }
         unreachable!("turns do not end")
     }
@@ -141,6 +181,9 @@ fn survive(engine: &str) {
     let mut server = start(engine, dbpath.path()).expect("the server starts");
     let mut peer = Peer::connect(server.address());
     assert_eq!(peer.text("test", "{insert: 'sum', documents: [{_id: 1, n: 0}]}"), "{n: 1, ok: 1.0}");
+    for collection in ["from", "to"] {
+        assert_eq!(peer.text("test", &format!("{{create: '{collection}'}}")), "{ok: 1.0}");
+    }
     let place = Arc::new(Place { address: Mutex::new(server.address()), is_over: AtomicBool::new(false) });
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
@@ -166,9 +209,18 @@ fn survive(engine: &str) {
     // Of each turn one inserted row is deleted, one more inserted and one upserted.
     let rows = total(|told| told.inserted) + total(|told| told.upserted);
     assert_eq!(count(&mut peer, "rows"), rows, "{engine}");
+    for (number, told) in told.iter().enumerate() {
+        for (collection, amount) in [("from", -told.transferred), ("to", told.transferred)] {
+            let reply = peer.text("test", &format!("{{find: '{collection}', filter: {{_id: {number}}}}}"));
+            let expected = format!("{{_id: {number}, n: {amount}}}");
+            assert!(told.transferred == 0 || reply.contains(&expected), "{engine}: {reply}, and not {expected}");
+        }
+    }
+    let transferred = total(|told| told.transferred);
+    assert!(transferred > 20, "{engine}: only {transferred} transactions");
     let retried: u64 = told.iter().map(|told| told.retried).sum();
     println!(
-        "{engine}: {} increments, {rows} rows, {retried} commands sent more than once",
+        "{engine}: {} increments, {rows} rows, {transferred} transactions, {retried} commands sent more than once",
         total(|told| told.increments)
     );
     assert!(retried > 20, "{engine}: only {retried} commands were sent more than once");

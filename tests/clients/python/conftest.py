@@ -24,3 +24,13 @@ def database(client):
 @pytest.fixture
 def things(database):
     return database.things
+
+
+@pytest.fixture(scope="session")
+def set_client():
+    """A client of the replica set of one member that takes test commands, where there is one."""
+    uri = os.environ.get("BUNKO_SET_URI")
+    if not uri:
+        pytest.skip("BUNKO_SET_URI names no replica set")
+    with pymongo.MongoClient(uri, serverSelectionTimeoutMS=10_000) as client:
+        yield client
