@@ -151,6 +151,9 @@ fn new_service(
         service.join_replica_set(name, host).map_err(|failure| failure.message().to_owned())?;
         tracing::info!(target: "REPL", id = 21_392, ctx = "main", set = name, host, "This server is the only member of the replica set, and its primary");
     }
+    if let Some(seconds) = settings.transaction_lifetime {
+        service.parameters.set_transaction_lifetime(seconds);
+    }
     if settings.test_commands == TestCommands::Taken {
         service.enable_test_commands();
         tracing::warn!(target: "CONTROL", id = 22_120, ctx = "main", "Test commands are taken: any client may make commands fail and connections close");

@@ -71,6 +71,7 @@ pub fn write_first_batch(
             source,
             pending,
             session: invocation.options.session,
+            transaction: invocation.transaction_number(),
             peer: invocation.connection.peer,
             is_long: batch.is_long || invocation.started().elapsed() > LONG_BATCH,
             has_no_timeout: batch.has_no_timeout,
@@ -109,7 +110,7 @@ pub fn write_next_batch(
     let (mut cursor, until) = match invocation.parked.take() {
         Some(parked) => (parked.cursor, parked.until),
         None => {
-            let cursor = cursors.take(id, namespace, invocation.options.session)?;
+            let cursor = cursors.take(id, namespace, invocation.options.session, invocation.transaction_number())?;
             (cursor, invocation.started() + wait.unwrap_or(WAIT))
         }
     };

@@ -81,6 +81,8 @@ pub struct OpenCursor {
     pub pending: Option<DocumentBuf>,
     /// The session that opened it.
     pub session: Option<SessionId>,
+    /// The number of the transaction that opened it.
+    pub transaction: Option<i64>,
     /// The client that opened it.
     pub peer: Peer,
     /// Whether the next batch may take long to fill.
@@ -162,6 +164,15 @@ fn other_session(id: i64, opened_by: Option<SessionId>, asks: Option<SessionId>)
     Failure::new(ErrorCode(code), format!("Cannot run getMore on cursor {id}, which was {what}"))
 }
 
+fn other_transaction(id: i64, opened_by: Option<i64>, asks: Option<i64>) -> Failure {
+    let (code, what) = match (opened_by, asks) {
+        (None, asks) => (50739, format!("not created in a transaction, in transaction {}", asks.unwrap_or_default())),
+        (Some(opened_by), None) => (50740, format!("created in transaction {opened_by}, without a txnNumber")),
+        (Some(opened_by), Some(asks)) => (50741, format!("created in transaction {opened_by}, in transaction {asks}")),
+    };
+    Failure::new(ErrorCode(code), format!("Cannot run getMore on cursor {id}, which was {what}"))
+}
+
 impl CursorStore {
     /// Keeps a cursor under a new id made from `random`.
     /// # Errors
@@ -203,9 +214,15 @@ impl CursorStore {
 
     /// Takes a cursor out to work with it; [`Self::put_back`] or [`Self::finish`] must follow.
     /// # Errors
-    /// `CursorNotFound`; `Unauthorized` where it reads another namespace; 50736 to 50738 where another session opened it;
-    /// `CursorInUse`.
-    pub fn take(&self, id: i64, namespace: &Namespace, session: Option<SessionId>) -> Result<Box<OpenCursor>> {
+    /// `CursorNotFound`; `Unauthorized` where it reads another namespace; 50736 to 50741 where another session or
+    /// transaction opened it; `CursorInUse`.
+    pub fn take(
+        &self,
+        id: i64,
+        namespace: &Namespace,
+        session: Option<SessionId>,
+        transaction: Option<i64>,
+    ) -> Result<Box<OpenCursor>> {
         let mut slots = self.slots.lock();
         let slot = slots.get_mut(&id).ok_or_else(|| not_found(id))?;
         match &slot.state {
@@ -220,6 +237,9 @@ impl CursorStore {
                 ),
             )),
             State::Waiting(cursor) if cursor.session != session => Err(other_session(id, cursor.session, session)),
+            State::Waiting(cursor) if cursor.transaction != transaction => {
+                Err(other_transaction(id, cursor.transaction, transaction))
+            }
             State::Waiting(cursor) => {
                 let (namespace, context) = (namespace.clone(), cursor.context.clone());
                 match std::mem::replace(&mut slot.state, State::Working { is_killed: false, namespace, context }) {
@@ -315,6 +335,11 @@ impl CursorStore {
     /// Closes the cursors of the chosen sessions; how many.
     pub fn end_sessions(&self, is_chosen: impl Fn(SessionId) -> bool) -> usize {
         self.remove_where(|cursor| cursor.session.is_some_and(&is_chosen))
+    }
+
+    /// Closes the cursors that a transaction opened; how many.
+    pub(crate) fn end_transaction(&self, session: SessionId, number: i64) -> usize {
+        self.remove_where(|cursor| cursor.transaction == Some(number) && cursor.session == Some(session))
     }
 
     fn remove_where(&self, mut is_over: impl FnMut(&OpenCursor) -> bool) -> usize {

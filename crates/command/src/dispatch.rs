@@ -13,6 +13,7 @@ use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::replica_set::Deployment;
 use crate::service::Service;
+use crate::transactions::{Fate, check_writes, fate_by_reply, is_inside};
 use crate::write_concern::Acknowledgement;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::check_database;
@@ -31,6 +32,8 @@ pub struct Command {
     pub fields: &'static [&'static str],
     /// Where it may run.
     pub databases: Databases,
+    /// Whether a transaction may have it.
+    pub transaction: TransactionUse,
     /// Runs it; fields of the reply but `ok` are written by it.
     pub run: fn(&mut Invocation<'_>, &mut Writer<'_>) -> Result<(), Halt>,
 }
@@ -47,6 +50,22 @@ pub enum Databases {
     Admin,
     /// The same, on a server that takes test commands; on others there is no such command.
     AdminOfTests,
+}
+
+/// What a command may be to a transaction.
+/// Source: MongoDB manual 8.2, "Transactions and Operations".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionUse {
+    /// No part of one.
+    Refused,
+    /// Any command of one.
+    Anywhere,
+    /// Any but the first.
+    NotFirst,
+    /// It ends one.
+    Commits,
+    /// It ends one too.
+    Aborts,
 }
 
 /// Why a command did not come to its end.
@@ -189,6 +208,7 @@ impl Service {
         }
         if let Some(number) = invocation.options.transaction_number {
             invocation.check_out_session(number)?;
+            check_writes(&invocation)?;
         }
         let start = out.len();
         let room_before = out.capacity();
@@ -202,6 +222,9 @@ impl Service {
         // The reply leaves with the connection, and is no longer the operation's.
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
+        if matches!(outcome, Err(Halt::TooLong | Halt::Awaits(_))) {
+            invocation.set_fate(Fate::AsBefore);
+        }
         let written = invocation.written();
         if written.is_some() && may_change_users(command, &request) {
             self.access.note_change();
@@ -213,6 +236,7 @@ impl Service {
         answer.acknowledgement = Acknowledgement::of(invocation.options.write_concern, written);
         if let Err(Halt::Awaits(_)) = &outcome {
             let parked = invocation.parked.take();
+            drop(invocation);
             connection.park(operation, parked);
             return outcome;
         }
@@ -247,7 +271,11 @@ impl Service {
         reply.append("ok", ok);
         self.write_times(&mut reply);
         reply.end();
-        Ok(check_reply_bytes(out.len() - start)?)
+        check_reply_bytes(out.len() - start)?;
+        if invocation.is_of_transaction() {
+            invocation.set_fate(fate_by_reply(DocumentRef::trusted(&out[start..]))?);
+        }
+        Ok(())
     }
 }
 
@@ -284,6 +312,10 @@ fn admit(deployment: Deployment, command: &Command, request: &Request<'_>) -> Re
         check_database(request.database)?;
     }
     if command.databases != Databases::Any && request.database != "admin" {
+        // That it may not be there at all comes first.
+        if command.transaction == TransactionUse::Refused && is_inside(request.body) {
+            GenericOptions::parse(deployment, command, request)?;
+        }
         return Err(Failure::new(
             ErrorCode::UNAUTHORIZED,
             format!("{} may only be run against the admin database.", command.name),

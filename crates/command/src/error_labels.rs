@@ -2,9 +2,11 @@
 //!
 //! Source: MongoDB's specifications for drivers, "Retryable Writes", "Transactions" and "Change Streams": `errorLabels`.
 
+use crate::transactions::is_inside;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
+const TRANSIENT_TRANSACTION: &str = "TransientTransactionError";
 const RETRYABLE_WRITE: &str = "RetryableWriteError";
 const RESUMABLE: &str = "ResumableChangeStreamError";
 
@@ -25,6 +27,17 @@ const ELSEWHERE: [i32; 12] = [
     13436, // NotPrimaryOrSecondary
 ];
 
+/// Where a whole transaction may do what this one did not.
+/// Source: MongoDB's specification of transactions for drivers, "TransientTransactionError".
+const AGAIN_AS_A_WHOLE: [i32; 6] = [
+    24,  // LockTimeout
+    112, // WriteConflict
+    239, // SnapshotTooOld
+    246, // SnapshotUnavailable
+    251, // NoSuchTransaction
+    267, // PreparedTransactionInProgress
+];
+
 /// The same for a stream that is read on from where it was.
 /// Source: MongoDB's specification of change streams for drivers, "Resumable Error".
 const ALSO_RESUMABLE: [i32; 5] = [
@@ -37,10 +50,15 @@ const ALSO_RESUMABLE: [i32; 5] = [
 
 /// Labels the failure of a command. From a server of this age on drivers go by the labels alone.
 pub(crate) fn labelled(failure: Failure, body: DocumentRef<'_>) -> Failure {
-    if failure.has_labels_instead() || !of_retryable_write(failure.code(), body) {
+    if failure.has_labels_instead() || body.get("txnNumber").is_none() {
         return failure;
     }
-    failure.with_label(RETRYABLE_WRITE)
+    if of_retryable_write(failure.code(), body) {
+        return failure.with_label(RETRYABLE_WRITE);
+    }
+    let code = failure.code().0;
+    let is_transient = AGAIN_AS_A_WHOLE.contains(&code) || ELSEWHERE.contains(&code);
+    if is_inside(body) && is_transient { failure.with_label(TRANSIENT_TRANSACTION) } else { failure }
 }
 
 /// The labels of a write that was done, and whose write concern failed with that code.
@@ -59,8 +77,11 @@ pub(crate) fn of_stream(failure: Failure) -> Failure {
     failure.with_label(RESUMABLE)
 }
 
+/// Whether it is the failure of what is sent again alone: a retryable write, or the end of a transaction.
 fn of_retryable_write(code: ErrorCode, body: DocumentRef<'_>) -> bool {
-    ELSEWHERE.contains(&code.0) && body.get("txnNumber").is_some()
+    let command = body.first().map_or("", |first| first.name);
+    let is_alone = !is_inside(body) || matches!(command, "commitTransaction" | "abortTransaction");
+    is_alone && ELSEWHERE.contains(&code.0) && body.get("txnNumber").is_some()
 }
 
 #[cfg(test)]
@@ -78,5 +99,22 @@ mod tests {
         assert!(labelled(other, write.as_ref()).labels().is_empty());
         let given = stopping().with_labels_instead(vec!["Own".to_owned()]);
         assert_eq!(labelled(given, write.as_ref()).labels(), ["Own"]);
+    }
+
+    #[test]
+    fn a_transaction_is_tried_again_as_a_whole_but_its_end_alone() {
+        let inside =
+            |command: &str| DocumentBuf::new().with(command, 1).with("txnNumber", 1_i64).with("autocommit", false);
+        let labels = |code: i32, command: &str| {
+            let failure = labelled(Failure::new(ErrorCode(code), ""), inside(command).as_ref());
+            failure.labels().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(112, "insert"), ["TransientTransactionError"]);
+        assert_eq!(labels(91, "insert"), ["TransientTransactionError"]);
+        assert_eq!(labels(251, "commitTransaction"), ["TransientTransactionError"]);
+        assert_eq!(labels(91, "commitTransaction"), ["RetryableWriteError"]);
+        assert!(labels(11000, "insert").is_empty());
+        let alone = DocumentBuf::new().with("insert", "t").with("txnNumber", 1_i64);
+        assert!(labelled(Failure::new(ErrorCode(112), ""), alone.as_ref()).labels().is_empty());
     }
 }

@@ -1,11 +1,12 @@
 //! Fields that any command may carry, and the refusal of those that none knows.
 
-use crate::dispatch::{ANY_FIELDS, Command, Request};
+use crate::dispatch::{ANY_FIELDS, Command, Request, TransactionUse};
 use crate::fields::{FieldSet, Met, wrong_type};
 use crate::read_concern::ReadConcern;
 use crate::replica_set::{Deployment, parse_cluster_time};
 use crate::sessions::{SessionId, id};
 use crate::stable_api::StableApi;
+use crate::transactions::{Part, TransactionFields, is_inside};
 use crate::write_concern::WriteConcern;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
@@ -32,9 +33,11 @@ pub struct GenericOptions {
     /// Which of the command's own fields the body has.
     pub(crate) met: FieldSet,
     api: StableApi,
-    /// `txnNumber` of a retryable write.
+    /// `txnNumber` of a retryable write or a transaction.
     pub transaction_number: Option<i64>,
-    has_transaction: bool,
+    /// What the command is to the transaction of that number, where it is part of one.
+    pub(crate) part: Option<Part>,
+    transaction: TransactionFields,
 }
 
 /// Commands that change something, and so take a write concern.
@@ -44,6 +47,7 @@ const WRITERS: &[&str] = &[
     "bunkoBulkInsert",
     "cloneCollectionAsCapped",
     "collMod",
+    "commitTransaction",
     "convertToCapped",
     "create",
     "createIndexes",
@@ -114,7 +118,8 @@ impl GenericOptions {
             met: FieldSet::new(command.fields),
             api: StableApi::default(),
             transaction_number: None,
-            has_transaction: false,
+            part: None,
+            transaction: TransactionFields::default(),
         };
         for element in request.body.iter().skip(1) {
             match options.met.note(element.name) {
@@ -124,8 +129,8 @@ impl GenericOptions {
             }
         }
         options.api.check(command.name, request.body)?;
-        if options.has_transaction || options.transaction_number.is_some() {
-            options.check_transaction(deployment, command, request.body)?;
+        if options.transaction_number.is_some() || options.transaction.first_given().is_some() {
+            options.check_transaction(command, request)?;
         }
         if let Some(message) = request.message {
             for sequence in message.sequences() {
@@ -161,6 +166,10 @@ impl GenericOptions {
                 if !takes_write_concern(command.name) {
                     return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
                 }
+                if is_inside(body) && !ends_transaction(command) {
+                    let message = "writeConcern is not allowed within a multi-statement transaction";
+                    return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+                }
                 self.write_concern = concern;
                 self.unmet_write_concern = unmet;
             }
@@ -169,8 +178,9 @@ impl GenericOptions {
             }
             "maxTimeMS" => self.max_time = max_time(value)?,
             "comment" => self.comment = Some(value.to_value()),
+            "txnNumber" if value.is_nullish() => {}
             "txnNumber" => self.transaction_number = Some(transaction_number(value)?),
-            "autocommit" | "startTransaction" => self.has_transaction = true,
+            "autocommit" | "startTransaction" => self.transaction.read(name, value)?,
             "apiVersion" | "apiStrict" | "apiDeprecationErrors" => self.api.read(name, value)?,
             _ if command.fields == ANY_FIELDS => {}
             _ => return Err(unknown(command, name)),
@@ -179,34 +189,25 @@ impl GenericOptions {
     }
 
     /// Refuses what is missing beside a transaction's number, and what a number cannot be given for.
-    fn check_transaction(&self, deployment: Deployment, command: &Command, body: DocumentRef<'_>) -> Result<()> {
-        let has = |name| body.get(name).is_some();
+    fn check_transaction(&mut self, command: &Command, request: &Request<'_>) -> Result<()> {
+        let refuse = |message: String| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        if let (Some(name), None) = (self.transaction.first_given(), self.transaction_number) {
+            return refuse(format!("'{name}' field requires a transaction number to also be specified"));
+        }
         if self.session.is_none() {
-            return Err(Failure::new(
-                ErrorCode::INVALID_OPTIONS,
-                "Transaction number requires a session ID to also be specified",
-            ));
+            return refuse("Transaction number requires a session ID to also be specified".to_owned());
         }
-        for name in ["autocommit", "startTransaction"] {
-            if has(name) && self.transaction_number.is_none() {
-                let message = format!("'{name}' field requires a transaction number to also be specified");
-                return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
-            }
-        }
-        if self.has_transaction {
-            let message = match deployment {
-                Deployment::Standalone => "Transaction numbers are only allowed on a replica set member or mongos",
-                Deployment::SetMember => "transactions are not supported yet",
-            };
-            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
-        }
-        if !RETRYABLE.contains(&command.name) {
+        self.part = self.transaction.part_of(command, request)?;
+        if self.part.is_none() && !RETRYABLE.contains(&command.name) {
             let message = format!(
                 "txnNumber may only be provided for multi-document transactions and retryable write commands. \
                  autocommit:false was not provided, and {} is not a retryable write command.",
                 command.name
             );
             return Err(Failure::new(ErrorCode::NOT_A_RETRYABLE_WRITE_COMMAND, message));
+        }
+        if self.part.is_some_and(|part| part != Part::First) && self.read_concern.is_given {
+            return refuse("Only the first command in a transaction may specify a readConcern".to_owned());
         }
         Ok(())
     }
@@ -231,7 +232,11 @@ pub(crate) fn writes(command: &str) -> bool {
 
 /// Whether the command of that name may have a write concern. A pipeline may, whether or not it ends with a stage that writes.
 fn takes_write_concern(command: &str) -> bool {
-    writes(command) || command == "aggregate"
+    writes(command) || matches!(command, "aggregate" | "abortTransaction")
+}
+
+fn ends_transaction(command: &Command) -> bool {
+    matches!(command.transaction, TransactionUse::Commits | TransactionUse::Aborts)
 }
 
 /// Whether a field is a generic one, so not a name of the command's own making.

@@ -10,7 +10,8 @@ use crate::generic_options::GenericOptions;
 use crate::operations::{Interruption, RunningOperation};
 use crate::oplog_view;
 use crate::service::Service;
-use crate::sessions::CheckedOut;
+use crate::sessions::{Asked, CheckedOut};
+use crate::transactions::{Entry, Fate, Part};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Collection, Namespace, RetryableWrite};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -47,8 +48,10 @@ pub struct Invocation<'a> {
     pub(crate) injected: Option<InjectedError>,
     run_on: RunOn,
     operation: &'a RunningOperation,
-    /// The session, where the command is a retryable write.
-    checked_out: Option<CheckedOut>,
+    /// The session, where the command is a retryable write or part of a transaction.
+    checked_out: Option<CheckedOut<'a>>,
+    /// What the command belongs to that this one is a part of.
+    outer_unit: Option<Arc<UnitOfWork>>,
     context: OnceCell<Context>,
     written: Option<Lsn>,
     collection: Option<&'a str>,
@@ -103,6 +106,7 @@ impl<'a> Invocation<'a> {
             run_on,
             operation,
             checked_out: None,
+            outer_unit: None,
             context: OnceCell::new(),
             written: None,
             collection: None,
@@ -118,33 +122,87 @@ impl<'a> Invocation<'a> {
         let options = GenericOptions::parse(self.service.deployment(), command, &request)?;
         self.operation();
         let context = self.context.clone();
+        let outer_unit = self.checked_out.as_ref().filter(|own| own.is_of_transaction()).and_then(CheckedOut::unit);
         let inner =
             Invocation::new(self.service, self.connection, request, command, options, self.run_on, self.operation);
-        Ok(Invocation { context, ..inner })
+        Ok(Invocation { outer_unit, context, ..inner })
     }
 
     /// Has a command with a number wait for its session, whose it is until its end.
     /// # Errors
-    /// `TransactionTooOld`; what the operation says while it waits.
+    /// Where the number is not one for the command; what the operation says while it waits.
     pub(crate) fn check_out_session(&mut self, number: i64) -> Result<()> {
+        let asked = Asked { number, part: self.options.part };
         while self.checked_out.is_none() {
             let Some(session) = self.connection.session.clone() else { return Ok(()) };
-            self.checked_out = session.check_out(number, self)?;
+            self.checked_out = session.check_out(asked, self.service, self)?;
             if self.checked_out.is_none() {
                 // It ended a moment ago.
                 let sessions = &self.service.sessions;
                 sessions.touch_again(&mut self.connection.session, session.id, Instant::now())?;
             }
         }
-        if let (Some(context), Some(write)) = (self.context.get(), self.retryable_write()) {
-            context.operation.join(Arc::clone(write) as _);
+        if asked.part == Some(Part::First) {
+            self.note_transaction(number);
+        }
+        if let (Some(context), Some(unit)) = (self.context.get(), self.unit_shared()) {
+            context.operation.join(unit);
         }
         Ok(())
     }
 
+    /// Notes that the command has begun a transaction.
+    fn note_transaction(&self, number: i64) {
+        let Some(checked_out) = &self.checked_out else { return };
+        let read_concern = self.request.body.get("readConcern").and_then(ValueRef::as_document);
+        self.service.transactions.note_begin(Entry {
+            session: Arc::clone(checked_out.session()),
+            number,
+            began: self.started(),
+            read_concern: read_concern.map(DocumentRef::to_owned),
+            connection: self.connection.id,
+            client: self.connection.peer.to_string(),
+        });
+    }
+
+    fn unit_shared(&self) -> Option<Arc<UnitOfWork>> {
+        self.checked_out.as_ref().and_then(CheckedOut::unit).or_else(|| self.outer_unit.clone())
+    }
+
     /// The retryable write that the command is.
     pub(crate) fn retryable_write(&self) -> Option<&Arc<RetryableWrite>> {
-        self.checked_out.as_ref().map(|checked_out| &checked_out.write)
+        self.checked_out.as_ref().and_then(CheckedOut::write)
+    }
+
+    /// Whether the command is part of a transaction.
+    pub(crate) fn is_of_transaction(&self) -> bool {
+        self.checked_out.as_ref().is_some_and(CheckedOut::is_of_transaction)
+    }
+
+    /// The number of the transaction that the command is part of.
+    pub(crate) fn transaction_number(&self) -> Option<i64> {
+        self.options.transaction_number.filter(|_| self.is_of_transaction())
+    }
+
+    /// Says what becomes of the transaction when the command ends, if it is part of one.
+    pub(crate) fn set_fate(&mut self, fate: Fate) {
+        if let Some(checked_out) = &mut self.checked_out {
+            checked_out.set_fate(fate);
+        }
+    }
+
+    /// Commits the transaction that the command is part of.
+    /// # Errors
+    /// As `Transaction::commit`.
+    pub(crate) fn commit_transaction(&mut self) -> Result<Option<Lsn>> {
+        self.checked_out.as_mut().map_or(Ok(None), CheckedOut::commit)
+    }
+
+    /// Aborts the transaction that the command is part of.
+    pub(crate) fn abort_transaction(&mut self) {
+        if let Some(checked_out) = &mut self.checked_out {
+            checked_out.abort();
+        }
     }
 
     /// The command's first value.
@@ -309,8 +367,8 @@ impl<'a> Invocation<'a> {
         let operation = OperationContext::new(Arc::clone(&interruption) as _, limits);
         operation.seed(self.service.world.seed ^ (u64::from(self.opid()) << 32));
         operation.enter(self.place(), self.started());
-        if let Some(write) = self.retryable_write() {
-            operation.join(Arc::clone(write) as _);
+        if let Some(unit) = self.unit_shared() {
+            operation.join(unit);
         }
         if self.written.is_some() {
             operation.note_change();
@@ -385,7 +443,8 @@ impl OperationSource for Invocation<'_> {
     }
 
     fn unit(&self) -> Option<&UnitOfWork> {
-        self.retryable_write().map(|write| &**write as _)
+        let own = self.checked_out.as_ref().and_then(CheckedOut::unit_lent);
+        own.or(self.outer_unit.as_deref())
     }
 }
 

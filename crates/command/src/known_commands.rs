@@ -6,7 +6,6 @@
 const NAMES: &[&str] = &[
     "abortMoveCollection",
     "abortReshardCollection",
-    "abortTransaction",
     "abortUnshardCollection",
     "addShard",
     "addShardToZone",
@@ -23,7 +22,6 @@ const NAMES: &[&str] = &[
     "cleanupReshardCollection",
     "clearJumboFlag",
     "commitReshardCollection",
-    "commitTransaction",
     "configureQueryAnalyzer",
     "createSearchIndexes",
     "dropSearchIndex",

@@ -2,6 +2,7 @@
 
 use crate::operations::Observed;
 use crate::service::Service;
+use crate::transactions::{describe_idle, describe_running};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, datetime};
 use bunko_catalog::Namespace;
 
@@ -34,11 +35,22 @@ pub(crate) fn describe(service: &Service, observed: &Observed) -> DocumentBuf {
     described
 }
 
+/// The sessions that are idle with a transaction open.
+pub(crate) fn describe_idle_sessions(service: &Service) -> Vec<DocumentBuf> {
+    let open = service.transactions.all();
+    open.iter().filter(|entry| !entry.session.is_at_work()).map(|entry| describe_idle(service, entry)).collect()
+}
+
 fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: &Observed) {
     described.append("opid", observed.opid as i32);
     if let Some(session) = &observed.session {
         let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: session };
         described.append("lsid", &DocumentBuf::new().with("id", id));
+    }
+    if let Some(entry) = observed.session.and_then(|session| service.transactions.of(session))
+        && entry.session.is_at_work()
+    {
+        described.append("transaction", &describe_running(service, &entry));
     }
     if observed.is_killed {
         described.append("killPending", true);

@@ -1,5 +1,7 @@
-//! `local.oplog.rs` for commands: `find` and `aggregate` read it, it has no indexes to list, all others are refused.
+//! `local.oplog.rs` for commands: `find`, `aggregate` and `count` read it, it has no indexes to list and a size for
+//! `collStats`; all others are refused.
 
+use crate::collection_statistics::CollectionStatistics;
 use crate::cursor_store::CursorSource;
 use crate::invocation::Invocation;
 use bunko_aggregate::{DocumentStream, Environment, Pipeline};
@@ -9,13 +11,13 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use bunko_oplog::{Entries, Feed};
 use bunko_query::{FindQuery, Hint, QueryScope};
-use bunko_store::{Bell, Direction};
+use bunko_store::{Bell, Direction, Space};
 use std::sync::Arc;
 
 /// How much work it is to make an entry.
 const WORK_PER_ENTRY: usize = 16;
 /// The commands that read it.
-const READERS: [&str; 3] = ["find", "aggregate", "listIndexes"];
+const READERS: [&str; 5] = ["find", "aggregate", "collStats", "count", "listIndexes"];
 
 /// Whether the namespace is that of an oplog that there is.
 pub(crate) fn is_oplog(catalog: &Catalog, namespace: &Namespace) -> bool {
@@ -29,8 +31,9 @@ pub(crate) fn check(catalog: &Catalog, namespace: &Namespace, command: &str) -> 
     if !is_oplog(catalog, namespace) || READERS.contains(&command) {
         return Ok(());
     }
-    let message =
-        format!("{command} is not supported on {namespace}, a view of the log that only find and aggregate read");
+    let message = format!(
+        "{command} is not supported on {namespace}, a view of the log that only find, aggregate and count read"
+    );
     Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message))
 }
 
@@ -41,6 +44,39 @@ pub(crate) fn description(catalog: &Catalog, database: &str) -> Option<DocumentB
     let info = DocumentBuf::new().with("readOnly", true);
     let document = DocumentBuf::new().with("name", Namespace::OPLOG_COLLECTION).with("type", "collection");
     Some(document.with("options", &options).with("info", &info))
+}
+
+/// How many of its entries a query finds.
+/// # Errors
+/// As opening it for `find`.
+pub(crate) fn count(invocation: &Invocation<'_>, query: FindQuery) -> Result<u64> {
+    invocation.operation().leave_shared_thread()?;
+    let mut found = find(invocation, query, None, AtEnd::Closes)?;
+    let mut count = 0;
+    while found.next()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// What `collStats` says of it.
+/// # Errors
+/// As reading it: its entries are counted.
+pub(crate) fn statistics(invocation: &Invocation<'_>) -> Result<CollectionStatistics> {
+    let all = FindQuery::new(DocumentRef::EMPTY, invocation.scope())?;
+    let count = count(invocation, all)?;
+    let store = invocation.service.catalog.store();
+    let bytes = store.history_span().map_or(0, |span| span.end.0 - span.start.0);
+    let cap = store.history_bytes_max().map(|bytes_max| (0, bytes_max as i64));
+    Ok(CollectionStatistics {
+        count,
+        data_bytes: bytes,
+        storage: Space { used_bytes: bytes, free_bytes: 0 },
+        cap,
+        indexes: Vec::new(),
+        engine: store.engine_name(),
+        settings: DocumentBuf::new(),
+    })
 }
 
 /// The database that has it, and the bytes of the log that it reaches back.

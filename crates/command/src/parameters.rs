@@ -25,6 +25,10 @@ const ITERATIONS_MAX: i64 = 10_000_000;
 /// Source: MongoDB manual, "Server Parameters".
 const DESCRIPTOR_BYTES_MAX: usize = 64;
 
+/// How long a transaction may be open, in seconds.
+/// Source: MongoDB manual, parameter `transactionLifetimeLimitSeconds`.
+const TRANSACTION_LIFETIME_S: i64 = 60;
+
 /// The server's parameters.
 #[derive(Debug)]
 pub struct Parameters {
@@ -34,6 +38,7 @@ pub struct Parameters {
     /// The cluster parameter `defaultMaxTimeMS`; 0 where there is no limit.
     default_read_time_ms: AtomicI64,
     descriptor: Mutex<String>,
+    transaction_lifetime_s: AtomicI64,
     /// What stages may gather in memory, by [`Gatherer`].
     stage_bytes_max: [AtomicU64; Gatherer::ALL.len()],
     allows_disk_use: AtomicBool,
@@ -49,6 +54,7 @@ impl Parameters {
             is_quiet: AtomicBool::new(false),
             default_read_time_ms: AtomicI64::new(0),
             descriptor: Mutex::default(),
+            transaction_lifetime_s: AtomicI64::new(TRANSACTION_LIFETIME_S),
             stage_bytes_max: std::array::from_fn(|_| AtomicU64::new(STAGE_BYTES_MAX)),
             allows_disk_use: AtomicBool::new(true),
             verbosity: LogVerbosity::default(),
@@ -58,6 +64,16 @@ impl Parameters {
     /// How long a cursor may wait for its `getMore`.
     pub fn cursor_timeout(&self) -> Duration {
         Duration::from_millis(self.cursor_timeout_ms.load(Ordering::Relaxed).unsigned_abs())
+    }
+
+    /// How long a transaction may be open.
+    pub(crate) fn transaction_lifetime(&self) -> Duration {
+        Duration::from_secs(self.transaction_lifetime_s.load(Ordering::Relaxed).unsigned_abs())
+    }
+
+    /// Sets it, in seconds.
+    pub fn set_transaction_lifetime(&self, seconds: u32) {
+        self.transaction_lifetime_s.store(seconds.into(), Ordering::Relaxed);
     }
 
     /// How long a read may take that does not say so itself.
@@ -209,6 +225,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::startup("tlsMode", |_| text("disabled")),
     Parameter::startup("traceExceptions", |_| Ok(Value::Boolean(false))),
     Parameter::settable(
+        "transactionLifetimeLimitSeconds",
+        |service| Ok(Value::Int32(service.parameters.transaction_lifetime().as_secs() as i32)),
+        write_transaction_lifetime,
+    ),
+    Parameter::settable(
         "ttlMonitorEnabled",
         |service| Ok(Value::Boolean(service.time_to_live.is_enabled())),
         |service, value| {
@@ -248,6 +269,14 @@ fn write_cursor_timeout(service: &Service, value: ValueRef<'_>) -> Result<()> {
         return Err(invalid("cursorTimeoutMillis", value, "is not greater than 0"));
     }
     service.parameters.cursor_timeout_ms.store(milliseconds, Ordering::Relaxed);
+    Ok(())
+}
+
+fn write_transaction_lifetime(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    const NAME: &str = "transactionLifetimeLimitSeconds";
+    let seconds = i32::try_from(whole_number(NAME, value)?).ok().filter(|seconds| *seconds > 0);
+    let seconds = seconds.ok_or_else(|| invalid(NAME, value, "is not within 1 to 2147483647"))?;
+    service.parameters.set_transaction_lifetime(seconds.unsigned_abs());
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use crate::dispatch::Command;
 use crate::fields::wrong_type;
 use crate::replica_set::Deployment;
+use crate::transactions::is_inside;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -22,6 +23,8 @@ const WRITING: [&str; 2] = ["$merge", "$out"];
 pub(crate) struct ReadConcern {
     /// What happened up to then is to be seen.
     pub after: Option<Timestamp>,
+    /// Whether the command says anything.
+    pub is_given: bool,
 }
 
 impl ReadConcern {
@@ -37,7 +40,7 @@ impl ReadConcern {
         concern: DocumentRef<'_>,
         body: DocumentRef<'_>,
     ) -> Result<Self> {
-        let mut parsed = Self::default();
+        let mut parsed = Self { is_given: !concern.is_empty(), ..Self::default() };
         for element in concern {
             match (element.name, element.value) {
                 ("provenance" | "level", ValueRef::Null | ValueRef::Undefined) => {}
@@ -45,7 +48,11 @@ impl ReadConcern {
                 ("provenance", value) => return Err(wrong_type("readConcern.provenance", value, "string")),
                 ("level", ValueRef::String(level)) => {
                     check_stages(level, body)?;
-                    check_level(deployment, command, concern, level)?;
+                    if is_inside(body) {
+                        check_level_inside(level)?;
+                    } else {
+                        check_level(deployment, command, concern, level)?;
+                    }
                 }
                 ("level", value) => return Err(wrong_type("readConcern.level", value, "string")),
                 ("afterClusterTime", ValueRef::Timestamp(time)) if deployment == Deployment::SetMember => {
@@ -106,6 +113,23 @@ fn check_stages(level: &str, body: DocumentRef<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Inside a transaction all read its snapshot, which has what is committed and durable, or will be before it is.
+fn check_level_inside(level: &str) -> Result<()> {
+    match level {
+        "local" | "majority" | "snapshot" => Ok(()),
+        "available" | "linearizable" => {
+            let message = "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run \
+                           in a transaction";
+            Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
+        }
+        other => Err(unknown_level(other)),
+    }
+}
+
+fn unknown_level(level: &str) -> Failure {
+    Failure::bad_value(format!("Enumeration value '{level}' for field 'readConcern.level' is not a valid value."))
+}
+
 fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'_>, level: &str) -> Result<()> {
     match level {
         "local" => Ok(()),
@@ -120,9 +144,7 @@ fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'
             ErrorCode::NOT_A_REPLICA_SET,
             format!("node needs to be a replica set member to use read concern: {level}"),
         )),
-        _ => Err(Failure::bad_value(format!(
-            "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
-        ))),
+        _ => Err(unknown_level(level)),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
 use crate::stored_settings;
 use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
+use crate::transactions::Transactions;
 use crate::write_lock::WriteLock;
 use bunko_bson::{DocumentBuf, ObjectId, Timestamp};
 use bunko_catalog::Catalog;
@@ -161,6 +162,8 @@ pub struct Service {
     pub(crate) open_buckets: OpenBuckets,
     /// The sessions of clients.
     pub(crate) sessions: SessionTable,
+    /// The transactions that are open.
+    pub(crate) transactions: Transactions,
     /// What is running, for `currentOp` and `killOp`.
     pub operations: Operations,
     /// Which operations are noted.
@@ -212,6 +215,7 @@ impl Service {
             cursors: CursorStore::default(),
             sessions: SessionTable::new(started, catalog.take_write_histories()),
             open_buckets: OpenBuckets::default(),
+            transactions: Transactions::default(),
             operations: Operations::default(),
             profiler: Profiler::new(facts.slow_operation),
             auto_compaction: AutoCompaction::default(),

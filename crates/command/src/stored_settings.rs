@@ -47,6 +47,7 @@ pub(crate) fn write(invocation: &mut Invocation<'_>, database: &str, body: &Docu
     (command.run)(&mut inner, &mut writer)?;
     writer.end();
     let written = inner.written();
+    drop(inner);
     invocation.note_written(written);
     if database == access_control::DATABASE {
         // The command around it may be one of another database.

@@ -85,6 +85,7 @@ codes! {
     EXCEEDED_TIME_LIMIT = 262 "ExceededTimeLimit";
     CHANGE_STREAM_FATAL_ERROR = 280 "ChangeStreamFatalError";
     CHANGE_STREAM_HISTORY_LOST = 286 "ChangeStreamHistoryLost";
+    COMMAND_FAILED = 125 "CommandFailed";
     NOT_A_REPLICA_SET = 123 "NotAReplicaSet";
     JS_INTERPRETER_FAILURE = 139 "JSInterpreterFailure";
     EXCEEDED_MEMORY_LIMIT = 146 "ExceededMemoryLimit";
@@ -123,6 +124,7 @@ codes! {
     TOO_MANY_LOGICAL_SESSIONS = 261 "TooManyLogicalSessions";
     FAIL_POINT_SET_FAILED = 230 "FailPointSetFailed";
     QUERY_FEATURE_NOT_ALLOWED = 224 "QueryFeatureNotAllowed";
+    TRANSACTION_COMMITTED = 256 "TransactionCommitted";
     TRANSACTION_TOO_OLD = 225 "TransactionTooOld";
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction";
     OBJECT_IS_BUSY = 314 "ObjectIsBusy";

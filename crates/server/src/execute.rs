@@ -151,8 +151,8 @@ pub(crate) const APART_MAX: usize = 256;
 /// a small command then runs at once, however many of these there are. They still get a third of a fair share: they
 /// share locks with others, who would wait long for a thread that gets no processor.
 const NICENESS: i32 = 5;
-/// Commands by which somebody finds out what goes on, and ends it.
-const NEVER_QUEUED: [&str; 21] = [
+/// Commands by which somebody finds out what goes on, and ends it; others may wait for the end of a transaction.
+const NEVER_QUEUED: [&str; 23] = [
     "ping",
     "hello",
     "isMaster",
@@ -163,6 +163,8 @@ const NEVER_QUEUED: [&str; 21] = [
     "killCursors",
     "killSessions",
     "killAllSessions",
+    "commitTransaction",
+    "abortTransaction",
     "serverStatus",
     "shutdown",
     "setParameter",

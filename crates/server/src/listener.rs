@@ -265,10 +265,13 @@ impl Acceptor {
     }
 
     async fn close_idle_cursors(self: Rc<Self>) {
-        let mut ticks = tokio::time::interval(Duration::from_secs(4));
-        loop {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1));
+        for tick in 0_u64.. {
             ticks.tick().await;
-            self.service.close_idle_cursors();
+            self.service.abort_expired_transactions();
+            if tick.is_multiple_of(4) {
+                self.service.close_idle_cursors();
+            }
         }
     }
 }

@@ -51,7 +51,10 @@ impl Args for ServeArguments {
             .value_name("NAME=VALUE")
             .value_parser(parse_parameter)
             .action(ArgAction::Append)
-            .help("Set a parameter: enableTestCommands=1 takes configureFailPoint, for tests of clients");
+            .help(
+                "Set a parameter: enableTestCommands=1 takes configureFailPoint, for tests of clients; \
+                 transactionLifetimeLimitSeconds=N aborts transactions that are open for longer [default: 60]",
+            );
         let command = command.arg(parameter);
         SETTINGS.iter().fold(command, |command, setting| command.arg(flag(setting)).args(negation(setting)))
     }
@@ -138,10 +141,7 @@ mod tests {
         for (text, expected) in [
             ("enableTestCommands=2", "enableTestCommands: '2' is none of true, false, 1 and 0"),
             ("enableTestCommands", "'enableTestCommands' is not NAME=VALUE"),
-            (
-                "syncdelay=5",
-                "setParameter.syncdelay is not supported yet: at the start only enableTestCommands can be set",
-            ),
+            ("syncdelay=5", "setParameter.syncdelay is not supported yet: at the start only enableTestCommands and"),
         ] {
             let error = parse(&["--setParameter", text]).expect_err("refused");
             assert!(error.contains(expected), "{error}");

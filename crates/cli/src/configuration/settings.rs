@@ -7,7 +7,7 @@ use super::table::{
     BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE, FILE_PERMISSIONS,
     IN_MEMORY_SIZE_GB, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT,
     LOG_PATH, LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS,
-    SYNC_DELAY, TEST_COMMANDS, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
+    SYNC_DELAY, TEST_COMMANDS, TRANSACTION_LIFETIME, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
 };
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
@@ -46,6 +46,8 @@ pub struct Settings {
     pub slow_operation: Duration,
     /// Whether commands are taken that are for tests of clients alone.
     pub test_commands: TestCommands,
+    /// How long transactions may be open, in seconds, where that is said.
+    pub transaction_lifetime: Option<u32>,
     /// Settings that were given and do nothing with that engine.
     pub idle: Vec<String>,
     /// As `getCmdLineOpts` shows it.
@@ -126,6 +128,9 @@ impl Settings {
             } else {
                 TestCommands::Refused
             },
+            transaction_lifetime: configuration
+                .given(&TRANSACTION_LIFETIME)
+                .map(|_| configuration.whole(&TRANSACTION_LIFETIME) as u32),
             idle: idle(configuration, survival),
             parsed: configuration.parsed(),
             in_force: configuration.all_in_force(),

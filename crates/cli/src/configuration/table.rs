@@ -306,6 +306,14 @@ pub const TEST_COMMANDS: Setting = Setting {
     ..PLAIN
 };
 
+pub const TRANSACTION_LIFETIME: Setting = Setting {
+    keys: &["setParameter.transactionLifetimeLimitSeconds"],
+    flag: "transaction-lifetime-limit-seconds",
+    value_name: "SECONDS",
+    kind: Kind::Whole(1..=i32::MAX as i64),
+    ..PLAIN
+};
+
 /// The section whose settings `--setParameter NAME=VALUE` gives.
 const PARAMETERS: &str = "setParameter.";
 
@@ -364,6 +372,7 @@ pub static SETTINGS: &[Setting] = &[
     SLOW_MS,
     PID_FILE_PATH,
     TEST_COMMANDS,
+    TRANSACTION_LIFETIME,
     only(
         &["storage.directoryPerDB"],
         "directory-per-db",

@@ -4,7 +4,7 @@ use super::{explain, find};
 use crate::change_stream;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
@@ -30,6 +30,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["pipeline", "cursor", "explain", "allowDiskUse", "bypassDocumentValidation", "collation", "hint", "let"],
     databases: Databases::Any,
+    transaction: TransactionUse::Anywhere,
     run,
 };
 

@@ -1,7 +1,7 @@
 //! `autoCompact`: lets space that nobody uses be given back in the background.
 
 use crate::auto_compaction::{Rounds, Settings};
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
@@ -11,6 +11,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["freeSpaceTargetMB", "runOnce"],
     databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
     run,
 };
 

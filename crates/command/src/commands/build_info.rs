@@ -1,6 +1,6 @@
 //! `buildInfo`: which server this is and how it was built.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Writer};
 use bunko_operation::Scripting;
@@ -9,8 +9,14 @@ use bunko_operation::Scripting;
 pub(super) const COMPATIBLE_VERSION: &str = "8.2.4";
 const COMPATIBLE_VERSION_ARRAY: [i32; 4] = [8, 2, 4, 0];
 
-pub(super) const COMMAND: Command =
-    Command { name: "buildInfo", aliases: &["buildinfo"], fields: &[], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "buildInfo",
+    aliases: &["buildinfo"],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::NotFirst,
+    run,
+};
 
 /// What runs the scripts of clients.
 fn javascript_engine(invocation: &Invocation<'_>) -> &'static str {

@@ -3,13 +3,19 @@
 //! Fields, limits and reply are those of `insert`. Few documents go the usual way.
 
 use super::insert;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_catalog::Catalog;
 
-pub(super) const COMMAND: Command =
-    Command { name: "bunkoBulkInsert", aliases: &[], fields: insert::FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "bunkoBulkInsert",
+    aliases: &[],
+    fields: insert::FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     // It waits for the disk.

@@ -2,7 +2,7 @@
 
 use super::convert_to_capped::{check_source, copy};
 use crate::capped_options;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable_by_name;
 use bunko_bson::{ValueRef, Writer};
@@ -15,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     // MongoDB takes any, and passes over them.
     fields: ANY_FIELDS,
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

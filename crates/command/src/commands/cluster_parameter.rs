@@ -1,7 +1,7 @@
 //! `getClusterParameter` and `setClusterParameter`.
 
 use crate::cluster_parameters::{self, COLLECTION, ClusterParameter, DATABASE, DEFAULT_MAX_TIME};
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -9,11 +9,23 @@ use bunko_bson::{DocumentBuf, ValueRef, Writer};
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const GET: Command =
-    Command { name: "getClusterParameter", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run: get };
+pub(super) const GET: Command = Command {
+    name: "getClusterParameter",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run: get,
+};
 
-pub(super) const SET: Command =
-    Command { name: "setClusterParameter", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run: set };
+pub(super) const SET: Command = Command {
+    name: "setClusterParameter",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run: set,
+};
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let asked = asked(invocation.argument())?;

@@ -1,18 +1,29 @@
 //! `collStats`: sizes and counts of one collection.
 
 use crate::collection_statistics::{CollectionStatistics, write_missing};
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use crate::oplog_view::{self, is_oplog};
 use crate::statistics_scale::scale;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "collStats", aliases: &["collstats"], fields: &["scale"], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "collStats",
+    aliases: &["collstats"],
+    fields: &["scale"],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let scale = scale(invocation)?;
     reply.append("ns", namespace.as_str());
+    if is_oplog(&invocation.service.catalog, &namespace) {
+        oplog_view::statistics(invocation)?.write(reply, scale);
+        return Ok(());
+    }
     match invocation.collection_not_view(&namespace)? {
         Some(collection) => CollectionStatistics::of(&collection).write(reply, scale),
         None => write_missing(reply, scale),

@@ -1,7 +1,7 @@
 //! `compact`: gives space back to the system, of the named collection and of all others.
 
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::time_series;
 use bunko_bson::Writer;
@@ -13,6 +13,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["dryRun", "force", "freeSpaceTargetMB"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,7 +1,7 @@
 //! `compactStructuredEncryptionData` and `cleanupStructuredEncryptionData`: tidy what queryable encryption keeps beside
 //! its collections. There are no such collections here, since they take a replica set.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
@@ -11,6 +11,7 @@ pub(super) const COMPACT: Command = Command {
     aliases: &[],
     fields: &["compactionTokens", "encryptionInformation", "anchorPaddingFactor"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run: compact,
 };
 
@@ -19,6 +20,7 @@ pub(super) const CLEANUP: Command = Command {
     aliases: &[],
     fields: &["cleanupTokens"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run: cleanup,
 };
 

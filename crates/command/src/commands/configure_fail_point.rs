@@ -1,6 +1,6 @@
 //! `configureFailPoint`: trouble on request, on a server that takes test commands.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fail_points::{FailPoint, Mode};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
@@ -12,6 +12,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["mode", "data"],
     databases: Databases::AdminOfTests,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,11 +1,17 @@
 //! `connPoolStats`: the connections that the server has made to others. This one makes none.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "connPoolStats", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "connPoolStats",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(_: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let counts = [

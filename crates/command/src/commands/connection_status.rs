@@ -2,12 +2,18 @@
 
 use super::create_role::privilege_documents;
 use crate::access_control::documents_of;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 
-pub(super) const COMMAND: Command =
-    Command { name: "connectionStatus", aliases: &[], fields: &["showPrivileges"], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "connectionStatus",
+    aliases: &[],
+    fields: &["showPrivileges"],
+    databases: Databases::Any,
+    transaction: TransactionUse::NotFirst,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let with_privileges = invocation.boolean("showPrivileges", false)?;

@@ -1,7 +1,7 @@
 //! `convertToCapped`: a collection becomes a capped one that holds its newest documents, without its indexes.
 
 use crate::capped_options;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
 use bunko_bson::Writer;
@@ -14,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     // MongoDB takes any, and passes over them.
     fields: ANY_FIELDS,
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

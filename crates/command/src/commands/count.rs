@@ -1,8 +1,9 @@
 //! `count`: how many documents match.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::oplog_view::{self, is_oplog};
 use crate::view_reads;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Writer, number};
@@ -16,6 +17,7 @@ pub(super) const COMMAND: Command = Command {
     // The projection in `fields` makes no difference to a number; MongoDB takes it for old clients' sake.
     fields: &["query", "limit", "skip", "hint", "collation", "fields"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 
@@ -23,6 +25,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let scope = invocation.scope_in(invocation, &namespace)?;
     let query = parse(invocation, &scope)?;
+    if is_oplog(&invocation.service.catalog, &namespace) {
+        let count = oplog_view::count(invocation, query)?;
+        write_count(reply, count);
+        return Ok(());
+    }
     let Some(collection) = invocation.collection(&namespace) else {
         let count = if view_reads::is_view(invocation, &namespace)? {
             invocation.has_integer_ok = true;

@@ -4,7 +4,7 @@ use crate::capped_options;
 use crate::clustered_index;
 use crate::collation_option;
 use crate::collection_options::pre_and_post_images;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::encrypted_fields;
 use crate::expiry_option::{self, Expiry};
 use crate::id_index_option;
@@ -44,6 +44,7 @@ pub(super) const COMMAND: Command = Command {
         "encryptedFields",
     ],
     databases: Databases::Any,
+    transaction: TransactionUse::Anywhere,
     run,
 };
 

@@ -1,6 +1,6 @@
 //! `createIndexes`: builds indexes, and the collection where it is missing.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable;
 use crate::time_series::{self, Series};
@@ -15,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
     databases: Databases::Any,
+    transaction: TransactionUse::Anywhere,
     run,
 };
 

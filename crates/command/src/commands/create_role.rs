@@ -5,17 +5,29 @@ use crate::access_control::{
     DATABASE, ROLES, begin_change, check_grantable, check_privileges_grantable, documents_of, find_role,
     name_of_argument, privileges, restrictions, role_names, with_field,
 };
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{BUILTIN_ROLES, Name, Privilege};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const COMMAND: Command =
-    Command { name: "createRole", aliases: &[], fields: FIELDS, databases: Databases::Any, run: create };
-pub(super) const UPDATE: Command =
-    Command { name: "updateRole", aliases: &[], fields: FIELDS, databases: Databases::Any, run: update };
+pub(super) const COMMAND: Command = Command {
+    name: "createRole",
+    aliases: &[],
+    fields: FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run: create,
+};
+pub(super) const UPDATE: Command = Command {
+    name: "updateRole",
+    aliases: &[],
+    fields: FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run: update,
+};
 
 const FIELDS: &[&str] = &["privileges", "roles", "authenticationRestrictions"];
 /// What MongoDB answers where a role has that name already.

@@ -4,7 +4,7 @@
 use crate::access_control::{
     UserFields, begin_change, check_grantable, documents_of, find_user, insert_user, name_of_argument,
 };
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::sessions::id::random_uuid;
 use bunko_access::Name;
@@ -16,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["pwd", "customData", "roles", "digestPassword", "authenticationRestrictions", "mechanisms"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

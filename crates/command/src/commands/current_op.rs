@@ -1,15 +1,21 @@
 //! `currentOp`: what is running.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
-use crate::operation_description::describe;
+use crate::operation_description::{describe, describe_idle_sessions};
 use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::Failure;
 use bunko_matcher::Filter;
 
-pub(super) const COMMAND: Command =
-    Command { name: "currentOp", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "currentOp",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let with_idle = invocation.boolean("$all", false)?;
@@ -23,6 +29,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             continue;
         }
         let described = describe(invocation.service, &observed);
+        if filter.try_matches(described.as_ref())? {
+            reply.push(index, &described);
+            index += 1;
+        }
+    }
+    // As MongoDB: they hold something, whether or not idle connections are asked for.
+    for described in describe_idle_sessions(invocation.service) {
         if filter.try_matches(described.as_ref())? {
             reply.push(index, &described);
             index += 1;

@@ -1,6 +1,6 @@
 //! `dataSize`: bytes and number of a collection's documents. Both are kept, so only those of a part are read.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
@@ -14,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &["datasize"],
     fields: &["keyPattern", "min", "max", "estimate"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,6 +1,6 @@
 //! `dbHash`: a hash of each collection's documents in the order of their `_id`, and one of all.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Collection;
@@ -10,8 +10,14 @@ use md5::{Digest, Md5};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-pub(super) const COMMAND: Command =
-    Command { name: "dbHash", aliases: &["dbhash"], fields: ANY_FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "dbHash",
+    aliases: &["dbhash"],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let wanted = wanted(invocation)?;

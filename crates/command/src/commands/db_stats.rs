@@ -1,7 +1,7 @@
 //! `dbStats`: sizes and counts of one database, and how full its file system is; see `collection_statistics`.
 
 use crate::collection_statistics::CollectionStatistics;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::statistics_scale::scale;
 use crate::storage_engine_option::MMAP;
@@ -15,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &["dbstats"],
     fields: &["scale", "freeStorage"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

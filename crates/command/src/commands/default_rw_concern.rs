@@ -1,19 +1,26 @@
 //! `getDefaultRWConcern` and `setDefaultRWConcern`: defaults of a replica set or a cluster, which a single server has
 //! not.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const GET: Command =
-    Command { name: "getDefaultRWConcern", aliases: &[], fields: &["inMemory"], databases: Databases::Admin, run };
+pub(super) const GET: Command = Command {
+    name: "getDefaultRWConcern",
+    aliases: &[],
+    fields: &["inMemory"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 pub(super) const SET: Command = Command {
     name: "setDefaultRWConcern",
     aliases: &[],
     fields: &["defaultReadConcern", "defaultWriteConcern"],
     databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -3,7 +3,7 @@
 use super::insert::{check_batch_size, write_errors};
 use super::update::scope;
 use crate::collation_option;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
@@ -18,8 +18,14 @@ use bunko_query::write::{DeleteStatement, Writes};
 use bunko_update::Targets;
 use std::sync::Arc;
 
-pub(super) const COMMAND: Command =
-    Command { name: "delete", aliases: &[], fields: FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "delete",
+    aliases: &[],
+    fields: FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Anywhere,
+    run,
+};
 
 const FIELDS: &[&str] = &["deletes", "ordered", "let", "stmtId", "stmtIds"];
 

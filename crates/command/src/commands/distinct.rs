@@ -1,6 +1,6 @@
 //! `distinct`: the different values of one field.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::view_reads;
@@ -15,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["key", "query", "hint", "collation"],
     databases: Databases::Any,
+    transaction: TransactionUse::Anywhere,
     run,
 };
 

@@ -1,12 +1,18 @@
 //! `dropConnections`: ends the connections that the server has made to others. This one makes none.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "dropConnections", aliases: &[], fields: &["hostAndPort"], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "dropConnections",
+    aliases: &[],
+    fields: &["hostAndPort"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let hosts = invocation.array("hostAndPort")?.ok_or_else(|| {

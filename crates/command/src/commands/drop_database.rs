@@ -1,12 +1,18 @@
 //! `dropDatabase`: removes a database with all its collections.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "dropDatabase", aliases: &[], fields: &[], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "dropDatabase",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 /// Each collection is a log record of its own; so many take no noticeable time.
 const COLLECTIONS_SHORT_MAX: usize = 50;

@@ -1,6 +1,6 @@
 //! `dropIndexes`: removes indexes by name, by key pattern, or all but the one on `_id`.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::time_series;
 use bunko_bson::text::ValueText;
@@ -8,8 +8,14 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef, Writer, order};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "dropIndexes", aliases: &["deleteIndexes"], fields: &["index"], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "dropIndexes",
+    aliases: &["deleteIndexes"],
+    fields: &["index"],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;

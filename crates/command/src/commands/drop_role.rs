@@ -3,14 +3,26 @@
 use super::create_role::own_document;
 use super::drop_user::delete;
 use crate::access_control::{BuiltinShown, ROLES, begin_change, name_of_argument, roles_of_database, take_roles_away};
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, Writer};
 
-pub(super) const COMMAND: Command =
-    Command { name: "dropRole", aliases: &[], fields: &[], databases: Databases::Any, run };
-pub(super) const ALL: Command =
-    Command { name: "dropAllRolesFromDatabase", aliases: &[], fields: &[], databases: Databases::Any, run: run_all };
+pub(super) const COMMAND: Command = Command {
+    name: "dropRole",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
+pub(super) const ALL: Command = Command {
+    name: "dropAllRolesFromDatabase",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run: run_all,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let name = name_of_argument(invocation, "Role", invocation.request.database)?;

@@ -1,15 +1,27 @@
 //! `dropUser` and `dropAllUsersFromDatabase`: users go, and whoever is logged in as one of them is not any more.
 
 use crate::access_control::{DATABASE, USERS, begin_change, find_user, name_of_argument, user_not_found};
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_bson::{ArrayBuf, DocumentBuf, Writer, number};
 
-pub(super) const COMMAND: Command =
-    Command { name: "dropUser", aliases: &[], fields: &[], databases: Databases::Any, run };
-pub(super) const ALL: Command =
-    Command { name: "dropAllUsersFromDatabase", aliases: &[], fields: &[], databases: Databases::Any, run: run_all };
+pub(super) const COMMAND: Command = Command {
+    name: "dropUser",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
+pub(super) const ALL: Command = Command {
+    name: "dropAllUsersFromDatabase",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run: run_all,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let name = name_of_argument(invocation, "User", invocation.request.database)?;

@@ -2,7 +2,7 @@
 
 use super::aggregate::{self, Aggregation};
 use super::{build_info, count, delete, distinct, find, find_and_modify, map_reduce, update};
-use crate::dispatch::{Command, Databases, Halt, Request};
+use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
@@ -24,8 +24,14 @@ use bunko_update::Targets;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(super) const COMMAND: Command =
-    Command { name: "explain", aliases: &[], fields: &["verbosity"], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "explain",
+    aliases: &[],
+    fields: &["verbosity"],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 /// The command inside, and against what it is explained.
 struct Subject<'a> {

@@ -1,11 +1,17 @@
 //! `features`: the machine part of this server's object ids, for old clients.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "features", aliases: &[], fields: &[], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "features",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let [a, b, c, ..] = invocation.service.world.process;

@@ -3,7 +3,7 @@
 use crate::capped_options::is_capped;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::let_variables::scope_with_let;
@@ -44,6 +44,7 @@ pub(super) const COMMAND: Command = Command {
         "ntoreturn",
     ],
     databases: Databases::Any,
+    transaction: TransactionUse::Anywhere,
     run,
 };
 

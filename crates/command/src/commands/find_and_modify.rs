@@ -3,7 +3,7 @@
 use super::insert::bypasses;
 use super::update::scope;
 use crate::collation_option;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::retries::{Retries, other_kind};
@@ -38,6 +38,7 @@ pub(super) const COMMAND: Command = Command {
         "stmtId",
     ],
     databases: Databases::Any,
+    transaction: TransactionUse::Anywhere,
     run,
 };
 

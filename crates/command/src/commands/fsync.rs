@@ -1,7 +1,7 @@
 //! `fsync`: makes everything written so far durable, and recovery short; with `lock: true` holds writes back, so that
 //! the files may be copied, until `fsyncUnlock`.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
@@ -12,11 +12,18 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["lock", "fsyncLockAcquisitionTimeoutMillis"],
     databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
     run,
 };
 
-pub(super) const UNLOCK: Command =
-    Command { name: "fsyncUnlock", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run: unlock };
+pub(super) const UNLOCK: Command = Command {
+    name: "fsyncUnlock",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run: unlock,
+};
 
 /// How long the lock waits for writes to end where the command does not say, in milliseconds.
 /// Source: MongoDB manual, "fsync".

@@ -1,11 +1,17 @@
 //! `getCmdLineOpts`: how the process was started.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "getCmdLineOpts", aliases: &[], fields: &[], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "getCmdLineOpts",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let facts = &invocation.service.facts;

@@ -3,14 +3,20 @@
 //! MongoDB answers with its newest sample of each second; here it is taken when it is asked for.
 
 use super::server_status;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::machine;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use std::thread::available_parallelism;
 
-pub(super) const COMMAND: Command =
-    Command { name: "getDiagnosticData", aliases: &[], fields: &[], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "getDiagnosticData",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let service = invocation.service;

@@ -1,6 +1,6 @@
 //! `getLog`: the last lines of the server's log.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_bson::text::ValueText;
@@ -9,8 +9,14 @@ use bunko_errors::{ErrorCode, Failure};
 /// Logs that can be asked for.
 const NAMES: [&str; 2] = ["global", "startupWarnings"];
 
-pub(super) const COMMAND: Command =
-    Command { name: "getLog", aliases: &[], fields: &[], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "getLog",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let argument = invocation.argument();

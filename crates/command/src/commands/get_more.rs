@@ -1,7 +1,7 @@
 //! `getMore`: the next batch of a cursor.
 
 use crate::cursor_reply::write_next_batch;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
@@ -12,6 +12,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
     databases: Databases::Any,
+    transaction: TransactionUse::NotFirst,
     run,
 };
 

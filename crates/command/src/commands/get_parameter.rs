@@ -1,14 +1,20 @@
 //! `getParameter`: reads the server's parameters.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::parameters::{PARAMETERS, Parameter};
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "getParameter", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "getParameter",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let request = Wanted::parse(invocation.argument())?;

@@ -1,11 +1,17 @@
 //! `getnonce`: a challenge for a kind of authentication that is gone; mgo.v2 asks on each socket and wants an answer.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "getnonce", aliases: &[], fields: &[], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "getnonce",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     reply.append("nonce", &format!("{:016x}", (invocation.service.world.random)()));

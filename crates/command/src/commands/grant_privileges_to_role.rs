@@ -4,7 +4,7 @@ use super::create_role::{own_document, privilege_documents};
 use crate::access_control::{
     DATABASE, ROLES, begin_change, check_privileges_grantable, name_of_argument, privileges, with_field,
 };
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Privilege, add, privileges_of, take_off};
@@ -15,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["privileges"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run: |invocation, _| change(invocation, grant),
 };
 pub(super) const REVOKE: Command = Command {
@@ -22,6 +23,7 @@ pub(super) const REVOKE: Command = Command {
     aliases: &[],
     fields: &["privileges"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run: |invocation, _| change(invocation, take_off),
 };
 

@@ -5,17 +5,29 @@ use super::grant_roles_to_user::{add_missing, named_roles};
 use crate::access_control::{
     DATABASE, ROLES, begin_change, check_grantable, documents_of, name_of_argument, with_field,
 };
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Name, names_of};
 use bunko_bson::Writer;
 use bunko_errors::Result;
 
-pub(super) const COMMAND: Command =
-    Command { name: "grantRolesToRole", aliases: &[], fields: &["roles"], databases: Databases::Any, run: grant };
-pub(super) const REVOKE: Command =
-    Command { name: "revokeRolesFromRole", aliases: &[], fields: &["roles"], databases: Databases::Any, run: revoke };
+pub(super) const COMMAND: Command = Command {
+    name: "grantRolesToRole",
+    aliases: &[],
+    fields: &["roles"],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run: grant,
+};
+pub(super) const REVOKE: Command = Command {
+    name: "revokeRolesFromRole",
+    aliases: &[],
+    fields: &["roles"],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run: revoke,
+};
 
 fn grant(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     change(invocation, |invocation, name, held, granted| {

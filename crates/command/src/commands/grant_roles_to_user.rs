@@ -4,17 +4,29 @@ use crate::access_control::{
     DATABASE, USERS, begin_change, check_grantable, documents_of, find_user, name_of_argument, role_names,
     user_not_found, with_field,
 };
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Name, names_of};
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const COMMAND: Command =
-    Command { name: "grantRolesToUser", aliases: &[], fields: &["roles"], databases: Databases::Any, run: grant };
-pub(super) const REVOKE: Command =
-    Command { name: "revokeRolesFromUser", aliases: &[], fields: &["roles"], databases: Databases::Any, run: revoke };
+pub(super) const COMMAND: Command = Command {
+    name: "grantRolesToUser",
+    aliases: &[],
+    fields: &["roles"],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run: grant,
+};
+pub(super) const REVOKE: Command = Command {
+    name: "revokeRolesFromUser",
+    aliases: &[],
+    fields: &["roles"],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run: revoke,
+};
 
 fn grant(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     change(invocation, |invocation, held, granted| {

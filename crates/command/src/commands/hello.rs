@@ -2,7 +2,7 @@
 
 use crate::access_control::offer_in_hello;
 use crate::client_metadata;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, optime};
 use bunko_bson::{ArrayBuf, DocumentBuf, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
@@ -19,10 +19,22 @@ const AWAIT_MAX: Duration = Duration::from_mins(1);
 /// Shortest time between the replies of a heartbeat that is answered again and again.
 const REPEAT_MIN: Duration = Duration::from_millis(10);
 
-pub(super) const COMMAND: Command =
-    Command { name: "hello", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
-pub(super) const IS_MASTER: Command =
-    Command { name: "isMaster", aliases: &["ismaster"], fields: ANY_FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "hello",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::NotFirst,
+    run,
+};
+pub(super) const IS_MASTER: Command = Command {
+    name: "isMaster",
+    aliases: &["ismaster"],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::NotFirst,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     if let Some(client) = invocation.document("client")? {

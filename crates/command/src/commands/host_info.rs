@@ -1,6 +1,6 @@
 //! `hostInfo`: the machine below.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::machine::Machine;
 use bunko_bson::{ValueRef, Writer};
@@ -8,8 +8,14 @@ use std::thread::available_parallelism;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-pub(super) const COMMAND: Command =
-    Command { name: "hostInfo", aliases: &[], fields: &[], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "hostInfo",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let machine = Machine::read();

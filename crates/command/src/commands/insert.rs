@@ -1,7 +1,7 @@
 //! `insert`: stores documents; the hottest path of all.
 
 use super::hello::WRITE_BATCH_MAX;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::retries::Retries;
 use crate::system_namespace::{Creation, check_writable};
@@ -16,8 +16,14 @@ use std::borrow::Cow;
 pub(super) const FIELDS: &[&str] =
     &["documents", "ordered", "bypassDocumentValidation", "bypassEmptyTsReplacement", "stmtId", "stmtIds"];
 
-pub(super) const COMMAND: Command =
-    Command { name: "insert", aliases: &[], fields: FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "insert",
+    aliases: &[],
+    fields: FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Anywhere,
+    run,
+};
 
 /// How documents get into the catalog.
 pub(super) type Insert =

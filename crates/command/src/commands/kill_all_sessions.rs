@@ -1,14 +1,20 @@
 //! `killAllSessions`: `killSessions` for an administrator.
 
 use super::kill_sessions::kill;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "killAllSessions", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "killAllSessions",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let argument = invocation.argument();

@@ -1,15 +1,21 @@
 //! `killAllSessionsByPattern`: `killAllSessions` for those that one of several patterns chooses.
 
 use super::kill_sessions::kill;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::sessions::SessionPattern;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
 
-pub(super) const COMMAND: Command =
-    Command { name: "killAllSessionsByPattern", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "killAllSessionsByPattern",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     const PLACE: &str = "killAllSessionsByPattern.killAllSessionsByPattern";

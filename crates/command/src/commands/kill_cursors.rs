@@ -1,14 +1,20 @@
 //! `killCursors`: closes cursors.
 
 use crate::cursor_store::Killed;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "killCursors", aliases: &[], fields: &["cursors"], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "killCursors",
+    aliases: &[],
+    fields: &["cursors"],
+    databases: Databases::Any,
+    transaction: TransactionUse::NotFirst,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let ValueRef::String(collection) = invocation.argument() else {

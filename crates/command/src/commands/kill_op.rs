@@ -1,12 +1,18 @@
 //! `killOp`: asks an operation to stop.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "killOp", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "killOp",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let value = invocation

@@ -1,14 +1,20 @@
-//! `killSessions`: stops the operations of sessions and closes their cursors.
+//! `killSessions`: stops the operations of sessions, aborts their transactions and closes their cursors.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::sessions::{SessionId, id};
 use bunko_bson::Writer;
 use bunko_errors::Failure;
 
-pub(super) const COMMAND: Command =
-    Command { name: "killSessions", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "killSessions",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let killed = sessions(invocation)?;
@@ -20,6 +26,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
 /// Stops what the chosen sessions do and closes what they left open.
 pub(super) fn kill(invocation: &Invocation<'_>, is_chosen: impl Fn(SessionId) -> bool) {
     invocation.service.operations.kill_sessions(&is_chosen, invocation.opid());
+    invocation.service.abort_transactions(&is_chosen);
     invocation.service.cursors.end_sessions(is_chosen);
 }
 

@@ -1,6 +1,6 @@
 //! `listCollections`: names, options and identities of a database's collections.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view;
@@ -16,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["filter", "nameOnly", "authorizedCollections", "cursor"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,14 +1,20 @@
 //! `listCommands`: the table of commands.
 
 use super::COMMANDS;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::generic_options::writes;
 use crate::invocation::Invocation;
 use crate::stable_api;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "listCommands", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "listCommands",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let mut commands: Vec<&Command> = COMMANDS.iter().filter(|command| is_there(invocation, command)).collect();

@@ -1,7 +1,7 @@
 //! `listDatabases`: names and sizes of the databases.
 
 use crate::collection_statistics::CollectionStatistics;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use bunko_bson::{DocumentBuf, DocumentRef, Writer};
@@ -17,6 +17,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["filter", "nameOnly", "authorizedDatabases"],
     databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,6 +1,6 @@
 //! `listIndexes`: the indexes of a collection, as they were specified.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view::is_oplog;
@@ -14,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["cursor", "includeBuildUUIDs", "includeIndexBuildInfo"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,12 +1,18 @@
 //! `lockInfo`: the locks that somebody holds or waits for. Here that is the lock of `fsync`; others are locks of single
 //! documents or keys, which last as long as one batch takes to be appended.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
 
-pub(super) const COMMAND: Command =
-    Command { name: "lockInfo", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "lockInfo",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     reply.begin_array("lockInfo");

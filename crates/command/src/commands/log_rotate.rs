@@ -1,13 +1,19 @@
 //! `logRotate`: the server's log goes on in a new file, as after SIGUSR1.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "logRotate", aliases: &[], fields: &[], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "logRotate",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     match invocation.argument() {

@@ -4,7 +4,7 @@
 
 use super::aggregate;
 use crate::collation_option;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -31,6 +31,7 @@ pub(super) const COMMAND: Command = Command {
         "collation",
     ],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -6,6 +6,7 @@ use crate::dispatch::Command;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
+mod abort_transaction;
 pub(crate) mod aggregate;
 mod apply_ops;
 mod auto_compact;
@@ -16,6 +17,7 @@ mod clone_collection_as_capped;
 mod cluster_parameter;
 mod coll_mod;
 mod coll_stats;
+mod commit_transaction;
 mod compact;
 mod compact_encryption_data;
 mod configure_fail_point;
@@ -101,6 +103,7 @@ mod whatsmyuri;
 
 /// Every command that the server knows.
 pub const COMMANDS: &[Command] = &[
+    abort_transaction::COMMAND,
     aggregate::COMMAND,
     apply_ops::COMMAND,
     auto_compact::COMMAND,
@@ -112,6 +115,7 @@ pub const COMMANDS: &[Command] = &[
     cluster_parameter::SET,
     coll_mod::COMMAND,
     coll_stats::COMMAND,
+    commit_transaction::COMMAND,
     compact::COMMAND,
     compact_encryption_data::CLEANUP,
     compact_encryption_data::COMPACT,

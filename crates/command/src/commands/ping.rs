@@ -1,10 +1,17 @@
 //! `ping`: answers.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command = Command { name: "ping", aliases: &[], fields: &[], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "ping",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(_invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     Ok(())

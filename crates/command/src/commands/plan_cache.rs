@@ -1,7 +1,7 @@
 //! `planCacheSetFilter`, `planCacheListFilters` and `planCacheClearFilters`: which indexes the planner may use for
 //! queries of a shape. `planCacheClear` forgets plans that trials found best.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, INDEX_FILTERS_MAX, IndexFilter};
@@ -15,6 +15,7 @@ pub(super) const SET_FILTER: Command = Command {
     // MongoDB passes over fields that it does not know, for these four.
     fields: ANY_FIELDS,
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run: set_filter,
 };
 
@@ -23,6 +24,7 @@ pub(super) const LIST_FILTERS: Command = Command {
     aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run: list_filters,
 };
 
@@ -31,11 +33,18 @@ pub(super) const CLEAR_FILTERS: Command = Command {
     aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run: clear_filters,
 };
 
-pub(super) const CLEAR: Command =
-    Command { name: "planCacheClear", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run: clear };
+pub(super) const CLEAR: Command = Command {
+    name: "planCacheClear",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run: clear,
+};
 
 /// What describes a shape.
 #[derive(Clone, Copy)]

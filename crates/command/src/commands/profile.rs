@@ -1,6 +1,6 @@
 //! `profile`: which operations of a database `system.profile` has, and from which duration on operations are slow.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::profiler::Level;
 use bunko_bson::{ValueRef, Writer, number};
@@ -12,6 +12,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["slowms", "sampleRate", "filter"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

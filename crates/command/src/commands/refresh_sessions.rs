@@ -1,13 +1,19 @@
 //! `refreshSessions`: keeps sessions alive, and begins those that are not known.
 
 use super::kill_sessions::sessions;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use std::time::Instant;
 
-pub(super) const COMMAND: Command =
-    Command { name: "refreshSessions", aliases: &[], fields: &[], databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "refreshSessions",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let now = Instant::now();

@@ -1,7 +1,7 @@
 //! `renameCollection`: gives a collection another name, in any database.
 
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable;
 use bunko_bson::{ValueRef, Writer};
@@ -13,6 +13,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["to", "dropTarget", "collectionUUID"],
     databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,12 +1,18 @@
 //! `replSetGetConfig`: the configuration of the set, as `rs.conf()` shows it.
 
 use super::repl_set_get_status::no_set;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "replSetGetConfig", aliases: &[], fields: &["commitmentStatus"], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "replSetGetConfig",
+    aliases: &[],
+    fields: &["commitmentStatus"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let set = invocation.service.replica_set.as_ref().ok_or_else(no_set)?;

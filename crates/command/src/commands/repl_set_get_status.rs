@@ -1,6 +1,6 @@
 //! `replSetGetStatus`: the set as its only member sees it.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, TERM, optime};
 use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, ValueRef, Writer};
@@ -9,8 +9,14 @@ use bunko_errors::{ErrorCode, Failure};
 /// The state of a primary. Source: MongoDB manual, "Replica Set Member States".
 const PRIMARY: i32 = 1;
 
-pub(super) const COMMAND: Command =
-    Command { name: "replSetGetStatus", aliases: &[], fields: &["initialSync"], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "replSetGetStatus",
+    aliases: &[],
+    fields: &["initialSync"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 /// The failure of commands that concern a set, where there is none.
 pub(super) fn no_set() -> Failure {

@@ -1,12 +1,18 @@
 //! `replSetInitiate`: the set has been initiated by the start of the server.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "replSetInitiate", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "replSetInitiate",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     if invocation.service.replica_set.is_some() {

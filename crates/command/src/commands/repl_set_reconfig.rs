@@ -1,7 +1,7 @@
 //! `replSetReconfig`: a set of one member has nothing that could be changed yet but by its next start.
 
 use super::repl_set_get_status::no_set;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
@@ -11,6 +11,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["force", "newlyAdded"],
     databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,7 +1,7 @@
 //! `replSetStepDown` and `replSetFreeze`: there is nobody who could be primary instead.
 
 use super::repl_set_get_status::no_set;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
@@ -11,10 +11,17 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["secondaryCatchUpPeriodSecs", "force"],
     databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
     run,
 };
-pub(super) const FREEZE: Command =
-    Command { name: "replSetFreeze", aliases: &[], fields: &[], databases: Databases::Admin, run: freeze };
+pub(super) const FREEZE: Command = Command {
+    name: "replSetFreeze",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run: freeze,
+};
 
 /// How long it waits for others, where nothing is said, in seconds; half of it where the time is shorter.
 /// Source: MongoDB manual, `replSetStepDown`.

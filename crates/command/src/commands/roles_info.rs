@@ -4,7 +4,7 @@
 use super::create_role::privilege_documents;
 use super::users_info::{Asked, append_restrictions};
 use crate::access_control::{BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database};
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_access::{Privilege, add};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -15,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["showAuthenticationRestrictions", "showBuiltinRoles", "showPrivileges"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,11 +1,17 @@
 //! `rotateCertificates`: goes on with the certificates that are on disk now. A server without TLS has none.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "rotateCertificates", aliases: &[], fields: &["message"], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "rotateCertificates",
+    aliases: &[],
+    fields: &["message"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     if let Some(message) = invocation.string("message")? {

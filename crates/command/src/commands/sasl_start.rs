@@ -1,7 +1,7 @@
 //! `saslStart` and `saslContinue`: logging in. `authenticate` is for certificates, by which nobody can log in yet.
 
 use crate::access_control::{continue_login, start_login};
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
@@ -11,6 +11,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["mechanism", "payload", "autoAuthorize", "options", "db"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run: |invocation, reply| Ok(start_login(invocation, reply)?),
 };
 pub(super) const CONTINUE: Command = Command {
@@ -19,6 +20,7 @@ pub(super) const CONTINUE: Command = Command {
     // mgo.v2 names the mechanism once more.
     fields: &["conversationId", "payload", "mechanism"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run: |invocation, reply| Ok(continue_login(invocation, reply)?),
 };
 pub(super) const AUTHENTICATE: Command = Command {
@@ -26,6 +28,7 @@ pub(super) const AUTHENTICATE: Command = Command {
     aliases: &[],
     fields: &["mechanism", "user", "pwd", "nonce", "key", "db"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run: refuse,
 };
 

@@ -2,7 +2,7 @@
 
 use super::build_info::COMPATIBLE_VERSION;
 use crate::counters::Tally;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::truth;
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
@@ -16,8 +16,14 @@ use std::collections::BTreeMap;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-pub(super) const COMMAND: Command =
-    Command { name: "serverStatus", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "serverStatus",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 /// One section of the reply.
 struct Section {
@@ -39,6 +45,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "opLatencies", write: write_latencies },
     Section { name: "opcounters", write: write_operation_counters },
     Section { name: "storageEngine", write: write_storage_engine },
+    Section { name: "transactions", write: write_transactions },
 ];
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -287,4 +294,14 @@ fn write_storage_engine(service: &Service, _: &Tally, out: &mut Writer<'_>) {
         .append("readOnly", false)
         .append("persistent", store.path().is_some())
         .append("backupCursorOpen", false);
+}
+
+fn write_transactions(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+    let counts = service.transactions.counts();
+    out.append("currentActive", counts.active as i64)
+        .append("currentInactive", counts.open.saturating_sub(counts.active) as i64)
+        .append("currentOpen", counts.open as i64)
+        .append("totalAborted", counts.aborted as i64)
+        .append("totalCommitted", counts.committed as i64)
+        .append("totalStarted", counts.started as i64);
 }

@@ -1,6 +1,6 @@
 //! `setFeatureCompatibilityVersion`: notes the release to which the server may be downgraded.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::feature_compatibility::{self, VERSIONS};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -11,6 +11,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["confirm", "downgradeOnDiskChanges", "fromConfigServer"],
     databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,7 +1,7 @@
 //! `setIndexCommitQuorum`: how many members have to be ready before an index is. A build on one server waits for nobody,
 //! so all that is left is whether there is such a build.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
@@ -11,6 +11,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["indexNames", "commitQuorum"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -1,14 +1,20 @@
 //! `setParameter`: changes the server's parameters while it runs.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use crate::parameters::{PARAMETERS, not_settable};
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const COMMAND: Command =
-    Command { name: "setParameter", aliases: &[], fields: ANY_FIELDS, databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "setParameter",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let service = invocation.service;

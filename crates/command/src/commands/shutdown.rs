@@ -1,11 +1,17 @@
 //! `shutdown`: ends the server.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "shutdown", aliases: &[], fields: &["force", "timeoutSecs"], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "shutdown",
+    aliases: &[],
+    fields: &["force", "timeoutSecs"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     // Both concern replica sets: whether to go, and how long to wait, when no other member has caught up.

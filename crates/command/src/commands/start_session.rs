@@ -1,14 +1,20 @@
 //! `startSession`: a new session's id.
 
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::sessions::SESSION_TIMEOUT_MINUTES;
 use crate::sessions::id::random_uuid;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use std::time::Instant;
 
-pub(super) const COMMAND: Command =
-    Command { name: "startSession", aliases: &[], fields: ANY_FIELDS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "startSession",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let id = random_uuid(&*invocation.service.world.random);

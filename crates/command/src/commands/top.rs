@@ -1,14 +1,20 @@
 //! `top`: time spent on each collection.
 
 use crate::counters::Latency;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::namespace_usage::UsageKind;
 use crate::operation_class::OperationClass;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command =
-    Command { name: "top", aliases: &[], fields: &[], databases: Databases::Admin, run };
+pub(super) const COMMAND: Command = Command {
+    name: "top",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     reply.begin_document("totals").append("note", "all times in microseconds");

@@ -2,7 +2,7 @@
 
 use super::insert::{bypasses, check_batch_size, write_errors};
 use crate::collation_option;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::retries::{Retries, other_kind};
@@ -25,6 +25,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["updates", "ordered", "let", "bypassDocumentValidation", "bypassEmptyTsReplacement", "stmtId", "stmtIds"],
     databases: Databases::Any,
+    transaction: TransactionUse::Anywhere,
     run,
 };
 

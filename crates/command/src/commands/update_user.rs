@@ -5,7 +5,7 @@ use crate::access_control::{
     DATABASE, USERS, UserFields, begin_change, check_grantable, documents_of, find_user, mechanisms_of,
     name_of_argument, user_not_found, with_field,
 };
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -16,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["pwd", "customData", "roles", "digestPassword", "authenticationRestrictions", "mechanisms"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -3,7 +3,7 @@
 
 use super::create_role::privilege_documents;
 use crate::access_control::{all_inherited, documents_of, find_user, mechanisms_of, users_where};
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_access::{Name, Privilege, add, names_of};
@@ -16,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["showAuthenticationRestrictions", "showCredentials", "showCustomData", "showPrivileges", "filter"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

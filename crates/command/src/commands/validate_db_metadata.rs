@@ -1,6 +1,6 @@
 //! `validateDBMetadata`: which indexes a strict client of the Stable API could not have made.
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
@@ -12,6 +12,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["apiParameters", "db", "collection"],
     databases: Databases::Any,
+    transaction: TransactionUse::Refused,
     run,
 };
 

@@ -4,13 +4,16 @@
 //! has used it for `localLogicalSessionTimeoutMinutes`.
 //! Source: MongoDB manual 8.2, "Server Sessions".
 
+mod check_out;
 pub(crate) mod id;
 mod pattern;
 mod session;
+mod standing;
 
+pub(crate) use check_out::{Asked, CheckedOut};
 pub use id::SessionId;
 pub(crate) use pattern::SessionPattern;
-pub(crate) use session::{CheckedOut, Session};
+pub(crate) use session::Session;
 
 use bunko_catalog::{WriteHistories, WriteHistory};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -189,16 +192,19 @@ mod tests {
         let sessions = SessionTable::new(began, WriteHistories::default());
         let operation = OperationContext::unlimited();
         let session = sessions.touch([1; 16], began).expect("the first");
-        let at_work = session.check_out(5, &*operation).expect("in time").expect("not over");
+        let write = |number| Asked { number, part: None };
+        let mut at_work = session.take(write(5), &*operation).expect("in time").expect("not over");
         let later = began + Duration::from_secs(100);
+        assert!(session.is_at_work());
         assert!(sessions.expire(later, Duration::from_secs(1), NOBODY).is_empty());
-        drop(at_work);
-        let too_old = session.check_out(4, &*operation).expect_err("5 has begun");
+        at_work.history.turn_to(5);
+        assert!(session.give_back(at_work).is_none());
+        let too_old = session.take(write(4), &*operation).err().expect("5 has begun");
         assert_eq!(too_old.code(), ErrorCode::TRANSACTION_TOO_OLD);
         sessions.end([1; 16]);
         assert!(sessions.all().is_empty());
         assert_eq!(sessions.expire(later, Duration::from_secs(1000), NOBODY).len(), 1, "an ended one ends sooner");
-        assert!(session.check_out(6, &*operation).expect("in time").is_none());
+        assert!(session.take(write(6), &*operation).expect("in time").is_none());
     }
 
     #[test]

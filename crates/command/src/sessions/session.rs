@@ -1,8 +1,11 @@
 //! One session.
 
 use super::SessionId;
-use bunko_catalog::{RetryableWrite, WriteHistory};
-use bunko_errors::{ErrorCode, Failure, Result};
+use super::check_out::{Asked, CheckedOut};
+use super::standing::{Held, Standing};
+use crate::transactions::Open;
+use bunko_catalog::WriteHistory;
+use bunko_errors::Result;
 use bunko_operation::OperationSource;
 use parking_lot::{Condvar, Mutex};
 use std::fmt;
@@ -10,16 +13,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A session that is in use, shared by the table and by connections that have it at hand.
-#[derive(Debug)]
 pub(crate) struct Session {
     pub id: SessionId,
     last_use_ms: AtomicU64,
     /// A client has ended it; it begins anew if it is used.
     is_ended: AtomicBool,
     is_over: AtomicBool,
-    /// `None` while a command works under its number, and when it is over.
-    history: Mutex<Option<WriteHistory>>,
+    belongings: Mutex<Belongings>,
     given_back: Condvar,
+}
+
+struct Belongings {
+    /// `None` while a command works under its number, and when it is over.
+    held: Option<Held>,
+    /// The transaction is to be aborted once the command that works with it has ended.
+    is_to_abort: bool,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl Session {
@@ -29,7 +43,7 @@ impl Session {
             last_use_ms: AtomicU64::new(now_ms),
             is_ended: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
-            history: Mutex::new(Some(history)),
+            belongings: Mutex::new(Belongings { held: Some(Held::new(history)), is_to_abort: false }),
             given_back: Condvar::new(),
         }
     }
@@ -59,58 +73,92 @@ impl Session {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Ends it for good and takes what it left, unless a command works with it, or unless it left something and that is to
-    /// stay.
-    pub(super) fn take_over(&self, kept: Kept) -> Option<WriteHistory> {
-        let mut history = self.history.lock();
-        if kept == Kept::WithHistory && history.as_ref().is_none_or(|history| !history.is_empty()) {
-            return None;
-        }
-        let taken = history.take()?;
-        self.is_over.store(true, Ordering::Release);
-        Some(taken)
+    /// Whether a command works under its number.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.belongings.lock().held.is_none()
     }
 
-    /// Begins a retryable write under that number, once no other command works under the session's. `None` where the
+    /// Ends it for good and takes what it left, unless a command works with it or a transaction is open, or unless it left
+    /// something and that is to stay.
+    pub(super) fn take_over(&self, kept: Kept) -> Option<WriteHistory> {
+        let mut belongings = self.belongings.lock();
+        let Held { history, standing } = belongings.held.as_ref()?;
+        let stays = matches!(standing, Standing::InProgress { .. }) || kept == Kept::WithHistory && !history.is_empty();
+        if stays {
+            return None;
+        }
+        let taken = belongings.held.take()?;
+        self.is_over.store(true, Ordering::Release);
+        Some(taken.history)
+    }
+
+    /// Takes what the session has for a command, once no other command works under the session's number. `None` where the
     /// session is over.
     /// # Errors
-    /// `TransactionTooOld`; what the operation says while it waits.
-    pub(crate) fn check_out(
-        self: &Arc<Self>,
-        number: i64,
-        operation: &dyn OperationSource,
-    ) -> Result<Option<CheckedOut>> {
-        let mut present = self.history.lock();
-        let history = loop {
+    /// What the operation says while it waits; those of [`Asked::judge`].
+    pub(super) fn take(&self, asked: Asked, operation: &dyn OperationSource) -> Result<Option<Held>> {
+        let mut belongings = self.belongings.lock();
+        loop {
             if self.is_over() {
                 return Ok(None);
             }
-            match present.take() {
-                Some(history) => break history,
+            match &belongings.held {
+                Some(held) => {
+                    asked.judge(self.id, held)?;
+                    belongings.is_to_abort = false;
+                    return Ok(belongings.held.take());
+                }
                 None => {
                     let until = operation.operation().may_wait_until()?;
-                    self.given_back.wait_until(&mut present, until);
+                    self.given_back.wait_until(&mut belongings, until);
                 }
             }
-        };
-        if let Some(newer) = history.number().filter(|last| number < *last) {
-            *present = Some(history);
-            drop(present);
-            self.given_back.notify_one();
-            return Err(self.too_old(number, newer));
         }
-        drop(present);
-        let write = Arc::new(RetryableWrite::new(self.id, history, number));
-        Ok(Some(CheckedOut { session: Arc::clone(self), write }))
     }
 
-    fn too_old(&self, number: i64, newer: i64) -> Failure {
-        let message = format!(
-            "Retryable write with txnNumber {number} is prohibited on session {} because a newer retryable write with \
-             txnNumber {newer} has already started on this session.",
-            super::id::text(self.id)
-        );
-        Failure::new(ErrorCode::TRANSACTION_TOO_OLD, message)
+    /// Gives it back; the transaction that was to be aborted meanwhile.
+    pub(super) fn give_back(&self, mut held: Held) -> Option<Box<Open>> {
+        let mut belongings = self.belongings.lock();
+        let aborted = if std::mem::take(&mut belongings.is_to_abort) { held.abort() } else { None };
+        belongings.held = Some(held);
+        drop(belongings);
+        self.given_back.notify_one();
+        aborted
+    }
+
+    /// Takes the transaction of that number out of it, which is aborted. Where a command works with it, that is done when
+    /// the command ends.
+    pub(crate) fn abort(&self, number: i64) -> Option<Box<Open>> {
+        let mut belongings = self.belongings.lock();
+        match &mut belongings.held {
+            Some(held) if held.standing.number() == Some(number) => held.abort(),
+            Some(_) => None,
+            None => {
+                belongings.is_to_abort = true;
+                None
+            }
+        }
+    }
+
+    /// How long the commands of its open transaction have run, where none runs.
+    pub(crate) fn active_time(&self) -> Option<std::time::Duration> {
+        match &self.belongings.lock().held.as_ref()?.standing {
+            Standing::InProgress { open, .. } => Some(open.active),
+            _ => None,
+        }
+    }
+
+    /// Begins a command under a number; see [`CheckedOut`].
+    /// # Errors
+    /// As [`CheckedOut::new`].
+    pub(crate) fn check_out<'s>(
+        self: &Arc<Self>,
+        asked: Asked,
+        service: &'s crate::service::Service,
+        operation: &dyn OperationSource,
+    ) -> Result<Option<CheckedOut<'s>>> {
+        let Some(held) = self.take(asked, operation)? else { return Ok(None) };
+        Ok(Some(CheckedOut::new(Arc::clone(self), asked, held, service)))
     }
 }
 
@@ -121,24 +169,4 @@ pub(super) enum Kept {
     AtWork,
     /// Those that have left something as well.
     WithHistory,
-}
-
-/// A session that a command works with, under a number of its own.
-pub(crate) struct CheckedOut {
-    session: Arc<Session>,
-    pub write: Arc<RetryableWrite>,
-}
-
-impl fmt::Debug for CheckedOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CheckedOut").field("session", &self.session.id).finish_non_exhaustive()
-    }
-}
-
-impl Drop for CheckedOut {
-    fn drop(&mut self) {
-        // Somebody else, such as a cursor that the command left, may still have the write.
-        *self.session.history.lock() = Some(self.write.end());
-        self.session.given_back.notify_one();
-    }
 }

@@ -4,7 +4,7 @@ use super::{SourceStage, Subject};
 use crate::cursor_store::IdleCursor;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
-use crate::operation_description::describe;
+use crate::operation_description::{describe, describe_idle_sessions};
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -28,6 +28,9 @@ fn documents(
         .filter(|observed| observed.opid != 0 || shown.idle_connections)
         .map(|observed| describe(invocation.service, observed))
         .collect();
+    if shown.idle_sessions {
+        documents.extend(describe_idle_sessions(invocation.service));
+    }
     if shown.idle_cursors {
         documents.extend(invocation.service.cursors.idle().iter().map(|cursor| describe_cursor(invocation, cursor)));
     }
@@ -66,18 +69,19 @@ const OPTIONS: [&str; 8] = [
 ];
 
 /// What is shown besides the operations that run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Shown {
     idle_connections: bool,
     idle_cursors: bool,
+    idle_sessions: bool,
 }
 
 impl Shown {
-    /// Reads the options. Others make no difference: without users every operation is the asker's own, without
-    /// transactions no session is idle with something in hand, and commands are always shown cut to 1 KiB.
+    /// Reads the options. Others make no difference: without users every operation is the asker's own, and commands are
+    /// always shown cut to 1 KiB.
     fn parse(specification: ValueRef<'_>) -> Result<Self> {
         let options = specification.as_document().ok_or_else(|| wrong_type("$currentOp", specification, "object"))?;
-        let mut shown = Self::default();
+        let mut shown = Self { idle_connections: false, idle_cursors: false, idle_sessions: true };
         for option in options {
             let place = || format!("$currentOp.{}", option.name);
             if !OPTIONS.contains(&option.name) {
@@ -90,6 +94,7 @@ impl Shown {
             match option.name {
                 "idleConnections" => shown.idle_connections = value,
                 "idleCursors" => shown.idle_cursors = value,
+                "idleSessions" => shown.idle_sessions = value,
                 "targetAllNodes" if value => {
                     let message = "$currentOp supports targetAllNodes parameter only for sharded clusters";
                     return Err(Failure::failed_to_parse(message));

@@ -32,6 +32,7 @@ pub(super) fn apply(
         (command.run)(&mut inner, &mut Writer::new(&mut Vec::new()))
     };
     let written = inner.written();
+    drop(inner);
     invocation.note_written(written);
     match outcome {
         Err(Halt::Failed(failure))

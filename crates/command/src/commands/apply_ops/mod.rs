@@ -11,7 +11,7 @@ mod delta;
 mod documents;
 mod entry;
 
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -24,6 +24,7 @@ pub(super) const COMMAND: Command = Command {
     aliases: &[],
     fields: &["allowAtomic", "alwaysUpsert", "bypassDocumentValidation", "preCondition"],
     databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
     run,
 };
 

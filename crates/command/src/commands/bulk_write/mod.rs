@@ -8,7 +8,7 @@ mod operation;
 use super::insert::{bypasses, check_batch_size};
 use super::{delete, update};
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
@@ -43,6 +43,7 @@ pub(super) const COMMAND: Command = Command {
         "stmtIds",
     ],
     databases: Databases::Admin,
+    transaction: TransactionUse::Anywhere,
     run,
 };
 

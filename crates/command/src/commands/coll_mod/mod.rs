@@ -4,7 +4,7 @@ mod index;
 
 use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
-use crate::dispatch::{Command, Databases, Halt};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::expiry_option::{self, Expiry};
 use crate::invocation::Invocation;
 use crate::time_series;
@@ -31,8 +31,14 @@ const OPTIONS: &[&str] = &[
     "dryRun",
 ];
 
-pub(super) const COMMAND: Command =
-    Command { name: "collMod", aliases: &[], fields: OPTIONS, databases: Databases::Any, run };
+pub(super) const COMMAND: Command = Command {
+    name: "collMod",
+    aliases: &[],
+    fields: OPTIONS,
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    run,
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;

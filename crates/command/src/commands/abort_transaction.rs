@@ -1,0 +1,21 @@
+//! `abortTransaction`: gives up what a transaction did.
+
+use super::commit_transaction::check_is_inside;
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::invocation::Invocation;
+use bunko_bson::Writer;
+
+pub(super) const COMMAND: Command = Command {
+    name: "abortTransaction",
+    aliases: &[],
+    fields: &["recoveryToken"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Aborts,
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    check_is_inside(invocation)?;
+    invocation.abort_transaction();
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! A session in the hands of a command, and what it becomes when the command ends.
+
+use super::SessionId;
+use super::session::Session;
+use super::standing::{Held, Standing};
+use crate::service::Service;
+use crate::transactions::{Fate, Open, Part};
+use bunko_catalog::{RetryableWrite, Transaction};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::UnitOfWork;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a command wants of its session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub number: i64,
+    /// `None` for a retryable write.
+    pub part: Option<Part>,
+}
+
+/// A session that a command works with, under a number of its own.
+pub(crate) struct CheckedOut<'s> {
+    service: &'s Service,
+    session: Arc<Session>,
+    work: Work,
+    since: Instant,
+}
+
+enum Work {
+    Write {
+        write: Arc<RetryableWrite>,
+        standing: Standing,
+    },
+    Transaction {
+        held: Option<Held>,
+        /// What stood before the command began a transaction, where it did.
+        before: Option<Standing>,
+        /// What becomes of a transaction that is still open.
+        fate: Fate,
+    },
+}
+
+impl Asked {
+    /// # Errors
+    /// `TransactionTooOld`, `NoSuchTransaction`, `TransactionCommitted`, `InvalidOptions` and 50911 where the number is not
+    /// one for what is asked.
+    pub(super) fn judge(self, session: SessionId, held: &Held) -> Result<()> {
+        let Self { number, part } = self;
+        let newest = held.newest();
+        if let Some(newer) = newest.filter(|newest| number < *newest) {
+            return Err(self.too_old(session, newer));
+        }
+        let is_of_transaction = held.standing.number() == Some(number);
+        match part {
+            None if is_of_transaction => {
+                let message = "Must specify autocommit=false on all operations of a multi-statement transaction.";
+                Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
+            }
+            None => Ok(()),
+            Some(Part::First) if newest == Some(number) => {
+                let state = match held.standing {
+                    Standing::InProgress { .. } => "in progress",
+                    Standing::Committed { .. } if is_of_transaction => "committed",
+                    Standing::Aborted { .. } if is_of_transaction => "aborted",
+                    _ => "a retryable write",
+                };
+                let message = format!(
+                    "Cannot start a transaction at given transaction number {number} on session {}: the number is taken, \
+                     by one that is {state}",
+                    super::id::text(session)
+                );
+                Err(Failure::new(ErrorCode(50911), message))
+            }
+            Some(Part::First) => Ok(()),
+            Some(part) if is_of_transaction => goes_on(number, part, &held.standing),
+            Some(_) => {
+                let active = newest.unwrap_or(-1);
+                let message = format!(
+                    "Given transaction number {number} does not match any in-progress transactions. The active transaction \
+                     number is {active}"
+                );
+                Err(Failure::new(ErrorCode::NO_SUCH_TRANSACTION, message))
+            }
+        }
+    }
+
+    fn too_old(self, session: SessionId, newer: i64) -> Failure {
+        let (number, session) = (self.number, super::id::text(session));
+        let message = match self.part {
+            None => format!(
+                "Retryable write with txnNumber {number} is prohibited on session {session} because a newer retryable write \
+                 with txnNumber {newer} has already started on this session."
+            ),
+            Some(_) => format!(
+                "Cannot start transaction with {{ txnNumber: {number} }} on session {session} because a newer transaction \
+                 with txnNumber {newer} has already started on this session."
+            ),
+        };
+        Failure::new(ErrorCode::TRANSACTION_TOO_OLD, message)
+    }
+}
+
+/// Whether a transaction that has begun takes a command that is not its first.
+fn goes_on(number: i64, part: Part, standing: &Standing) -> Result<()> {
+    match standing {
+        Standing::InProgress { .. } | Standing::None => Ok(()),
+        Standing::Committed { .. } if part == Part::Commit => Ok(()),
+        Standing::Committed { .. } => {
+            let message = format!("Transaction with {{ txnNumber: {number} }} has been committed.");
+            Err(Failure::new(ErrorCode::TRANSACTION_COMMITTED, message))
+        }
+        Standing::Aborted { .. } => {
+            let message = format!("Transaction with {{ txnNumber: {number} }} has been aborted.");
+            Err(Failure::new(ErrorCode::NO_SUCH_TRANSACTION, message))
+        }
+    }
+}
+
+impl<'s> CheckedOut<'s> {
+    /// Takes a session for a command. A number of its own ends the transaction of the number before.
+    pub(super) fn new(session: Arc<Session>, asked: Asked, mut held: Held, service: &'s Service) -> Self {
+        let since = Instant::now();
+        if held.standing.number() != Some(asked.number)
+            && let Some(open) = held.abort()
+        {
+            service.end_transaction(session.id, &open);
+        }
+        let work = match asked.part {
+            None => {
+                let write = Arc::new(RetryableWrite::new(session.id, held.history, asked.number));
+                Work::Write { write, standing: held.standing }
+            }
+            Some(Part::First) => {
+                let unit = Transaction::begin(&service.catalog, session.id, asked.number);
+                let open = Box::new(Open { unit, active: Duration::ZERO });
+                let begun = Standing::InProgress { number: asked.number, open };
+                let before = std::mem::replace(&mut held.standing, begun);
+                Work::Transaction { held: Some(held), before: Some(before), fate: Fate::Aborted }
+            }
+            Some(_) => Work::Transaction { held: Some(held), before: None, fate: Fate::Aborted },
+        };
+        Self { service, session, work, since }
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// The retryable write that the command is.
+    pub(crate) fn write(&self) -> Option<&Arc<RetryableWrite>> {
+        match &self.work {
+            Work::Write { write, .. } => Some(write),
+            Work::Transaction { .. } => None,
+        }
+    }
+
+    /// The transaction that is open.
+    pub(crate) fn transaction(&self) -> Option<&Arc<Transaction>> {
+        match &self.work {
+            Work::Transaction { held: Some(Held { standing: Standing::InProgress { open, .. }, .. }), .. } => {
+                Some(&open.unit)
+            }
+            _ => None,
+        }
+    }
+
+    /// What the command's writes belong to.
+    pub(crate) fn unit(&self) -> Option<Arc<UnitOfWork>> {
+        match self.write() {
+            Some(write) => Some(Arc::clone(write) as _),
+            None => self.transaction().map(|transaction| Arc::clone(transaction) as _),
+        }
+    }
+
+    /// The same, lent.
+    pub(crate) fn unit_lent(&self) -> Option<&UnitOfWork> {
+        match self.write() {
+            Some(write) => Some(&**write as _),
+            None => self.transaction().map(|transaction| &**transaction as _),
+        }
+    }
+
+    /// Whether the command is part of a transaction.
+    pub(crate) fn is_of_transaction(&self) -> bool {
+        matches!(self.work, Work::Transaction { .. })
+    }
+
+    /// Says what becomes of a transaction that is open when the command ends; until then it is aborted.
+    pub(crate) fn set_fate(&mut self, next: Fate) {
+        if let Work::Transaction { fate, .. } = &mut self.work {
+            *fate = next;
+        }
+    }
+
+    /// Commits the transaction, or finds it committed; the record of the log, if it wrote any.
+    /// # Errors
+    /// As `Transaction::commit`; then it is aborted.
+    pub(crate) fn commit(&mut self) -> Result<Option<bunko_store::Lsn>> {
+        let Work::Transaction { held: Some(held), .. } = &mut self.work else { return Ok(None) };
+        let (number, unit) = match &held.standing {
+            Standing::InProgress { number, open } => (*number, Arc::clone(&open.unit)),
+            Standing::Committed { lsn, .. } => return Ok(*lsn),
+            Standing::None | Standing::Aborted { .. } => return Ok(None),
+        };
+        let lsn = unit.commit(&mut held.history)?;
+        held.standing = Standing::Committed { number, lsn };
+        self.service.transactions.note_commit(self.session.id);
+        self.service.cursors.end_transaction(self.session.id, number);
+        Ok(lsn)
+    }
+}
+
+impl CheckedOut<'_> {
+    /// Aborts the transaction, if it is open.
+    pub(crate) fn abort(&mut self) {
+        let Work::Transaction { held: Some(held), .. } = &mut self.work else { return };
+        if let Some(open) = held.abort() {
+            self.service.end_transaction(self.session.id, &open);
+        }
+    }
+}
+
+impl fmt::Debug for CheckedOut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckedOut").field("session", &self.session.id).finish_non_exhaustive()
+    }
+}
+
+impl Drop for CheckedOut<'_> {
+    fn drop(&mut self) {
+        let (service, session) = (self.service, &self.session);
+        let held = match &mut self.work {
+            Work::Write { write, standing } => {
+                // Somebody else, such as a cursor that the command left, may still have the write.
+                Some(Held { history: write.end(), standing: std::mem::take(standing) })
+            }
+            Work::Transaction { held, before, fate } => {
+                held.take().map(|held| settled(held, before.take(), *fate, self.since, service, session))
+            }
+        };
+        if let Some(open) = held.and_then(|held| session.give_back(held)) {
+            service.end_transaction(session.id, &open);
+        }
+    }
+}
+
+/// What a session has after a command of a transaction.
+fn settled(
+    mut held: Held,
+    before: Option<Standing>,
+    fate: Fate,
+    since: Instant,
+    service: &Service,
+    session: &Arc<Session>,
+) -> Held {
+    match (fate, before) {
+        (Fate::AsBefore, Some(before)) => {
+            if let Some(open) = held.abort() {
+                open.unit.abort();
+                service.transactions.note_undone(session.id);
+            }
+            held.standing = before;
+        }
+        (Fate::Open | Fate::AsBefore, _) => {
+            if let Standing::InProgress { open, .. } = &mut held.standing {
+                open.active += since.elapsed();
+            }
+        }
+        (Fate::Aborted, _) => {
+            if let Some(open) = held.abort() {
+                service.end_transaction(session.id, &open);
+            }
+        }
+    }
+    held
+}

@@ -1,0 +1,146 @@
+//! Which commands may be part of a transaction, and what they may say of it.
+
+use crate::dispatch::{Command, Request, TransactionUse};
+use crate::fields::wrong_type;
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// What a command is to the transaction of its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// It begins it.
+    First,
+    /// It goes on with it.
+    Later,
+    /// It is `commitTransaction`.
+    Commit,
+    /// It is `abortTransaction`.
+    Abort,
+}
+
+/// The fields by which a command says that it is part of a transaction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TransactionFields {
+    autocommit: Option<bool>,
+    starts: Option<bool>,
+}
+
+/// Databases that no transaction reads or writes.
+const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
+
+/// Stages that no transaction has.
+/// Source: MongoDB manual 8.2, "Transactions and Operations", "Restricted Operations"; each stage's own page.
+const REFUSED_STAGES: [&str; 14] = [
+    "$changeStream",
+    "$collStats",
+    "$currentOp",
+    "$indexStats",
+    "$listClusterCatalog",
+    "$listLocalSessions",
+    "$listSampledQueries",
+    "$listSessions",
+    "$merge",
+    "$out",
+    "$planCacheStats",
+    "$queryStats",
+    "$querySettings",
+    "$unionWith",
+];
+
+impl TransactionFields {
+    /// Takes `autocommit` or `startTransaction`.
+    /// # Errors
+    /// `TypeMismatch`.
+    pub fn read(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
+        let given = match value {
+            ValueRef::Null | ValueRef::Undefined => None,
+            ValueRef::Boolean(boolean) => Some(boolean),
+            other => return Err(wrong_type(&format!("OperationSessionInfo.{name}"), other, "bool")),
+        };
+        if name == "autocommit" {
+            self.autocommit = given;
+        } else {
+            self.starts = given;
+        }
+        Ok(())
+    }
+
+    /// The first one that is there.
+    pub fn first_given(self) -> Option<&'static str> {
+        self.autocommit.map(|_| "autocommit").or(self.starts.map(|_| "startTransaction"))
+    }
+
+    /// What a command that has a number is to its transaction; `None` where it is no part of one.
+    /// # Errors
+    /// `InvalidOptions` for fields that do not go together; `OperationNotSupportedInTransaction`.
+    pub fn part_of(self, command: &Command, request: &Request<'_>) -> Result<Option<Part>> {
+        let refuse = |message: &str| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        match (self.autocommit, self.starts) {
+            (Some(true), _) => refuse("Specifying autocommit=true is not allowed."),
+            (_, Some(false)) => refuse("Specifying startTransaction=false is not allowed."),
+            (None, Some(true)) => refuse("'startTransaction' field requires 'autocommit' field to also be specified"),
+            (None, None) => Ok(None),
+            (Some(false), starts) => {
+                let part = part_of(command, if starts.is_some() { Part::First } else { Part::Later })?;
+                check_target(command, request)?;
+                Ok(Some(part))
+            }
+        }
+    }
+}
+
+/// Whether the body says that the command is part of a transaction, whatever else it says.
+pub(crate) fn is_inside(body: DocumentRef<'_>) -> bool {
+    matches!(body.get("autocommit"), Some(ValueRef::Boolean(false)))
+}
+
+fn part_of(command: &Command, place: Part) -> Result<Part> {
+    match (command.transaction, place) {
+        (TransactionUse::Anywhere, place) => Ok(place),
+        (TransactionUse::NotFirst, Part::Later) => Ok(Part::Later),
+        (TransactionUse::Commits, Part::Later) => Ok(Part::Commit),
+        (TransactionUse::Aborts, Part::Later) => Ok(Part::Abort),
+        (TransactionUse::Refused, _) => {
+            Err(not_supported(format!("Cannot run '{}' in a multi-document transaction.", command.name)))
+        }
+        (TransactionUse::NotFirst | TransactionUse::Commits | TransactionUse::Aborts, _) => {
+            Err(not_supported(format!("Cannot run {} at the start of a transaction", command.name)))
+        }
+    }
+}
+
+/// Refuses what a command that may be inside must not be about there.
+fn check_target(command: &Command, request: &Request<'_>) -> Result<()> {
+    if command.transaction == TransactionUse::Anywhere && OWN_DATABASES.contains(&request.database) {
+        let message = format!("Cannot run command against the '{}' database in a transaction.", request.database);
+        return Err(not_supported(message));
+    }
+    match request.body.get("pipeline").and_then(ValueRef::as_array) {
+        Some(stages) if command.name == "aggregate" => check_stages(stages),
+        _ => Ok(()),
+    }
+}
+
+/// Goes over the stages, and those of the pipelines inside `$lookup` and `$facet`.
+fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
+    for stage in stages.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first) {
+        if REFUSED_STAGES.contains(&stage.name) {
+            let message = format!(
+                "Operation not permitted in transaction :: caused by :: Aggregation stage {} cannot run within a \
+                 multi-document transaction.",
+                stage.name
+            );
+            return Err(not_supported(message));
+        }
+        let inner = stage.value.as_document().into_iter().flat_map(DocumentRef::iter);
+        let are_pipelines = |name: &str| stage.name == "$facet" || stage.name == "$lookup" && name == "pipeline";
+        for pipeline in inner.filter(|field| are_pipelines(field.name)).filter_map(|field| field.value.as_array()) {
+            check_stages(pipeline)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn not_supported(message: String) -> Failure {
+    Failure::new(ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message)
+}

@@ -1,0 +1,47 @@
+//! Open transactions in the words of `currentOp` and `$currentOp`.
+
+use super::open::Entry;
+use crate::service::Service;
+use crate::sessions::id::UID;
+use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, datetime};
+
+/// One that no command works with: of a session that is idle.
+pub(crate) fn describe_idle(service: &Service, entry: &Entry) -> DocumentBuf {
+    let id = DocumentBuf::new()
+        .with("id", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &entry.session.id })
+        .with("uid", ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &UID });
+    DocumentBuf::new()
+        .with("type", "idleSession")
+        .with("host", &service.facts.host)
+        .with("desc", "inactive transaction")
+        .with("client", &entry.client)
+        .with("connectionId", entry.connection)
+        .with("lsid", &id)
+        .with("transaction", &describe_running(service, entry))
+        .with("waitingForLock", false)
+        .with("active", false)
+}
+
+/// What is said of one beside the command that works with it.
+pub(crate) fn describe_running(service: &Service, entry: &Entry) -> DocumentBuf {
+    let mut parameters = DocumentBuf::new().with("txnNumber", entry.number).with("autocommit", false);
+    if let Some(read_concern) = &entry.read_concern {
+        parameters.append("readConcern", read_concern);
+    }
+    let open_for = entry.began.elapsed();
+    let text = |time_ms: i64| datetime::format_iso8601_ms(time_ms).replace('Z', "+00:00");
+    let began_ms = service.world.now_ms() - open_for.as_millis() as i64;
+    let expiry_ms = began_ms + service.parameters.transaction_lifetime().as_millis() as i64;
+    let mut described = DocumentBuf::new()
+        .with("parameters", &parameters)
+        .with("startWallClockTime", &text(began_ms))
+        .with("timeOpenMicros", open_for.as_micros() as i64);
+    // While a command works with it nobody else knows how long commands have.
+    if let Some(active) = entry.session.active_time() {
+        let inactive = open_for.saturating_sub(active);
+        described
+            .append("timeActiveMicros", active.as_micros() as i64)
+            .append("timeInactiveMicros", inactive.as_micros() as i64);
+    }
+    described.with("expiryTime", &text(expiry_ms))
+}

@@ -1,0 +1,91 @@
+//! How transactions end that are not committed.
+
+use super::open::Open;
+use crate::service::Service;
+use crate::sessions::SessionId;
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::time::Instant;
+
+/// What becomes of an open transaction when a command of it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is aborted: the command failed.
+    Aborted,
+    /// It stays open.
+    Open,
+    /// The command begins anew: nothing has happened.
+    AsBefore,
+}
+
+/// Failures of a statement that are failures of its command inside a transaction: it is to be tried again as a whole.
+const OF_THE_WHOLE: [ErrorCode; 4] = [
+    ErrorCode::WRITE_CONFLICT,
+    ErrorCode::LOCK_TIMEOUT,
+    ErrorCode::SNAPSHOT_UNAVAILABLE,
+    ErrorCode::NO_SUCH_TRANSACTION,
+];
+
+/// What becomes of the transaction by a reply of one of its commands, which says that some statements failed or none.
+/// # Errors
+/// The failure of a statement that is one of the whole command.
+pub(crate) fn fate_by_reply(reply: DocumentRef<'_>) -> Result<Fate> {
+    let failures = reply.get("writeErrors").and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter);
+    // `bulkWrite` tells in its cursor.
+    let cursor = reply.get("cursor").and_then(ValueRef::as_document).filter(|_| reply.get("nErrors").is_some());
+    let told = cursor.and_then(|cursor| cursor.get("firstBatch")).and_then(ValueRef::as_array);
+    let failed = |told: &DocumentRef<'_>| told.get("code").is_some();
+    let failures = failures.chain(told.into_iter().flat_map(ArrayRef::iter));
+    let mut fate =
+        if matches!(reply.get("nErrors"), None | Some(ValueRef::Int32(0))) { Fate::Open } else { Fate::Aborted };
+    for failure in failures.filter_map(ValueRef::as_document).filter(failed) {
+        fate = Fate::Aborted;
+        let Some(ValueRef::Int32(code)) = failure.get("code") else { continue };
+        if OF_THE_WHOLE.contains(&ErrorCode(code)) {
+            let message = failure.get("errmsg").and_then(ValueRef::as_str).unwrap_or_default();
+            return Err(Failure::new(ErrorCode(code), message));
+        }
+    }
+    Ok(fate)
+}
+
+impl Service {
+    /// Aborts a transaction that has been taken out of its session.
+    pub(crate) fn end_transaction(&self, session: SessionId, open: &Open) {
+        open.unit.abort();
+        self.transactions.note_abort(session);
+        self.cursors.end_transaction(session, open.unit.number());
+    }
+
+    /// Aborts the open transactions of the chosen sessions; those that a command works with when it ends.
+    pub(crate) fn abort_transactions(&self, is_chosen: impl Fn(SessionId) -> bool) {
+        for entry in self.transactions.all().into_iter().filter(|entry| is_chosen(entry.session.id)) {
+            if let Some(open) = entry.session.abort(entry.number) {
+                self.end_transaction(entry.session.id, &open);
+            }
+        }
+    }
+
+    /// Aborts transactions that are open for longer than they may be. Call it every second or so.
+    pub fn abort_expired_transactions(&self) {
+        let limit = self.parameters.transaction_lifetime();
+        let now = Instant::now();
+        let is_expired = |began: Instant| now.saturating_duration_since(began) >= limit;
+        let expired: Vec<_> = self.transactions.all().into_iter().filter(|entry| is_expired(entry.began)).collect();
+        if expired.is_empty() {
+            return;
+        }
+        let is_chosen = |session: SessionId| expired.iter().any(|entry| entry.session.id == session);
+        self.operations.kill_sessions(is_chosen, 0);
+        for entry in &expired {
+            tracing::info!(
+                target: "TXN", id = 51_802, ctx = "abortExpiredTransactions", txnNumber = entry.number,
+                lsid = crate::sessions::id::text(entry.session.id),
+                "Aborting a transaction that has been open for longer than transactionLifetimeLimitSeconds"
+            );
+            if let Some(open) = entry.session.abort(entry.number) {
+                self.end_transaction(entry.session.id, &open);
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Transactions as clients know them: which commands belong to one, and what becomes of it with each.
+//!
+//! ```text
+//!          startTransaction              commitTransaction
+//! (none) ───────────────────► in progress ────────────────► committed
+//!                                  │ abortTransaction, any failure, the next number of the session,
+//!                                  │ the end of its time, the end of its session
+//!                                  └──────────────────────► aborted
+//! ```
+//! A session has one at most ([`crate::sessions`]); what it does to data is `bunko_catalog::Transaction`.
+//! Source: MongoDB manual 8.2, "Transactions"; MongoDB's specification of transactions for drivers.
+
+mod admission;
+mod description;
+mod ending;
+mod open;
+mod writes;
+
+pub(crate) use admission::{Part, TransactionFields, is_inside};
+pub(crate) use description::{describe_idle, describe_running};
+pub(crate) use ending::{Fate, fate_by_reply};
+pub(crate) use open::{Entry, Open, Transactions};
+pub(crate) use writes::check_writes;

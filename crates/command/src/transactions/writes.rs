@@ -1,0 +1,47 @@
+//! What a transaction does not write to.
+
+use super::admission::not_supported;
+use crate::invocation::Invocation;
+use crate::time_series;
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_catalog::Namespace;
+use bunko_errors::Result;
+
+/// Judges where a command writes that is part of a transaction, if it is one.
+/// # Errors
+/// `OperationNotSupportedInTransaction` for what no transaction writes to, which ends it.
+pub(crate) fn check_writes(invocation: &Invocation<'_>) -> Result<()> {
+    if !invocation.is_of_transaction() {
+        return Ok(());
+    }
+    // What is no name is told by the command.
+    targets(invocation).into_iter().flatten().try_for_each(|namespace| check(invocation, &namespace))
+}
+
+/// The collections that the command writes to.
+fn targets(invocation: &Invocation<'_>) -> Vec<Result<Namespace>> {
+    match invocation.command.name {
+        "insert" | "update" | "delete" | "findAndModify" => {
+            let name = invocation.argument().as_str().unwrap_or_default();
+            vec![Namespace::new(invocation.request.database, name)]
+        }
+        "bulkWrite" => {
+            let named = invocation.documents("nsInfo").unwrap_or_default();
+            let name = |named: DocumentRef<'_>| named.get("ns").and_then(ValueRef::as_str).map(Namespace::parse);
+            named.into_iter().filter_map(name).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn check(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
+    if namespace.collection().starts_with("system.") {
+        return Err(not_supported(format!("Cannot write to the collection '{namespace}' in a transaction.")));
+    }
+    if time_series::find(&invocation.service.catalog, namespace)?.is_some() {
+        let message =
+            format!("Cannot write to the time-series collection '{namespace}' in a multi-document transaction.");
+        return Err(not_supported(message));
+    }
+    Ok(())
+}
