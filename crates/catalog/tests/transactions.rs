@@ -1,5 +1,6 @@
 //! What transactions see, what they keep from others, and what is left of them.
 
+mod bank;
 mod opened;
 mod overlay;
 
