@@ -7,9 +7,13 @@ use super::{Rule, Rules, Schema, failed};
 use crate::evaluate::Evaluation;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Value, ValueRef, order};
 use bunko_errors::{Failure, Result};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
-/// Bytes of an array that count as one step of work where its elements are sorted.
+/// Bytes of an array that count as one step of work where its elements are compared.
 const BYTES_PER_STEP: usize = 16;
+/// Steps of work that it takes to look an element up among all before it.
+const STEPS_PER_ELEMENT: usize = 4;
 
 #[derive(Debug)]
 struct Number {
@@ -90,18 +94,48 @@ impl Rule for Number {
     }
 }
 
-/// An element that is in the array twice.
-fn duplicate(list: ArrayRef<'_>, evaluation: &mut Evaluation<'_>) -> Option<Value> {
-    if !evaluation.goes_on(list.as_document().len_bytes() / BYTES_PER_STEP) {
-        return None;
+/// A canonical value in its order.
+struct Ordered(Value);
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        order::compare(self.0.as_ref(), other.0.as_ref())
     }
-    let mut elements: Vec<Value> = list.iter().map(canonical).collect();
-    elements.sort_by(|a, b| {
-        let _ = evaluation.goes_on(1);
-        order::compare(a.as_ref(), b.as_ref())
-    });
-    let twice = elements.windows(2).position(|pair| order::equal(pair[0].as_ref(), pair[1].as_ref()));
-    twice.map(|index| elements.swap_remove(index))
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ordered {}
+
+/// The first element that was in the array before. Each is put into a tree: a sort could not be left when the operation
+/// is to end.
+fn duplicate(list: ArrayRef<'_>, evaluation: &mut Evaluation<'_>) -> Option<Value> {
+    let mut before = BTreeSet::new();
+    for element in list.iter() {
+        let bytes = match element {
+            ValueRef::Document(document) => document.len_bytes(),
+            ValueRef::Array(list) => list.as_document().len_bytes(),
+            ValueRef::String(text) => text.len(),
+            _ => 0,
+        };
+        if !evaluation.goes_on(STEPS_PER_ELEMENT + bytes / BYTES_PER_STEP) {
+            return None;
+        }
+        if let Some(twice) = before.replace(Ordered(canonical(element))) {
+            return Some(twice.0);
+        }
+    }
+    None
 }
 
 impl Rule for UniqueItems {
@@ -190,5 +224,43 @@ impl Rule for NoMoreItems {
             .with("specifiedAs", &DocumentBuf::new().with("additionalItems", false))
             .with("reason", "found additional items")
             .with("additionalItems", &additional)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Filter;
+    use bunko_errors::ErrorCode;
+    use bunko_operation::{Interruption, MemoryLimits, OperationContext};
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    struct Until(Instant);
+
+    impl Interruption for Until {
+        fn reason(&self) -> Option<Failure> {
+            (Instant::now() > self.0).then(|| Failure::new(ErrorCode(50), "operation exceeded time limit"))
+        }
+    }
+
+    #[test]
+    fn a_look_for_duplicates_is_left_when_the_operation_is_to_end() {
+        let mut list = ArrayBuf::new();
+        for place in 0..100_000 {
+            list.push(format!("text {}", place * 7919 % 100_000).as_str());
+        }
+        let document = DocumentBuf::new().with("a", &list);
+        let unique = DocumentBuf::new().with("a", &DocumentBuf::new().with("uniqueItems", true));
+        let schema = DocumentBuf::new().with("$jsonSchema", &DocumentBuf::new().with("properties", &unique));
+        let filter = Filter::parse(schema.as_ref()).expect("a schema");
+        let began = Instant::now();
+        let end = Arc::new(Until(began + Duration::from_millis(5)));
+        let operation = OperationContext::new(end, MemoryLimits::none());
+        let outcome = filter.matches_within(document.as_ref(), &operation);
+        let took = began.elapsed();
+        assert!(outcome.is_err() && took < Duration::from_millis(100), "{outcome:?} after {took:?}");
+        let operation = OperationContext::unlimited();
+        assert!(matches!(filter.matches_within(document.as_ref(), &operation), Ok(true)));
     }
 }
