@@ -4,6 +4,7 @@
 //! moment, and a server starts on each: what was acknowledged with `j: true` by then must be there, and what else is
 //! there must be a prefix of what was done. `BUNKO_FAULTS_STATES=20000` makes more disks than usual, and
 //! `BUNKO_FAULTS_SEED=17` only that one; after `BUNKO_FAULTS_ENOUGH=1` failure no more are looked for.
+//! The disks are directories below `BUNKO_FAULTS_DISKS`, usually the temporary one.
 
 use bunko_engines::Entry;
 use bunko_faults::check::{self, Difference};
@@ -12,6 +13,7 @@ use bunko_faults::server::{Outcome, Server};
 use bunko_faults::workload::{self, Step};
 use bunko_faulty_files::{Disk, Event, Random, Watch};
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -104,6 +106,8 @@ fn case(recording: &Recording, engine: &'static Entry, random: &mut Random) -> R
     disk.cut(random);
     let scratch = scratch();
     disk.write_to(scratch.path()).map_err(|error| format!("the disk cannot be made: {error}"))?;
+    // Nothing is cut off any more, so that no sync need reach the machine's disk.
+    let _watch = Watch::new(scratch.path());
     let doubtful = &recording.steps[durable.saturating_sub(1)..begun];
     let at = || format!("after {end} of {} calls, steps {durable}..={begun}: {doubtful:?}", recording.events.len());
     let broken = |found: String| format!("a promise is broken: {found}; {}", at());
@@ -188,5 +192,6 @@ fn what_was_durable_survives_a_power_cut() {
 }
 
 fn scratch() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("faults-").tempdir().expect("temporary directory")
+    let directory = std::env::var_os("BUNKO_FAULTS_DISKS").map_or_else(std::env::temp_dir, PathBuf::from);
+    tempfile::Builder::new().prefix("faults-").tempdir_in(directory).expect("temporary directory")
 }
