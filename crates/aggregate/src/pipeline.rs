@@ -165,8 +165,12 @@ impl Pipeline {
 
     /// Puts the stages on top of a source. A document that comes out larger than can be answered is `BSONObjectTooLarge`.
     pub fn open(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
-        let top = self.stages.iter().fold(source, |input, stage| self.open_stage(stage, input));
-        Box::new(Answers(top))
+        Box::new(Answers(self.open_large(source)))
+    }
+
+    /// The same where documents may be too large to be answered: whoever reads them makes them smaller.
+    pub fn open_large(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
+        self.stages.iter().fold(source, |input, stage| self.open_stage(stage, input))
     }
 
     /// A stage on top of its input. One that keeps documents back gets them with their metadata, if anything reads it.

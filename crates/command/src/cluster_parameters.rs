@@ -2,6 +2,7 @@
 //! `config.clusterParameters`, as in MongoDB.
 
 use crate::fields::wrong_type;
+use crate::parameters::Parameters;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
@@ -12,6 +13,9 @@ pub(crate) const COLLECTION: &str = "clusterParameters";
 
 /// The one that limits how long reads take.
 pub(crate) const DEFAULT_MAX_TIME: &str = "defaultMaxTimeMS";
+
+/// The one that limits how long documents before a change are shown.
+pub(crate) const CHANGE_STREAM_OPTIONS: &str = "changeStreamOptions";
 
 /// One parameter: a document with fields of its own.
 pub(crate) struct ClusterParameter {
@@ -47,7 +51,7 @@ enum Kind {
 /// Source: MongoDB manual 8.2, "Cluster Parameters".
 static PARAMETERS: &[ClusterParameter] = &[
     ClusterParameter {
-        name: "changeStreamOptions",
+        name: CHANGE_STREAM_OPTIONS,
         fields: &[Field { name: "preAndPostImages", kind: Kind::PreAndPostImages }],
     },
     ClusterParameter {
@@ -84,6 +88,15 @@ static PARAMETERS: &[ClusterParameter] = &[
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static ClusterParameter> {
     PARAMETERS.iter()
+}
+
+/// Has a parameter take effect, where it has any.
+pub(crate) fn apply(parameters: &Parameters, name: &str, value: DocumentRef<'_>) {
+    match name {
+        CHANGE_STREAM_OPTIONS => parameters.set_image_expiry(value),
+        DEFAULT_MAX_TIME => parameters.set_default_read_time(value),
+        _ => {}
+    }
 }
 
 /// The one of that name.

@@ -13,6 +13,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, 
 use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits};
 use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -39,6 +40,9 @@ pub struct Parameters {
     default_read_time_ms: AtomicI64,
     descriptor: Mutex<String>,
     transaction_lifetime_s: AtomicI64,
+    /// After how many seconds change streams show no document before a change any more; 0 where they show all. It is the
+    /// cluster parameter `changeStreamOptions`, and streams keep it.
+    pub(crate) image_expiry_s: Arc<AtomicI64>,
     /// What stages may gather in memory, by [`Gatherer`].
     stage_bytes_max: [AtomicU64; Gatherer::ALL.len()],
     allows_disk_use: AtomicBool,
@@ -55,6 +59,7 @@ impl Parameters {
             default_read_time_ms: AtomicI64::new(0),
             descriptor: Mutex::default(),
             transaction_lifetime_s: AtomicI64::new(TRANSACTION_LIFETIME_S),
+            image_expiry_s: Arc::default(),
             stage_bytes_max: std::array::from_fn(|_| AtomicU64::new(STAGE_BYTES_MAX)),
             allows_disk_use: AtomicBool::new(true),
             verbosity: LogVerbosity::default(),
@@ -86,6 +91,13 @@ impl Parameters {
     pub(crate) fn set_default_read_time(&self, parameter: DocumentRef<'_>) {
         let milliseconds = parameter.get("readOperations").and_then(number::clamp_to_i64).unwrap_or(0);
         self.default_read_time_ms.store(milliseconds, Ordering::Relaxed);
+    }
+
+    /// Takes what the cluster parameter `changeStreamOptions` says of documents before a change.
+    pub(crate) fn set_image_expiry(&self, parameter: DocumentRef<'_>) {
+        let images = parameter.get("preAndPostImages").and_then(ValueRef::as_document);
+        let seconds = images.and_then(|images| images.get("expireAfterSeconds")).and_then(number::as_i64_exact);
+        self.image_expiry_s.store(seconds.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// What a stage may gather in memory, in bytes.

@@ -2,7 +2,7 @@
 
 use crate::access_control::AccessControl;
 use crate::auto_compaction::AutoCompaction;
-use crate::cluster_parameters::{self, DEFAULT_MAX_TIME};
+use crate::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
 use crate::counters::Counters;
 use crate::cursor_store::CursorStore;
 use crate::fail_points::FailPoints;
@@ -200,14 +200,13 @@ impl Service {
     /// A service over an open catalog.
     pub fn new(catalog: Arc<Catalog>, world: World, facts: Facts, log_lines: Arc<LogLines>, process: Process) -> Self {
         let parameters = Parameters::new(facts.journal_commit_interval);
-        // Where it cannot be read there is no limit, and the first command that reads it says why.
-        if let Ok(Some(kept)) = stored_settings::find(
-            &catalog,
-            cluster_parameters::DATABASE,
-            cluster_parameters::COLLECTION,
-            DEFAULT_MAX_TIME,
-        ) {
-            parameters.set_default_read_time(kept.as_ref());
+        for name in [CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME] {
+            let kept =
+                stored_settings::find(&catalog, cluster_parameters::DATABASE, cluster_parameters::COLLECTION, name);
+            // Where it cannot be read there is no limit, and the first command that reads it says why.
+            if let Ok(Some(kept)) = kept {
+                cluster_parameters::apply(&parameters, name, kept.as_ref());
+            }
         }
         let started = Instant::now();
         Self {

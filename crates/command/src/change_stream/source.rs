@@ -19,6 +19,7 @@ use bunko_store::Bell;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// How much work it is to make an event.
 const WORK_PER_EVENT: usize = 32;
@@ -55,10 +56,15 @@ pub(crate) fn open(
         Beginning::After(token) => Some(token.clone()),
         _ => None,
     };
-    let reading = Reading::begin(&catalog, target, options, Arc::clone(invocation.operation()))?;
+    let images = ImageExpiry {
+        seconds: Arc::clone(&invocation.service.parameters.image_expiry_s),
+        clock: Arc::clone(&invocation.service.world.clock),
+    };
+    let reading = Reading::begin(&catalog, target, options, images, Arc::clone(invocation.operation()))?;
     let bell = reading.feed.bell().map(Arc::clone);
     let reading = Arc::new(Mutex::new(reading));
-    let stream = pipeline.open(Box::new(Stream(Arc::clone(&reading))));
+    let source = Box::new(Stream(Arc::clone(&reading)));
+    let stream = if splits { pipeline.open_large(source) } else { pipeline.open(source) };
     let splitting = splits.then(|| Splitting { behind, ..Splitting::default() });
     Ok(Box::new(Watching { stream, reading, bell, splitting, current: None }))
 }
@@ -85,12 +91,28 @@ fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     Ok(())
 }
 
+/// When documents before a change are shown no more: `preAndPostImages` of the cluster parameter `changeStreamOptions`. They
+/// stay in the log as long as it does.
+struct ImageExpiry {
+    /// 0 where all are shown.
+    seconds: Arc<AtomicI64>,
+    clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl ImageExpiry {
+    fn is_over(&self, at: Timestamp) -> bool {
+        let seconds = self.seconds.load(Ordering::Relaxed);
+        seconds > 0 && i64::from(at.seconds).saturating_add(seconds) < ((self.clock)() / 1000) as i64
+    }
+}
+
 /// What is read of the log, and how far.
 struct Reading {
     feed: Feed,
     catalog: Arc<Catalog>,
     target: Target,
     options: Options,
+    images: ImageExpiry,
     /// What happened earlier has been told, or was not asked for.
     from: Timestamp,
     ahead: VecDeque<Event>,
@@ -106,6 +128,7 @@ impl Reading {
         catalog: &Arc<Catalog>,
         target: Target,
         options: Options,
+        images: ImageExpiry,
         operation: Arc<OperationContext>,
     ) -> Result<Self> {
         let store = catalog.store();
@@ -130,6 +153,7 @@ impl Reading {
             catalog: Arc::clone(catalog),
             target,
             options,
+            images,
             from,
             ahead: VecDeque::new(),
             token,
@@ -186,7 +210,7 @@ impl Reading {
             }
             self.operation.work(WORK_PER_EVENT)?;
             let Self { feed, target, .. } = self;
-            let Some(entry) = feed.next(&|namespace| target.wants(namespace)).map_err(lost)? else {
+            let Some(mut entry) = feed.next(&|namespace| target.wants(namespace)).map_err(lost)? else {
                 let seen = self.feed.seen();
                 if seen > self.token_at {
                     self.token = high_water(seen);
@@ -195,6 +219,9 @@ impl Reading {
                 return Ok(None);
             };
             if entry.at >= self.from {
+                if entry.before.is_some() && self.images.is_over(entry.at) {
+                    entry.before = None;
+                }
                 let events = Events { catalog: &self.catalog, target: &self.target, options: &self.options };
                 events.of(&entry, &mut self.ahead)?;
             }

@@ -1,6 +1,6 @@
 //! `getClusterParameter` and `setClusterParameter`.
 
-use crate::cluster_parameters::{self, COLLECTION, ClusterParameter, DATABASE, DEFAULT_MAX_TIME};
+use crate::cluster_parameters::{self, COLLECTION, ClusterParameter, DATABASE};
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
@@ -110,8 +110,6 @@ fn set(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     let time = invocation.service.world.timestamp();
     let document = document(parameter, &parsed, Some(ValueRef::Timestamp(time)));
     stored_settings::keep(invocation, DATABASE, COLLECTION, &document)?;
-    if parameter.name == DEFAULT_MAX_TIME {
-        invocation.service.parameters.set_default_read_time(document.as_ref());
-    }
+    cluster_parameters::apply(&invocation.service.parameters, parameter.name, document.as_ref());
     Ok(())
 }

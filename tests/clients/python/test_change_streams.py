@@ -1,0 +1,129 @@
+"""Change streams, against the replica set of one member that BUNKO_SET_URI names."""
+
+import random
+import time
+
+import pytest
+from pymongo.errors import OperationFailure
+
+
+@pytest.fixture
+def things(set_client):
+    set_client.drop_database("clients_streams")
+    database = set_client.clients_streams
+    yield database.create_collection("things", changeStreamPreAndPostImages={"enabled": True})
+    set_client.drop_database("clients_streams")
+
+
+def test_the_events_of_a_transaction_name_it(set_client, things):
+    with things.watch(max_await_time_ms=500) as stream:
+        with set_client.start_session() as session, session.start_transaction():
+            own = session.session_id["id"]
+            things.insert_one({"_id": 1}, session=session)
+            things.update_one({"_id": 1}, {"$set": {"a": 1}}, session=session)
+            assert stream.try_next() is None, "nothing is told before the commit"
+        events = [stream.next()]
+        if events[0]["fullDocument"] == {"_id": 1}:
+            # Both statements are told where the commit does not fold them into one.
+            events.append(stream.next())
+        assert all(event["lsid"]["id"] == own for event in events)
+        assert len({event["txnNumber"] for event in events}) == 1
+        things.insert_one({"_id": 2})
+        assert "txnNumber" not in stream.next()
+
+
+def test_a_large_event_comes_in_fragments(things):
+    half = "x" * (9 << 20)
+    things.insert_one({"_id": 1, "text": half})
+    options = {"full_document": "whenAvailable", "full_document_before_change": "whenAvailable"}
+    split = [{"$changeStreamSplitLargeEvent": {}}]
+    with things.watch(split, **options) as stream:
+        things.replace_one({"_id": 1}, {"_id": 1, "text": half.replace("x", "y")})
+        things.insert_one({"_id": 2})
+        first = stream.next()
+        assert first["splitEvent"] == {"fragment": 1, "of": 2} and "fullDocument" in first
+        with things.watch(split, resume_after=first["_id"], **options) as resumed:
+            second = resumed.next()
+            assert second["splitEvent"] == {"fragment": 2, "of": 2}
+            assert len(second["fullDocumentBeforeChange"]["text"]) == len(half)
+            assert resumed.next()["documentKey"] == {"_id": 2}
+        assert stream.next() == second
+        with pytest.raises(OperationFailure) as refused:
+            things.watch([], resume_after=first["_id"], **options)
+        assert refused.value.code == 280
+    with pytest.raises(OperationFailure) as misplaced:
+        things.watch([*split, {"$match": {}}])
+    assert misplaced.value.code == 7182802
+
+
+def test_documents_before_a_change_are_shown_for_so_long(set_client, things):
+    def expire_after(seconds):
+        images = {"preAndPostImages": {"expireAfterSeconds": seconds}}
+        set_client.admin.command("setClusterParameter", {"changeStreamOptions": images})
+
+    def before_change(since):
+        with things.watch(start_at_operation_time=since, full_document_before_change="whenAvailable") as stream:
+            return stream.next()["fullDocumentBeforeChange"]
+
+    with set_client.start_session(causal_consistency=True) as session:
+        things.insert_one({"_id": 1, "a": 1})
+        things.delete_one({"_id": 1}, session=session)
+        since = session.operation_time
+    assert before_change(since) == {"_id": 1, "a": 1}
+    try:
+        expire_after(1)
+        time.sleep(2.2)
+        assert before_change(since) is None
+    finally:
+        expire_after("off")
+    assert before_change(since) == {"_id": 1, "a": 1}
+
+
+def apply(event, copy):
+    key = event["documentKey"]["_id"]
+    if event["operationType"] == "delete":
+        del copy[key]
+    elif event["operationType"] == "update":
+        copy[key].update(event["updateDescription"]["updatedFields"])
+        for removed in event["updateDescription"]["removedFields"]:
+            del copy[key][removed]
+    else:
+        copy[key] = event["fullDocument"]
+
+
+def test_a_consumer_that_is_resumed_at_random_rebuilds_the_collection(set_client, things):
+    chance = random.Random(7)
+    copy, token, written = {}, None, 0
+    start = set_client.admin.command("ping")["operationTime"]
+    for _ in range(20):
+        for _ in range(chance.randrange(30)):
+            written += 1
+            key = chance.randrange(20)
+            what = chance.randrange(5)
+            if what == 0:
+                things.replace_one({"_id": key}, {"b": written}, upsert=True)
+            elif what == 1:
+                things.delete_one({"_id": key})
+            elif what == 2:
+                things.update_one({"_id": key}, {"$set": {"a": written}, "$unset": {"b": 1}})
+            else:
+                with set_client.start_session() as session:
+                    session.start_transaction()
+                    things.update_one({"_id": key}, {"$set": {"t": written}}, upsert=True, session=session)
+                    things.delete_one({"_id": (key + 1) % 20}, session=session)
+                    session.commit_transaction() if chance.randrange(3) else session.abort_transaction()
+        place = {"resume_after": token} if token else {"start_at_operation_time": start}
+        with things.watch(max_await_time_ms=100, **place) as stream:
+            # It dies anywhere, also in the middle of a transaction's events.
+            for _ in range(chance.randrange(40)):
+                event = stream.try_next()
+                if event is None:
+                    break
+                apply(event, copy)
+                token = event["_id"]
+    place = {"resume_after": token} if token else {"start_at_operation_time": start}
+    with things.watch(max_await_time_ms=100, **place) as stream:
+        while (event := stream.try_next()) is not None:
+            apply(event, copy)
+    found = {document["_id"]: document for document in things.find()}
+    assert copy == found and written > 100
