@@ -15,6 +15,34 @@ use std::sync::Arc;
 
 type Items = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send + 'static>;
 
+/// The tree's own walk over its tables. The blocks that it reads stay in the tree's cache, so nothing of it counts as the
+/// operation's: it is made, asked and dropped without counting.
+struct TableWalk(Option<Items>);
+
+impl TableWalk {
+    fn new(begin: impl FnOnce() -> Items) -> Self {
+        let _uncounted = bunko_heap::Uncounted::begin();
+        Self(Some(begin()))
+    }
+
+    /// The next entry, with its key as it stands in the tree.
+    fn next(&mut self, direction: Direction) -> lsm_tree::Result<Option<(UserKey, UserValue)>> {
+        let _uncounted = bunko_heap::Uncounted::begin();
+        let item = self.0.as_mut().and_then(|items| match direction {
+            Direction::Forward => items.next(),
+            Direction::Backward => items.next_back(),
+        });
+        item.map(Guard::into_inner).transpose()
+    }
+}
+
+impl Drop for TableWalk {
+    fn drop(&mut self) {
+        let _uncounted = bunko_heap::Uncounted::begin();
+        self.0 = None;
+    }
+}
+
 /// A key within its keyspace and its value; no value where it was deleted.
 type Entry = (UserKey, Option<UserValue>);
 
@@ -82,7 +110,7 @@ enum Step {
 struct Merged {
     /// Newest first.
     memtables: Vec<(MemtableWalk, Option<Entry>)>,
-    tables: Items,
+    tables: TableWalk,
     table_entry: Option<(UserKey, UserValue)>,
     files: Arc<TreeFiles>,
     direction: Direction,
@@ -97,7 +125,7 @@ impl Merged {
         let walk = |memtable: &Arc<Memtable>| memtable.walk(*keyspace, range.clone(), *direction, *before);
         let memtables = state.memtables().map(|memtable| (walk(memtable), None)).collect();
         // After the memtables: what goes from them stands here.
-        let tables = tree.range(key::in_tree(*keyspace, range.clone()), *before, None);
+        let tables = TableWalk::new(|| tree.range(key::in_tree(*keyspace, range.clone()), *before, None));
         let files = Arc::clone(&state.files);
         Self { memtables, tables, table_entry: None, files, direction: *direction, is_started: false, last: None }
     }
@@ -153,15 +181,14 @@ impl Merged {
     }
 
     fn advance_tables(&mut self) -> Result<()> {
-        // What it reads stays in the tree's cache.
-        let _uncounted = bunko_heap::Uncounted::begin();
-        let item = match self.direction {
-            Direction::Forward => self.tables.next(),
-            Direction::Backward => self.tables.next_back(),
-        };
-        let item = item.map(|item| item.into_inner().map_err(|error| self.files.error(error)));
-        self.table_entry =
-            item.transpose()?.map(|(key, value)| (UserKey::from(key.get(KEYSPACE_BYTES..).unwrap_or_default()), value));
+        let entry = self.tables.next(self.direction).map_err(|error| self.files.error(error))?;
+        self.table_entry = entry.map(|(key, value)| {
+            let own = UserKey::from(key.get(KEYSPACE_BYTES..).unwrap_or_default());
+            // It was taken without counting.
+            let _uncounted = bunko_heap::Uncounted::begin();
+            drop(key);
+            (own, value)
+        });
         Ok(())
     }
 }

@@ -67,7 +67,12 @@ impl State {
                 None => {}
             }
         }
-        key::with_key(keyspace, key, |key| (self.tables.get)(key, before)).map_err(|error| self.files.error(error))
+        let found = {
+            // Blocks that are read stay in the tree's cache.
+            let _uncounted = bunko_heap::Uncounted::begin();
+            key::with_key(keyspace, key, |key| (self.tables.get)(key, before))
+        };
+        found.map_err(|error| self.files.error(error))
     }
 
     /// Whether neither a memtable knows a key from `first` to `last`, nor a table reaches over one.
