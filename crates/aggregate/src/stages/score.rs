@@ -21,6 +21,9 @@ pub(super) const DEFINITION: Definition = Definition { name: "$score", parse };
 const DESCRIPTION: &str = "the score calculated from multiplying a weight in the range [0,1] with either a normalized or \
                            nonnormalized value:";
 
+/// A document, and its score before it is normalized; none where that is no number.
+type Raw = (DocumentBuf, Option<f64>);
+
 struct Score {
     expression: Expression,
     /// As it was sent.
@@ -86,24 +89,24 @@ struct Scored {
     environment: Arc<Environment>,
     at_hand: Arc<AtHand>,
     /// All documents with their scores, where the greatest and the least must be known first.
-    gathered: Option<(std::vec::IntoIter<(DocumentBuf, Option<f64>)>, Range)>,
+    gathered: Option<(std::vec::IntoIter<Raw>, Range)>,
 }
 
 impl Scored {
-    /// The next document as it comes, and its score; none where that is no number.
-    fn read(&mut self) -> Result<Option<(DocumentBuf, Option<f64>)>> {
+    /// The next document as it comes.
+    fn read(&mut self) -> Result<Option<Raw>> {
         let Some(document) = self.input.next()? else { return Ok(None) };
         let score = self.stage.expression.evaluate(&self.environment.context(document.as_ref()))?;
         let score = score.get().filter(|score| score.is_number()).and_then(number::as_f64);
         Ok(Some((document, score)))
     }
 
-    fn gather(&mut self) -> Result<(std::vec::IntoIter<(DocumentBuf, Option<f64>)>, Range)> {
+    fn gather(&mut self) -> Result<(std::vec::IntoIter<Raw>, Range)> {
         let mut memory = StageMemory::new(DEFINITION.name, Gatherer::Group, &self.environment);
         let mut gathered = Vec::new();
         while let Some((document, score)) = self.read()? {
             self.environment.operation().work(1)?;
-            memory.keep(document.as_ref().len_bytes() + size_of::<(DocumentBuf, Option<f64>)>())?;
+            memory.keep(document.as_ref().len_bytes() + size_of::<Raw>())?;
             gathered.push((document, score));
         }
         let range = Range::of(gathered.iter().filter_map(|(_, score)| *score));
