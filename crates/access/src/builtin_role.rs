@@ -172,6 +172,7 @@ const MANAGE_HOST: &[Action] = &[
     ApplicationMessage,
     AuditConfigure,
     CloseAllDatabases,
+    Compact,
     ConnPoolSync,
     CpuProfiler,
     DropConnections,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod authorization;
 mod builtin_role;
 mod conversation;
 mod credential;
@@ -15,6 +16,7 @@ mod privilege;
 mod restriction;
 
 pub use action::{Action, ActionSet};
+pub use authorization::Authorization;
 pub use builtin_role::{BUILTIN_ROLES, BuiltinRole, Scope};
 pub use conversation::{ClientFirst, Conversation, Rejection, Standing};
 pub use credential::ScramCredential;

@@ -1,10 +1,12 @@
 //! The one binary: picks engine, clock and disk, parses flags and mongod-style YAML.
 
+mod access;
 mod allocator;
 mod arguments;
 mod bench;
 mod configuration;
 mod embedded;
+mod first_user;
 mod log_file;
 mod log_format;
 mod open_files;

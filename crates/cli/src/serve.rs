@@ -1,5 +1,6 @@
 //! `bunko serve`: opens the data directory, listens, and closes in order.
 
+use crate::access::{Access, check_exposure};
 use crate::allocator::give_freed_memory_back_when_idle;
 use crate::configuration::{self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands};
 use crate::log_file::LogOutput;
@@ -52,17 +53,23 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
         print(format_args!("{}", configuration::print(&configuration, settings.survival)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    start(&Arc::new(settings))
+    match Access::of(&settings).and_then(|access| check_exposure(&settings, &access).map(|()| access)) {
+        Ok(access) => start(&Arc::new(settings), &access),
+        Err(message) => {
+            eprintln!("bunko: {message}");
+            Ok(ExitCode::from(CONFIGURATION_WRONG_STATUS))
+        }
+    }
 }
 
-fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
+fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> {
     let log_lines = Arc::new(LogLines::default());
     let log = start_log(settings, &log_lines)?;
     let files = open_files::raise_limit()?;
     let connections_max = open_files::connections_max(settings.connections_max, files);
     log_process(settings);
     log_engine(settings);
-    warn(settings, files, connections_max);
+    warn(settings, access, files, connections_max);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -89,6 +96,7 @@ fn start(settings: &Arc<Settings>) -> Result<ExitCode, String> {
     };
     let facts = Facts { connections_max: connections_max as u32, ..facts(settings, open_scratch(settings)?) };
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
+    access.begin(&service, &catalog)?;
     // Before the first line that says that it listens: whoever reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let options = ServerOptions { connections_max, ..server_options(settings) };

@@ -1,5 +1,6 @@
 //! What the log says at the start: which process this is, with which options, what it found, and what to beware of.
 
+use crate::access::Access;
 use crate::configuration::Settings;
 use crate::log_format::STARTUP_WARNING;
 use bunko_bson::{ValueRef, extended_json};
@@ -70,9 +71,9 @@ pub fn log_recovery(recovery: Option<&Recovery>) {
 }
 
 /// What whoever runs the server should know before something happens. `files` is the limit of open files.
-pub fn warn(settings: &Settings, files: Option<u64>, connections_max: usize) {
+pub fn warn(settings: &Settings, access: &Access, files: Option<u64>, connections_max: usize) {
     let open: Vec<_> = settings.addresses.iter().filter(|address| !address.ip().is_loopback()).collect();
-    if !open.is_empty() {
+    if !open.is_empty() && !access.is_enforced() {
         let addresses = open.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         tracing::warn!(target: "CONTROL", id = 22120, ctx = "main", tags = STARTUP_WARNING, addresses, "Access control is not enabled: whoever reaches these addresses can read and change all data");
     }

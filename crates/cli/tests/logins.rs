@@ -1,6 +1,7 @@
 //! Logging in over real sockets: both mechanisms, who is refused, what becomes of a login, and that no password is shown.
 
 mod peer;
+mod rights;
 
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_client::{Connection, Uri};

@@ -230,7 +230,7 @@ fn clients_and_slow_operations_are_logged() {
 
 #[test]
 fn whoever_opens_a_server_to_all_is_warned() {
-    let logging = Logging::start(&["--bind_ip_all"]);
+    let logging = Logging::start(&["--bind_ip_all", "--insecure"]);
     let warning = logging.line("Access control is not enabled");
     assert!(warning.contains("\"tags\":[\"startupWarnings\"]") && warning.contains("\"s\":\"W\""), "{warning}");
     let warnings = logging.peer().text("admin", "{getLog: 'startupWarnings'}");
@@ -422,7 +422,7 @@ fn monitors_find_what_they_read() {
 fn what_mongod_has_and_we_have_not_is_named() {
     let refused = |flags: &[&str]| refusal::output(&binary(), flags, refusal::WRONG);
     for (flags, words) in [
-        (&["--auth"][..], "--auth is not supported yet: users can log in, but nothing is forbidden"),
+        (&["--keyFile=k"][..], "--keyFile is not supported yet: a server is alone, and needs no keys"),
         (&["--keyFile", "/etc/key"], "--keyFile is not supported yet"),
         (&["--port", "0", "--shardsvr"], "--shardsvr is not supported yet: there are no shards"),
         (&["--tlsMode", "requireTLS"], "--tlsMode is not supported yet"),

@@ -85,9 +85,18 @@ impl ClientConnection {
     /// Where it cannot be read; then nobody is logged in.
     pub(crate) fn renew_user(&mut self, service: &Service) -> Result<()> {
         if self.user.as_ref().is_some_and(|user| !user.is_current(service)) {
-            self.user = self.user.take().map(|user| user.renewed(service)).transpose()?.flatten();
+            let user = self.user.take().map(|user| user.renewed(service)).transpose()?.flatten();
+            self.set_user(user);
         }
         Ok(())
+    }
+
+    /// Logs somebody in, or whoever is logged in out.
+    pub(crate) fn set_user(&mut self, user: Option<LoggedIn>) {
+        if let Some(registration) = &self.registration {
+            registration.note_user(user.as_ref().map(|user| &user.name));
+        }
+        self.user = user;
     }
 
     /// What the client calls itself in its handshake.

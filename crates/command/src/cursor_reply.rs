@@ -1,5 +1,6 @@
 //! Filling a batch and keeping the rest for `getMore`.
 
+use crate::authorization::cursors::Owner;
 use crate::awaiting::{Await, ParkedCursor};
 use crate::counters::Counters;
 use crate::cursor_store::{CursorSource, OpenCursor};
@@ -81,7 +82,8 @@ pub fn write_first_batch(
             context: invocation.context(),
             originating_command: originating_command(invocation),
         };
-        invocation.service.cursors.insert(cursor, &*invocation.service.world.random)?
+        let owner = Owner::of(invocation);
+        invocation.service.cursors.insert(cursor, owner, &*invocation.service.world.random)?
     };
     reply.append("id", id).append("ns", name.as_str()).end();
     Ok(())

@@ -1,5 +1,6 @@
 //! Cursors that wait for their next `getMore`.
 
+use crate::authorization::cursors::Owner;
 use crate::connection::Peer;
 use crate::invocation::{Context, Examined};
 use crate::sessions::SessionId;
@@ -106,6 +107,7 @@ type Share = Arc<()>;
 
 struct Slot {
     state: State,
+    owner: Option<Owner>,
     _share: Share,
 }
 
@@ -132,6 +134,7 @@ pub struct CursorStore {
 
 /// A cursor that waits for its next `getMore`.
 pub(crate) struct IdleCursor {
+    pub owner: Option<Owner>,
     pub id: i64,
     pub namespace: String,
     pub session: Option<SessionId>,
@@ -177,7 +180,7 @@ impl CursorStore {
     /// Keeps a cursor under a new id made from `random`.
     /// # Errors
     /// Where too many are open, all together or of its client.
-    pub fn insert(&self, cursor: OpenCursor, random: &dyn Fn() -> u64) -> Result<i64> {
+    pub(crate) fn insert(&self, cursor: OpenCursor, owner: Option<Owner>, random: &dyn Fn() -> u64) -> Result<i64> {
         let mut slots = self.slots.lock();
         if slots.len() >= CURSORS_MAX {
             return Err(Failure::new(
@@ -189,7 +192,7 @@ impl CursorStore {
         loop {
             let id = (random() >> 1) as i64;
             if id != 0 && !slots.contains_key(&id) {
-                slots.insert(id, Slot { state: State::Waiting(Box::new(cursor)), _share: share });
+                slots.insert(id, Slot { state: State::Waiting(Box::new(cursor)), owner, _share: share });
                 return Ok(id);
             }
         }
@@ -250,6 +253,11 @@ impl CursorStore {
         }
     }
 
+    /// Who opened a cursor, if there is one: nobody who is known on a server that asks for no privileges.
+    pub(crate) fn owner(&self, id: i64) -> Option<Option<Owner>> {
+        self.slots.lock().get(&id).map(|slot| slot.owner.clone())
+    }
+
     /// Whether a cursor's next batch may take long.
     pub fn is_long(&self, id: i64) -> bool {
         let slots = self.slots.lock();
@@ -281,6 +289,7 @@ impl CursorStore {
         let slots = self.slots.lock();
         let waiting = |(id, slot): (&i64, &Slot)| match &slot.state {
             State::Waiting(cursor) => Some(IdleCursor {
+                owner: slot.owner.clone(),
                 id: *id,
                 namespace: cursor.namespace.as_str().to_owned(),
                 session: cursor.session,

@@ -1,6 +1,7 @@
 //! From a request to a reply: finding the command, checking its fields, running it, writing what came of it.
 
 use crate::access_control::{self, redacted};
+use crate::authorization::{Privileges, authorize};
 use crate::awaiting::Await;
 use crate::commands;
 use crate::connection::ClientConnection;
@@ -11,7 +12,6 @@ use crate::invocation::Invocation;
 use crate::known_commands;
 use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
-use crate::replica_set::Deployment;
 use crate::service::Service;
 use crate::transactions::{Fate, check_writes, fate_by_reply, is_inside};
 use crate::write_concern::Acknowledgement;
@@ -19,7 +19,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef
 use bunko_catalog::check_database;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// One entry of the table of commands.
 pub struct Command {
@@ -34,6 +34,8 @@ pub struct Command {
     pub databases: Databases,
     /// Whether a transaction may have it.
     pub transaction: TransactionUse,
+    /// What it needs to be allowed, where the server asks for that.
+    pub privileges: Privileges,
     /// Runs it; fields of the reply but `ok` are written by it.
     pub run: fn(&mut Invocation<'_>, &mut Writer<'_>) -> Result<(), Halt>,
 }
@@ -175,9 +177,8 @@ impl Service {
         if command.databases == Databases::AdminOfTests && !self.fail_points.are_allowed() {
             return Err(no_such_command(name).into());
         }
-        let options = admit(self.deployment(), command, &request)
+        let options = admit(self, connection, command, &request)
             .inspect_err(|_| self.counters.note_refused(Some(command.name)))?;
-        connection.renew_user(self)?;
         let shown = redacted(command.name, request.body);
         let beginning = Beginning {
             command_name: command.name,
@@ -189,7 +190,7 @@ impl Service {
             return Err(at_shutdown().into());
         }
         if let Some(session) = options.session {
-            self.sessions.touch_again(&mut connection.session, session, Instant::now())?;
+            self.use_session(connection, session)?;
         }
         let (operation, parked) = match parked {
             Some((operation, cursor)) => (operation, Some(cursor)),
@@ -291,9 +292,9 @@ pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), Failure> {
     Err(Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message))
 }
 
-/// Whether what a command has written may be users or roles. A pipeline may write into any database.
+/// Whether what a command has written may be users or roles. What a pipeline brings forth may go into any database.
 fn may_change_users(command: &Command, request: &Request<'_>) -> bool {
-    request.database == access_control::DATABASE || command.name == "aggregate"
+    request.database == access_control::DATABASE || matches!(command.name, "aggregate" | "mapReduce")
 }
 
 /// Where clients log in whom another system knows; no database has that name.
@@ -306,22 +307,31 @@ fn no_such_command(name: &str) -> Failure {
     Failure::new(ErrorCode::COMMAND_NOT_FOUND, format!("no such command: '{name}'"))
 }
 
-/// Checks where a command runs and which fields it carries.
-fn admit(deployment: Deployment, command: &Command, request: &Request<'_>) -> Result<GenericOptions, Failure> {
+/// Checks where a command runs, whether its client may run it, and which fields it carries.
+fn admit(
+    service: &Service,
+    connection: &mut ClientConnection,
+    command: &Command,
+    request: &Request<'_>,
+) -> Result<GenericOptions, Failure> {
     if request.database != EXTERNAL {
         check_database(request.database)?;
     }
     if command.databases != Databases::Any && request.database != "admin" {
         // That it may not be there at all comes first.
         if command.transaction == TransactionUse::Refused && is_inside(request.body) {
-            GenericOptions::parse(deployment, command, request)?;
+            GenericOptions::parse(service.deployment(), command, request)?;
         }
         return Err(Failure::new(
             ErrorCode::UNAUTHORIZED,
             format!("{} may only be run against the admin database.", command.name),
         ));
     }
-    GenericOptions::parse(deployment, command, request)
+    connection.renew_user(service)?;
+    if service.access.is_enforced() {
+        authorize(service, connection, command, request)?;
+    }
+    GenericOptions::parse(service.deployment(), command, request)
 }
 
 /// Appends the document that reports a failure.

@@ -1,5 +1,6 @@
 //! One running command: its request, its options, and what it may use.
 
+use crate::authorization::Asker;
 use crate::awaiting::ParkedCursor;
 use crate::collation_option;
 use crate::connection::ClientConnection;
@@ -112,6 +113,11 @@ impl<'a> Invocation<'a> {
             collection: None,
             examined: None,
         }
+    }
+
+    /// Who asks, where the server asks for privileges.
+    pub(crate) fn asker(&self) -> Option<Asker<'_>> {
+        if self.service.access.is_enforced() { Asker::of(self.service, self.connection) } else { None }
     }
 
     /// A command that is part of this one: for the same client, stopped by what stops this one. What it has written

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod access_control;
+mod authorization;
 mod auto_compaction;
 mod awaiting;
 mod capped_options;
@@ -69,6 +70,7 @@ mod write_concern;
 mod write_lock;
 mod write_statement;
 
+pub use authorization::{Asker, Privileges};
 pub use awaiting::Await;
 pub use commands::COMMANDS;
 pub use connection::{ClientConnection, Peer};

@@ -3,7 +3,7 @@
 use crate::operations::Observed;
 use crate::service::Service;
 use crate::transactions::{describe_idle, describe_running};
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, datetime};
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef, datetime};
 use bunko_catalog::Namespace;
 
 /// What is called a thread that resumes builds: no client asks for anything else that is shown.
@@ -27,6 +27,7 @@ pub(crate) fn describe(service: &Service, observed: &Observed) -> DocumentBuf {
         described.append("clientMetadata", metadata);
     }
     described
+        .extend(effective_users(observed).as_ref())
         .append("active", observed.opid != 0)
         .append("currentOpTime", &datetime::format_iso8601_ms(service.world.now_ms()).replace('Z', "+00:00"));
     if observed.opid != 0 {
@@ -39,6 +40,12 @@ pub(crate) fn describe(service: &Service, observed: &Observed) -> DocumentBuf {
 pub(crate) fn describe_idle_sessions(service: &Service) -> Vec<DocumentBuf> {
     let open = service.transactions.all();
     open.iter().filter(|entry| !entry.session.is_at_work()).map(|entry| describe_idle(service, entry)).collect()
+}
+
+/// Who is logged in, as a field of its own.
+fn effective_users(observed: &Observed) -> DocumentBuf {
+    let Some(user) = &observed.user else { return DocumentBuf::new() };
+    DocumentBuf::new().with("effectiveUsers", &[&user.to_document("user")].into_iter().collect::<ArrayBuf>())
 }
 
 fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: &Observed) {

@@ -7,6 +7,7 @@
 use crate::connection::Peer;
 use crate::generic_options::writes;
 use crate::sessions::SessionId;
+use bunko_access::Name;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_store::Bell;
@@ -49,6 +50,8 @@ struct Details {
     started: Instant,
     session: Option<SessionId>,
     metadata: Option<DocumentBuf>,
+    /// Who is logged in.
+    user: Option<Name>,
     /// Whether it waits for the end of the lock against writes.
     is_held_back: bool,
 }
@@ -75,6 +78,8 @@ pub(crate) struct Observed {
     pub running_for: Duration,
     pub session: Option<SessionId>,
     pub metadata: Option<DocumentBuf>,
+    /// Who is logged in.
+    pub user: Option<Name>,
     /// Whether it waits for the end of the lock against writes.
     pub is_held_back: bool,
 }
@@ -166,6 +171,7 @@ impl Operations {
                 started: Instant::now(),
                 session: None,
                 metadata: None,
+                user: None,
                 is_held_back: false,
             }),
         });
@@ -217,6 +223,13 @@ impl Operations {
                 slot.stop.ring();
             }
         }
+    }
+
+    /// Who the user is for whom an operation runs.
+    pub(crate) fn user_of(&self, opid: u32) -> Option<Name> {
+        let slots = self.registry.slots.lock();
+        let slot = slots.values().find(|slot| opid != 0 && slot.running.load(Ordering::Acquire) == opid)?;
+        slot.details.lock().user.clone()
     }
 
     /// Asks the operations of the chosen sessions to stop, but the one that asks.
@@ -280,6 +293,11 @@ impl Registration {
         }
     }
 
+    /// Notes who is logged in from now on.
+    pub(crate) fn note_user(&self, user: Option<&Name>) {
+        self.slot.details.lock().user = user.cloned();
+    }
+
     /// Where to note that the client has gone away.
     pub(crate) fn absence(&self) -> Absence {
         Absence(Arc::clone(&self.slot))
@@ -325,6 +343,7 @@ impl OperationSlot {
             running_for: details.started.elapsed(),
             session: details.session,
             metadata: details.metadata.clone(),
+            user: details.user.clone(),
             is_held_back: details.is_held_back,
         }
     }

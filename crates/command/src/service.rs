@@ -1,10 +1,14 @@
 //! What all connections share.
 
-use crate::access_control::AccessControl;
+use crate::access_control::{AccessControl, DATABASE};
+use crate::authorization::cursors::may_close;
+use crate::authorization::{Asker, localhost_exception};
 use crate::auto_compaction::AutoCompaction;
 use crate::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
+use crate::connection::{ClientConnection, Peer};
 use crate::counters::Counters;
 use crate::cursor_store::CursorStore;
+use crate::dispatch::{Request, RunOn};
 use crate::fail_points::FailPoints;
 use crate::operations::Operations;
 use crate::parameters::Parameters;
@@ -16,9 +20,10 @@ use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
 use crate::transactions::Transactions;
 use crate::write_lock::WriteLock;
-use bunko_bson::{DocumentBuf, ObjectId, Timestamp};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
+use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{MemoryLimits, OperationContext};
 use parking_lot::Mutex;
 use std::cell::LazyCell;
@@ -272,8 +277,46 @@ impl Service {
         }
     }
 
-    /// Closes a cursor whatever it reads, as OP_KILL_CURSORS does.
-    pub fn close_cursor(&self, id: i64) {
+    /// Asks commands for privileges from now on.
+    pub fn enforce_access(&self) {
+        self.access.enforce();
+    }
+
+    /// Makes a user of `admin` with the role `root`, before anybody can be asked who may.
+    /// # Errors
+    /// As `createUser`.
+    pub fn make_root_user(&self, name: &str, password: &str) -> Result<(), Failure> {
+        let roles: ArrayBuf = ["root"].into_iter().collect();
+        let body = DocumentBuf::new().with("createUser", name).with("pwd", password).with("roles", &roles);
+        let mut connection = ClientConnection::new(0, Peer::Unix);
+        let request = Request { database: DATABASE, body: body.as_ref(), message: None };
+        let mut reply = Vec::new();
+        if self.run(&mut connection, request, RunOn::OwnThread, &mut reply).is_err() {
+            return Err(Failure::new(ErrorCode::OPERATION_FAILED, "it would have to wait"));
+        }
+        let reply = DocumentRef::trusted(&reply);
+        match reply.get("errmsg").and_then(ValueRef::as_str) {
+            None => Ok(()),
+            Some(message) => Err(Failure::new(ErrorCode::OPERATION_FAILED, message)),
+        }
+    }
+
+    /// Whether a login is needed to do anything, and there is nobody yet who could log in.
+    pub fn waits_for_first_user(&self) -> bool {
+        self.access.is_enforced() && localhost_exception::is_open(self)
+    }
+
+    /// Closes a cursor whatever it reads, as OP_KILL_CURSORS does, unless it is another user's.
+    pub fn close_cursor(&self, connection: &mut ClientConnection, id: i64) {
+        if self.access.is_enforced() {
+            // Who cannot be read anew is logged out.
+            let _ = connection.renew_user(self);
+            let asker = Asker::of(self, connection);
+            let owner = self.cursors.owner(id).flatten();
+            if !may_close(asker.as_ref(), owner.as_ref()) {
+                return;
+            }
+        }
         self.cursors.kill(id, None);
     }
 }

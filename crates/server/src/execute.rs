@@ -57,7 +57,7 @@ pub(crate) fn execute(
         OpCode::Compressed => compressed(service, connection, codec, frame, run_on, out),
         OpCode::Query => legacy::query(service, connection, frame, run_on, out),
         OpCode::GetMore => legacy::get_more(service, connection, frame, run_on, out),
-        OpCode::KillCursors => legacy::kill_cursors(service, frame),
+        OpCode::KillCursors => legacy::kill_cursors(service, connection, frame),
         OpCode::Reply | OpCode::Update | OpCode::Insert | OpCode::Delete => {
             Err(WireError::UnknownOpCode(header.op_code.code()))
         }

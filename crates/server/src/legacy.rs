@@ -54,9 +54,13 @@ pub(crate) fn get_more(
 }
 
 /// Runs an OP_KILL_CURSORS, which has no reply.
-pub(crate) fn kill_cursors(service: &Service, frame: &[u8]) -> Result<Executed, WireError> {
+pub(crate) fn kill_cursors(
+    service: &Service,
+    connection: &mut ClientConnection,
+    frame: &[u8],
+) -> Result<Executed, WireError> {
     for id in KillCursors::parse(frame)?.cursor_ids() {
-        service.close_cursor(id);
+        service.close_cursor(connection, id);
     }
     Ok(Executed::Done(Answer::default()))
 }

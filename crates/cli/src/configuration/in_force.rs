@@ -99,7 +99,11 @@ impl Configuration {
 
     /// Whether a switch is on.
     pub fn is_on(&self, setting: &Setting) -> bool {
-        self.value(setting) == Some(Value::Switch(true))
+        match self.value(setting) {
+            Some(Value::Switch(is_on)) => is_on,
+            Some(Value::Text(text)) => text == "enabled",
+            _ => false,
+        }
     }
 
     /// A whole number; 0 for a setting that has none.

@@ -2,7 +2,8 @@
 
 /// What is missing.
 const TLS: &str = "there is no TLS";
-const USERS: &str = "users can log in, but nothing is forbidden to anybody";
+const MEMBERS: &str = "a server is alone, and needs no keys for other members";
+const EXTERNAL: &str = "users log in by SCRAM";
 const REPLICATION: &str = "a replica set has one member";
 const SHARDS: &str = "there are no shards";
 const AUDIT: &str = "there is no audit log";
@@ -18,7 +19,16 @@ pub const KEYS: &[(&str, &str)] = &[
     ("operationProfiling", PROFILER),
     ("processManagement.timeZoneInfo", "time zones are those that the server was built with"),
     ("replication", REPLICATION),
-    ("security", USERS),
+    ("security.clusterAuthMode", MEMBERS),
+    ("security.clusterIpSourceAllowlist", MEMBERS),
+    ("security.enableEncryption", ENCRYPTION),
+    ("security.keyFile", MEMBERS),
+    ("security.kmip", ENCRYPTION),
+    ("security.ldap", EXTERNAL),
+    ("security.redactClientLogData", "the log has no redaction"),
+    ("security.sasl", EXTERNAL),
+    ("security.transitionToAuth", MEMBERS),
+    ("security", "there is no such thing"),
     ("setParameter", PARAMETERS),
     ("sharding", SHARDS),
     ("storage.mmapv1", "the engine mmap leaves nothing to choose"),
@@ -28,15 +38,14 @@ pub const KEYS: &[(&str, &str)] = &[
 /// Source: MongoDB manual 8.2, "mongod".
 pub const FLAGS: &[(&str, &str)] = &[
     ("audit*", AUDIT),
-    ("auth", USERS),
-    ("clusterAuthMode", USERS),
-    ("clusterIpSourceAllowlist", USERS),
+    ("clusterAuthMode", MEMBERS),
+    ("clusterIpSourceAllowlist", MEMBERS),
     ("configsvr", SHARDS),
     ("enableEncryption", ENCRYPTION),
     ("encryption*", ENCRYPTION),
-    ("keyFile", USERS),
+    ("keyFile", MEMBERS),
     ("kmip*", ENCRYPTION),
-    ("ldap*", USERS),
+    ("ldap*", EXTERNAL),
     ("profile", PROFILER),
     ("redactClientLogData", "the log has no redaction"),
     ("repair", "a start that finds damage says which file to restore"),
@@ -46,7 +55,7 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("syslog", "the log goes to standard error or a file"),
     ("timeZoneInfo", "time zones are those that the server was built with"),
     ("tls*", TLS),
-    ("transitionToAuth", USERS),
+    ("transitionToAuth", MEMBERS),
 ];
 
 /// Why there is no such key.
@@ -72,7 +81,7 @@ mod tests {
     #[test]
     fn flags_are_refused_by_name() {
         for (argument, expected) in [
-            ("--auth", "--auth is not supported yet: users can log in, but nothing is forbidden to anybody"),
+            ("--keyFile=k", "--keyFile is not supported yet: a server is alone, and needs no keys for other members"),
             ("--shardsvr", "--shardsvr is not supported yet: there are no shards"),
             ("--sslMode=requireSSL", "--sslMode is not supported yet: there is no TLS"),
             ("--tlsCertificateKeyFile", "--tlsCertificateKeyFile is not supported yet: there is no TLS"),

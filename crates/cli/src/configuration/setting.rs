@@ -44,6 +44,8 @@ pub enum Kind {
     Whole(RangeInclusive<i64>),
     Number(RangeInclusive<f64>),
     OneOf(&'static [&'static str]),
+    /// `enabled` or `disabled`, as mongod's files have some switches; flags of these are switches like others.
+    Enabled,
     /// mongod lets one choose, we do not: the one value that says what is done anyway, and why no other is taken.
     Only {
         value: &'static str,
@@ -68,7 +70,7 @@ impl Setting {
 
     /// Whether its flag may stand alone for `true`.
     pub fn is_switch(&self) -> bool {
-        matches!(self.kind, Kind::Switch | Kind::Truth | Kind::Only { value: "true" | "false", .. })
+        matches!(self.kind, Kind::Switch | Kind::Truth | Kind::Enabled | Kind::Only { value: "true" | "false", .. })
     }
 }
 
@@ -107,6 +109,11 @@ impl Kind {
                 }
                 Err(format!("'{text}' is none of {}", values.join(", ")))
             }
+            Self::Enabled => match given.to_string().as_str() {
+                "enabled" | "true" => Ok(Value::Text("enabled".into())),
+                "disabled" | "false" => Ok(Value::Text("disabled".into())),
+                other => Err(format!("'{other}' is neither enabled nor disabled")),
+            },
             Self::Only { value, because } => {
                 if given.to_string() == *value {
                     return Ok(given);

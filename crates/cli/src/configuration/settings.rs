@@ -4,10 +4,11 @@ use super::addresses::{self, Families};
 use super::in_force::Configuration;
 use super::setting::{Effect, Setting};
 use super::table::{
-    BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE, FILE_PERMISSIONS,
-    IN_MEMORY_SIZE_GB, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT,
-    LOG_PATH, LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS,
-    SYNC_DELAY, TEST_COMMANDS, TRANSACTION_LIFETIME, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
+    AUTHORIZATION, BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE,
+    FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND,
+    LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT,
+    REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY, TEST_COMMANDS, TRANSACTION_LIFETIME, UNIX_SOCKET,
+    UNIX_SOCKET_PREFIX, parse_permissions,
 };
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
@@ -29,6 +30,10 @@ pub struct Settings {
     pub engines: EngineOptions,
     pub dbpath: PathBuf,
     pub addresses: Vec<SocketAddr>,
+    /// Whether commands need privileges; `None` where nobody says.
+    pub authorization: Option<bool>,
+    /// Whether others may reach a server on which anybody may do everything.
+    pub is_insecure: bool,
     pub unix_socket: Option<UnixSocketOptions>,
     pub log_format: LogFormat,
     pub log_file: Option<LogFile>,
@@ -112,6 +117,8 @@ impl Settings {
             engines,
             dbpath: path(&DB_PATH).unwrap_or_default(),
             addresses: addresses(configuration)?,
+            authorization: configuration.given(&AUTHORIZATION).map(|_| configuration.is_on(&AUTHORIZATION)),
+            is_insecure: configuration.is_on(&INSECURE),
             unix_socket: unix_socket(configuration)?,
             log_format: configuration.text(&LOG_FORMAT).map_or(LogFormat::Json, |name| LogFormat::named(&name)),
             log_file: log_file(configuration)?,

@@ -205,6 +205,24 @@ pub const UNIX_SOCKET: Setting = Setting {
     default: |_| Some(Value::Switch(true)),
     ..PLAIN
 };
+pub const AUTHORIZATION: Setting = Setting {
+    keys: &["security.authorization"],
+    flag: "auth",
+    help: "Let users do what their roles allow, and nobody else anything; in a file enabled or disabled [default: disabled]",
+    value_name: "true|false",
+    kind: Kind::Enabled,
+    default: |_| Some(Value::Text("disabled".into())),
+    ..PLAIN
+};
+pub const INSECURE: Setting = Setting {
+    keys: &["security.insecure"],
+    flag: "insecure",
+    help: "Listen on addresses that others reach although anybody may do everything [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(false)),
+    ..PLAIN
+};
 pub const JAVASCRIPT: Setting = Setting {
     keys: &["security.javascriptEnabled"],
     flag: "scripting",
@@ -363,6 +381,8 @@ pub static SETTINGS: &[Setting] = &[
     UNIX_SOCKET,
     UNIX_SOCKET_PREFIX,
     FILE_PERMISSIONS,
+    AUTHORIZATION,
+    INSECURE,
     JAVASCRIPT,
     LOG_DESTINATION,
     LOG_PATH,
@@ -410,13 +430,6 @@ pub static SETTINGS: &[Setting] = &[
     ),
     only(&["net.tls.mode"], "tls-mode", Some("tlsMode"), "disabled", "TLS is not supported yet"),
     only(&["net.wireObjectCheck"], "obj-check", Some("objcheck"), "true", "documents are always checked"),
-    only(
-        &["security.authorization"],
-        "authorization",
-        None,
-        "disabled",
-        "users can log in, but nothing is forbidden to anybody yet",
-    ),
     only(&["operationProfiling.mode"], "profiling-mode", None, "off", "there is no profiler"),
     only(&["processManagement.fork"], "fork", None, "false", "let a service manager start it in the background"),
     only(&["systemLog.quiet"], "quiet", None, "false", "the log says little as it is"),

@@ -3,9 +3,10 @@
 use super::roles::all_inherited;
 use super::users::find_user;
 use crate::service::Service;
-use bunko_access::{Name, Privilege, add, names_of};
+use bunko_access::{Authorization, Name, Privilege, add, names_of};
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::Result;
+use std::sync::Arc;
 
 /// A user who has proved to be who they are.
 #[derive(Debug)]
@@ -14,7 +15,9 @@ pub(crate) struct LoggedIn {
     /// The user's own id: another user of that name has another.
     id: Option<Vec<u8>>,
     /// What they may do, as of `generation`.
-    pub privileges: Vec<Privilege>,
+    pub privileges: Arc<[Privilege]>,
+    /// The same, in the form that commands are held against.
+    pub authorization: Authorization,
     /// All roles, with those that others bring.
     pub roles: Vec<Name>,
     generation: u64,
@@ -33,7 +36,8 @@ impl LoggedIn {
         Ok(Self {
             name: name.clone(),
             id: user_id(user),
-            privileges,
+            authorization: Authorization::new(&privileges),
+            privileges: privileges.into(),
             roles: roles.into_iter().map(|role| role.name).collect(),
             generation,
         })

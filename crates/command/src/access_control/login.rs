@@ -236,7 +236,7 @@ fn log_in(connection: &mut ClientConnection, proved: LoggedIn, mechanism: Mechan
     }
     let (client, user) = (format!("conn{}", connection.id), &proved.name);
     tracing::info!(target: "ACCESS", id = 5_286_306, ctx = client, remote = %connection.peer, user = user.name, db = user.database, mechanism = mechanism.name(), "Successfully authenticated");
-    connection.user = Some(proved);
+    connection.set_user(Some(proved));
     Ok(())
 }
 

@@ -30,7 +30,7 @@ use crate::service::World;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// The database that keeps users and roles.
 pub(crate) const DATABASE: &str = "admin";
@@ -47,6 +47,10 @@ const SECRET_BYTES: usize = 32;
 /// What all connections share of users and roles.
 pub(crate) struct AccessControl {
     generation: AtomicU64,
+    /// Whether commands need privileges.
+    is_enforced: AtomicBool,
+    /// Whether there has been a user since the start.
+    has_had_users: AtomicBool,
     /// What a user who does not exist is answered with follows from it. It is as old as the process: a salt that changes
     /// with a restart is no more of a hint than that of a user whose password was changed.
     secret: OnceLock<[u8; SECRET_BYTES]>,
@@ -60,6 +64,8 @@ impl Default for AccessControl {
     fn default() -> Self {
         Self {
             generation: AtomicU64::new(1),
+            is_enforced: AtomicBool::new(false),
+            has_had_users: AtomicBool::new(false),
             secret: OnceLock::new(),
             changes: Mutex::default(),
             iterations_sha_1: AtomicI32::new(10_000),
@@ -77,6 +83,24 @@ impl AccessControl {
             }
             secret
         })
+    }
+
+    /// Whether commands need privileges.
+    pub(crate) fn is_enforced(&self) -> bool {
+        self.is_enforced.load(Ordering::Relaxed)
+    }
+
+    /// Commands need privileges from now on.
+    pub(crate) fn enforce(&self) {
+        self.is_enforced.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_had_users(&self) -> bool {
+        self.has_had_users.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_users(&self) {
+        self.has_had_users.store(true, Ordering::Release);
     }
 
     pub(crate) fn generation(&self) -> u64 {

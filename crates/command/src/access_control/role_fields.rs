@@ -1,6 +1,6 @@
 //! Fields that commands about users and roles have in common.
 
-use super::roles::{all_inherited, find_role};
+use super::roles::{all_inherited, find_role, reserved_role};
 use crate::fields::Fields;
 use bunko_access::{Name, Privilege, Restrictions, add};
 use bunko_bson::{ArrayRef, ValueRef};
@@ -72,6 +72,9 @@ fn invalid(fields: &Fields<'_>, field: &str, error: &str) -> Failure {
 /// `RoleNotFound`, `InvalidRoleModification`.
 pub(crate) fn check_grantable(catalog: &Catalog, roles: &[Name], to: Option<&Name>) -> Result<()> {
     for role in roles {
+        if *role == reserved_role() {
+            return Err(refused(format!("{role} is for the members of a cluster and cannot be granted")));
+        }
         if find_role(catalog, role)?.is_none() {
             return Err(Failure::new(ErrorCode::ROLE_NOT_FOUND, format!("Could not find role: {role}")));
         }

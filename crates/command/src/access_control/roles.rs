@@ -76,7 +76,8 @@ pub(crate) fn all_inherited(catalog: &Catalog, roles: &[Name]) -> Result<Vec<Rol
     let mut met = std::collections::BTreeSet::new();
     let mut found = Vec::new();
     while let Some(name) = waiting.pop() {
-        if !met.insert(name.clone()) {
+        // What nobody may be given nobody has, whatever a dump brought.
+        if name == reserved_role() || !met.insert(name.clone()) {
             continue;
         }
         if met.len() > INHERITED_MAX {
@@ -88,6 +89,11 @@ pub(crate) fn all_inherited(catalog: &Catalog, roles: &[Name]) -> Result<Vec<Rol
         }
     }
     Ok(found)
+}
+
+/// The role that allows everything. It is for members of a cluster among themselves.
+pub(crate) fn reserved_role() -> Name {
+    Name::new("__system", DATABASE)
 }
 
 /// The roles of a database: those that are kept, and where it is asked for those that every server has.

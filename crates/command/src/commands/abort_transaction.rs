@@ -1,6 +1,7 @@
 //! `abortTransaction`: gives up what a transaction did.
 
 use super::commit_transaction::check_is_inside;
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -11,6 +12,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["recoveryToken"],
     databases: Databases::Admin,
     transaction: TransactionUse::Aborts,
+    privileges: Privileges::Login,
     run,
 };
 

@@ -1,6 +1,7 @@
 //! `aggregate`: documents through a pipeline.
 
 use super::{explain, find};
+use crate::authorization::{Privileges, pipelines};
 use crate::change_stream;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
@@ -31,6 +32,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["pipeline", "cursor", "explain", "allowDiskUse", "bypassDocumentValidation", "collation", "hint", "let"],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
+    privileges: Privileges::By(pipelines::aggregate),
     run,
 };
 

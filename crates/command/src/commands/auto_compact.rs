@@ -1,8 +1,10 @@
 //! `autoCompact`: lets space that nobody uses be given back in the background.
 
+use crate::authorization::Privileges;
 use crate::auto_compaction::{Rounds, Settings};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -12,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["freeSpaceTargetMB", "runOnce"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::Compact),
     run,
 };
 

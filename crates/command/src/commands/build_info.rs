@@ -1,5 +1,6 @@
 //! `buildInfo`: which server this is and how it was built.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Writer};
@@ -15,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
+    privileges: Privileges::BeforeLogin,
     run,
 };
 

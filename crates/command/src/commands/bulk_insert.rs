@@ -3,6 +3,7 @@
 //! Fields, limits and reply are those of `insert`. Few documents go the usual way.
 
 use super::insert;
+use crate::authorization::{Privileges, writes};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -14,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: insert::FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(writes::insert),
     run,
 };
 

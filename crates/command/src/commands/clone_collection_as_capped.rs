@@ -1,6 +1,7 @@
 //! `cloneCollectionAsCapped`: a capped collection of the newest documents of another.
 
 use super::convert_to_capped::{check_source, copy};
+use crate::authorization::{Privileges, collections};
 use crate::capped_options;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
@@ -16,6 +17,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(collections::clone_as_capped),
     run,
 };
 

@@ -1,10 +1,12 @@
 //! `getClusterParameter` and `setClusterParameter`.
 
+use crate::authorization::Privileges;
 use crate::cluster_parameters::{self, COLLECTION, ClusterParameter, DATABASE};
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::stored_settings;
+use bunko_access::Action;
 use bunko_bson::{DocumentBuf, ValueRef, Writer};
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
@@ -15,6 +17,7 @@ pub(super) const GET: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::GetClusterParameter),
     run: get,
 };
 
@@ -24,6 +27,7 @@ pub(super) const SET: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::SetClusterParameter),
     run: set,
 };
 

@@ -1,10 +1,12 @@
 //! `collStats`: sizes and counts of one collection.
 
+use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, write_missing};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::oplog_view::{self, is_oplog};
 use crate::statistics_scale::scale;
+use bunko_access::Action;
 use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
@@ -13,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["scale"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::CollStats),
     run,
 };
 

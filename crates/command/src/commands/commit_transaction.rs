@@ -1,5 +1,6 @@
 //! `commitTransaction`: makes visible what a transaction did, or finds that it has been.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -11,6 +12,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["recoveryToken"],
     databases: Databases::Admin,
     transaction: TransactionUse::Commits,
+    privileges: Privileges::Login,
     run,
 };
 

@@ -1,9 +1,11 @@
 //! `compact`: gives space back to the system, of the named collection and of all others.
 
+use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::time_series;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure};
@@ -14,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["dryRun", "force", "freeSpaceTargetMB"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::Compact),
     run,
 };
 

@@ -1,8 +1,10 @@
 //! `compactStructuredEncryptionData` and `cleanupStructuredEncryptionData`: tidy what queryable encryption keeps beside
 //! its collections. There are no such collections here, since they take a replica set.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -12,6 +14,7 @@ pub(super) const COMPACT: Command = Command {
     fields: &["compactionTokens", "encryptionInformation", "anchorPaddingFactor"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::CompactStructuredEncryptionData),
     run: compact,
 };
 
@@ -21,6 +24,7 @@ pub(super) const CLEANUP: Command = Command {
     fields: &["cleanupTokens"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::CleanupStructuredEncryptionData),
     run: cleanup,
 };
 

@@ -1,9 +1,11 @@
 //! `configureFailPoint`: trouble on request, on a server that takes test commands.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fail_points::{FailPoint, Mode};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::Failure;
 
@@ -13,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["mode", "data"],
     databases: Databases::AdminOfTests,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::AnyAction),
     run,
 };
 

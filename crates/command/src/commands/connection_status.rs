@@ -2,6 +2,7 @@
 
 use super::create_role::privilege_documents;
 use crate::access_control::documents_of;
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
@@ -12,6 +13,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["showPrivileges"],
     databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
+    privileges: Privileges::BeforeLogin,
     run,
 };
 

@@ -1,9 +1,11 @@
 //! `convertToCapped`: a collection becomes a capped one that holds its newest documents, without its indexes.
 
+use crate::authorization::Privileges;
 use crate::capped_options;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_writable};
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::{CappedCopy, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -15,6 +17,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::ConvertToCapped),
     run,
 };
 

@@ -1,10 +1,12 @@
 //! `count`: how many documents match.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::oplog_view::{self, is_oplog};
 use crate::view_reads;
+use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Writer, number};
 use bunko_errors::{Failure, Result};
@@ -18,6 +20,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["query", "limit", "skip", "hint", "collation", "fields"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::Find),
     run,
 };
 

@@ -1,5 +1,6 @@
 //! `create`: makes a collection; options of collections that are not built are refused by name.
 
+use crate::authorization::{Privileges, collections};
 use crate::capped_options;
 use crate::clustered_index;
 use crate::collation_option;
@@ -45,6 +46,7 @@ pub(super) const COMMAND: Command = Command {
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
+    privileges: Privileges::By(collections::create),
     run,
 };
 

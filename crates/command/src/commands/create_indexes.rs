@@ -1,9 +1,11 @@
 //! `createIndexes`: builds indexes, and the collection where it is missing.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable;
 use crate::time_series::{self, Series};
+use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, CreateOptions, IndexSpec, Namespace};
@@ -16,6 +18,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
+    privileges: Privileges::OnCollection(Action::CreateIndex),
     run,
 };
 

@@ -5,6 +5,7 @@ use crate::access_control::{
     DATABASE, ROLES, begin_change, check_grantable, check_privileges_grantable, documents_of, find_role,
     name_of_argument, privileges, restrictions, role_names, with_field,
 };
+use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -18,6 +19,7 @@ pub(super) const COMMAND: Command = Command {
     fields: FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::create_role),
     run: create,
 };
 pub(super) const UPDATE: Command = Command {
@@ -26,6 +28,7 @@ pub(super) const UPDATE: Command = Command {
     fields: FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::update_role),
     run: update,
 };
 

@@ -4,6 +4,7 @@
 use crate::access_control::{
     UserFields, begin_change, check_grantable, documents_of, find_user, insert_user, name_of_argument,
 };
+use crate::authorization::{Privileges, localhost_exception, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::sessions::id::random_uuid;
@@ -17,6 +18,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["pwd", "customData", "roles", "digestPassword", "authenticationRestrictions", "mechanisms"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::create_user),
     run,
 };
 
@@ -34,6 +36,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         return Err(Failure::bad_value(message).into());
     }
     let _only_one = begin_change(invocation)?;
+    check_exception(invocation)?;
     check_grantable(&invocation.service.catalog, roles, None)?;
     if find_user(&invocation.service.catalog, &name)?.is_some() {
         return Err(Failure::new(USER_EXISTS, format!("User \"{name}\" already exists")).into());
@@ -53,6 +56,15 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         document.append("customData", data);
     }
     insert_user(invocation, &document.with("roles", &documents_of(roles)))
+}
+
+/// Whoever is not logged in makes the first user, and no other: a second request may have come beside the first.
+fn check_exception(invocation: &Invocation<'_>) -> Result<()> {
+    let service = invocation.service;
+    if !service.access.is_enforced() || invocation.connection.user.is_some() || localhost_exception::is_open(service) {
+        return Ok(());
+    }
+    Err(Failure::new(ErrorCode::UNAUTHORIZED, "Command createUser requires authentication"))
 }
 
 fn missing(field: &str) -> Failure {

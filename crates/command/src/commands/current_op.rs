@@ -1,5 +1,6 @@
 //! `currentOp`: what is running.
 
+use crate::authorization::{Privileges, administration};
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
@@ -14,18 +15,21 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(administration::current_op),
     run,
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let with_idle = invocation.boolean("$all", false)?;
     // Without users every operation is the asker's own.
-    invocation.boolean("$ownOps", false)?;
+    let only_own = invocation.boolean("$ownOps", false)?;
+    let asker = invocation.asker().filter(|_| only_own);
     let filter = filter(invocation)?;
     reply.begin_array("inprog");
     let mut index = 0;
     for observed in invocation.service.operations.observe() {
-        if observed.opid == 0 && !with_idle {
+        let is_own = asker.as_ref().is_none_or(|asker| observed.user.as_ref().is_some_and(|user| asker.is(user)));
+        if observed.opid == 0 && !with_idle || !is_own {
             continue;
         }
         let described = describe(invocation.service, &observed);

@@ -1,5 +1,6 @@
 //! `dataSize`: bytes and number of a collection's documents. Both are kept, so only those of a part are read.
 
+use crate::authorization::{Privileges, collections};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::oplog_view;
@@ -15,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["keyPattern", "min", "max", "estimate"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(collections::data_size),
     run,
 };
 

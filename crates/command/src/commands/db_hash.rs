@@ -1,7 +1,9 @@
 //! `dbHash`: a hash of each collection's documents in the order of their `_id`, and one of all.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Collection;
 use bunko_errors::Failure;
@@ -16,6 +18,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnDatabase(Action::DbHash),
     run,
 };
 

@@ -1,10 +1,12 @@
 //! `dbStats`: sizes and counts of one database, and how full its file system is; see `collection_statistics`.
 
+use crate::authorization::Privileges;
 use crate::collection_statistics::CollectionStatistics;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::statistics_scale::scale;
 use crate::storage_engine_option::MMAP;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure};
@@ -16,6 +18,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["scale", "freeStorage"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnDatabase(Action::DbStats),
     run,
 };
 

@@ -1,8 +1,10 @@
 //! `getDefaultRWConcern` and `setDefaultRWConcern`: defaults of a replica set or a cluster, which a single server has
 //! not.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -12,6 +14,7 @@ pub(super) const GET: Command = Command {
     fields: &["inMemory"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::GetDefaultRwConcern),
     run,
 };
 
@@ -21,6 +24,7 @@ pub(super) const SET: Command = Command {
     fields: &["defaultReadConcern", "defaultWriteConcern"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::SetDefaultRwConcern),
     run,
 };
 

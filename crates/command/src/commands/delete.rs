@@ -2,6 +2,7 @@
 
 use super::insert::{check_batch_size, write_errors};
 use super::update::scope;
+use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
@@ -24,6 +25,7 @@ pub(super) const COMMAND: Command = Command {
     fields: FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
+    privileges: Privileges::By(writes::delete),
     run,
 };
 

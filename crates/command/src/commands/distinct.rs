@@ -1,10 +1,12 @@
 //! `distinct`: the different values of one field.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::view_reads;
 use crate::write_statement::required_value;
+use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentRef, Writer};
 use bunko_errors::{Failure, Result};
 use bunko_query::{FindQuery, Hint, QueryScope, distinct_of_plan, distinct_query, plan};
@@ -16,6 +18,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["key", "query", "hint", "collation"],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
+    privileges: Privileges::OnCollection(Action::Find),
     run,
 };
 

@@ -1,8 +1,10 @@
 //! `drop`: removes a collection with its indexes.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::time_series;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
@@ -13,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::DropCollection),
     run,
 };
 

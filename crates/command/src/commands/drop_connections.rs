@@ -1,7 +1,9 @@
 //! `dropConnections`: ends the connections that the server has made to others. This one makes none.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -11,6 +13,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["hostAndPort"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::DropConnections),
     run,
 };
 

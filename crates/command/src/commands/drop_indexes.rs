@@ -1,8 +1,10 @@
 //! `dropIndexes`: removes indexes by name, by key pattern, or all but the one on `_id`.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::time_series;
+use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef, Writer, order};
 use bunko_catalog::Collection;
@@ -14,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["index"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::DropIndex),
     run,
 };
 

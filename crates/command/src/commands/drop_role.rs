@@ -3,8 +3,10 @@
 use super::create_role::own_document;
 use super::drop_user::delete;
 use crate::access_control::{BuiltinShown, ROLES, begin_change, name_of_argument, roles_of_database, take_roles_away};
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{DocumentBuf, Writer};
 
 pub(super) const COMMAND: Command = Command {
@@ -13,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnDatabase(Action::DropRole),
     run,
 };
 pub(super) const ALL: Command = Command {
@@ -21,6 +24,7 @@ pub(super) const ALL: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnDatabase(Action::DropRole),
     run: run_all,
 };
 

@@ -1,9 +1,11 @@
 //! `dropUser` and `dropAllUsersFromDatabase`: users go, and whoever is logged in as one of them is not any more.
 
 use crate::access_control::{DATABASE, USERS, begin_change, find_user, name_of_argument, user_not_found};
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
+use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Writer, number};
 
 pub(super) const COMMAND: Command = Command {
@@ -12,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnDatabase(Action::DropUser),
     run,
 };
 pub(super) const ALL: Command = Command {
@@ -20,6 +23,7 @@ pub(super) const ALL: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnDatabase(Action::DropUser),
     run: run_all,
 };
 

@@ -1,6 +1,8 @@
 //! `endSessions`: drivers say so when they close.
 
 use super::kill_sessions::{kill, sessions};
+use crate::authorization::Privileges;
+use crate::authorization::own_sessions::Reach;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -11,11 +13,14 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::Login,
     run,
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let ended = sessions(invocation)?;
+    let mut ended = sessions(invocation)?;
+    let reach = Reach::own(invocation);
+    ended.retain(|session| reach.includes(invocation, *session));
     kill(invocation, |session| ended.contains(&session));
     for session in ended {
         invocation.service.sessions.end(session);

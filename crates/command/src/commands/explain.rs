@@ -2,6 +2,7 @@
 
 use super::aggregate::{self, Aggregation};
 use super::{build_info, count, delete, distinct, find, find_and_modify, map_reduce, update};
+use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
@@ -30,6 +31,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["verbosity"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(administration::explain),
     run,
 };
 

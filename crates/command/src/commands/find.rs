@@ -1,5 +1,6 @@
 //! `find`: documents that match a filter.
 
+use crate::authorization::Privileges;
 use crate::capped_options::is_capped;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
@@ -9,6 +10,7 @@ use crate::invocation::{Examined, Invocation};
 use crate::let_variables::scope_with_let;
 use crate::oplog_view::{self, AtEnd, is_oplog};
 use crate::view_reads;
+use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
@@ -45,6 +47,7 @@ pub(super) const COMMAND: Command = Command {
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
+    privileges: Privileges::OnCollection(Action::Find),
     run,
 };
 

@@ -2,6 +2,7 @@
 
 use super::insert::bypasses;
 use super::update::scope;
+use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
@@ -39,6 +40,7 @@ pub(super) const COMMAND: Command = Command {
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
+    privileges: Privileges::By(writes::find_and_modify),
     run,
 };
 

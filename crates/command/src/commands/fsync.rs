@@ -1,8 +1,10 @@
 //! `fsync`: makes everything written so far durable, and recovery short; with `lock: true` holds writes back, so that
 //! the files may be copied, until `fsyncUnlock`.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
 use std::time::Duration;
@@ -13,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["lock", "fsyncLockAcquisitionTimeoutMillis"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::Fsync),
     run,
 };
 
@@ -22,6 +25,7 @@ pub(super) const UNLOCK: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::UnlockAction),
     run: unlock,
 };
 

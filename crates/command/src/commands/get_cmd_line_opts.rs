@@ -1,7 +1,9 @@
 //! `getCmdLineOpts`: how the process was started.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
@@ -10,6 +12,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::GetCmdLineOpts),
     run,
 };
 

@@ -3,9 +3,11 @@
 //! MongoDB answers with its newest sample of each second; here it is taken when it is asked for.
 
 use super::server_status;
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::machine;
+use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use std::thread::available_parallelism;
 
@@ -15,6 +17,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::ServerStatus),
     run,
 };
 

@@ -1,7 +1,9 @@
 //! `getLog`: the last lines of the server's log.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_bson::text::ValueText;
 use bunko_errors::{ErrorCode, Failure};
@@ -15,6 +17,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::GetLog),
     run,
 };
 

@@ -1,5 +1,6 @@
 //! `getMore`: the next batch of a cursor.
 
+use crate::authorization::{Privileges, cursors};
 use crate::cursor_reply::write_next_batch;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
@@ -13,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
     databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
+    privileges: Privileges::By(cursors::get_more),
     run,
 };
 

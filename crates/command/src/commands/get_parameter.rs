@@ -1,9 +1,11 @@
 //! `getParameter`: reads the server's parameters.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::parameters::{PARAMETERS, Parameter};
+use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -13,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::GetParameter),
     run,
 };
 

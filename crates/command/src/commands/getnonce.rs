@@ -1,5 +1,6 @@
 //! `getnonce`: a challenge for a kind of authentication that is gone; mgo.v2 asks on each socket and wants an answer.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -10,6 +11,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::BeforeLogin,
     run,
 };
 

@@ -4,6 +4,7 @@ use super::create_role::{own_document, privilege_documents};
 use crate::access_control::{
     DATABASE, ROLES, begin_change, check_privileges_grantable, name_of_argument, privileges, with_field,
 };
+use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -16,6 +17,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["privileges"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::grant_privileges),
     run: |invocation, _| change(invocation, grant),
 };
 pub(super) const REVOKE: Command = Command {
@@ -24,6 +26,7 @@ pub(super) const REVOKE: Command = Command {
     fields: &["privileges"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::revoke_privileges),
     run: |invocation, _| change(invocation, take_off),
 };
 

@@ -5,6 +5,7 @@ use super::grant_roles_to_user::{add_missing, named_roles};
 use crate::access_control::{
     DATABASE, ROLES, begin_change, check_grantable, documents_of, name_of_argument, with_field,
 };
+use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -18,6 +19,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["roles"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::grant_roles),
     run: grant,
 };
 pub(super) const REVOKE: Command = Command {
@@ -26,6 +28,7 @@ pub(super) const REVOKE: Command = Command {
     fields: &["roles"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::revoke_roles),
     run: revoke,
 };
 

@@ -4,6 +4,7 @@ use crate::access_control::{
     DATABASE, USERS, begin_change, check_grantable, documents_of, find_user, name_of_argument, role_names,
     user_not_found, with_field,
 };
+use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -17,6 +18,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["roles"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::grant_roles),
     run: grant,
 };
 pub(super) const REVOKE: Command = Command {
@@ -25,6 +27,7 @@ pub(super) const REVOKE: Command = Command {
     fields: &["roles"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::revoke_roles),
     run: revoke,
 };
 

@@ -1,6 +1,7 @@
 //! `hello` and its older spellings: the handshake, and the heartbeat of monitors.
 
 use crate::access_control::offer_in_hello;
+use crate::authorization::Privileges;
 use crate::client_metadata;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
@@ -25,6 +26,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
+    privileges: Privileges::BeforeLogin,
     run,
 };
 pub(super) const IS_MASTER: Command = Command {
@@ -33,6 +35,7 @@ pub(super) const IS_MASTER: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
+    privileges: Privileges::BeforeLogin,
     run,
 };
 

@@ -1,8 +1,10 @@
 //! `hostInfo`: the machine below.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::machine::Machine;
+use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
 use std::thread::available_parallelism;
 
@@ -14,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::HostInfo),
     run,
 };
 

@@ -1,6 +1,7 @@
 //! `insert`: stores documents; the hottest path of all.
 
 use super::hello::WRITE_BATCH_MAX;
+use crate::authorization::{Privileges, writes};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::retries::Retries;
@@ -22,6 +23,7 @@ pub(super) const COMMAND: Command = Command {
     fields: FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
+    privileges: Privileges::By(writes::insert),
     run,
 };
 

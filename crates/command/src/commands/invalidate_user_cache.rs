@@ -1,7 +1,9 @@
 //! `invalidateUserCache`: every connection reads anew what its user may do.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
@@ -10,6 +12,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::InvalidateUserCache),
     run,
 };
 

@@ -1,9 +1,11 @@
 //! `killAllSessions`: `killSessions` for an administrator.
 
 use super::kill_sessions::kill;
+use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -13,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::KillAnySession),
     run,
 };
 

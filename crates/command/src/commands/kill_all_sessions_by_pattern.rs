@@ -1,10 +1,12 @@
 //! `killAllSessionsByPattern`: `killAllSessions` for those that one of several patterns chooses.
 
 use super::kill_sessions::kill;
+use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::sessions::SessionPattern;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
 
@@ -14,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::KillAnySession),
     run,
 };
 

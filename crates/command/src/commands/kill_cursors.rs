@@ -1,5 +1,6 @@
 //! `killCursors`: closes cursors.
 
+use crate::authorization::{Privileges, cursors};
 use crate::cursor_store::Killed;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
@@ -13,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["cursors"],
     databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
+    privileges: Privileges::By(cursors::kill),
     run,
 };
 

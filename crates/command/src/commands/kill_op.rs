@@ -1,5 +1,6 @@
 //! `killOp`: asks an operation to stop.
 
+use crate::authorization::{Privileges, administration};
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{Writer, number};
@@ -11,6 +12,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(administration::kill_op),
     run,
 };
 

@@ -1,5 +1,7 @@
 //! `killSessions`: stops the operations of sessions, aborts their transactions and closes their cursors.
 
+use crate::authorization::Privileges;
+use crate::authorization::own_sessions::Reach;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
@@ -13,13 +15,15 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::Login,
     run,
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let killed = sessions(invocation)?;
     // An empty list means all sessions of the user, and without users all are the asker's.
-    kill(invocation, |session| killed.is_empty() || killed.contains(&session));
+    let reach = if killed.is_empty() { Reach::own(invocation) } else { Reach::of(invocation) };
+    kill(invocation, |session| (killed.is_empty() || killed.contains(&session)) && reach.includes(invocation, session));
     Ok(())
 }
 

@@ -1,11 +1,13 @@
 //! `listCollections`: names, options and identities of a database's collections.
 
+use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::time_series;
 use crate::view_reads;
+use bunko_access::Action;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_query::parse_filter;
@@ -17,6 +19,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["filter", "nameOnly", "authorizedCollections", "cursor"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(administration::list_collections),
     run,
 };
 
@@ -31,9 +34,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let scope = Arc::new(invocation.scope().without_builtins());
     let filter = invocation.document("filter")?.map(|filter| parse_filter(filter, &scope)).transpose()?;
     let detail = if invocation.boolean("nameOnly", false)? { Detail::NameAndType } else { Detail::All };
-    // Nobody has roles yet, so everybody may see every collection.
-    invocation.strict_boolean("authorizedCollections", false)?;
+    let only_own = invocation.strict_boolean("authorizedCollections", false)?;
     let database = invocation.request.database;
+    let asker = invocation.asker().filter(|asker| only_own || !asker.on_database(database, Action::ListCollections));
+    let is_known = |document: &DocumentBuf| {
+        let name = document.as_ref().get("name").and_then(ValueRef::as_str).unwrap_or_default();
+        asker.as_ref().is_none_or(|asker| asker.knows_collection(database, name))
+    };
     let namespace = Namespace::of_cursor(database, "$cmd.listCollections")?;
     let mut listed = Vec::new();
     let catalog = &invocation.service.catalog;
@@ -53,7 +60,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             Some(filter) => filter.try_matches(document.as_ref())?,
             None => true,
         };
-        if is_listed {
+        if is_listed && is_known(&document) {
             listed.push(document);
         }
     }

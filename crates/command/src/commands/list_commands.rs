@@ -1,6 +1,7 @@
 //! `listCommands`: the table of commands.
 
 use super::COMMANDS;
+use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::generic_options::writes;
 use crate::invocation::Invocation;
@@ -13,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::Login,
     run,
 };
 

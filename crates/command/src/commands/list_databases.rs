@@ -1,9 +1,11 @@
 //! `listDatabases`: names and sizes of the databases.
 
+use crate::authorization::{Privileges, administration};
 use crate::collection_statistics::CollectionStatistics;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::oplog_view;
+use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, Writer};
 use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure};
@@ -18,6 +20,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["filter", "nameOnly", "authorizedDatabases"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(administration::list_databases),
     run,
 };
 
@@ -26,8 +29,8 @@ const BYTES_PER_MB: u64 = 1024 * 1024;
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let filter = invocation.document("filter")?.map(|filter| parse(invocation, filter)).transpose()?;
     let is_name_only = invocation.boolean("nameOnly", false)?;
-    // Nobody has roles yet, so everybody may see every database.
-    invocation.boolean("authorizedDatabases", false)?;
+    let only_own = invocation.boolean("authorizedDatabases", false)?;
+    let asker = invocation.asker().filter(|asker| only_own || !asker.on_cluster(Action::ListDatabases));
     let catalog = &invocation.service.catalog;
     let mut total_bytes = 0;
     let mut position = 0;
@@ -41,6 +44,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     // Every server of MongoDB's has it, and clients look for it there.
     listed.entry("admin").or_default();
     for (name, bytes) in listed {
+        if asker.as_ref().is_some_and(|asker| !asker.knows_database(name)) {
+            continue;
+        }
         let mut item = DocumentBuf::new().with("name", name);
         if !is_name_only {
             // Others are there while they have a collection.

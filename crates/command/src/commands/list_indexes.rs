@@ -1,10 +1,12 @@
 //! `listIndexes`: the indexes of a collection, as they were specified.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view::is_oplog;
 use crate::time_series;
+use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Index;
 use bunko_errors::{ErrorCode, Failure};
@@ -15,6 +17,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["cursor", "includeBuildUUIDs", "includeIndexBuildInfo"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::ListIndexes),
     run,
 };
 

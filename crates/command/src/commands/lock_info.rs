@@ -1,8 +1,10 @@
 //! `lockInfo`: the locks that somebody holds or waits for. Here that is the lock of `fsync`; others are locks of single
 //! documents or keys, which last as long as one batch takes to be appended.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
 
 pub(super) const COMMAND: Command = Command {
@@ -11,6 +13,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::ServerStatus),
     run,
 };
 

@@ -1,7 +1,9 @@
 //! `logRotate`: the server's log goes on in a new file, as after SIGUSR1.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure};
@@ -12,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::LogRotate),
     run,
 };
 

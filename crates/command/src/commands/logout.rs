@@ -1,5 +1,6 @@
 //! `logout`: forgets who a connection is, where that is a user of the database.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -10,13 +11,14 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::BeforeLogin,
     run,
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let database = invocation.request.database;
     if invocation.connection.user.as_ref().is_some_and(|user| user.name.database == database) {
-        invocation.connection.user = None;
+        invocation.connection.set_user(None);
     }
     Ok(())
 }

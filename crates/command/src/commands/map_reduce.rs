@@ -3,6 +3,7 @@
 //! Source: MongoDB manual, "mapReduce".
 
 use super::aggregate;
+use crate::authorization::{Privileges, pipelines};
 use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
@@ -32,6 +33,7 @@ pub(super) const COMMAND: Command = Command {
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(pipelines::map_reduce),
     run,
 };
 

@@ -1,8 +1,10 @@
 //! `planCacheSetFilter`, `planCacheListFilters` and `planCacheClearFilters`: which indexes the planner may use for
 //! queries of a shape. `planCacheClear` forgets plans that trials found best.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, INDEX_FILTERS_MAX, IndexFilter};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -16,6 +18,7 @@ pub(super) const SET_FILTER: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::PlanCacheIndexFilter),
     run: set_filter,
 };
 
@@ -25,6 +28,7 @@ pub(super) const LIST_FILTERS: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::PlanCacheIndexFilter),
     run: list_filters,
 };
 
@@ -34,6 +38,7 @@ pub(super) const CLEAR_FILTERS: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::PlanCacheIndexFilter),
     run: clear_filters,
 };
 
@@ -43,6 +48,7 @@ pub(super) const CLEAR: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::PlanCacheWrite),
     run: clear,
 };
 

@@ -1,5 +1,6 @@
 //! `profile`: which operations of a database `system.profile` has, and from which duration on operations are slow.
 
+use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::profiler::Level;
@@ -13,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["slowms", "sampleRate", "filter"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(administration::profile),
     run,
 };
 

@@ -1,6 +1,7 @@
 //! `refreshSessions`: keeps sessions alive, and begins those that are not known.
 
 use super::kill_sessions::sessions;
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -12,13 +13,18 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::Login,
     run,
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let now = Instant::now();
+    let user = invocation.connection.user.as_ref().filter(|_| invocation.service.access.is_enforced());
     for session in sessions(invocation)? {
-        invocation.service.sessions.touch(session, now)?;
+        let session = invocation.service.sessions.touch(session, now)?;
+        if let Some(user) = user {
+            session.belongs_to(&user.name);
+        }
     }
     Ok(())
 }

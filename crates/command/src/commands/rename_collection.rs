@@ -1,5 +1,6 @@
 //! `renameCollection`: gives a collection another name, in any database.
 
+use crate::authorization::{Privileges, collections};
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
@@ -14,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["to", "dropTarget", "collectionUUID"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(collections::rename),
     run,
 };
 

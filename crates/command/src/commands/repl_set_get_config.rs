@@ -1,8 +1,10 @@
 //! `replSetGetConfig`: the configuration of the set, as `rs.conf()` shows it.
 
 use super::repl_set_get_status::no_set;
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
@@ -11,6 +13,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["commitmentStatus"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::ReplSetGetConfig),
     run,
 };
 

@@ -1,8 +1,10 @@
 //! `replSetGetStatus`: the set as its only member sees it.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, TERM, optime};
+use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -15,6 +17,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["initialSync"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::ReplSetGetStatus),
     run,
 };
 

@@ -1,8 +1,10 @@
 //! `replSetReconfig`: a set of one member has nothing that could be changed yet but by its next start.
 
 use super::repl_set_get_status::no_set;
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
 
@@ -12,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["force", "newlyAdded"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::ReplSetConfigure),
     run,
 };
 

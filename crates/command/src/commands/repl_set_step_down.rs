@@ -1,8 +1,10 @@
 //! `replSetStepDown` and `replSetFreeze`: there is nobody who could be primary instead.
 
 use super::repl_set_get_status::no_set;
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -12,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["secondaryCatchUpPeriodSecs", "force"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::ReplSetStateChange),
     run,
 };
 pub(super) const FREEZE: Command = Command {
@@ -20,6 +23,7 @@ pub(super) const FREEZE: Command = Command {
     fields: &[],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::ReplSetStateChange),
     run: freeze,
 };
 

@@ -4,6 +4,7 @@
 use super::create_role::privilege_documents;
 use super::users_info::{Asked, append_restrictions};
 use crate::access_control::{BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database};
+use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_access::{Privilege, add};
@@ -16,6 +17,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["showAuthenticationRestrictions", "showBuiltinRoles", "showPrivileges"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::roles_info),
     run,
 };
 

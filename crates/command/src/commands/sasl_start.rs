@@ -1,6 +1,7 @@
 //! `saslStart` and `saslContinue`: logging in. `authenticate` is for certificates, by which nobody can log in yet.
 
 use crate::access_control::{continue_login, start_login};
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -12,6 +13,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["mechanism", "payload", "autoAuthorize", "options", "db"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::BeforeLogin,
     run: |invocation, reply| Ok(start_login(invocation, reply)?),
 };
 pub(super) const CONTINUE: Command = Command {
@@ -21,6 +23,7 @@ pub(super) const CONTINUE: Command = Command {
     fields: &["conversationId", "payload", "mechanism"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::BeforeLogin,
     run: |invocation, reply| Ok(continue_login(invocation, reply)?),
 };
 pub(super) const AUTHENTICATE: Command = Command {
@@ -29,6 +32,7 @@ pub(super) const AUTHENTICATE: Command = Command {
     fields: &["mechanism", "user", "pwd", "nonce", "key", "db"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::BeforeLogin,
     run: refuse,
 };
 

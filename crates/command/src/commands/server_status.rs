@@ -1,6 +1,7 @@
 //! `serverStatus`: everything that is counted, in sections.
 
 use super::build_info::COMPATIBLE_VERSION;
+use crate::authorization::Privileges;
 use crate::counters::Tally;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::truth;
@@ -10,6 +11,7 @@ use crate::machine;
 use crate::operation_class::OperationClass;
 use crate::replica_set::ReplicaSet;
 use crate::service::Service;
+use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_store::LatencyCounts;
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::ServerStatus),
     run,
 };
 

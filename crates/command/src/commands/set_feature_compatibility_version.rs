@@ -1,8 +1,10 @@
 //! `setFeatureCompatibilityVersion`: notes the release to which the server may be downgraded.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::feature_compatibility::{self, VERSIONS};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -12,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["confirm", "downgradeOnDiskChanges", "fromConfigServer"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::SetFeatureCompatibilityVersion),
     run,
 };
 

@@ -1,8 +1,10 @@
 //! `setIndexCommitQuorum`: how many members have to be ready before an index is. A build on one server waits for nobody,
 //! so all that is left is whether there is such a build.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -12,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["indexNames", "commitQuorum"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::CreateIndex),
     run,
 };
 

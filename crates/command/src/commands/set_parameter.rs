@@ -1,9 +1,11 @@
 //! `setParameter`: changes the server's parameters while it runs.
 
+use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use crate::parameters::{PARAMETERS, not_settable};
+use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -13,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::SetParameter),
     run,
 };
 

@@ -1,10 +1,12 @@
 //! `top`: time spent on each collection.
 
+use crate::authorization::Privileges;
 use crate::counters::Latency;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::namespace_usage::UsageKind;
 use crate::operation_class::OperationClass;
+use bunko_access::Action;
 use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
@@ -13,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::Top),
     run,
 };
 

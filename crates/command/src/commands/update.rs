@@ -1,6 +1,7 @@
 //! `update`: changes documents, or inserts them where none matches.
 
 use super::insert::{bypasses, check_batch_size, write_errors};
+use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
@@ -26,6 +27,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["updates", "ordered", "let", "bypassDocumentValidation", "bypassEmptyTsReplacement", "stmtId", "stmtIds"],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
+    privileges: Privileges::By(writes::update),
     run,
 };
 

@@ -5,6 +5,7 @@ use crate::access_control::{
     DATABASE, USERS, UserFields, begin_change, check_grantable, documents_of, find_user, mechanisms_of,
     name_of_argument, user_not_found, with_field,
 };
+use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -17,6 +18,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["pwd", "customData", "roles", "digestPassword", "authenticationRestrictions", "mechanisms"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::update_user),
     run,
 };
 

@@ -3,6 +3,7 @@
 
 use super::create_role::privilege_documents;
 use crate::access_control::{all_inherited, documents_of, find_user, mechanisms_of, users_where};
+use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
@@ -17,6 +18,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["showAuthenticationRestrictions", "showCredentials", "showCustomData", "showPrivileges", "filter"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::users_info),
     run,
 };
 

@@ -1,9 +1,11 @@
 //! `validate`: compares every record of a collection with every index.
 
+use crate::authorization::Privileges;
 use crate::collection_statistics::smallest_integer;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::time_series;
+use bunko_access::Action;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_catalog::Validation;
 use bunko_errors::{ErrorCode, Failure};
@@ -14,6 +16,7 @@ pub(super) const COMMAND: Command = Command {
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::Validate),
     run,
 };
 

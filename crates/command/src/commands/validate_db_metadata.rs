@@ -1,5 +1,6 @@
 //! `validateDBMetadata`: which indexes a strict client of the Stable API could not have made.
 
+use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
@@ -13,6 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["apiParameters", "db", "collection"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(administration::validate_metadata),
     run,
 };
 

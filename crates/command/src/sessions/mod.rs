@@ -15,6 +15,7 @@ pub use id::SessionId;
 pub(crate) use pattern::SessionPattern;
 pub(crate) use session::Session;
 
+use bunko_access::Name;
 use bunko_catalog::{WriteHistories, WriteHistory};
 use bunko_errors::{ErrorCode, Failure, Result};
 use foldhash::fast::RandomState;
@@ -131,6 +132,11 @@ impl SessionTable {
         }
         self.count.fetch_sub(over.len(), Ordering::Relaxed);
         over
+    }
+
+    /// Whose session it is, where users are asked for.
+    pub(crate) fn owner(&self, id: SessionId) -> Option<Name> {
+        self.shard(id).lock().get(&id).and_then(|session| session.owner().cloned())
     }
 
     /// Each session's id and how long after the table began it was used last, by id.

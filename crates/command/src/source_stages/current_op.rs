@@ -1,10 +1,12 @@
 //! `$currentOp`: what is running, as `currentOp` has it, but as a pipeline's documents.
 
 use super::{SourceStage, Subject};
+use crate::authorization::cursors::Owner;
 use crate::cursor_store::IdleCursor;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::operation_description::{describe, describe_idle_sessions};
+use bunko_access::Name;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -22,17 +24,22 @@ fn documents(
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     }
     let shown = Shown::parse(specification)?;
+    let asker = invocation.asker().filter(|_| !shown.all_users);
+    let is_own = |user: Option<&Name>| asker.as_ref().is_none_or(|asker| user.is_some_and(|user| asker.is(user)));
     let observed = invocation.service.operations.observe();
     let mut documents: Vec<_> = observed
         .iter()
-        .filter(|observed| observed.opid != 0 || shown.idle_connections)
+        .filter(|observed| (observed.opid != 0 || shown.idle_connections) && is_own(observed.user.as_ref()))
         .map(|observed| describe(invocation.service, observed))
         .collect();
-    if shown.idle_sessions {
+    // They do not say whose they are: who sees their own alone sees none.
+    if shown.idle_sessions && asker.is_none() {
         documents.extend(describe_idle_sessions(invocation.service));
     }
     if shown.idle_cursors {
-        documents.extend(invocation.service.cursors.idle().iter().map(|cursor| describe_cursor(invocation, cursor)));
+        let cursors = invocation.service.cursors.idle();
+        let own = cursors.iter().filter(|cursor| is_own(cursor.owner.as_ref().map(Owner::name)));
+        documents.extend(own.map(|cursor| describe_cursor(invocation, cursor)));
     }
     Ok(documents)
 }
@@ -74,6 +81,7 @@ struct Shown {
     idle_connections: bool,
     idle_cursors: bool,
     idle_sessions: bool,
+    all_users: bool,
 }
 
 impl Shown {
@@ -81,7 +89,7 @@ impl Shown {
     /// always shown cut to 1 KiB.
     fn parse(specification: ValueRef<'_>) -> Result<Self> {
         let options = specification.as_document().ok_or_else(|| wrong_type("$currentOp", specification, "object"))?;
-        let mut shown = Self { idle_connections: false, idle_cursors: false, idle_sessions: true };
+        let mut shown = Self { idle_connections: false, idle_cursors: false, idle_sessions: true, all_users: false };
         for option in options {
             let place = || format!("$currentOp.{}", option.name);
             if !OPTIONS.contains(&option.name) {
@@ -92,6 +100,7 @@ impl Shown {
                 return Err(wrong_type(&place(), option.value, "bool"));
             };
             match option.name {
+                "allUsers" => shown.all_users = value,
                 "idleConnections" => shown.idle_connections = value,
                 "idleCursors" => shown.idle_cursors = value,
                 "idleSessions" => shown.idle_sessions = value,

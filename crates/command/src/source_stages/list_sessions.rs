@@ -2,6 +2,8 @@
 //! could know more, so both show the same.
 
 use super::{SourceStage, Subject};
+use crate::authorization::has_on;
+use crate::authorization::own_sessions::Reach;
 use crate::fields::{Fields, wrong_type};
 use crate::invocation::Invocation;
 use crate::sessions::SessionId;
@@ -40,7 +42,7 @@ fn documents(
 ) -> Result<Vec<DocumentBuf>> {
     let options = specification.as_document().ok_or_else(|| wrong_type(stage, specification, "object"))?;
     if names_users(stage, options)? {
-        // There are none.
+        // None is shown under a user's name.
         return Ok(Vec::new());
     }
     let service = invocation.service;
@@ -51,7 +53,12 @@ fn documents(
             .with("uid", ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &UID });
         DocumentBuf::new().with("_id", &id).with("lastUse", last_use)
     };
-    Ok(service.sessions.all().into_iter().map(describe).collect())
+    let reach = match invocation.asker() {
+        Some(_) if !has_on(options, "allUsers") => Reach::own(invocation),
+        _ => Reach::All,
+    };
+    let shown = service.sessions.all().into_iter().filter(|(session, _)| reach.includes(invocation, *session));
+    Ok(shown.map(describe).collect())
 }
 
 /// Whether somebody's sessions are asked for.

@@ -11,6 +11,7 @@ mod delta;
 mod documents;
 mod entry;
 
+use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -25,6 +26,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["allowAtomic", "alwaysUpsert", "bypassDocumentValidation", "preCondition"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(administration::everything),
     run,
 };
 

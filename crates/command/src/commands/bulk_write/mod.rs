@@ -7,6 +7,7 @@ mod operation;
 
 use super::insert::{bypasses, check_batch_size};
 use super::{delete, update};
+use crate::authorization::{Privileges, writes};
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
@@ -44,6 +45,7 @@ pub(super) const COMMAND: Command = Command {
     ],
     databases: Databases::Admin,
     transaction: TransactionUse::Anywhere,
+    privileges: Privileges::By(writes::bulk_write),
     run,
 };
 

@@ -2,6 +2,7 @@
 
 mod index;
 
+use crate::authorization::{Privileges, collections};
 use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -37,6 +38,7 @@ pub(super) const COMMAND: Command = Command {
     fields: OPTIONS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
+    privileges: Privileges::By(collections::modify),
     run,
 };
 

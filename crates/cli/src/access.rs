@@ -1,0 +1,68 @@
+//! Who may do what on the server that starts: whether that is asked, who the first user is, and who may reach it.
+
+use crate::configuration::Settings;
+use crate::first_user::FirstUser;
+use crate::log_format::STARTUP_WARNING;
+use bunko_catalog::Catalog;
+use bunko_command::Service;
+use std::net::SocketAddr;
+
+/// Whether commands need privileges, and who is the first to have some.
+pub struct Access {
+    is_enforced: bool,
+    first_user: Option<FirstUser>,
+}
+
+impl Access {
+    /// What settings and the environment say. A first user asks for privileges by being there, as in MongoDB's images.
+    /// # Errors
+    /// A sentence that names what does not go together.
+    pub fn of(settings: &Settings) -> Result<Self, String> {
+        let first_user = FirstUser::of_environment()?;
+        match (settings.authorization, &first_user) {
+            (Some(false), Some(_)) => Err("MONGO_INITDB_ROOT_USERNAME needs security.authorization, which is \
+                                           disabled: give one of them"
+                .to_owned()),
+            (authorization, _) => {
+                Ok(Self { is_enforced: authorization.unwrap_or(false) || first_user.is_some(), first_user })
+            }
+        }
+    }
+
+    pub fn is_enforced(&self) -> bool {
+        self.is_enforced
+    }
+
+    /// Makes the first user, and has commands need privileges; before anybody can send one.
+    /// # Errors
+    /// A sentence that says why there is no first user.
+    pub fn begin(&self, service: &Service, catalog: &Catalog) -> Result<(), String> {
+        if let Some(user) = &self.first_user {
+            user.make(service, catalog)?;
+        }
+        if !self.is_enforced {
+            return Ok(());
+        }
+        service.enforce_access();
+        if service.waits_for_first_user() {
+            tracing::warn!(target: "ACCESS", id = 114, ctx = "main", tags = STARTUP_WARNING, "Access control is enabled and there is no user yet. Make the first one from this machine: mongosh admin --eval \"db.createUser({{user: 'root', pwd: passwordPrompt(), roles: ['root']}})\"");
+        }
+        Ok(())
+    }
+}
+
+/// Refuses to let others reach a server on which anybody may do everything, unless somebody said that this is meant.
+/// # Errors
+/// A sentence that names the addresses and what to do.
+pub fn check_exposure(settings: &Settings, access: &Access) -> Result<(), String> {
+    let open: Vec<_> = settings.addresses.iter().filter(|address| !address.ip().is_loopback()).collect();
+    if open.is_empty() || access.is_enforced || settings.is_insecure {
+        return Ok(());
+    }
+    let addresses: Vec<_> = open.into_iter().map(SocketAddr::to_string).collect();
+    Err(format!(
+        "whoever reaches {} could read and change all data: enable access control with --auth \
+         (security.authorization: enabled), or say --insecure (security.insecure: true) if that is meant",
+        addresses.join(", ")
+    ))
+}

@@ -1,0 +1,75 @@
+//! Whoever sent a command, and what they may do.
+
+use super::localhost_exception;
+use crate::access_control::LoggedIn;
+use crate::connection::ClientConnection;
+use crate::service::Service;
+use bunko_access::{Action, Authorization, Name};
+
+/// The client of a connection on a server that asks for privileges.
+pub struct Asker<'a> {
+    pub(super) service: &'a Service,
+    user: Option<&'a LoggedIn>,
+    authorization: &'a Authorization,
+}
+
+impl<'a> Asker<'a> {
+    /// Who asks: the user who is logged in, else somebody whom the localhost exception is for, else `None`.
+    pub(crate) fn of(service: &'a Service, connection: &'a ClientConnection) -> Option<Self> {
+        if let Some(user) = &connection.user {
+            return Some(Self { service, user: Some(user), authorization: &user.authorization });
+        }
+        let authorization = localhost_exception::of(service, connection)?;
+        Some(Self { service, user: None, authorization })
+    }
+
+    /// Who is logged in.
+    pub(crate) fn user(&self) -> Option<&'a Name> {
+        self.user.map(|user| &user.name)
+    }
+
+    /// Who is logged in, with what that brings.
+    pub(super) fn logged_in(&self) -> Option<&'a LoggedIn> {
+        self.user
+    }
+
+    pub(crate) fn is(&self, name: &Name) -> bool {
+        self.user().is_some_and(|user| user == name)
+    }
+
+    pub(crate) fn has_role(&self, name: &Name) -> bool {
+        self.user.is_some_and(|user| user.roles.contains(name))
+    }
+
+    pub(crate) fn on_collection(&self, database: &str, collection: &str, action: Action) -> bool {
+        self.authorization.on_collection(database, collection, action)
+    }
+
+    pub(crate) fn on_database(&self, database: &str, action: Action) -> bool {
+        self.authorization.on_database(database, action)
+    }
+
+    pub(crate) fn on_cluster(&self, action: Action) -> bool {
+        self.authorization.on_cluster(action)
+    }
+
+    /// Whether an action is allowed on all databases of clients.
+    pub(crate) fn on_all_databases(&self, action: Action) -> bool {
+        self.authorization.on_all_databases(action)
+    }
+
+    /// Whether everything is allowed, also what the server keeps for itself.
+    pub(crate) fn may_do_everything(&self) -> bool {
+        self.authorization.allows_everything()
+    }
+
+    /// Whether anything is allowed on a collection, so that its name is no secret.
+    pub(crate) fn knows_collection(&self, database: &str, collection: &str) -> bool {
+        Action::ALL.iter().any(|action| self.on_collection(database, collection, *action))
+    }
+
+    /// Whether anything is allowed on a database or in it.
+    pub(crate) fn knows_database(&self, database: &str) -> bool {
+        Action::ALL.iter().any(|action| self.authorization.somewhere_in(database, *action))
+    }
+}

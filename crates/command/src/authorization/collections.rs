@@ -1,0 +1,63 @@
+//! Commands that make, change and measure collections.
+
+use super::pipelines::{Validation, may_run};
+use super::{Asker, argument, has_on, is_on, split};
+use crate::dispatch::Request;
+use bunko_access::Action;
+use bunko_bson::{ArrayRef, ValueRef};
+
+/// `create`: to make a collection whoever may insert into it may, too; a view must not show what its maker cannot see.
+pub(crate) fn create(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let may_create = asker.on_named(request, Action::CreateCollection);
+    let is_view = request.body.get("viewOn").is_some();
+    if has_on(request.body, "capped") {
+        return may_create && asker.on_named(request, Action::ConvertToCapped);
+    }
+    if is_view {
+        return may_create && may_show(asker, request);
+    }
+    may_create || asker.on_named(request, Action::Insert)
+}
+
+/// `collMod`.
+pub(crate) fn modify(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let is_view = request.body.get("viewOn").is_some() || request.body.get("pipeline").is_some();
+    asker.on_named(request, Action::CollMod) && (!is_view || may_show(asker, request))
+}
+
+/// Whether somebody may read what a view would show.
+fn may_show(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let stages = request.body.get("pipeline").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
+    let on = request.body.get("viewOn").and_then(ValueRef::as_str);
+    may_run(asker, request.database, on, stages, Validation::Done)
+}
+
+pub(crate) fn clone_as_capped(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let target = request.body.get("toCollection").and_then(ValueRef::as_str).unwrap_or_default();
+    let on_target = |action| asker.on_collection(request.database, target, action);
+    asker.on_named(request, Action::Find)
+        && [Action::Insert, Action::CreateIndex, Action::ConvertToCapped].into_iter().all(on_target)
+}
+
+pub(crate) fn data_size(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let (database, collection) = split(argument(request));
+    asker.on_collection(database, collection, Action::Find)
+}
+
+/// `renameCollection`. Whoever cannot read a collection must not get to by giving it a name that they can read.
+pub(crate) fn rename(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let (from, to) = (split(argument(request)), split(request.body.get("to").and_then(ValueRef::as_str).unwrap_or("")));
+    let may = |(database, collection): (&str, &str), action| asker.on_collection(database, collection, action);
+    let replaces = request.body.get("dropTarget").is_some_and(is_on);
+    if replaces && !may(to, Action::DropCollection) {
+        return false;
+    }
+    let within = from.0 == to.0
+        && asker.on_database(from.0, Action::RenameCollectionSameDb)
+        && !from.1.starts_with("system.")
+        && !to.1.starts_with("system.")
+        && (may(from, Action::Find) || !may(to, Action::Find));
+    let anywhere = [Action::Find, Action::DropCollection].into_iter().all(|action| may(from, action))
+        && [Action::Insert, Action::CreateIndex].into_iter().all(|action| may(to, action));
+    within || anywhere
+}

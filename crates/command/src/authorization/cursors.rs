@@ -1,0 +1,71 @@
+//! Cursors belong to the user who opened them.
+
+use super::{Asker, argument};
+use crate::access_control::LoggedIn;
+use crate::dispatch::Request;
+use crate::invocation::Invocation;
+use bunko_access::{Action, Name, Privilege};
+use bunko_bson::ValueRef;
+use std::sync::Arc;
+
+/// Who opened a cursor, and what they could do then.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    name: Name,
+    privileges: Arc<[Privilege]>,
+}
+
+impl Owner {
+    /// Whose cursor it is that a command opens; `None` on a server that asks for no privileges.
+    pub(crate) fn of(invocation: &Invocation<'_>) -> Option<Self> {
+        let user = invocation.connection.user.as_ref().filter(|_| invocation.service.access.is_enforced())?;
+        Some(Self { name: user.name.clone(), privileges: Arc::clone(&user.privileges) })
+    }
+
+    pub(crate) fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// Whether that is the user, who still may do all that the cursor was opened with.
+    fn is_still(&self, user: &LoggedIn) -> bool {
+        let keeps = |before: &Privilege| {
+            let now = user.privileges.iter().find(|now| now.resource == before.resource);
+            now.is_some_and(|now| before.actions.without(now.actions).is_empty())
+        };
+        self.name == user.name && (Arc::ptr_eq(&self.privileges, &user.privileges) || self.privileges.iter().all(keeps))
+    }
+}
+
+/// `getMore`: the cursor is one's own, and nothing has been revoked since it was opened.
+pub(crate) fn get_more(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let Some(user) = asker.logged_in() else { return false };
+    match request.body.first().map(|first| first.value) {
+        Some(ValueRef::Int64(id)) => {
+            asker.service.cursors.owner(id).is_none_or(|owner| owner.is_some_and(|owner| owner.is_still(user)))
+        }
+        _ => true,
+    }
+}
+
+/// `killCursors`: all of them are one's own, or one may close any.
+pub(crate) fn kill(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let Some(user) = asker.user() else { return false };
+    if asker.on_cluster(Action::KillAnyCursor)
+        || asker.on_collection(request.database, argument(request), Action::KillAnyCursor)
+    {
+        return true;
+    }
+    let arrays = request.body.iter().filter_map(|field| field.value.as_array());
+    arrays.flat_map(|ids| ids.iter()).all(|id| match id {
+        ValueRef::Int64(id) => {
+            asker.service.cursors.owner(id).is_none_or(|owner| owner.is_some_and(|owner| owner.name == *user))
+        }
+        _ => true,
+    })
+}
+
+/// Whether a client may close a cursor by the opcode of old drivers, which nobody answers.
+pub(crate) fn may_close(asker: Option<&Asker<'_>>, owner: Option<&Owner>) -> bool {
+    let user = asker.and_then(Asker::user);
+    user.is_some() && owner.map(|owner| &owner.name) == user
+}

@@ -1,0 +1,42 @@
+//! How the first user comes to be: while there is none, a client on the same machine may make one, and do nothing else.
+//! Source: MongoDB manual 8.2, "Localhost Exception in Self-Managed Deployments".
+
+use crate::access_control::{DATABASE, USERS};
+use crate::connection::{ClientConnection, Peer};
+use crate::service::Service;
+use bunko_access::{Action, ActionSet, Authorization, Privilege, Resource};
+use bunko_catalog::Namespace;
+use std::sync::LazyLock;
+
+/// What it allows.
+static ALLOWED: LazyLock<Authorization> = LazyLock::new(|| {
+    let users = ActionSet::of(&[Action::CreateUser, Action::GrantRole]);
+    let set = ActionSet::of(&[Action::ReplSetConfigure, Action::ReplSetGetStatus]);
+    Authorization::new(&[
+        Privilege { resource: Resource::Database(DATABASE.into()), actions: users },
+        Privilege { resource: Resource::Cluster, actions: set },
+    ])
+});
+
+/// What the exception allows a client; `None` where it is not for them, or over.
+pub(super) fn of(service: &Service, connection: &ClientConnection) -> Option<&'static Authorization> {
+    let is_local = match connection.peer {
+        Peer::Tcp(address) => address.ip().to_canonical().is_loopback(),
+        Peer::Unix => true,
+    };
+    (is_local && is_open(service)).then(|| &*ALLOWED)
+}
+
+/// Whether there is no user. Once there was one it is over until the next start, whatever becomes of the user.
+pub(crate) fn is_open(service: &Service) -> bool {
+    let access = &service.access;
+    if access.has_had_users() {
+        return false;
+    }
+    let users = Namespace::new(DATABASE, USERS).ok().and_then(|namespace| service.catalog.collection(&namespace));
+    let is_open = users.is_none_or(|users| users.count() == 0);
+    if !is_open {
+        access.note_users();
+    }
+    is_open
+}

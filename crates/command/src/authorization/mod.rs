@@ -1,0 +1,133 @@
+//! Who may run which command: what each needs stands in its entry of the table, and is asked at one door, before anything
+//! else of the command is read.
+//!
+//! **Invariant:** a command without a declaration does not compile.
+//! **Invariant:** what is malformed is never a way in: it is checked as strictly as what it could be taken for.
+//! Source: MongoDB manual 8.2, "Privilege Actions" and "Required Access" of each command.
+
+pub(crate) mod administration;
+mod asker;
+pub(crate) mod collections;
+pub(crate) mod cursors;
+pub(crate) mod localhost_exception;
+pub(crate) mod own_sessions;
+pub(crate) mod pipelines;
+pub(crate) mod users;
+pub(crate) mod writes;
+
+pub use asker::Asker;
+
+use crate::access_control::redacted;
+use crate::connection::ClientConnection;
+use crate::dispatch::{Command, Request};
+use crate::service::Service;
+use bunko_access::Action;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// What a command needs to be allowed.
+#[derive(Clone, Copy)]
+pub enum Privileges {
+    /// Nothing: it runs before a login, too.
+    BeforeLogin,
+    /// A login.
+    Login,
+    /// The action on the collection that its first value names.
+    OnCollection(Action),
+    /// The action on the database that it is sent to.
+    OnDatabase(Action),
+    /// The action on the server as a whole.
+    OnCluster(Action),
+    /// What the request says.
+    By(fn(&Asker<'_>, &Request<'_>) -> bool),
+}
+
+/// Refuses a command that its client may not run.
+/// # Errors
+/// `Unauthorized`, which is logged as well.
+pub(crate) fn authorize(
+    service: &Service,
+    connection: &ClientConnection,
+    command: &Command,
+    request: &Request<'_>,
+) -> Result<()> {
+    let asker = match command.privileges {
+        Privileges::BeforeLogin => return Ok(()),
+        _ => Asker::of(service, connection),
+    };
+    match asker {
+        Some(asker) if asker.may(command, request) => Ok(()),
+        Some(asker) if asker.user().is_some() => {
+            let shown = redacted(command.name, request.body);
+            let body = ValueRef::Document(shown.as_ref().map_or(request.body, DocumentBuf::as_ref));
+            Err(refused(
+                connection,
+                format!("not authorized on {} to execute command {}", request.database, ValueText(body)),
+            ))
+        }
+        _ => Err(refused(connection, format!("Command {} requires authentication", command.name))),
+    }
+}
+
+fn refused(connection: &ClientConnection, message: String) -> Failure {
+    let client = format!("conn{}", connection.id);
+    let (user, database) =
+        connection.user.as_ref().map_or(("", ""), |user| (user.name.name.as_str(), user.name.database.as_str()));
+    tracing::info!(target: "ACCESS", id = 20_436, ctx = client, remote = %connection.peer, user, db = database, error = message, "Checking authorization failed");
+    Failure::new(ErrorCode::UNAUTHORIZED, message)
+}
+
+impl Asker<'_> {
+    /// Whether the command as it was sent is allowed.
+    fn may(&self, command: &Command, request: &Request<'_>) -> bool {
+        match command.privileges {
+            Privileges::BeforeLogin => true,
+            Privileges::Login => self.user().is_some(),
+            Privileges::OnCollection(action) => self.on_named(request, action),
+            Privileges::OnDatabase(action) => self.on_database(request.database, action),
+            Privileges::OnCluster(action) => self.on_cluster(action),
+            Privileges::By(ask) => ask(self, request),
+        }
+    }
+
+    /// Whether an action is allowed on the collection that the first value of a command names.
+    fn on_named(&self, request: &Request<'_>, action: Action) -> bool {
+        match request.body.first().map(|first| first.value) {
+            Some(ValueRef::String(collection)) => self.on_collection(request.database, collection, action),
+            // The command refuses it; until then it may be any collection.
+            _ => self.on_database(request.database, action),
+        }
+    }
+}
+
+/// Whether an option may be on; what is no boolean counts as on.
+fn is_on(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Boolean(is_on) => is_on,
+        other => !other.is_nullish() && number::as_i64_exact(other) != Some(0),
+    }
+}
+
+/// Whether an option of a document may be on, however often it is there.
+pub(crate) fn has_on(document: DocumentRef<'_>, name: &str) -> bool {
+    document.iter().any(|field| field.name == name && is_on(field.value))
+}
+
+/// The documents of an array field, whether it came in the body or as a sequence.
+fn entries<'r>(request: &Request<'r>, name: &str) -> Vec<DocumentRef<'r>> {
+    let in_body = request.body.iter().filter(|field| field.name == name).filter_map(|field| field.value.as_array());
+    let in_body = in_body.flat_map(|array| array.iter()).filter_map(ValueRef::as_document);
+    let sequence = request.sequence(name).map(|sequence| sequence.documents.clone());
+    in_body.chain(sequence.into_iter().flatten()).collect()
+}
+
+/// Database and collection of a whole name; of one that is none, the database and no collection.
+fn split(namespace: &str) -> (&str, &str) {
+    namespace.split_once('.').unwrap_or((namespace, ""))
+}
+
+/// The text of a command's first value; empty where it is none.
+fn argument<'r>(request: &Request<'r>) -> &'r str {
+    request.body.first().and_then(|first| first.value.as_str()).unwrap_or_default()
+}

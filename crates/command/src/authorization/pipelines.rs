@@ -1,0 +1,166 @@
+//! Pipelines: what they begin with, and each stage that reads or writes elsewhere.
+//!
+//! The stages are looked for in all that was sent, wherever they stand, so that no place is forgotten where a pipeline may
+//! hold another. What a view's own pipeline reads is asked of who makes the view, and not of who reads it.
+
+use super::{Asker, argument, has_on, writes};
+use crate::dispatch::Request;
+use bunko_access::Action;
+use bunko_bson::{ArrayRef, DocumentRef, Element, ValueRef};
+
+/// Whether what a pipeline writes goes by validators.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Validation {
+    Done,
+    Bypassed,
+}
+
+impl Validation {
+    fn of(request: &Request<'_>) -> Self {
+        if has_on(request.body, "bypassDocumentValidation") { Self::Bypassed } else { Self::Done }
+    }
+}
+
+pub(crate) fn aggregate(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let collection = request.body.first().and_then(|first| first.value.as_str());
+    let stages = request.body.get("pipeline").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
+    may_run(asker, request.database, collection, stages, Validation::of(request))
+}
+
+/// `mapReduce`: reads its collection, and writes as its `out` says.
+pub(crate) fn map_reduce(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let validation = Validation::of(request);
+    let may_write =
+        |database: &str, collection, actions: &[Action]| may_write(asker, database, collection, actions, validation);
+    let may_output = match request.body.get("out") {
+        Some(ValueRef::String(name)) => may_write(request.database, name, &[Action::Insert, Action::Remove]),
+        Some(ValueRef::Document(out)) => {
+            let database = out.get("db").and_then(ValueRef::as_str).unwrap_or(request.database);
+            out.iter().all(|field| match (field.name, field.value.as_str()) {
+                ("replace", Some(name)) => may_write(database, name, &[Action::Insert, Action::Remove]),
+                ("merge" | "reduce", Some(name)) => may_write(database, name, &[Action::Insert, Action::Update]),
+                _ => true,
+            })
+        }
+        _ => true,
+    };
+    asker.on_named(request, Action::Find)
+        && may_output
+        && writes::may_bypass(asker, request, request.database, argument(request))
+}
+
+/// Whether a pipeline over a collection, or over none, is allowed.
+pub(super) fn may_run(
+    asker: &Asker<'_>,
+    database: &str,
+    collection: Option<&str>,
+    stages: ArrayRef<'_>,
+    validation: Validation,
+) -> bool {
+    let first = stages.iter().next().and_then(ValueRef::as_document).and_then(DocumentRef::first);
+    may_begin(asker, database, collection, first) && may_do_all(asker, database, ValueRef::Array(stages), validation)
+}
+
+/// Whether its source may be read.
+fn may_begin(asker: &Asker<'_>, database: &str, collection: Option<&str>, first: Option<Element<'_>>) -> bool {
+    let on_source = |action| match collection {
+        Some(collection) => asker.on_collection(database, collection, action),
+        None => asker.on_database(database, action),
+    };
+    let Some(first) = first else { return on_source(Action::Find) };
+    let options = first.value.as_document().unwrap_or(DocumentRef::EMPTY);
+    let is_logged_in = asker.user().is_some();
+    match first.name {
+        "$changeStream" if has_on(options, "allChangesForCluster") => {
+            asker.on_all_databases(Action::Find) && asker.on_all_databases(Action::ChangeStream)
+        }
+        "$changeStream" => on_source(Action::Find) && on_source(Action::ChangeStream),
+        "$collStats" => on_source(Action::CollStats),
+        "$indexStats" => on_source(Action::IndexStats),
+        "$planCacheStats" => on_source(Action::PlanCacheRead),
+        "$currentOp" if has_on(options, "allUsers") => asker.on_cluster(Action::InProg),
+        "$listSessions" | "$listLocalSessions" if has_on(options, "allUsers") || options.get("users").is_some() => {
+            asker.on_cluster(Action::ListSessions)
+        }
+        // Without these options they show one's own.
+        "$currentOp" | "$listSessions" | "$listLocalSessions" => is_logged_in,
+        "$documents" => is_logged_in,
+        "$listClusterCatalog" if database == "admin" => asker.on_cluster(Action::ListClusterCatalog),
+        "$listClusterCatalog" => on_source(Action::ListCollections),
+        "$querySettings" => asker.on_cluster(Action::QuerySettings),
+        "$queryStats" => asker.on_cluster(Action::QueryStatsRead),
+        _ => on_source(Action::Find),
+    }
+}
+
+/// Whether all stages in a value that go to another collection are allowed.
+fn may_do_all(asker: &Asker<'_>, database: &str, value: ValueRef<'_>, validation: Validation) -> bool {
+    let fields = match value {
+        ValueRef::Document(document) => document,
+        ValueRef::Array(array) => array.as_document(),
+        _ => return true,
+    };
+    fields
+        .iter()
+        .all(|field| may_do(asker, database, field, validation) && may_do_all(asker, database, field.value, validation))
+}
+
+fn may_do(asker: &Asker<'_>, database: &str, stage: Element<'_>, validation: Validation) -> bool {
+    let may_read = |(database, collection): (&str, &str)| asker.on_collection(database, collection, Action::Find);
+    match stage.name {
+        "$lookup" | "$graphLookup" => targets(stage.value, "from", database).into_iter().all(may_read),
+        "$unionWith" => named(stage.value, database).into_iter().all(may_read),
+        "$out" => named(stage.value, database).into_iter().all(|(database, collection)| {
+            may_write(asker, database, collection, &[Action::Insert, Action::Remove], validation)
+        }),
+        "$merge" => merge_targets(stage.value, database).into_iter().all(|(database, collection)| {
+            may_write(asker, database, collection, merge_actions(stage.value), validation)
+        }),
+        _ => true,
+    }
+}
+
+fn may_write(asker: &Asker<'_>, database: &str, collection: &str, actions: &[Action], validation: Validation) -> bool {
+    let may = |action| asker.on_collection(database, collection, action);
+    actions.iter().all(|action| may(*action))
+        && (validation == Validation::Done || may(Action::BypassDocumentValidation))
+}
+
+/// A collection as a stage names it: by its name alone, or with `db` and `coll`.
+fn named<'v>(value: ValueRef<'v>, database: &'v str) -> Vec<(&'v str, &'v str)> {
+    match value {
+        ValueRef::String(collection) => vec![(database, collection)],
+        ValueRef::Document(target) => {
+            let other = target.get("db").and_then(ValueRef::as_str).filter(|name| !name.is_empty());
+            targets(value, "coll", other.unwrap_or(database))
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The collections that a field of a stage names.
+fn targets<'v>(stage: ValueRef<'v>, field: &str, database: &'v str) -> Vec<(&'v str, &'v str)> {
+    let Some(stage) = stage.as_document() else { return Vec::new() };
+    stage.iter().filter(|element| element.name == field).flat_map(|element| named(element.value, database)).collect()
+}
+
+fn merge_targets<'v>(stage: ValueRef<'v>, database: &'v str) -> Vec<(&'v str, &'v str)> {
+    match stage {
+        ValueRef::String(_) => named(stage, database),
+        _ => targets(stage, "into", database),
+    }
+}
+
+/// What `$merge` does to its target.
+fn merge_actions(stage: ValueRef<'_>) -> &'static [Action] {
+    let stage = stage.as_document().unwrap_or(DocumentRef::EMPTY);
+    let is = |field: &str, values: &[&str]| {
+        let value = stage.get(field).and_then(ValueRef::as_str);
+        value.is_some_and(|value| values.contains(&value))
+    };
+    match (is("whenMatched", &["fail"]), is("whenNotMatched", &["fail", "discard"])) {
+        (true, true) | (false, false) => &[Action::Insert, Action::Update],
+        (true, false) => &[Action::Insert],
+        (false, true) => &[Action::Update],
+    }
+}

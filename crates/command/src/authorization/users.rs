@@ -1,0 +1,123 @@
+//! Commands about users and roles. Nobody grants in a database where they may not grant.
+
+use super::{Asker, argument};
+use crate::dispatch::Request;
+use bunko_access::{Action, Name, Privilege, Resource};
+use bunko_bson::{ValueRef, number};
+
+/// The names in an array field; the command refuses what is none.
+fn names(request: &Request<'_>, value: Option<ValueRef<'_>>, key: &str) -> Vec<Name> {
+    let values = value.and_then(ValueRef::as_array).map(|array| array.iter().collect()).unwrap_or_else(Vec::new);
+    values.into_iter().filter_map(|name| Name::parse(name, key, request.database).ok()).collect()
+}
+
+fn on_roles(asker: &Asker<'_>, request: &Request<'_>, action: Action) -> bool {
+    names(request, request.body.get("roles"), "role").iter().all(|role| asker.on_database(&role.database, action))
+}
+
+/// Privileges are granted by who may grant in their database; those of no one database, by who may in `admin`.
+fn on_privileges(asker: &Asker<'_>, request: &Request<'_>, action: Action) -> bool {
+    let privileges = request.body.get("privileges").and_then(ValueRef::as_array);
+    privileges.into_iter().flat_map(|privileges| privileges.iter()).all(|privilege| {
+        let Some(Ok(privilege)) = privilege.as_document().map(Privilege::parse) else { return true };
+        match &privilege.resource {
+            Resource::Database(database)
+            | Resource::Collection(database, _)
+            | Resource::SystemBuckets(Some(database), _) => asker.on_database(database, action),
+            Resource::Any
+            | Resource::Cluster
+            | Resource::AnyNormal
+            | Resource::CollectionName(_)
+            | Resource::SystemBuckets(None, _) => asker.on_database("admin", action),
+        }
+    })
+}
+
+fn may_restrict(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    request.body.get("authenticationRestrictions").is_none_or(ValueRef::is_nullish)
+        || asker.on_database(request.database, Action::SetAuthenticationRestriction)
+}
+
+pub(crate) fn create_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    asker.on_database(request.database, Action::CreateUser)
+        && on_roles(asker, request, Action::GrantRole)
+        && may_restrict(asker, request)
+}
+
+/// `updateUser`: to set roles is to take away those that there were. Some may change their own password or data.
+pub(crate) fn update_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let is_own = asker.is(&Name::new(argument(request), request.database));
+    let sets = |field: &str| request.body.get(field).is_some_and(|value| !value.is_nullish());
+    let may =
+        |other, own| asker.on_database(request.database, other) || is_own && asker.on_database(request.database, own);
+    let sets_password = ["pwd", "mechanisms", "digestPassword"].into_iter().any(sets);
+    asker.user().is_some()
+        && (!sets_password || may(Action::ChangePassword, Action::ChangeOwnPassword))
+        && (!sets("customData") || may(Action::ChangeCustomData, Action::ChangeOwnCustomData))
+        && (!sets("roles") || asker.on_all_databases(Action::RevokeRole) && on_roles(asker, request, Action::GrantRole))
+        && may_restrict(asker, request)
+}
+
+pub(crate) fn create_role(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    asker.on_database(request.database, Action::CreateRole)
+        && on_roles(asker, request, Action::GrantRole)
+        && on_privileges(asker, request, Action::GrantRole)
+        && may_restrict(asker, request)
+}
+
+pub(crate) fn update_role(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    asker.on_all_databases(Action::RevokeRole)
+        && on_roles(asker, request, Action::GrantRole)
+        && on_privileges(asker, request, Action::GrantRole)
+        && may_restrict(asker, request)
+}
+
+pub(crate) fn grant_roles(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    asker.user().is_some() && on_roles(asker, request, Action::GrantRole)
+}
+
+pub(crate) fn revoke_roles(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    asker.user().is_some() && on_roles(asker, request, Action::RevokeRole)
+}
+
+pub(crate) fn grant_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    asker.user().is_some() && on_privileges(asker, request, Action::GrantRole)
+}
+
+pub(crate) fn revoke_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    asker.user().is_some() && on_privileges(asker, request, Action::RevokeRole)
+}
+
+/// `usersInfo`: those of databases whose users one may see, and oneself.
+pub(crate) fn users_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let is_visible = |name: &Name| asker.on_database(&name.database, Action::ViewUser) || asker.is(name);
+    match request.body.first().map(|first| first.value) {
+        Some(ValueRef::Document(all)) if all.get("forAllDBs").is_some() => asker.on_all_databases(Action::ViewUser),
+        Some(value) => may_see(asker, request, value, "user", (Action::ViewUser, &is_visible)),
+        None => false,
+    }
+}
+
+/// `rolesInfo`: those of databases whose roles one may see, and one's own.
+pub(crate) fn roles_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let is_visible = |name: &Name| asker.on_database(&name.database, Action::ViewRole) || asker.has_role(name);
+    let value = request.body.first().map_or(ValueRef::Null, |first| first.value);
+    may_see(asker, request, value, "role", (Action::ViewRole, &is_visible))
+}
+
+fn may_see(
+    asker: &Asker<'_>,
+    request: &Request<'_>,
+    asked: ValueRef<'_>,
+    key: &str,
+    (action, is_visible): (Action, &dyn Fn(&Name) -> bool),
+) -> bool {
+    if number::as_i64_exact(asked) == Some(1) {
+        return asker.on_database(request.database, action);
+    }
+    let names = match asked {
+        ValueRef::Array(_) => names(request, Some(asked), key),
+        name => Name::parse(name, key, request.database).into_iter().collect(),
+    };
+    asker.user().is_some() && names.iter().all(is_visible)
+}

@@ -1,0 +1,65 @@
+//! Commands that write documents.
+
+use super::{Asker, argument, entries, has_on, split};
+use crate::dispatch::Request;
+use bunko_access::Action;
+use bunko_bson::{ValueRef, number};
+
+/// Whether validators are passed over, and that is allowed.
+pub(super) fn may_bypass(asker: &Asker<'_>, request: &Request<'_>, database: &str, collection: &str) -> bool {
+    !has_on(request.body, "bypassDocumentValidation")
+        || asker.on_collection(database, collection, Action::BypassDocumentValidation)
+}
+
+pub(crate) fn insert(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    asker.on_named(request, Action::Insert) && may_bypass(asker, request, request.database, argument(request))
+}
+
+pub(crate) fn update(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let may_insert = || asker.on_named(request, Action::Insert);
+    asker.on_named(request, Action::Update)
+        && (!entries(request, "updates").into_iter().any(|update| has_on(update, "upsert")) || may_insert())
+        && may_bypass(asker, request, request.database, argument(request))
+}
+
+pub(crate) fn delete(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    asker.on_named(request, Action::Remove)
+}
+
+pub(crate) fn find_and_modify(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let removes = has_on(request.body, "remove");
+    let may = |is_needed: bool, action| !is_needed || asker.on_named(request, action);
+    asker.on_named(request, Action::Find)
+        && may(removes, Action::Remove)
+        && may(!removes || request.body.get("update").is_some(), Action::Update)
+        && may(has_on(request.body, "upsert"), Action::Insert)
+        && may_bypass(asker, request, request.database, argument(request))
+}
+
+/// Each operation on the namespace that it names.
+pub(crate) fn bulk_write(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let namespaces: Vec<_> = entries(request, "nsInfo")
+        .into_iter()
+        .map(|info| split(info.get("ns").and_then(ValueRef::as_str).unwrap_or_default()))
+        .collect();
+    let may = |place: Option<usize>, action| {
+        // The command refuses a place that is none.
+        let Some(&(database, collection)) = place.and_then(|place| namespaces.get(place)) else { return true };
+        asker.on_collection(database, collection, action)
+    };
+    let is_allowed = entries(request, "ops").into_iter().all(|operation| {
+        let upserts = has_on(operation, "upsert");
+        operation.iter().all(|field| {
+            let place = number::as_i64_exact(field.value).and_then(|place| usize::try_from(place).ok());
+            match field.name {
+                "insert" => may(place, Action::Insert),
+                "update" => may(place, Action::Update) && (!upserts || may(place, Action::Insert)),
+                "delete" => may(place, Action::Remove),
+                _ => true,
+            }
+        })
+    });
+    is_allowed
+        && asker.user().is_some()
+        && namespaces.iter().all(|(database, collection)| may_bypass(asker, request, database, collection))
+}
