@@ -187,9 +187,10 @@ fn open_for_business(engine: &'static Entry) {
         }
         is_over.store(true, Ordering::Relaxed);
         looking.join().expect("no panic");
+        let added = outside.join().expect("no panic");
         let done = (CLERKS * TRANSFERS) as i32;
         assert_eq!(bank.stamps(), [done, done]);
-        assert_eq!(bank.latest("a", SHARED), done + outside.join().expect("no panic"));
+        assert_eq!(bank.latest("a", SHARED), done + added);
     });
     assert_eq!(bank.total(), all);
     for name in ["a", "b"] {
