@@ -8,7 +8,6 @@ use bunko_testkit::process::temporary_dbpath;
 use bunko_testkit::shell;
 use oracle::{connect, durable_engines, start};
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 const DOCUMENTS: i32 = 12_000;
@@ -46,8 +45,7 @@ fn fill(connection: &mut Connection) {
 }
 
 /// Writes until the server is gone.
-fn write(address: SocketAddr) {
-    let mut connection = connect(address);
+fn write(mut connection: Connection) {
     for id in (0..DOCUMENTS).cycle().step_by(37) {
         let update = format!("{{update: 'c', updates: [{{q: {{_id: {id}}}, u: {{$inc: {{k: {DOCUMENTS}}}}}}}]}}");
         let delete = format!("{{delete: 'c', deletes: [{{q: {{_id: {}}}, limit: 1}}]}}", id + 1);
@@ -80,8 +78,10 @@ fn builds_survive_kill_9_and_sigterm() {
                 check(&mut connection, &format!("{engine}, round {round}"));
                 run(&mut connection, "{dropIndexes: 'c', index: '*'}").expect("dropped");
             }
-            let builder = std::thread::spawn(move || drop(run(&mut connect(address), CREATE)));
-            let writer = std::thread::spawn(move || write(address));
+            // Both are connected before the time runs: the kill may come early.
+            let (mut building, writing) = (connect(address), connect(address));
+            let builder = std::thread::spawn(move || drop(run(&mut building, CREATE)));
+            let writer = std::thread::spawn(move || write(writing));
             std::thread::sleep(killed_after);
             if round == 1 {
                 let began = Instant::now();

@@ -2,11 +2,11 @@
 //! each pipeline says of them.
 
 mod inputs;
-pub(super) mod rank;
-pub(super) mod score;
+mod rank;
+mod score;
 
 use super::stage_memory::StageMemory;
-use super::{Reads, Stage, Stages};
+use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::stage_fields::StageFields;
 use crate::{DocumentStream, Environment, SourceName};
@@ -18,6 +18,9 @@ use bunko_operation::Gatherer;
 use foldhash::HashMap;
 use inputs::Input;
 use std::sync::Arc;
+
+pub(super) const RANK: Definition = Definition { name: "$rankFusion", parse: rank::parse };
+pub(super) const SCORE: Definition = Definition { name: "$scoreFusion", parse: score::parse };
 
 /// What tells one fusion from the other.
 trait Fusion: Send + Sync {

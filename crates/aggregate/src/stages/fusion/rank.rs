@@ -2,15 +2,13 @@
 //! Source: MongoDB manual, "$rankFusion".
 
 use super::inputs::{self, Input, Rules, SEARCHING};
-use super::{Details, Fused, Fusion, Measure};
+use super::{Details, Fused, Fusion, Measure, RANK};
 use crate::Environment;
 use crate::stage_fields::StageFields;
-use crate::stages::{Definition, Stages};
+use crate::stages::Stages;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::Result;
 use bunko_expression::{Offered, SortPattern};
-
-pub(in crate::stages) const DEFINITION: Definition = Definition { name: "$rankFusion", parse };
 
 /// What ranks are added to, so that the first of them do not outweigh all others.
 /// Source: MongoDB manual, "Reciprocal Rank Fusion (RRF) Formula".
@@ -20,7 +18,7 @@ const DESCRIPTION: &str = "value output by reciprocal rank fusion algorithm, com
                            rank))) across input pipelines from which this document is output, from:";
 
 const RULES: Rules = Rules {
-    stage: DEFINITION.name,
+    stage: RANK.name,
     also: &[],
     is_enough: are_ranked,
     refusal: (
@@ -44,9 +42,9 @@ enum Ranking {
 }
 
 /// Errors: `FailedToParse` for what is no document, those of IDL for its fields; those of the pipelines.
-fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
-    let specification = super::specification(DEFINITION.name, value)?;
-    let fields = StageFields::new(DEFINITION.name, specification, &["input", "combination", "scoreDetails"])?;
+pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let specification = super::specification(RANK.name, value)?;
+    let fields = StageFields::new(RANK.name, specification, &["input", "combination", "scoreDetails"])?;
     let details = Details::asked(&fields)?;
     let input = fields.required("input", fields.document("input")?)?;
     let input = StageFields::new("$rankFusion.input", input, &["pipelines"])?;
@@ -59,9 +57,9 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         }
     };
     let mut inputs = inputs::parse(&RULES, &input, environment)?;
-    inputs::weigh(DEFINITION.name, &mut inputs, weights)?;
+    inputs::weigh(RANK.name, &mut inputs, weights)?;
     let rankings = inputs.iter().map(ranking).collect::<Result<_>>()?;
-    super::stage(DEFINITION.name, RankFusion { rankings }, inputs, details, environment)
+    super::stage(RANK.name, RankFusion { rankings }, inputs, details, environment)
 }
 
 fn are_ranked(stages: ArrayRef<'_>) -> bool {

@@ -2,20 +2,18 @@
 //! Source: MongoDB manual, "$scoreFusion".
 
 use super::inputs::{self, Input, Rules, SEARCHING};
-use super::{Details, Fused, Fusion, Measure};
+use super::{Details, Fused, Fusion, Measure, SCORE};
 use crate::Environment;
 use crate::stage_fields::StageFields;
+use crate::stages::Stages;
 use crate::stages::normalization::{Normalization, Range};
-use crate::stages::{Definition, Stages};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_expression::Expression;
 
-pub(in crate::stages) const DEFINITION: Definition = Definition { name: "$scoreFusion", parse };
-
 const RULES: Rules = Rules {
-    stage: DEFINITION.name,
+    stage: SCORE.name,
     also: &["$score"],
     is_enough: are_scored,
     refusal: (
@@ -46,9 +44,9 @@ enum Combination {
 
 /// Errors: as those of `$rankFusion`; `IDLFailedToParse` without `normalization`, `BadValue` for an unknown method and for
 /// an expression without the method that it is for, and the other way round; those of the expression.
-fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
-    let specification = super::specification(DEFINITION.name, value)?;
-    let fields = StageFields::new(DEFINITION.name, specification, &["input", "combination", "scoreDetails"])?;
+pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let specification = super::specification(SCORE.name, value)?;
+    let fields = StageFields::new(SCORE.name, specification, &["input", "combination", "scoreDetails"])?;
     let details = Details::asked(&fields)?;
     let input = fields.required("input", fields.document("input")?)?;
     let input = StageFields::new("$scoreFusion.input", input, &["pipelines", "normalization"])?;
@@ -56,12 +54,12 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let combination = fields.document("combination")?.unwrap_or(DocumentRef::EMPTY);
     let combination = StageFields::new("$scoreFusion.combination", combination, &["weights", "method", "expression"])?;
     let mut inputs = inputs::parse(&RULES, &input, environment)?;
-    inputs::weigh(DEFINITION.name, &mut inputs, combination.document("weights")?.unwrap_or(DocumentRef::EMPTY))?;
+    inputs::weigh(SCORE.name, &mut inputs, combination.document("weights")?.unwrap_or(DocumentRef::EMPTY))?;
     for input in &inputs {
         input.inside.scope.at_hand.want();
     }
     let combination = self::combination(&combination, &inputs, environment)?;
-    super::stage(DEFINITION.name, ScoreFusion { normalization, combination }, inputs, details, environment)
+    super::stage(SCORE.name, ScoreFusion { normalization, combination }, inputs, details, environment)
 }
 
 /// Whether documents have a score at the end of a pipeline.
