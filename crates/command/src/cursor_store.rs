@@ -253,9 +253,9 @@ impl CursorStore {
         }
     }
 
-    /// Who opened a cursor, if there is one: nobody who is known on a server that asks for no privileges.
-    pub(crate) fn owner(&self, id: i64) -> Option<Option<Owner>> {
-        self.slots.lock().get(&id).map(|slot| slot.owner.clone())
+    /// Whether there is a cursor and it is not one's own. One that was opened when no privileges were asked for is nobody's.
+    pub(crate) fn is_anothers(&self, id: i64, is_own: impl FnOnce(&Owner) -> bool) -> bool {
+        self.slots.lock().get(&id).is_some_and(|slot| !slot.owner.as_ref().is_some_and(is_own))
     }
 
     /// Whether a cursor's next batch may take long.

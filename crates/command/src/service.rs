@@ -312,8 +312,7 @@ impl Service {
             // Who cannot be read anew is logged out.
             let _ = connection.renew_user(self);
             let asker = Asker::of(self, connection);
-            let owner = self.cursors.owner(id).flatten();
-            if !may_close(asker.as_ref(), owner.as_ref()) {
+            if !may_close(self, asker.as_ref(), id) {
                 return;
             }
         }

@@ -4,8 +4,9 @@ use super::{Asker, argument};
 use crate::access_control::LoggedIn;
 use crate::dispatch::Request;
 use crate::invocation::Invocation;
+use crate::service::Service;
 use bunko_access::{Action, Name, Privilege};
-use bunko_bson::ValueRef;
+use bunko_bson::{ArrayRef, ValueRef};
 use std::sync::Arc;
 
 /// Who opened a cursor, and what they could do then.
@@ -40,9 +41,7 @@ impl Owner {
 pub(crate) fn get_more(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let Some(user) = asker.logged_in() else { return false };
     match request.body.first().map(|first| first.value) {
-        Some(ValueRef::Int64(id)) => {
-            asker.service.cursors.owner(id).is_none_or(|owner| owner.is_some_and(|owner| owner.is_still(user)))
-        }
+        Some(ValueRef::Int64(id)) => !asker.service.cursors.is_anothers(id, |owner| owner.is_still(user)),
         _ => true,
     }
 }
@@ -56,16 +55,14 @@ pub(crate) fn kill(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         return true;
     }
     let arrays = request.body.iter().filter_map(|field| field.value.as_array());
-    arrays.flat_map(|ids| ids.iter()).all(|id| match id {
-        ValueRef::Int64(id) => {
-            asker.service.cursors.owner(id).is_none_or(|owner| owner.is_some_and(|owner| owner.name == *user))
-        }
+    arrays.flat_map(ArrayRef::iter).all(|id| match id {
+        ValueRef::Int64(id) => !asker.service.cursors.is_anothers(id, |owner| owner.name == *user),
         _ => true,
     })
 }
 
 /// Whether a client may close a cursor by the opcode of old drivers, which nobody answers.
-pub(crate) fn may_close(asker: Option<&Asker<'_>>, owner: Option<&Owner>) -> bool {
+pub(crate) fn may_close(service: &Service, asker: Option<&Asker<'_>>, id: i64) -> bool {
     let user = asker.and_then(Asker::user);
-    user.is_some() && owner.map(|owner| &owner.name) == user
+    user.is_some_and(|user| !service.cursors.is_anothers(id, |owner| owner.name == *user))
 }

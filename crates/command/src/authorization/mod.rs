@@ -23,7 +23,7 @@ use crate::dispatch::{Command, Request};
 use crate::service::Service;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// What a command needs to be allowed.
@@ -117,7 +117,7 @@ pub(crate) fn has_on(document: DocumentRef<'_>, name: &str) -> bool {
 /// The documents of an array field, whether it came in the body or as a sequence.
 fn entries<'r>(request: &Request<'r>, name: &str) -> Vec<DocumentRef<'r>> {
     let in_body = request.body.iter().filter(|field| field.name == name).filter_map(|field| field.value.as_array());
-    let in_body = in_body.flat_map(|array| array.iter()).filter_map(ValueRef::as_document);
+    let in_body = in_body.flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
     let sequence = request.sequence(name).map(|sequence| sequence.documents.clone());
     in_body.chain(sequence.into_iter().flatten()).collect()
 }

@@ -3,12 +3,12 @@
 use super::{Asker, argument};
 use crate::dispatch::Request;
 use bunko_access::{Action, Name, Privilege, Resource};
-use bunko_bson::{ValueRef, number};
+use bunko_bson::{ArrayRef, ValueRef, number};
 
 /// The names in an array field; the command refuses what is none.
 fn names(request: &Request<'_>, value: Option<ValueRef<'_>>, key: &str) -> Vec<Name> {
-    let values = value.and_then(ValueRef::as_array).map(|array| array.iter().collect()).unwrap_or_else(Vec::new);
-    values.into_iter().filter_map(|name| Name::parse(name, key, request.database).ok()).collect()
+    let values = value.and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter);
+    values.filter_map(|name| Name::parse(name, key, request.database).ok()).collect()
 }
 
 fn on_roles(asker: &Asker<'_>, request: &Request<'_>, action: Action) -> bool {
@@ -18,7 +18,7 @@ fn on_roles(asker: &Asker<'_>, request: &Request<'_>, action: Action) -> bool {
 /// Privileges are granted by who may grant in their database; those of no one database, by who may in `admin`.
 fn on_privileges(asker: &Asker<'_>, request: &Request<'_>, action: Action) -> bool {
     let privileges = request.body.get("privileges").and_then(ValueRef::as_array);
-    privileges.into_iter().flat_map(|privileges| privileges.iter()).all(|privilege| {
+    privileges.into_iter().flat_map(ArrayRef::iter).all(|privilege| {
         let Some(Ok(privilege)) = privilege.as_document().map(Privilege::parse) else { return true };
         match &privilege.resource {
             Resource::Database(database)
