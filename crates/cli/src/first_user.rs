@@ -28,11 +28,12 @@ impl FirstUser {
         }
     }
 
-    /// Makes the user where the data directory is empty. In any other nothing is done: who is there already stays.
+    /// Makes the user where no client has written anything; what a set keeps of itself in `local` is the server's own. In any
+    /// other data directory nothing is done: who is there already stays.
     /// # Errors
     /// A sentence that says why there is no user now.
     pub fn make(&self, service: &Service, catalog: &Catalog) -> Result<(), String> {
-        if !catalog.databases().is_empty() {
+        if catalog.databases().iter().any(|database| database != "local") {
             tracing::info!(target: "ACCESS", id = 112, ctx = "main", "The data directory is not empty: {NAME} makes no user");
             return Ok(());
         }

@@ -254,14 +254,13 @@ fn bunko(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     Command::new(binary()).args(arguments).envs(environment.iter().copied()).output().expect("it runs")
 }
 
-#[test]
-fn the_environment_makes_the_first_user() {
+fn the_first_user_is_made_once(arguments: &[&str]) {
     let dbpath = temporary_dbpath();
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "from a file\n").expect("written");
     let start = || {
         let mut command = Command::new(binary());
-        command.args(["serve", "--port", "0", "--no-unix-socket", "--dbpath"]).arg(dbpath.path());
+        command.args(["serve", "--port", "0", "--no-unix-socket", "--dbpath"]).arg(dbpath.path()).args(arguments);
         command.env("MONGO_INITDB_ROOT_USERNAME", "root").env("MONGO_INITDB_ROOT_PASSWORD_FILE", file.path());
         Server::spawn(command).expect("started")
     };
@@ -275,6 +274,14 @@ fn the_environment_makes_the_first_user() {
     // Who is there already stays as they are.
     open(&server, "root:from%20a%20file@", "");
     assert!(!server.output_tail().contains("from a file"));
+}
+
+#[test]
+fn the_environment_makes_the_first_user() {
+    // A set has written of itself when the first user is to be made.
+    for arguments in [&[][..], &["--replSet", "rs", "--replSetHost", "localhost:27017"]] {
+        the_first_user_is_made_once(arguments);
+    }
     let half = bunko(&["serve"], &[("MONGO_INITDB_ROOT_USERNAME", "root")]);
     assert_eq!(half.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&half.stderr).contains("one is missing"));
