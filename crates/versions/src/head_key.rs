@@ -51,14 +51,20 @@ impl<B: Deref<Target = [u8]>> Deref for HeadKey<B> {
 }
 
 impl<B: Deref<Target = [u8]>> Ord for HeadKey<B> {
+    // A search is these comparisons, one after the other.
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        self.head.cmp(&other.head).then_with(|| {
-            // ObjectIds of one process and second have a head in common and the rest within the last eight bytes.
-            match (tail(self), tail(other)) {
-                (Some(own), Some(others)) if self.len() == other.len() => own.cmp(&others),
-                _ => (**self).cmp(&**other),
-            }
-        })
+        self.head.cmp(&other.head).then_with(|| self.cmp_behind_head(other))
+    }
+}
+
+impl<B: Deref<Target = [u8]>> HeadKey<B> {
+    fn cmp_behind_head(&self, other: &Self) -> Ordering {
+        // ObjectIds of one process and second have a head in common and the rest within the last eight bytes.
+        match (tail(self), tail(other)) {
+            (Some(own), Some(others)) if self.len() == other.len() => own.cmp(&others),
+            _ => (**self).cmp(&**other),
+        }
     }
 }
 
@@ -71,6 +77,7 @@ fn tail(key: &[u8]) -> Option<u64> {
 }
 
 impl<B: Deref<Target = [u8]>> PartialOrd for HeadKey<B> {
+    #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
