@@ -10,9 +10,9 @@ use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
 use bunko_store::{Batch, KeyspaceId, KeyspaceStatistics, Survival};
+use bunko_testkit::directory::crash_copy;
 use opened::{namespace, open, open_with, spec, survival};
 use std::borrow::Cow;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -138,8 +138,7 @@ fn a_keyspace_is_where_the_catalog_says_whatever_a_manifest_says() {
         drop((collection, catalog));
         let catalog = open(directory.path(), own);
         assert_eq!(insert(&catalog, own.name, 0..20), 20);
-        let killed = tempfile::tempdir().expect("temporary directory");
-        copy(directory.path(), killed.path());
+        let killed = crash_copy(directory.path());
         let catalog = open(killed.path(), own);
         assert_valid(&catalog.collection(&namespace(own.name)).expect("there"), 20);
     }
@@ -150,20 +149,6 @@ fn counted(collection: &Collection) -> (u64, u64, Vec<(String, KeyspaceStatistic
     let indexes = collection.indexes();
     let indexes = indexes.iter().map(|index| (index.name.clone(), collection.index_statistics(index)));
     (collection.count(), collection.data_bytes(), indexes.collect())
-}
-
-/// The state in which a kill of the process leaves the files.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a directory");
-    for entry in std::fs::read_dir(from).expect("readable") {
-        let entry = entry.expect("readable");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("known").is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).expect("copied");
-        }
-    }
 }
 
 #[test]
@@ -187,8 +172,7 @@ fn statistics_are_exact_right_after_a_kill() {
             if round == 1 {
                 catalog.store().checkpoint().expect("a checkpoint");
             }
-            let killed = tempfile::tempdir().expect("temporary directory");
-            copy(directory.path(), killed.path());
+            let killed = crash_copy(directory.path());
             let after = open(killed.path(), own);
             for engine in &durable {
                 let [before, after] =

@@ -7,9 +7,9 @@ use bunko_catalog::{Catalog, CreateOptions, Order};
 use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_operation::OperationContext;
 use bunko_store::{Store, StoreOptions, Survival};
+use bunko_testkit::directory::crash_copy;
 use opened::{namespace, open, spec, survival};
 use std::borrow::Cow;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -26,18 +26,6 @@ fn insert_array(catalog: &Catalog, id: i32) {
     catalog.store().write(inserted.lsn.expect("a record")).expect("written");
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a directory");
-    for entry in std::fs::read_dir(from).expect("readable").map(|entry| entry.expect("readable")) {
-        let (path, copied) = (entry.path(), to.join(entry.file_name()));
-        if path.is_dir() {
-            copy(&path, &copied);
-        } else {
-            std::fs::copy(&path, &copied).expect("copied");
-        }
-    }
-}
-
 #[test]
 fn no_array_key_is_logged_before_the_index_is_known_to_be_multikey() {
     ENGINES.iter().filter(|engine| survival(engine.name) == Survival::Durable).for_each(two_writers_and_a_kill);
@@ -46,7 +34,7 @@ fn no_array_key_is_logged_before_the_index_is_known_to_be_multikey() {
 /// The first writer is held where its first record goes into the log; the second one writes what it can meanwhile, and
 /// then the process is killed.
 fn two_writers_and_a_kill(engine: &'static Entry) {
-    let (directory, killed) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let directory = tempfile::tempdir().expect("a directory");
     let is_armed = Arc::new(AtomicBool::new(false));
     let (at_log, is_at_log) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
@@ -68,12 +56,13 @@ fn two_writers_and_a_kill(engine: &'static Entry) {
         catalog.create(&namespace("a"), CreateOptions::default(), &*OperationContext::unlimited()).expect("created");
     catalog.create_indexes(&collection, &[spec("x")], &*OperationContext::unlimited()).expect("built");
     is_armed.store(true, Ordering::SeqCst);
-    std::thread::scope(|scope| {
+    let killed = std::thread::scope(|scope| {
         scope.spawn(|| insert_array(&catalog, 1));
         is_at_log.recv().expect("the first writer is there");
         insert_array(&catalog, 2);
-        copy(directory.path(), killed.path());
+        let killed = crash_copy(directory.path());
         let _ = go_on.send(());
+        killed
     });
     let found = open(killed.path(), engine);
     let collection = found.collection(&namespace("a")).expect("created");

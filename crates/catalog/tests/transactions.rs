@@ -13,6 +13,7 @@ use bunko_engines::{ENGINES, Entry};
 use bunko_errors::{ErrorCode, Result};
 use bunko_operation::OperationContext;
 use bunko_store::{Direction, KeyRange, RecordRange, Survival, View};
+use bunko_testkit::directory::crash_copy;
 use opened::{namespace, open, spec, survival};
 use std::borrow::Cow;
 use std::path::Path;
@@ -459,8 +460,7 @@ fn a_restart_keeps_what_was_committed_whole_and_nothing_else() {
             world.catalog.store().write(lsn).expect("written");
             // No checkpoint, no close: what is in the kernel is what a kill leaves.
             std::mem::forget(Arc::clone(&world.catalog));
-            let copied = tempfile::tempdir().expect("a directory");
-            copy(directory.path(), copied.path());
+            let copied = crash_copy(directory.path());
             let again = World { catalog: open(copied.path(), engine) };
             assert_eq!(
                 (again.seen(None, "a"), again.seen(None, "b")),
@@ -475,18 +475,6 @@ fn a_restart_keeps_what_was_committed_whole_and_nothing_else() {
             assert_eq!(histories[&[1; 16]].commit(), Some(None), "the commit is known to whoever asks again");
             assert_eq!(histories[&[1; 16]].number(), Some(1));
             again.catalog.store().close().expect("closes");
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a directory");
-    for entry in std::fs::read_dir(from).expect("readable").map(|entry| entry.expect("readable")) {
-        let (path, copied) = (entry.path(), to.join(entry.file_name()));
-        if path.is_dir() {
-            copy(&path, &copied);
-        } else {
-            std::fs::copy(&path, &copied).expect("copied");
         }
     }
 }

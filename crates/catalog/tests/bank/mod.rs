@@ -1,6 +1,6 @@
 //! A bank whose accounts are in two collections and two engines: whoever looks finds all the money, and half a transfer never.
 
-use super::{commit, copy, operation};
+use super::{commit, operation};
 use crate::opened::{namespace, open, survival};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, CreateOptions, EngineChoice, Order, Target, Transaction, Verdict};
@@ -8,6 +8,7 @@ use bunko_engines::{ENGINES, Entry};
 use bunko_errors::{ErrorCode, Result};
 use bunko_operation::OperationContext;
 use bunko_store::{Direction, RecordRange, Survival, View};
+use bunko_testkit::directory::crash_copy;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -201,8 +202,7 @@ fn open_for_business(engine: &'static Entry) {
     assert!(bank.catalog.store().engine_names().len() < 2 || survival(engine.name) == Survival::Durable);
     if survival(engine.name) == Survival::Durable {
         bank.catalog.store().flush().expect("on disk");
-        let killed = tempfile::tempdir().expect("a directory");
-        copy(directory.path(), killed.path());
+        let killed = crash_copy(directory.path());
         let again = Bank { catalog: open(killed.path(), engine) };
         let is_kept = |name| survival(&again.catalog.collection(&namespace(name)).expect("there").engine.name);
         if ["a", "b"].iter().all(|name| is_kept(name) == Survival::Durable) {
