@@ -36,9 +36,19 @@ impl<'a> EncodedElement<'a> {
         self.name
     }
 
+    /// The value's type.
+    pub fn kind(&self) -> Type {
+        self.kind
+    }
+
     /// The field's value; nothing where a text in it is none.
     pub fn value(&self) -> Option<ValueRef<'a>> {
         decode(self.kind, self.body)
+    }
+
+    /// Name and value; nothing where a text in them is none.
+    pub fn decode(&self) -> Option<Element<'a>> {
+        Some(Element { name: std::str::from_utf8(self.name).ok()?, value: self.value()? })
     }
 
     /// Bytes of the value.

@@ -105,11 +105,7 @@ fn nested(bytes: &[u8], base: usize, depth: usize) -> Result<(), BsonError> {
         let byte = bytes[position];
         let kind = Type::from_byte(byte).ok_or(BsonError::UnknownType { offset: base + position, byte })?;
         let name_start = position + 1;
-        let name_length = bytes[name_start..end]
-            .iter()
-            .position(|&byte| byte == 0)
-            .ok_or(BsonError::BadString { offset: base + name_start })?;
-        utf8(&bytes[name_start..name_start + name_length], base + name_start)?;
+        let name_length = name_length(&bytes[name_start..end], base + name_start)?;
         let body_start = name_start + name_length + 1;
         let length =
             body_length(kind, &bytes[body_start..end]).ok_or(BsonError::BadLength { offset: base + body_start })?;
@@ -117,6 +113,22 @@ fn nested(bytes: &[u8], base: usize, depth: usize) -> Result<(), BsonError> {
         position = body_start + length;
     }
     Ok(())
+}
+
+/// Length of the name at the start of `bytes`, without its closing zero. That a name is ASCII, as nearly all are, is seen
+/// on the way to its end.
+fn name_length(bytes: &[u8], offset: usize) -> Result<usize, BsonError> {
+    let mut seen = 0_u8;
+    for (length, &byte) in bytes.iter().enumerate() {
+        if byte == 0 {
+            if !seen.is_ascii() {
+                utf8(&bytes[..length], offset)?;
+            }
+            return Ok(length);
+        }
+        seen |= byte;
+    }
+    Err(BsonError::BadString { offset })
 }
 
 fn body(kind: Type, bytes: &[u8], offset: usize, depth: usize) -> Result<(), BsonError> {
@@ -176,6 +188,21 @@ mod tests {
         let mut kind = good;
         kind[4] = 0x55;
         assert_eq!(DocumentRef::parse(&kind), Err(BsonError::UnknownType { offset: 4, byte: 0x55 }));
+    }
+
+    #[test]
+    fn names_are_text() {
+        let mut document = DocumentBuf::new();
+        document.append("näme", 1);
+        let good = document.as_ref().as_bytes().to_vec();
+        assert!(DocumentRef::parse(&good).is_ok());
+        let mut bad = good.clone();
+        bad[6] = 0xff;
+        assert_eq!(DocumentRef::parse(&bad), Err(BsonError::BadString { offset: 5 }));
+        let mut endless = good;
+        endless[5..].fill(b'a');
+        *endless.last_mut().expect("not empty") = 0;
+        assert_eq!(DocumentRef::parse(&endless), Err(BsonError::BadString { offset: 5 }));
     }
 
     #[test]

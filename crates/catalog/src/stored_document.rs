@@ -1,6 +1,6 @@
 //! What a document must be before it is stored: `_id` first and of a usable type, no zero timestamps, within limits.
 
-use bunko_bson::{DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, ObjectId, Timestamp, ValueRef, Writer};
+use bunko_bson::{DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, ObjectId, Timestamp, Type, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::borrow::Cow;
 
@@ -29,16 +29,18 @@ pub fn for_insert<'d>(document: DocumentRef<'d>, empty: EmptyTimestamps, stamps:
     let mut has_id_first = false;
     let mut id = None;
     let mut has_zero_timestamp = false;
-    for (position, element) in document.iter().enumerate() {
-        if element.name == "_id" {
-            check_id(element.value)?;
+    // Nothing is decoded but what is looked at: each document that is stored comes this way.
+    for (position, element) in document.iter().encoded().enumerate() {
+        if element.name_bytes() == b"_id" {
+            let value = element.value().unwrap_or(ValueRef::Null);
+            check_id(value)?;
             if id.is_some() {
                 return Err(Failure::bad_value("can't have multiple _id fields in one document"));
             }
             has_id_first = position == 0;
-            id = Some(element.value);
+            id = Some(value);
         }
-        has_zero_timestamp |= is_zero_timestamp(element.value);
+        has_zero_timestamp |= element.kind() == Type::Timestamp && element.value().is_some_and(is_zero_timestamp);
     }
     let is_filled = has_zero_timestamp && empty == EmptyTimestamps::Filled;
     if has_id_first && !is_filled {

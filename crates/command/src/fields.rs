@@ -31,7 +31,7 @@ impl FieldSet {
     }
 
     /// Notes a field that is there; whether it is a known one.
-    pub fn note(&mut self, name: &str) -> Met {
+    pub fn note(&mut self, name: &[u8]) -> Met {
         match self.position(name) {
             Some(position) if self.present & (1 << position) != 0 => Met::Again,
             Some(position) => {
@@ -42,12 +42,12 @@ impl FieldSet {
         }
     }
 
-    fn position(&self, name: &str) -> Option<usize> {
-        self.known.iter().position(|known| *known == name)
+    fn position(&self, name: &[u8]) -> Option<usize> {
+        self.known.iter().position(|known| known.as_bytes() == name)
     }
 
     fn is_missing(&self, name: &str) -> bool {
-        self.position(name).is_some_and(|position| self.present & (1 << position) == 0)
+        self.position(name.as_bytes()).is_some_and(|position| self.present & (1 << position) == 0)
     }
 }
 
@@ -191,10 +191,10 @@ mod tests {
     fn a_walked_body_answers_as_any_other() {
         let body = DocumentBuf::new().with("find", "c").with("skip", 1).with("hint", ValueRef::Null).with("other", 2);
         let mut met = FieldSet::new(&["skip", "hint", "limit"]);
-        assert_eq!(met.note("skip"), Met::Known);
-        assert_eq!(met.note("hint"), Met::Known);
-        assert_eq!(met.note("other"), Met::Unknown);
-        assert_eq!(met.note("hint"), Met::Again);
+        assert_eq!(met.note(b"skip"), Met::Known);
+        assert_eq!(met.note(b"hint"), Met::Known);
+        assert_eq!(met.note(b"other"), Met::Unknown);
+        assert_eq!(met.note(b"hint"), Met::Again);
         let (walked, any) = (Fields::of_walked("find", body.as_ref(), met), Fields::new("find", body.as_ref()));
         let skip = |fields: Fields<'_>| fields.integer("skip").expect("a number");
         assert_eq!((skip(walked), skip(any)), (Some(1), Some(1)));

@@ -121,11 +121,17 @@ impl GenericOptions {
             part: None,
             transaction: TransactionFields::default(),
         };
-        for element in request.body.iter().skip(1) {
-            match options.met.note(element.name) {
+        for encoded in request.body.iter().encoded().skip(1) {
+            match options.met.note(encoded.name_bytes()) {
+                // The command reads it itself.
                 Met::Known => {}
-                Met::Unknown => options.read(deployment, command, element, request.body)?,
-                Met::Again => return Err(duplicate(command, element.name)),
+                met => {
+                    let Some(element) = encoded.decode() else { continue };
+                    if met == Met::Again {
+                        return Err(duplicate(command, element.name));
+                    }
+                    options.read(deployment, command, element, request.body)?;
+                }
             }
         }
         options.api.check(command.name, request.body)?;

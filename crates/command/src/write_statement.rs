@@ -23,7 +23,7 @@ pub(crate) fn statement<'a>(
     known: &'static [&'static str],
 ) -> Result<Fields<'a>> {
     let mut met = FieldSet::new(known);
-    match body.iter().find(|field| met.note(field.name) == Met::Unknown) {
+    match body.iter().find(|field| met.note(field.name.as_bytes()) == Met::Unknown) {
         Some(field) => Err(Failure::new(
             ErrorCode::IDL_UNKNOWN_FIELD,
             format!("BSON field '{place}.{}' is an unknown field.", field.name),

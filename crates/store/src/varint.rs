@@ -21,7 +21,18 @@ pub fn put_at(bytes: &mut [u8], mut at: usize, mut number: u64) -> usize {
 }
 
 /// Takes one integer off the front; `None` where it is cut or longer than 64 bits.
+#[inline]
 pub fn take(input: &mut &[u8]) -> Option<u64> {
+    match input.split_first()? {
+        (&byte @ ..0x80, rest) => {
+            *input = rest;
+            Some(u64::from(byte))
+        }
+        _ => take_long(input),
+    }
+}
+
+fn take_long(input: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = input.split_first()?;
