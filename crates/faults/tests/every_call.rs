@@ -128,7 +128,7 @@ fn case(engine: &'static Entry, fault: Option<Fault>) -> Result<Option<(String, 
         } else {
             let (outcome, tables) = server.close_counting();
             run.messages.extend(outcome.err());
-            left_of_tables(scratch.path(), tables, watch.hit())?;
+            left_of_tables(scratch.path(), tables, &watch.failed())?;
         }
     }
     let hit = watch.hit();
@@ -144,16 +144,18 @@ fn case(engine: &'static Entry, fault: Option<Fault>) -> Result<Option<(String, 
     Ok(hit.map(|hit| (hit, Inventory::of(scratch.path()))))
 }
 
-/// A flush or merge that failed leaves nothing for the next start to remove, unless the fault was at a removal, or the
-/// disk names what was made: then the next start goes by that.
-fn left_of_tables(directory: &Path, tables: Option<i64>, hit: Option<String>) -> Result<(), String> {
+/// A flush or merge that failed leaves nothing for the next start to remove, unless a removal failed, or the sync of what
+/// names the tables: then the disk may name what was made, and the next start goes by that. On a full disk that may have
+/// been any call behind the one that was hit.
+fn left_of_tables(directory: &Path, tables: Option<i64>, failed: &[String]) -> Result<(), String> {
     let Some(tables) = tables else { return Ok(()) };
-    let is_kept = |hit: &String| hit.starts_with("unlink") || hit.ends_with(" trees") || hit.ends_with("trees/current");
+    let is_kept =
+        |call: &String| call.starts_with("unlink") || call.ends_with(" trees") || call.ends_with("trees/current");
     let found = std::fs::read_dir(directory.join("trees/tables")).expect("readable").count();
-    if found as i64 == tables || hit.as_ref().is_some_and(is_kept) {
+    if found as i64 == tables || failed.iter().any(is_kept) {
         return Ok(());
     }
-    Err(format!("{found} files of tables, of which {tables} are named; fault at {hit:?}"))
+    Err(format!("{found} files of tables, of which {tables} are named; what failed: {failed:?}"))
 }
 
 /// Every message that tells of the fault names a file and the cause.

@@ -75,6 +75,8 @@ struct State {
     /// Calls so far that the fault could have hit.
     count: u64,
     hit: Option<String>,
+    /// Calls that the full disk refused behind the one that was hit.
+    refused: Vec<String>,
     is_full: bool,
     is_dead: bool,
     is_recording: bool,
@@ -126,6 +128,8 @@ impl Watched {
         }
         let needs_room = matches!(nature, Nature::Grow | Nature::Write(_));
         if state.is_full && needs_room {
+            let refused = self.told(name, path);
+            state.refused.push(refused);
             return Verdict::Fail(ENOSPC);
         }
         let Some(fault) = state.fault else { return Verdict::Proceed };
@@ -140,7 +144,7 @@ impl Watched {
         if !can_hit || state.count != fault.at {
             return Verdict::Proceed;
         }
-        state.hit = Some(format!("{name} {}", path.strip_prefix(&self.root).unwrap_or(path).display()));
+        state.hit = Some(self.told(name, path));
         match (fault.kind, nature) {
             (Kind::NoSpace, _) => Verdict::Fail(ENOSPC),
             (Kind::DiskFull, _) => {
@@ -156,6 +160,11 @@ impl Watched {
             }
             _ => Verdict::Fail(EIO),
         }
+    }
+
+    /// A call and its file, by its path below the directory.
+    fn told(&self, name: &str, path: &Path) -> String {
+        format!("{name} {}", path.strip_prefix(&self.root).unwrap_or(path).display())
     }
 
     /// Runs a call that changes something, and records it if it succeeded; nobody else's call comes between.
@@ -254,6 +263,7 @@ impl Watch {
     pub fn plan(&self, fault: Option<Fault>) {
         let mut state = lock(&self.watched.state);
         (state.fault, state.count, state.hit) = (fault, 0, None);
+        state.refused.clear();
         (state.is_full, state.is_dead) = (false, false);
     }
 
@@ -265,6 +275,12 @@ impl Watch {
     /// The call that the fault hit, with its file.
     pub fn hit(&self) -> Option<String> {
         lock(&self.watched.state).hit.clone()
+    }
+
+    /// All calls that failed: the one that the fault hit, and those that a full disk refused from then on.
+    pub fn failed(&self) -> Vec<String> {
+        let state = lock(&self.watched.state);
+        state.hit.iter().chain(&state.refused).cloned().collect()
     }
 
     /// Somebody made room on the disk.
