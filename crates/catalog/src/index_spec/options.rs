@@ -1,0 +1,229 @@
+//! The options that an index of any kind may have, read and checked.
+
+use crate::key_pattern::{cannot_create, is_true};
+use crate::kinds::{self, KINDS};
+use crate::partial_filter::PartialFilter;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
+
+/// Options of every kind of index; kinds have more of their own.
+/// Source: MongoDB manual, "createIndexes".
+const OPTIONS: &[&str] = &[
+    "key",
+    "name",
+    "ns",
+    "v",
+    "background",
+    "unique",
+    "sparse",
+    "hidden",
+    "collation",
+    "expireAfterSeconds",
+    "partialFilterExpression",
+    "storageEngine",
+    "clustered",
+    "prepareUnique",
+];
+/// Options that the index on `_id` may carry.
+const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation", "clustered"];
+
+/// What the options of every kind say.
+#[derive(Default)]
+pub(super) struct Options {
+    pub is_unique: bool,
+    pub prepares_unique: bool,
+    pub is_sparse: bool,
+    pub is_hidden: bool,
+    pub partial_filter: Option<Arc<PartialFilter>>,
+    pub expire_after_seconds: Option<i32>,
+    pub strings: Option<StringOrder>,
+    /// As `listIndexes` shows them.
+    pub shown: DocumentBuf,
+}
+
+impl Options {
+    pub fn read(&mut self, spec: DocumentRef<'_>, name: &str, value: ValueRef<'_>, of_kind: &[&str]) -> Result<()> {
+        match name {
+            "key" | "name" | "ns" => {}
+            "v" if number::as_i64_exact(value) == Some(2) => {}
+            "v" => {
+                return Err(cannot_create(format!(
+                    "Invalid index specification {}; only version v: 2 is supported",
+                    ValueText(ValueRef::Document(spec))
+                )));
+            }
+            // Shown, and without effect, as on MongoDB since 4.2.
+            "background" => {
+                truth(name, value)?;
+                self.shown.append(name, value);
+            }
+            "unique" => {
+                self.is_unique = truth(name, value)?;
+                self.show_if(name, self.is_unique);
+            }
+            "sparse" => {
+                self.is_sparse = truth(name, value)?;
+                self.show_if(name, self.is_sparse);
+            }
+            "hidden" => {
+                let ValueRef::Boolean(is_hidden) = value else { return Err(wrong_type(name, "a boolean", value)) };
+                self.is_hidden = is_hidden;
+                self.show_if(name, is_hidden);
+            }
+            "partialFilterExpression" => {
+                let filter = value.as_document().ok_or_else(|| wrong_type(name, "an object", value))?;
+                self.partial_filter = Some(Arc::new(PartialFilter::parse(filter)?));
+                self.shown.append(name, value);
+            }
+            "expireAfterSeconds" => {
+                let seconds = expiry(spec, value)?;
+                self.expire_after_seconds = Some(seconds);
+                self.shown.append(name, seconds);
+            }
+            "storageEngine" => {
+                let engines = value.as_document().ok_or_else(|| wrong_type(name, "an object", value))?;
+                check_storage_engine(engines)?;
+                self.shown.append(name, value);
+            }
+            "collation" => {
+                self.strings = Some(collation(value)?);
+            }
+            "prepareUnique" => {
+                self.prepares_unique = truth(name, value)?;
+                self.show_if(name, self.prepares_unique);
+            }
+            // Of no effect since MongoDB 3.0, and not listed. Source: MongoDB issue SERVER-14710.
+            "dropDups" => {}
+            // The kind reads it.
+            _ if of_kind.contains(&name) => {}
+            "wildcardProjection" => {
+                return Err(Failure::bad_value(format!("The field '{name}' is only allowed in an 'wildcard' index")));
+            }
+            _ if is_option(name) => return Err(unsupported(name)),
+            _ => {
+                return Err(Failure::new(
+                    ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
+                    format!(
+                        "The field '{name}' is not valid for an index specification. Specification: {}",
+                        ValueText(ValueRef::Document(spec))
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn show_if(&mut self, name: &str, is_so: bool) {
+        if is_so {
+            self.shown.append(name, true);
+        }
+    }
+
+    pub fn check_together(&self, spec: DocumentRef<'_>, key: DocumentRef<'_>) -> Result<()> {
+        if self.is_sparse && self.partial_filter.is_some() {
+            return Err(cannot_create("cannot mix \"partialFilterExpression\" and \"sparse\" options".to_owned()));
+        }
+        // Terms and their scores are one field.
+        let fields = key.iter().filter(|field| field.name != kinds::TEXT_SCORES).count();
+        if self.expire_after_seconds.is_some() && fields > 1 {
+            return Err(cannot_create(format!(
+                "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {}",
+                ValueText(ValueRef::Document(spec))
+            )));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn is_option(name: &str) -> bool {
+    OPTIONS.contains(&name) || KINDS.iter().any(|kind| kind.options.contains(&name))
+}
+
+pub(super) fn check_id_options(spec: DocumentRef<'_>) -> Result<Option<StringOrder>> {
+    if let Some(element) = spec.iter().find(|element| !ID_OPTIONS.contains(&element.name)) {
+        return Err(Failure::new(
+            ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
+            format!(
+                "The field '{}' is not valid for an _id index specification. Specification: {}",
+                element.name,
+                ValueText(ValueRef::Document(spec))
+            ),
+        ));
+    }
+    let mut options = Options::default();
+    spec.iter().try_for_each(|element| options.read(spec, element.name, element.value, &[]))?;
+    Ok(options.strings)
+}
+
+fn collation(value: ValueRef<'_>) -> Result<StringOrder> {
+    match value {
+        ValueRef::Document(collation) if collation.is_empty() => {
+            Err(Failure::bad_value("The field 'collation' cannot be an empty object."))
+        }
+        ValueRef::Document(collation) => bunko_collation::parse(collation),
+        other => Err(wrong_type("collation", "an object", other)),
+    }
+}
+
+/// The value of `expireAfterSeconds`.
+fn expiry(spec: DocumentRef<'_>, value: ValueRef<'_>) -> Result<i32> {
+    let text = ValueText(ValueRef::Document(spec));
+    let Some(number) = number::as_f64(value) else {
+        return Err(cannot_create(format!(
+            "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{}'. Index spec: {text}",
+            value.kind().alias()
+        )));
+    };
+    let seconds = number::truncate_to_i64(value).filter(|_| !number.is_nan());
+    seconds.and_then(|seconds| i32::try_from(seconds).ok()).filter(|seconds| *seconds >= 0 && number >= 0.0).ok_or_else(
+        || {
+            cannot_create(format!(
+                "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number \
+                 than {}. Index spec: {text}",
+                ValueText(value)
+            ))
+        },
+    )
+}
+
+/// Options by engine: none of ours has any, so that only empty ones can be honoured.
+fn check_storage_engine(engines: DocumentRef<'_>) -> Result<()> {
+    for engine in engines {
+        match engine.value.as_document() {
+            Some(options) if options.is_empty() => {}
+            Some(_) => {
+                return Err(Failure::new(
+                    ErrorCode::INVALID_OPTIONS,
+                    format!("options of storage engine '{}' for an index are not supported", engine.name),
+                ));
+            }
+            None => {
+                return Err(Failure::bad_value(format!(
+                    "'storageEngine.{}' has to be an embedded document.",
+                    engine.name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn wrong_type(field: &str, expected: &str, value: ValueRef<'_>) -> Failure {
+    Failure::type_mismatch(format!("The field '{field}' must be {expected}, but got {}", value.kind().alias()))
+}
+
+fn unsupported(option: &str) -> Failure {
+    cannot_create(format!("the index option '{option}' is not supported"))
+}
+
+fn truth(name: &str, value: ValueRef<'_>) -> Result<bool> {
+    if matches!(value, ValueRef::Boolean(_)) || number::as_f64(value).is_some() {
+        return Ok(is_true(value));
+    }
+    Err(Failure::type_mismatch(format!(
+        "The field '{name}' has value {}, which is not convertible to bool",
+        ValueText(value)
+    )))
+}
