@@ -1,7 +1,7 @@
 //! Finding the documents of another collection whose path equals one of some values.
 
 use crate::joined_path::matched_values;
-use crate::sub_pipeline::{begins_near, behind};
+use crate::sub_pipeline::behind;
 use crate::{Access, DocumentStream, Documents, Environment, Pipeline, SourceName};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, StringOrder, ValueRef};
@@ -63,9 +63,7 @@ impl EqualityJoin {
         if values.is_empty() {
             return over(Vec::new(), pipeline, environment);
         }
-        // A search by distance reads the collection itself.
-        let access = if begins_near(pipeline) { Access::Index } else { self.access(environment) };
-        match access {
+        match self.access(environment) {
             Access::Id => {
                 if let [value] = values
                     && !matches!(
@@ -88,7 +86,7 @@ impl EqualityJoin {
                 }
             }
         }
-        let filter = DocumentBuf::new().with("$match", &filter(&self.path.dotted(), values));
+        let filter = match_any(&self.path, values);
         let stages = behind(&[ValueRef::from(&filter)], pipeline);
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
@@ -177,6 +175,11 @@ fn over(
         return Ok(documents);
     }
     Ok(Pipeline::parse(pipeline, environment.clone())?.open(documents))
+}
+
+/// The stage that lets documents through whose path equals one of the values.
+pub(crate) fn match_any(path: &FieldPath, values: &[ValueRef<'_>]) -> DocumentBuf {
+    DocumentBuf::new().with("$match", &filter(&path.dotted(), values))
 }
 
 /// Equality with one of the values. `$in` would take a regex for a pattern.

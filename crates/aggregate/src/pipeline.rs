@@ -43,8 +43,8 @@ impl Pipeline {
     /// Reads a pipeline. Expressions may name the environment's variables.
     /// # Errors
     /// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field, 40324 for an unknown
-    /// one, `FailedToParse` for too many, 7749501 in a pipeline inside another, 17313 for a search of texts that is not the
-    /// first; those of the stages.
+    /// one, 40602 for one with documents of its own that is not the first, 7749501 for too many, 17313 for a search of texts
+    /// that is not the first; those of the stages.
     pub fn parse(pipeline: ArrayRef<'_>, mut environment: Environment) -> Result<Self> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         let (mut names, mut ends) = (Vec::new(), Vec::new());
@@ -64,6 +64,10 @@ impl Pipeline {
                 if stage.searches_text() && !stages.is_empty() {
                     let message = "$match with $text is only allowed as the first pipeline stage";
                     return Err(Failure::new(ErrorCode(17313), message));
+                }
+                if stage.brings_documents() && names.len() > 1 {
+                    let message = format!("{} is only valid as the first stage in a pipeline.", stage.name());
+                    return Err(Failure::new(ErrorCode(40602), message));
                 }
                 environment = stage.metadata().behind(environment);
                 push(&mut stages, stage);
@@ -91,6 +95,11 @@ impl Pipeline {
     /// Whether no stage is left.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
+    }
+
+    /// Whether its first stage has documents of its own, so that nothing is read of what it is over.
+    pub fn brings_documents(&self) -> bool {
+        self.stages.first().is_some_and(|stage| stage.brings_documents())
     }
 
     /// What the last stage writes; whoever opens the pipeline has to.

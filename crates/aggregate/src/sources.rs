@@ -1,7 +1,7 @@
 //! Other collections, for stages that read them.
 
 use crate::{DocumentStream, Environment};
-use bunko_bson::{ArrayRef, DocumentBuf, StringOrder, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, Element, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
 use std::fmt;
 
@@ -32,6 +32,14 @@ pub enum Access {
     Scan,
 }
 
+/// A stage that begins a pipeline with documents of the server's own.
+pub struct SourceStage {
+    /// With its `$`.
+    pub name: &'static str,
+    /// Makes the documents, whenever the pipeline is opened.
+    pub documents: Box<dyn Fn() -> Result<Vec<DocumentBuf>> + Send + Sync>,
+}
+
 /// The collections of the server as one pipeline sees them: **at one moment**, whenever which stage reads them.
 pub trait Sources: Send + Sync + fmt::Debug {
     /// Learns, while the pipeline is parsed, of a collection that it reads; all are noted before the first is opened.
@@ -58,6 +66,20 @@ pub trait Sources: Send + Sync + fmt::Debug {
     /// # Errors
     /// Those of the storage.
     fn by_id(&self, source: &SourceName, id: ValueRef<'_>) -> Result<Option<DocumentBuf>>;
+
+    /// Whether a source stage may begin a pipeline over that collection, or over none. Other names mean nothing here.
+    /// # Errors
+    /// `InvalidNamespace`.
+    fn check_source_stage(&self, _name: &str, _over: Option<&SourceName>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Reads a source stage, where the server has one of that name.
+    /// # Errors
+    /// As [`Self::check_source_stage`]; those of the specification.
+    fn source_stage(&self, _stage: Element<'_>, _over: Option<&SourceName>) -> Result<Option<SourceStage>> {
+        Ok(None)
+    }
 }
 
 /// Where no collection can be read.

@@ -4,15 +4,18 @@ use crate::{DocumentStream, Documents, Environment, Pipeline, SourceName};
 use bunko_bson::{ArrayBuf, ArrayRef, ValueRef};
 use bunko_errors::Result;
 
-/// Whether a pipeline begins with a search by distance, before which nothing may stand.
-pub(crate) fn begins_near(stages: ArrayRef<'_>) -> bool {
-    let first = stages.iter().next().and_then(ValueRef::as_document);
-    first.is_some_and(|stage| stage.get("$geoNear").is_some())
+/// Stages before which nothing may stand: they find their documents by themselves.
+const FINDING: [&str; 6] = ["$collStats", "$documents", "$geoNear", "$indexStats", "$listSessions", "$planCacheStats"];
+
+/// Whether a pipeline begins with one of them.
+fn begins_by_itself(stages: ArrayRef<'_>) -> bool {
+    let first = stages.iter().next().and_then(|stage| stage.as_document()?.first());
+    first.is_some_and(|first| FINDING.contains(&first.name))
 }
 
 /// A pipeline behind more stages, which filter.
 pub(crate) fn behind(filters: &[ValueRef<'_>], stages: ArrayRef<'_>) -> ArrayBuf {
-    let before = usize::from(begins_near(stages));
+    let before = usize::from(begins_by_itself(stages));
     stages.iter().take(before).chain(filters.iter().copied()).chain(stages.iter().skip(before)).collect()
 }
 
@@ -37,6 +40,11 @@ impl SubPipeline {
         Ok(Self { source, stages: stages.iter().collect() })
     }
 
+    /// The collection, where its documents are what the pipeline begins with.
+    pub fn reads_plainly(&self) -> Option<&SourceName> {
+        self.source.as_ref().filter(|_| !begins_by_itself(self.stages.as_ref()))
+    }
+
     /// Opens it behind more stages, none or few.
     /// # Errors
     /// As [`crate::Sources::open`].
@@ -44,7 +52,7 @@ impl SubPipeline {
         let stages = behind(first, self.stages.as_ref());
         match &self.source {
             Some(source) => environment.sources.open(source, stages.as_ref(), environment),
-            None => Ok(Pipeline::parse(stages.as_ref(), environment.clone())?.open(Box::new(Documents::none()))),
+            None => Ok(Pipeline::parse(stages.as_ref(), environment.over(None))?.open(Box::new(Documents::none()))),
         }
     }
 }

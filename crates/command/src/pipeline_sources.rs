@@ -1,11 +1,13 @@
 //! The collections that a pipeline reads, at one moment.
 
+use crate::service::Service;
+use crate::source_stages::{self, Surroundings};
 use crate::{collation_option, time_series};
 use bunko_aggregate::{
-    Access, DocumentStream, Documents, Environment, Flow, Pipeline, Plannable, PlannerPart, SourceName, Sources, Stage,
-    involved_collections,
+    Access, DocumentStream, Documents, Environment, Flow, Pipeline, Plannable, PlannerPart, SourceName, SourceStage,
+    Sources, Stage, involved_collections,
 };
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
 use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Transaction};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
@@ -24,7 +26,7 @@ pub(crate) const VIEW_DEPTH_MAX: usize = 20;
 /// What one pipeline reads. All collections are noted while it is parsed; the snapshot is taken when the first is opened,
 /// and knows all indexes that were ready when their collection was noted.
 pub(crate) struct PipelineSources {
-    catalog: Arc<Catalog>,
+    surroundings: Surroundings,
     database: String,
     operation: Arc<OperationContext>,
     noted: Mutex<HashMap<Namespace, Resolved>>,
@@ -121,9 +123,9 @@ fn resolved(pipelines: &[ArrayBuf], strings: StringOrder, namespace: Namespace, 
 }
 
 impl PipelineSources {
-    pub(crate) fn new(catalog: &Arc<Catalog>, database: &str, operation: &Arc<OperationContext>) -> Arc<Self> {
+    pub(crate) fn new(service: &Service, database: &str, operation: &Arc<OperationContext>) -> Arc<Self> {
         Arc::new(Self {
-            catalog: Arc::clone(catalog),
+            surroundings: Surroundings::of(service),
             database: database.to_owned(),
             operation: Arc::clone(operation),
             noted: Mutex::default(),
@@ -144,7 +146,7 @@ impl PipelineSources {
             // It has one snapshot, and comes into each collection by it.
             return collection.snapshot_for(&*self.operation).map(Arc::new);
         }
-        Ok(Arc::clone(self.snapshot.get_or_init(|| Arc::new(self.catalog.store().snapshot()))))
+        Ok(Arc::clone(self.snapshot.get_or_init(|| Arc::new(self.surroundings.catalog.store().snapshot()))))
     }
 
     fn namespace(&self, source: &SourceName) -> Result<Namespace> {
@@ -156,7 +158,7 @@ impl PipelineSources {
         if let Some(resolved) = self.noted.lock().get(namespace) {
             return Ok(resolved.clone());
         }
-        let mut resolved = resolve_for(&self.catalog, namespace, &self.operation)?;
+        let mut resolved = resolve_for(&self.surroundings.catalog, namespace, &self.operation)?;
         if let (Some(noted), true) = (&mut resolved.collection, self.snapshot.get().is_some()) {
             // Of an index that was finished since, the snapshot knows nothing.
             noted.indexes = [noted.collection.id_index()].into();
@@ -183,11 +185,14 @@ impl Sources for PipelineSources {
         let namespace = self.namespace(source)?;
         let resolved = self.note_namespace(&namespace)?;
         let is_other = resolved.views_count > 0 && resolved.strings != environment.scope.strings;
-        if is_other && time_series::find(&self.catalog, &namespace)?.is_none() {
+        if is_other && time_series::find(&self.surroundings.catalog, &namespace)?.is_none() {
             return Err(collation_option::overrides_view(&namespace));
         }
         let stages = behind_views(&resolved, pipeline);
         let (part, pipeline) = Pipeline::parse(stages.as_ref(), environment.over(Some(source)))?.split_for_planner();
+        if pipeline.brings_documents() {
+            return Ok(pipeline.open(Box::new(Documents::none())));
+        }
         let query = planner_query(part, Arc::clone(&environment.scope))?;
         let Some(noted) = resolved.collection else {
             if query.near.is_some() {
@@ -222,6 +227,19 @@ impl Sources for PipelineSources {
         let snapshot = self.snapshot(&noted.collection)?;
         let is_found = noted.collection.find_id_at(&snapshot, id, &mut document)?;
         Ok(is_found.then(|| DocumentBuf::from_trusted(document)))
+    }
+
+    fn check_source_stage(&self, name: &str, over: Option<&SourceName>) -> Result<()> {
+        let database = over.and_then(|over| over.database.as_deref()).unwrap_or(&self.database);
+        source_stages::check_place(name, database, over.map(|over| over.collection.as_str()))
+    }
+
+    fn source_stage(&self, stage: Element<'_>, over: Option<&SourceName>) -> Result<Option<SourceStage>> {
+        self.check_source_stage(stage.name, over)?;
+        let Some(over) = over else { return Ok(None) };
+        // The stage of a view's own pipeline speaks of the collection below.
+        let resolved = self.note_namespace(&self.namespace(over)?)?;
+        source_stages::inside(stage, &resolved.namespace, &self.surroundings)
     }
 }
 

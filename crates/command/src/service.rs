@@ -182,13 +182,13 @@ pub struct Service {
     /// What `getParameter` and `setParameter` see.
     pub parameters: Parameters,
     /// What `serverStatus` and `top` count.
-    pub counters: Counters,
+    pub counters: Arc<Counters>,
     /// The thread that deletes what is expired.
     pub time_to_live: TimeToLive,
     /// Time and chance.
     pub world: World,
     /// The process and its machine.
-    pub facts: Facts,
+    pub facts: Arc<Facts>,
     /// The last lines of the log.
     pub log_lines: Arc<LogLines>,
     /// When the service began.
@@ -226,13 +226,13 @@ impl Service {
             fail_points: FailPoints::default(),
             write_lock: WriteLock::default(),
             parameters,
-            counters: Counters::default(),
+            counters: Arc::default(),
             time_to_live: TimeToLive::default(),
             started,
             started_at_ms: world.now_ms(),
             catalog,
             world,
-            facts,
+            facts: Arc::new(facts),
             log_lines,
             process,
             replica_set: None,

@@ -1,10 +1,11 @@
 //! What `create` and `collMod` are told of a view, checked.
 
+use crate::change_stream;
 use crate::commands::aggregate::first_name;
 use crate::invocation::Invocation;
 use crate::pipeline_sources::{PipelineSources, VIEW_DEPTH_MAX};
 use crate::source_stages::{SourcedPipeline, Subject};
-use bunko_aggregate::{Environment, Pipeline, involved_collections};
+use bunko_aggregate::{Environment, Pipeline, SourceName, involved_collections};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -40,7 +41,7 @@ pub(crate) fn parse(
     }
     let view = ViewDefinition::new(namespace, view_on, stages, collation);
     refuse_writes(namespace, stages)?;
-    check_stages(invocation, namespace, stages)?;
+    check_stages(invocation, (namespace, view_on), stages)?;
     let catalog = &invocation.service.catalog;
     Graph { catalog, new: (namespace, &view) }.height(namespace, 1)?;
     check_collation(catalog, namespace, &view)?;
@@ -72,10 +73,14 @@ fn refuse_writes(namespace: &Namespace, pipeline: ArrayRef<'_>) -> Result<()> {
     }
 }
 
-fn check_stages(invocation: &Invocation<'_>, namespace: &Namespace, pipeline: ArrayRef<'_>) -> Result<()> {
+fn check_stages(
+    invocation: &Invocation<'_>,
+    (namespace, view_on): (&Namespace, &str),
+    pipeline: ArrayRef<'_>,
+) -> Result<()> {
     let scope = invocation.scope();
-    let sources = PipelineSources::new(&invocation.service.catalog, namespace.database(), &scope.operation);
-    let environment = Environment::new(scope).with_sources(sources);
+    let sources = PipelineSources::new(invocation.service, namespace.database(), &scope.operation);
+    let environment = Environment::new(scope).with_sources(sources).over(Some(&SourceName::here(view_on)));
     let needs_none = |name: &str| {
         Failure::new(
             ErrorCode::INVALID_NAMESPACE,
@@ -85,13 +90,17 @@ fn check_stages(invocation: &Invocation<'_>, namespace: &Namespace, pipeline: Ar
     if first_name(pipeline) == Some("$documents") {
         return Err(needs_none("$documents"));
     }
+    if first_name(pipeline) == Some(change_stream::STAGE) {
+        change_stream::check_server(invocation)?;
+        let message = format!("$changeStream cannot be used in the view definition of {namespace}");
+        return Err(Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message));
+    }
     match SourcedPipeline::take_off(pipeline)? {
         // It reads one collection of the server's, whatever the view is on.
         Some(sourced) if sourced.stage.subject != Subject::Collection || sourced.stage.name == "$listSessions" => {
             Err(needs_none(sourced.stage.name))
         }
-        Some(sourced) => Pipeline::parse(sourced.rest.as_ref(), environment).map(drop),
-        None => Pipeline::parse(pipeline, environment).map(drop),
+        _ => Pipeline::parse(pipeline, environment).map(drop),
     }
 }
 

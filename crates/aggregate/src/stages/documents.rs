@@ -47,6 +47,10 @@ impl Stage for InPlace {
         Box::new(Evaluating { stage: self, environment: Arc::clone(environment), documents: None })
     }
 
+    fn brings_documents(&self) -> bool {
+        true
+    }
+
     fn add_dependencies(&self, _: &mut Dependencies) -> Reads {
         Reads::OnlyThese
     }

@@ -29,8 +29,8 @@ fn failure(code: i32, message: String) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// Errors: 40169 to 40171 for what is no document of pipelines, those of a field's name, 40600 for a stage that may not
-/// stand here; those of the pipelines.
+/// Errors: 40169 to 40171 for what is no document of pipelines, those of a field's name, 40600 and `InvalidNamespace` for a
+/// stage that may not stand here; those of the pipelines.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let Some(specification) = value.as_document().filter(|specification| !specification.is_empty()) else {
         return Err(failure(40169, "the $facet specification must be a non-empty object".to_owned()));
@@ -54,7 +54,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
             );
             return Err(failure(40171, message));
         }
-        position::check_facet(stages)?;
+        position::check_facet(stages, &inside)?;
         let pipeline = Pipeline::parse(stages, inside.clone())?;
         if pipeline.stages().any(Stage::searches_text) {
             let message = "$match with $text is only allowed as the first pipeline stage";

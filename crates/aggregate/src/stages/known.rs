@@ -22,14 +22,6 @@ const NAMES: &[&str] = &[
     "$vectorSearch",
 ];
 
-/// Those of them that speak of a server or a database, and so begin no pipeline over a collection.
-const WITHOUT_COLLECTION: &[&str] = &["$currentOp", "$listLocalSessions", "$querySettings", "$queryStats"];
-
-/// Whether a stage speaks of no collection.
-pub(super) fn is_without_collection(name: &str) -> bool {
-    WITHOUT_COLLECTION.contains(&name)
-}
-
 /// Whether MongoDB has a stage of that name.
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.binary_search(&name).is_ok()

@@ -1,6 +1,7 @@
 //! The table of stages: one file and one line each.
 
 mod around;
+mod brought;
 mod bucket;
 mod bucket_auto;
 mod count;
@@ -104,6 +105,11 @@ pub trait Stage: Send + Sync {
     fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, environment: &Arc<Environment>)
     -> Box<dyn DocumentStream>;
 
+    /// Whether it begins the pipeline with documents of its own, and reads none of the collection.
+    fn brings_documents(&self) -> bool {
+        false
+    }
+
     /// What of it the query planner could do.
     fn plannable(&self) -> Plannable<'_> {
         Plannable::Nothing
@@ -182,9 +188,8 @@ pub enum Reads {
 /// Reads one stage.
 pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Stages> {
     let Some(definition) = DEFINITIONS.iter().find(|definition| definition.name == stage.name) else {
-        if environment.depth > 0 && known::is_without_collection(stage.name) {
-            let message = format!("{} is not valid on a collection, only with {{aggregate: 1}}", stage.name);
-            return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+        if let Some(source) = environment.sources.source_stage(stage, environment.over.as_ref())? {
+            return Ok(vec![Box::new(brought::Brought(source))]);
         }
         if known::is_known(stage.name) {
             return Err(Failure::not_supported_yet(stage.name));

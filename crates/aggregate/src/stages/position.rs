@@ -1,14 +1,15 @@
 //! Where in a pipeline stages may stand.
 
+use crate::Environment;
 use bunko_bson::{ArrayRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Stages that begin a pipeline.
-const FIRST: &[&str] = &["$documents"];
 /// Stages that begin a pipeline, too, and whose pipelines read the collection.
 const FUSIONS: &[&str] = &["$rankFusion", "$scoreFusion"];
 /// Stages that end one: they write.
 const LAST: &[&str] = &["$merge", "$out"];
+/// Stages of the pipeline that a client sent alone.
+const OUTERMOST: &[&str] = &["$changeStream", "$merge", "$out"];
 /// Stages that do not stand in a facet, sorted.
 const NOT_IN_FACET: &[&str] = &[
     "$changeStream",
@@ -24,6 +25,7 @@ const NOT_IN_FACET: &[&str] = &[
     "$listLocalSessions",
     "$listSampledQueries",
     "$listSearchIndexes",
+    "$listSessions",
     "$merge",
     "$out",
     "$planCacheStats",
@@ -39,15 +41,11 @@ const NOT_IN_FACET: &[&str] = &[
 
 /// Checks the stages of one pipeline, by name and in their order.
 /// # Errors
-/// 40602 and 10170100 for a stage that is not the first, 40601 for one that is not the last.
+/// 10170100 for a stage that is not the first, 40601 for one that is not the last.
 pub(crate) fn check(names: &[&str]) -> Result<()> {
     for (position, name) in names.iter().enumerate() {
         if position > 0 && FUSIONS.contains(name) {
             return Err(Failure::new(ErrorCode(10_170_100), format!("{name} must be the first stage of a pipeline")));
-        }
-        if position > 0 && FIRST.contains(name) {
-            let message = format!("{name} is only valid as the first stage in a pipeline.");
-            return Err(Failure::new(ErrorCode(40602), message));
         }
         if position + 1 < names.len() && LAST.contains(name) {
             return Err(Failure::new(ErrorCode(40601), format!("{name} can only be the final stage in the pipeline")));
@@ -56,9 +54,10 @@ pub(crate) fn check(names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses stages that write in a pipeline inside another stage, which has a code of its own for that.
-pub(super) fn refuse_writes(stages: ArrayRef<'_>, code: i32, stage: &str) -> Result<()> {
-    match names(stages).find(|name| LAST.contains(name)) {
+/// Refuses stages that write, and streams of changes, in a pipeline inside another stage, which has a code of its own for
+/// that.
+pub(super) fn refuse_outermost(stages: ArrayRef<'_>, code: i32, stage: &str) -> Result<()> {
+    match names(stages).find(|name| OUTERMOST.contains(name)) {
         Some(name) => {
             let message = format!("{name} is not allowed within a {stage}'s sub-pipeline");
             Err(Failure::new(ErrorCode(code), message))
@@ -69,8 +68,12 @@ pub(super) fn refuse_writes(stages: ArrayRef<'_>, code: i32, stage: &str) -> Res
 
 /// Refuses what must not stand in a facet, also where it stands in a pipeline inside one of its stages.
 /// # Errors
-/// 40600.
-pub(super) fn check_facet(stages: ArrayRef<'_>) -> Result<()> {
+/// 40600; `InvalidNamespace` for a stage that could not begin a pipeline over what the facet's is over either.
+pub(super) fn check_facet(stages: ArrayRef<'_>, environment: &Environment) -> Result<()> {
+    // What `$querySettings` is over is asked later than that.
+    for name in names(stages).filter(|name| *name != "$querySettings") {
+        environment.sources.check_source_stage(name, environment.over.as_ref())?;
+    }
     check_in_facet(stages, Place::Facet)
 }
 

@@ -16,7 +16,7 @@ struct UnionWith {
     inside: Environment,
 }
 
-/// Errors: `FailedToParse`, `TypeMismatch`, `IDLUnknownField` for the specification, 31441 for a pipeline that writes;
+/// Errors: `FailedToParse`, `TypeMismatch`, `IDLUnknownField` for the specification, 31441 for stages that may not stand in it;
 /// those of the pipeline.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let inside = environment.nested()?;
@@ -44,7 +44,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
             return Err(Failure::failed_to_parse(message));
         }
     };
-    position::refuse_writes(stages, 31441, "$unionWith")?;
+    position::refuse_outermost(stages, 31441, "$unionWith")?;
     Ok(vec![Box::new(UnionWith { other: SubPipeline::parse(source, stages, &inside)?, inside })])
 }
 

@@ -106,10 +106,16 @@ fn may_do_all(asker: &Asker<'_>, database: &str, value: ValueRef<'_>, validation
 }
 
 fn may_do(asker: &Asker<'_>, database: &str, stage: Element<'_>, validation: Validation) -> bool {
-    let may_read = |(database, collection): (&str, &str)| asker.on_collection(database, collection, Action::Find);
+    let may_look = |(database, collection): (&str, &str), action| asker.on_collection(database, collection, action);
     match stage.name {
-        "$lookup" | "$graphLookup" => targets(stage.value, "from", database).into_iter().all(may_read),
-        "$unionWith" => named(stage.value, database).into_iter().all(may_read),
+        "$lookup" | "$graphLookup" => {
+            let action = action_inside(stage.value);
+            targets(stage.value, "from", database).into_iter().all(|target| may_look(target, action))
+        }
+        "$unionWith" => {
+            let action = action_inside(stage.value);
+            named(stage.value, database).into_iter().all(|target| may_look(target, action))
+        }
         "$out" => named(stage.value, database).into_iter().all(|(database, collection)| {
             may_write(asker, database, collection, &[Action::Insert, Action::Remove], validation)
         }),
@@ -117,6 +123,18 @@ fn may_do(asker: &Asker<'_>, database: &str, stage: Element<'_>, validation: Val
             may_write(asker, database, collection, merge_actions(stage.value), validation)
         }),
         _ => true,
+    }
+}
+
+/// What the pipeline inside a stage does to the collection that it is over.
+fn action_inside(stage: ValueRef<'_>) -> Action {
+    let pipeline = stage.as_document().and_then(|stage| stage.get("pipeline")?.as_array());
+    let first = pipeline.and_then(|pipeline| pipeline.iter().next()?.as_document()?.first());
+    match first.map(|first| first.name) {
+        Some("$collStats") => Action::CollStats,
+        Some("$indexStats") => Action::IndexStats,
+        Some("$planCacheStats") => Action::PlanCacheRead,
+        _ => Action::Find,
     }
 }
 

@@ -95,7 +95,9 @@ fn is_told(collection: &str) -> bool {
 }
 
 /// What keeps a stream from being opened on this server.
-fn check_server(invocation: &Invocation<'_>) -> Result<()> {
+/// # Errors
+/// 40573.
+pub(crate) fn check_server(invocation: &Invocation<'_>) -> Result<()> {
     if invocation.service.catalog.store().keeps_history() {
         return Ok(());
     }

@@ -17,7 +17,7 @@ use crate::pipeline_writes::PipelineWrite;
 use crate::source_stages::{SourcedPipeline, Subject, subject_of};
 use crate::time_series;
 use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, SourceName, StageRun, WriteStage};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_expression::Offered;
@@ -212,6 +212,13 @@ fn check_needs_no_collection(invocation: &Invocation<'_>) -> Result<(), Failure>
     if needs_none {
         return Ok(());
     }
+    if stage.name == "$facet" {
+        // What must not stand in a facet is refused before the facet is.
+        let scope = invocation.scope_without_collection(invocation)?;
+        let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope.operation);
+        let alone: ArrayBuf = std::iter::once(first).collect();
+        Pipeline::parse(alone.as_ref(), Environment::new(scope).with_sources(sources))?;
+    }
     invalid(format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name))
 }
 
@@ -295,7 +302,7 @@ pub(crate) fn prepare(
     scope: Arc<QueryScope>,
 ) -> Result<Aggregation, Failure> {
     let catalog = &invocation.service.catalog;
-    let sources = PipelineSources::new(catalog, invocation.request.database, &scope.operation);
+    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope.operation);
     if let Some(namespace) = namespace
         && first_name(stages) == Some("$documents")
     {
@@ -359,6 +366,7 @@ pub(crate) fn open(
     aggregation: Aggregation,
 ) -> Result<(Box<dyn CursorSource>, bool), Halt> {
     let Aggregation { query, pipeline, resolved, sources } = aggregation;
+    let resolved = resolved.filter(|_| !pipeline.brings_documents());
     let Some((execution, is_long)) = open_plan(invocation, query, resolved, &sources)? else {
         let stream = pipeline.open(Box::new(Documents::none()));
         return Ok((Box::new(Aggregated::of(stream)), false));
@@ -436,7 +444,7 @@ fn open_sourced(
 ) -> Result<Sourced, Halt> {
     take_options(invocation, invocation.operation())?;
     let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
-    let sources = PipelineSources::new(&invocation.service.catalog, invocation.request.database, &scope.operation);
+    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope.operation);
     let environment = Environment::new(scope).with_sources(sources);
     let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
     let documents = sourced.documents(invocation, namespace)?;

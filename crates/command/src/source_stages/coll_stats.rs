@@ -1,9 +1,8 @@
 //! `$collStats`: what `collStats` says, how long operations on the collection took, and how often it was scanned.
 
-use super::{SourceStage, Subject};
+use super::{Source, SourceStage, Subject, Surroundings};
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::fields::Fields;
-use crate::invocation::Invocation;
 use crate::operation_class::OperationClass;
 use crate::statistics_scale::scale;
 use crate::time_series::{self, Series};
@@ -12,7 +11,11 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
-pub(super) const STAGE: SourceStage = SourceStage { name: "$collStats", subject: Subject::Collection, documents };
+pub(super) const STAGE: SourceStage = SourceStage {
+    name: "$collStats",
+    subject: Subject::Collection,
+    source: Source::Collection { check: |specification| Asked::parse(specification).map(drop), documents },
+};
 
 /// The sections that are asked for.
 #[derive(Default)]
@@ -30,36 +33,31 @@ struct Target {
 }
 
 fn documents(
-    invocation: &Invocation<'_>,
+    surroundings: &Surroundings,
     namespace: &Namespace,
     specification: ValueRef<'_>,
 ) -> Result<Vec<DocumentBuf>> {
-    let Some(body) = specification.as_document() else {
-        let kind = specification.kind().alias();
-        let message = format!("$collStats must take a nested object but found a value of type {kind}");
-        return Err(Failure::new(ErrorCode(5_447_000), message));
-    };
-    let asked = Asked::parse(body)?;
+    let asked = Asked::parse(specification)?;
     let mut described = Vec::new();
     let mut writer = Writer::new(&mut described);
     writer
         .append("ns", namespace.as_str())
-        .append("host", invocation.service.facts.host.as_str())
-        .append("localTime", ValueRef::DateTime(invocation.service.world.now_ms()));
+        .append("host", surroundings.facts.host.as_str())
+        .append("localTime", ValueRef::DateTime(surroundings.now_ms()));
     if asked.latencies.is_some() {
-        write_latencies(&mut writer, invocation, namespace);
+        write_latencies(&mut writer, surroundings, namespace);
     }
     if let Some(options) = asked.storage {
-        let target = target(invocation, namespace, "storageStats")?;
+        let target = target(surroundings, namespace, "storageStats")?;
         let scale = scale(&Fields::new("$collStats.storageStats", options))?;
         write_storage(&mut writer, &target, scale);
     }
     if asked.count.is_some() {
-        let target = target(invocation, namespace, "count")?;
+        let target = target(surroundings, namespace, "count")?;
         writer.append("count", smallest_integer(target.collection.count()));
     }
     if asked.executions.is_some() {
-        let scans = target(invocation, namespace, "queryExecStats")?.collection.scans() as i64;
+        let scans = target(surroundings, namespace, "queryExecStats")?.collection.scans() as i64;
         // No scan waits for more documents.
         writer
             .begin_document("queryExecStats")
@@ -75,7 +73,12 @@ fn documents(
 
 impl<'d> Asked<'d> {
     /// Reads the sections in their order: the first that is wrong is told.
-    fn parse(body: DocumentRef<'d>) -> Result<Self> {
+    fn parse(specification: ValueRef<'d>) -> Result<Self> {
+        let Some(body) = specification.as_document() else {
+            let kind = specification.kind().alias();
+            let message = format!("$collStats must take a nested object but found a value of type {kind}");
+            return Err(Failure::new(ErrorCode(5_447_000), message));
+        };
         let fields = Fields::new("$collStats", body);
         let mut asked = Self::default();
         for element in body {
@@ -131,11 +134,12 @@ fn unknown_field(fields: &Fields<'_>, name: &str) -> Failure {
 /// What a section speaks of.
 /// # Errors
 /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
-fn target(invocation: &Invocation<'_>, namespace: &Namespace, section: &str) -> Result<Target> {
-    if let Some(series) = time_series::find(&invocation.service.catalog, namespace)? {
+fn target(surroundings: &Surroundings, namespace: &Namespace, section: &str) -> Result<Target> {
+    if let Some(series) = time_series::find(&surroundings.catalog, namespace)? {
         return Ok(Target { collection: Arc::clone(&series.buckets), series: Some(series) });
     }
-    match invocation.collection_not_view(namespace)? {
+    surroundings.catalog.refuse_view(namespace)?;
+    match surroundings.catalog.collection(namespace) {
         Some(collection) => Ok(Target { collection, series: None }),
         None => {
             let message = format!(
@@ -146,8 +150,8 @@ fn target(invocation: &Invocation<'_>, namespace: &Namespace, section: &str) -> 
     }
 }
 
-fn write_latencies(writer: &mut Writer<'_>, invocation: &Invocation<'_>, namespace: &Namespace) {
-    let usage = invocation.service.counters.namespaces().remove(namespace.as_str()).unwrap_or_default();
+fn write_latencies(writer: &mut Writer<'_>, surroundings: &Surroundings, namespace: &Namespace) {
+    let usage = surroundings.counters.namespaces().remove(namespace.as_str()).unwrap_or_default();
     writer.begin_document("latencyStats");
     for (class, name) in
         [(OperationClass::Read, "reads"), (OperationClass::Write, "writes"), (OperationClass::Command, "commands")]

@@ -1,6 +1,6 @@
 //! `$currentOp`: what is running, as `currentOp` has it, but as a pipeline's documents.
 
-use super::{SourceStage, Subject};
+use super::{Source, SourceStage, Subject};
 use crate::authorization::cursors::Owner;
 use crate::cursor_store::IdleCursor;
 use crate::fields::wrong_type;
@@ -11,7 +11,8 @@ use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const STAGE: SourceStage = SourceStage { name: "$currentOp", subject: Subject::Server, documents };
+pub(super) const STAGE: SourceStage =
+    SourceStage { name: "$currentOp", subject: Subject::Server, source: Source::Command(documents) };
 
 fn documents(
     invocation: &Invocation<'_>,

@@ -1,42 +1,41 @@
 //! `$indexStats`: how often each index was used since the server began.
 
-use super::{SourceStage, Subject};
-use crate::invocation::Invocation;
+use super::{Source, SourceStage, Subject, Surroundings};
 use crate::pipeline_sources::resolve;
 use crate::time_series;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{IndexState, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const STAGE: SourceStage = SourceStage { name: "$indexStats", subject: Subject::Collection, documents };
+pub(super) const STAGE: SourceStage =
+    SourceStage { name: "$indexStats", subject: Subject::Collection, source: Source::Collection { check, documents } };
 
-fn documents(
-    invocation: &Invocation<'_>,
-    namespace: &Namespace,
-    specification: ValueRef<'_>,
-) -> Result<Vec<DocumentBuf>> {
+fn check(specification: ValueRef<'_>) -> Result<()> {
     if !specification.as_document().is_some_and(DocumentRef::is_empty) {
         let message = "The $indexStats stage specification must be an empty object";
         return Err(Failure::new(ErrorCode(28803), message));
     }
-    let service = invocation.service;
+    Ok(())
+}
+
+fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
     // Of a view those of the collection below it.
-    let Some(noted) = resolve(&service.catalog, namespace)?.collection else { return Ok(Vec::new()) };
-    let since = ValueRef::DateTime(service.started_at_ms);
+    let Some(noted) = resolve(&surroundings.catalog, namespace)?.collection else { return Ok(Vec::new()) };
+    let since = ValueRef::DateTime(surroundings.started_at_ms);
     let describe = |index: &bunko_catalog::Index| {
         let accesses = DocumentBuf::new().with("ops", index.uses() as i64).with("since", since);
         let mut described = DocumentBuf::new()
             .with("name", &index.name)
             .with("key", index.key_pattern())
             .with("accesses", &accesses)
-            .with("host", &service.facts.host)
+            .with("host", &surroundings.facts.host)
             .with("spec", &index.document);
         if index.state() == IndexState::Building {
             described.append("building", true);
         }
         described
     };
-    let series = time_series::find(&service.catalog, namespace)?;
+    let series = time_series::find(&surroundings.catalog, namespace)?;
     let indexes = noted.collection.indexes();
     // The buckets' own index on `_id` is none of the measurements.
     let shown = indexes.iter().filter(|index| series.is_none() || !index.is_id());

@@ -4,7 +4,7 @@
 //! Errors: 9621301 beside a collection's name, 9621302 for anything but an object, `IDLUnknownField`, `TypeMismatch`,
 //! `InvalidOptions` for a read concern other than `local`.
 
-use super::{SourceStage, Subject};
+use super::{Source, SourceStage, Subject};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
@@ -12,7 +12,7 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const STAGE: SourceStage =
-    SourceStage { name: "$listClusterCatalog", subject: Subject::Database, documents };
+    SourceStage { name: "$listClusterCatalog", subject: Subject::Database, source: Source::Command(documents) };
 
 fn documents(
     invocation: &Invocation<'_>,

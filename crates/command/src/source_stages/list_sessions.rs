@@ -1,7 +1,7 @@
 //! `$listLocalSessions` and `$listSessions`: the sessions that are known to the server. There is no other one that
 //! could know more, so both show the same.
 
-use super::{SourceStage, Subject};
+use super::{Source, SourceStage, Subject};
 use crate::authorization::has_on;
 use crate::authorization::own_sessions::Reach;
 use crate::fields::{Fields, wrong_type};
@@ -14,10 +14,10 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Duration;
 
 pub(super) const LOCAL: SourceStage =
-    SourceStage { name: "$listLocalSessions", subject: Subject::Database, documents: local };
+    SourceStage { name: "$listLocalSessions", subject: Subject::Database, source: Source::Command(local) };
 
 pub(super) const ALL: SourceStage =
-    SourceStage { name: "$listSessions", subject: Subject::Collection, documents: of_collection };
+    SourceStage { name: "$listSessions", subject: Subject::Collection, source: Source::Command(of_collection) };
 
 fn local(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
     documents("$listLocalSessions", invocation, specification)

@@ -10,11 +10,14 @@ mod list_sessions;
 mod plan_cache_stats;
 mod query_settings;
 mod query_stats;
+mod surroundings;
 
 use crate::invocation::Invocation;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Element, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(crate) use surroundings::Surroundings;
 
 static STAGES: &[SourceStage] = &[
     coll_stats::STAGE,
@@ -33,8 +36,19 @@ pub(crate) struct SourceStage {
     /// With its `$`.
     pub name: &'static str,
     pub subject: Subject,
-    /// Reads the specification and makes the documents.
-    documents: fn(&Invocation<'_>, &Namespace, ValueRef<'_>) -> Result<Vec<DocumentBuf>>,
+    source: Source,
+}
+
+/// How the documents are made.
+enum Source {
+    /// Of the collection and what surrounds it, so that it may begin a pipeline inside another or that of a view.
+    Collection {
+        check: fn(ValueRef<'_>) -> Result<()>,
+        /// The specification was checked.
+        documents: fn(&Surroundings, &Namespace, ValueRef<'_>) -> Result<Vec<DocumentBuf>>,
+    },
+    /// Of the command and who sends it: reads the specification, too.
+    Command(fn(&Invocation<'_>, &Namespace, ValueRef<'_>) -> Result<Vec<DocumentBuf>>),
 }
 
 /// What a source stage speaks of.
@@ -67,13 +81,6 @@ impl<'a> SourcedPipeline<'a> {
                 format!("{} is only valid as the first stage in a pipeline.", stage.name),
             ));
         }
-        let is_documents = |stage: ValueRef<'_>| {
-            stage.as_document().and_then(DocumentRef::first).is_some_and(|first| first.name == "$documents")
-        };
-        if pipeline.iter().skip(1).any(is_documents) {
-            let message = "$documents is only valid as the first stage in a pipeline.";
-            return Err(Failure::new(ErrorCode(40602), message));
-        }
         let first = pipeline.iter().next().and_then(source_stage);
         Ok(first.map(|(stage, specification)| Self { stage, specification, rest: pipeline.iter().skip(1).collect() }))
     }
@@ -82,8 +89,57 @@ impl<'a> SourcedPipeline<'a> {
     /// # Errors
     /// Those of a malformed specification.
     pub(crate) fn documents(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Vec<DocumentBuf>> {
-        (self.stage.documents)(invocation, namespace, self.specification)
+        match self.stage.source {
+            Source::Collection { check, documents } => {
+                check(self.specification)?;
+                documents(&Surroundings::of(invocation.service), namespace, self.specification)
+            }
+            Source::Command(documents) => documents(invocation, namespace, self.specification),
+        }
     }
+}
+
+/// Whether a source stage may begin a pipeline inside another, in a database over a collection or none. Other names mean
+/// nothing here.
+/// # Errors
+/// `InvalidNamespace`.
+pub(crate) fn check_place(name: &str, database: &str, collection: Option<&str>) -> Result<()> {
+    let invalid = |message: String| Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+    match (name, subject_of(name), collection) {
+        ("$currentOp" | "$queryStats", ..) if database != "admin" || collection.is_some() => {
+            invalid(format!("{name} must be run against the 'admin' database with {{aggregate: 1}}"))
+        }
+        ("$listSessions", ..) if (database, collection) != ("config", Some("system.sessions")) => {
+            invalid(format!("{name} may only be run against config.system.sessions"))
+        }
+        (_, Some(Subject::Server | Subject::Database), Some(collection)) => invalid(format!(
+            "{name} is not valid on a collection ({database}.{collection}), only with {{aggregate: 1}}"
+        )),
+        (_, Some(Subject::Collection), None) => invalid(format!("{name} is not valid without a collection")),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a source stage that begins a pipeline inside another, or that of a view; none where there is no stage of that name.
+/// # Errors
+/// Those of the specification; `CommandNotSupported` for one that looks at who sends the command.
+pub(crate) fn inside(
+    stage: Element<'_>,
+    namespace: &Namespace,
+    surroundings: &Surroundings,
+) -> Result<Option<bunko_aggregate::SourceStage>> {
+    let Some(entry) = STAGES.iter().find(|entry| entry.name == stage.name) else { return Ok(None) };
+    let Source::Collection { check, documents } = entry.source else {
+        return Err(Failure::not_supported_yet(&format!("{} in a pipeline inside another", stage.name)));
+    };
+    check(stage.value)?;
+    let sent = DocumentBuf::new().with(stage.name, stage.value);
+    let (namespace, surroundings) = (namespace.clone(), surroundings.clone());
+    let documents = Box::new(move || {
+        let specification = sent.as_ref().first().map_or(ValueRef::Null, |stage| stage.value);
+        documents(&surroundings, &namespace, specification)
+    });
+    Ok(Some(bunko_aggregate::SourceStage { name: entry.name, documents }))
 }
 
 /// What the source stage of that name speaks of, if it is one.

@@ -3,8 +3,7 @@
 //! Errors: `FailedToParse` for unknown fields, 4503200 for `allHosts`, 50933 for a collection that does not exist, 40602 for a time
 //! series.
 
-use super::{SourceStage, Subject};
-use crate::invocation::Invocation;
+use super::{Source, SourceStage, Subject, Surroundings};
 use crate::pipeline_sources::resolve;
 use crate::time_series;
 use bunko_bson::text::ValueText;
@@ -12,13 +11,13 @@ use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::{CachedPlan, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const STAGE: SourceStage = SourceStage { name: "$planCacheStats", subject: Subject::Collection, documents };
+pub(super) const STAGE: SourceStage = SourceStage {
+    name: "$planCacheStats",
+    subject: Subject::Collection,
+    source: Source::Collection { check, documents },
+};
 
-fn documents(
-    invocation: &Invocation<'_>,
-    namespace: &Namespace,
-    specification: ValueRef<'_>,
-) -> Result<Vec<DocumentBuf>> {
+fn check(specification: ValueRef<'_>) -> Result<()> {
     let Some(options) = specification.as_document() else {
         let message = format!("$planCacheStats value must be an object. Found: {}", ValueText(specification));
         return Err(Failure::failed_to_parse(message));
@@ -40,7 +39,11 @@ fn documents(
         let message = "$planCacheStats stage supports allHosts parameter only for sharded clusters";
         return Err(Failure::new(ErrorCode(4_503_200), message));
     }
-    let catalog = &invocation.service.catalog;
+    Ok(())
+}
+
+fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
+    let catalog = &surroundings.catalog;
     if time_series::find(catalog, namespace)?.is_some() {
         // The stage that unpacks the buckets would stand before it.
         let message = "$planCacheStats is only valid as the first stage in a pipeline.";
@@ -50,7 +53,7 @@ fn documents(
         let message = format!("collection '{namespace}' does not exist");
         return Err(Failure::new(ErrorCode(50933), message));
     };
-    let host = invocation.service.facts.host.as_str();
+    let host = surroundings.facts.host.as_str();
     let shown = |plan: &CachedPlan| {
         let size = plan.facts.as_ref().as_ref().len_bytes() + plan.shape.len() + size_of::<CachedPlan>();
         let mut shown = DocumentBuf::new();

@@ -4,14 +4,15 @@
 //! Errors: `InvalidNamespace` beside a collection's name, 7746800 for anything but an object, `IDLUnknownField`,
 //! `TypeMismatch`.
 
-use super::{SourceStage, Subject};
+use super::{Source, SourceStage, Subject};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const STAGE: SourceStage = SourceStage { name: "$querySettings", subject: Subject::Database, documents };
+pub(super) const STAGE: SourceStage =
+    SourceStage { name: "$querySettings", subject: Subject::Database, source: Source::Command(documents) };
 
 fn documents(
     invocation: &Invocation<'_>,

@@ -4,14 +4,15 @@
 //! Errors: `InvalidNamespace` outside `admin`, `FailedToParse` for anything but an object; `IDLUnknownField`,
 //! `IDLFailedToParse`, `TypeMismatch` and `BadValue` for its fields.
 
-use super::{SourceStage, Subject};
+use super::{Source, SourceStage, Subject};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const STAGE: SourceStage = SourceStage { name: "$queryStats", subject: Subject::Database, documents };
+pub(super) const STAGE: SourceStage =
+    SourceStage { name: "$queryStats", subject: Subject::Database, source: Source::Command(documents) };
 
 /// The only way to hide names.
 const ALGORITHM: &str = "hmac-sha-256";

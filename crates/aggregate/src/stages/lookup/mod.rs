@@ -5,10 +5,10 @@ mod parse;
 pub(super) use parse::variables;
 
 use super::{Definition, Reads, Stage, Unwinding};
-use crate::equality_join::EqualityJoin;
+use crate::equality_join::{EqualityJoin, match_any};
 use crate::joined_path::local_values;
 use crate::sub_pipeline::SubPipeline;
-use crate::{DocumentStream, Environment, SourceName};
+use crate::{DocumentStream, Environment};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression, FieldPath, Variables};
@@ -39,7 +39,6 @@ struct Lookup {
 
 /// Documents belong together whose fields are equal.
 struct Equality {
-    source: SourceName,
     local: FieldPath,
     foreign: FieldPath,
 }
@@ -69,9 +68,9 @@ impl Stage for Lookup {
         input: Box<dyn DocumentStream>,
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
-        let join = self.equality.as_ref();
-        let join =
-            join.map(|equality| EqualityJoin::new(equality.source.clone(), equality.foreign.clone(), Gatherer::Lookup));
+        let plainly = self.equality.as_ref().zip(self.inner.reads_plainly());
+        let join = plainly
+            .map(|(equality, source)| EqualityJoin::new(source.clone(), equality.foreign.clone(), Gatherer::Lookup));
         let environment = Arc::clone(environment);
         Box::new(LookedUp { stage: self, input, environment, join, constant: Constant::Unknown, current: None })
     }
@@ -108,6 +107,7 @@ struct LookedUp {
     stage: Arc<Lookup>,
     input: Box<dyn DocumentStream>,
     environment: Arc<Environment>,
+    /// None where nothing is joined by equality, or the pipeline finds its documents by itself.
     join: Option<EqualityJoin>,
     constant: Constant,
     /// The document whose joined documents come out one by one.
@@ -123,13 +123,16 @@ struct Unwound {
 impl LookedUp {
     fn joined(&mut self, document: DocumentRef<'_>) -> Result<Box<dyn DocumentStream>> {
         let stage = Arc::clone(&self.stage);
-        if let (Some(equality), Some(join)) = (&stage.equality, &mut self.join) {
+        if let Some(equality) = &stage.equality {
             let mut values = local_values(document, equality.local.components());
             if values.is_empty() {
                 values.push(ValueRef::Null);
             }
             let world = stage.world(document, &self.environment)?;
-            return join.open(&values, stage.inner.stages.as_ref(), &world);
+            return match &mut self.join {
+                Some(join) => join.open(&values, stage.inner.stages.as_ref(), &world),
+                None => stage.inner.open(&[ValueRef::from(&match_any(&equality.foreign, &values))], &world),
+            };
         }
         if !stage.variables.is_empty() {
             let world = stage.world(document, &self.environment)?;

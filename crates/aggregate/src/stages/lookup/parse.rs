@@ -12,7 +12,7 @@ use bunko_expression::{Expression, FieldPath};
 const FIELDS: &[&str] = &["from", "localField", "foreignField", "let", "pipeline", "as"];
 
 /// Errors: `FailedToParse` for what does not go together, `TypeMismatch`, `IDLFailedToParse` and `IDLUnknownField` for
-/// fields, 51047 for a pipeline that writes; those of paths, of the variables and of the pipeline.
+/// fields, 51047 for stages that may not stand in the pipeline; those of paths, of the variables and of the pipeline.
 pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let kind = value.kind().alias();
@@ -44,17 +44,11 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     variables.iter().try_for_each(|(name, _)| names.define(name, None))?;
     let inside = environment.nested()?.with_variables(names);
     let stages = stages.unwrap_or(ArrayRef::EMPTY);
-    position::refuse_writes(stages, 51047, "$lookup")?;
+    position::refuse_outermost(stages, 51047, "$lookup")?;
     let inner = SubPipeline::parse(source, stages, &inside)?;
-    let equality = match (local, foreign, &inner.source) {
-        (Some(local), Some(foreign), Some(source)) => {
-            let source = source.clone();
-            Some(Equality { source, local: FieldPath::parse(local)?, foreign: FieldPath::parse(foreign)? })
-        }
-        (Some(_), _, None) => {
-            return Err(Failure::failed_to_parse(
-                "$lookup with a pipeline that begins with $documents cannot have 'localField' and 'foreignField'",
-            ));
+    let equality = match (local, foreign) {
+        (Some(local), Some(foreign)) => {
+            Some(Equality { local: FieldPath::parse(local)?, foreign: FieldPath::parse(foreign)? })
         }
         _ => None,
     };
