@@ -28,12 +28,12 @@ pub(crate) struct ReadConcern {
 }
 
 impl ReadConcern {
-    /// Judges a read concern. A single node's reads are of what is in its kernel; `majority` and `available` say no more
-    /// here.
+    /// Judges a read concern. A single node's reads are of what is in its kernel; `majority`, `available` and
+    /// `linearizable` say no more here.
     /// # Errors
     /// `InvalidOptions` for a command that reads at no other level, and for times that do not go with a level;
     /// `NotAReplicaSet` and `IllegalOperation` for what only a member of a set has; `BadValue`, `TypeMismatch`,
-    /// `IDLUnknownField` for what is malformed; `CommandNotSupported` for `snapshot` and `linearizable`.
+    /// `IDLUnknownField` for what is malformed; `CommandNotSupported` for `snapshot`.
     pub(crate) fn parse(
         deployment: Deployment,
         command: &Command,
@@ -137,9 +137,9 @@ fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'
             Err(level_not_supported(command, concern))
         }
         "available" | "majority" => Ok(()),
-        "linearizable" | "snapshot" if deployment == Deployment::SetMember => {
-            Err(Failure::not_supported_yet(&format!("read concern {level}")))
-        }
+        // No other member can have become the primary meanwhile.
+        "linearizable" if deployment == Deployment::SetMember => Ok(()),
+        "snapshot" if deployment == Deployment::SetMember => Err(Failure::not_supported_yet("read concern snapshot")),
         "linearizable" | "snapshot" => Err(Failure::new(
             ErrorCode::NOT_A_REPLICA_SET,
             format!("node needs to be a replica set member to use read concern: {level}"),

@@ -112,7 +112,10 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     let asked = create.options.clone();
     match invocation.service.catalog.create(&namespace, create, invocation) {
         Ok((_, lsn)) => invocation.note_written(Some(lsn)),
-        Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS && uuid.is_none() => {
+        // A transaction does not go on as if it had created what was there.
+        Err(failure)
+            if failure.code() == ErrorCode::NAMESPACE_EXISTS && uuid.is_none() && !invocation.is_of_transaction() =>
+        {
             // The oplog has its name without being a collection.
             let existing = invocation.collection(&namespace).ok_or(failure)?;
             check_same_options(&existing, asked.as_ref())?;

@@ -111,14 +111,33 @@ fn part_of(command: &Command, place: Part) -> Result<Part> {
 
 /// Refuses what a command that may be inside must not be about there.
 fn check_target(command: &Command, request: &Request<'_>) -> Result<()> {
-    if command.transaction == TransactionUse::Anywhere && OWN_DATABASES.contains(&request.database) {
-        let message = format!("Cannot run command against the '{}' database in a transaction.", request.database);
-        return Err(not_supported(message));
+    // Each namespace of a bulkWrite has a database of its own; the command runs on admin.
+    if command.name == "bulkWrite" {
+        return bulk_databases(request).try_for_each(check_database);
+    }
+    if command.transaction == TransactionUse::Anywhere {
+        check_database(request.database)?;
     }
     match request.body.get("pipeline").and_then(ValueRef::as_array) {
         Some(stages) if command.name == "aggregate" => check_stages(stages),
         _ => Ok(()),
     }
+}
+
+fn check_database(database: &str) -> Result<()> {
+    if OWN_DATABASES.contains(&database) {
+        return Err(not_supported(format!("Cannot run command against the '{database}' database in a transaction.")));
+    }
+    Ok(())
+}
+
+/// The databases of a bulkWrite's namespaces. What is malformed is refused where it is read.
+fn bulk_databases<'a>(request: &Request<'a>) -> impl Iterator<Item = &'a str> {
+    let in_body = request.body.get("nsInfo").and_then(ValueRef::as_array);
+    let in_body = in_body.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
+    let in_sequence = request.sequence("nsInfo").into_iter().flat_map(|sequence| sequence.documents.clone());
+    let namespaces = in_body.chain(in_sequence).filter_map(|info| info.get("ns").and_then(ValueRef::as_str));
+    namespaces.filter_map(|namespace| namespace.split('.').next())
 }
 
 /// Goes over the stages, and those of the pipelines inside `$lookup` and `$facet`.
