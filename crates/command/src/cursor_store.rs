@@ -8,10 +8,10 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_store::Bell;
+use bunko_store::{Bell, Lsn};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +24,8 @@ pub const CURSOR_TIMEOUT: Duration = Duration::from_mins(10);
 const CURSORS_MAX: usize = 100_000;
 /// Most of them that were opened from one address, so that others can open some whatever it does.
 const CLIENT_CURSORS_MAX: usize = 25_000;
+/// Cursors of which it is remembered that they were closed for what they kept.
+const CLOSED_REMEMBERED_MAX: usize = 1_000;
 
 /// Where a cursor's documents come from; one is lent until the next call.
 pub trait CursorSource: Send {
@@ -45,6 +47,11 @@ pub trait CursorSource: Send {
     /// `QueryPlanKilled` where what it reads is no more.
     fn resume(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    /// The state that it reads, where engines keep that for it.
+    fn snapshot(&self) -> Option<Lsn> {
+        None
     }
 
     /// Whether its end is only that of what there is now.
@@ -130,6 +137,9 @@ pub struct CursorStore {
     /// Taken under `slots`.
     clients: Mutex<BTreeMap<Option<IpAddr>, Share>>,
     timed_out: AtomicU64,
+    closed_for_room: AtomicU64,
+    /// The last ones of those, to tell their clients why. Taken under `slots`.
+    last_closed_for_room: Mutex<VecDeque<i64>>,
 }
 
 /// A cursor that waits for its next `getMore`.
@@ -227,7 +237,7 @@ impl CursorStore {
         transaction: Option<i64>,
     ) -> Result<Box<OpenCursor>> {
         let mut slots = self.slots.lock();
-        let slot = slots.get_mut(&id).ok_or_else(|| not_found(id))?;
+        let slot = slots.get_mut(&id).ok_or_else(|| self.is_gone(id))?;
         match &slot.state {
             State::Working { .. } => {
                 Err(Failure::new(ErrorCode::CURSOR_IN_USE, format!("cursor id {id} is already in use")))
@@ -251,6 +261,18 @@ impl CursorStore {
                 }
             }
         }
+    }
+
+    /// Says that a cursor is gone, and why where that is known.
+    fn is_gone(&self, id: i64) -> Failure {
+        if !self.last_closed_for_room.lock().contains(&id) {
+            return not_found(id);
+        }
+        let message = format!(
+            "cursor id {id} not found: it waited while what it reads was replaced, and what was kept for it and others took \
+             more room than idle cursors may (parameter idleCursorKeepMaxMB)"
+        );
+        Failure::new(ErrorCode::CURSOR_NOT_FOUND, message)
     }
 
     /// Whether there is a cursor and it is not one's own. One that was opened when no privileges were asked for is nobody's.
@@ -339,6 +361,43 @@ impl CursorStore {
     /// How many were closed since the start because nobody asked for them.
     pub fn timed_out(&self) -> u64 {
         self.timed_out.load(Ordering::Relaxed)
+    }
+
+    /// How many were closed since the start because what was kept for them took too much room.
+    pub fn closed_for_room(&self) -> u64 {
+        self.closed_for_room.load(Ordering::Relaxed)
+    }
+
+    /// Whether none is open.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.lock().is_empty()
+    }
+
+    /// Shows every cursor that waits for its next `getMore`.
+    pub(crate) fn for_each_waiting(&self, mut show: impl FnMut(i64, &OpenCursor)) {
+        for (id, slot) in &*self.slots.lock() {
+            if let State::Waiting(cursor) = &slot.state {
+                show(*id, cursor);
+            }
+        }
+    }
+
+    /// Closes those of them that still wait, for what they keep; how many.
+    pub(crate) fn close_for_room(&self, ids: impl Iterator<Item = i64>) -> usize {
+        let mut slots = self.slots.lock();
+        let mut remembered = self.last_closed_for_room.lock();
+        let mut closed = Vec::new();
+        for id in ids {
+            if matches!(slots.get(&id).map(|slot| &slot.state), Some(State::Waiting(_))) {
+                closed.extend(slots.remove(&id));
+                remembered.push_back(id);
+            }
+        }
+        let forgotten = remembered.len().saturating_sub(CLOSED_REMEMBERED_MAX);
+        remembered.drain(..forgotten);
+        drop((remembered, slots));
+        self.closed_for_room.fetch_add(closed.len() as u64, Ordering::Relaxed);
+        closed.len()
     }
 
     /// Closes the cursors of the chosen sessions; how many.

@@ -22,6 +22,7 @@ mod commands;
 mod connection;
 mod counters;
 mod cursor_reply;
+mod cursor_room;
 mod cursor_store;
 mod dispatch;
 mod document_list;

@@ -34,6 +34,8 @@ const TRANSACTION_LIFETIME_S: i64 = 60;
 #[derive(Debug)]
 pub struct Parameters {
     cursor_timeout_ms: AtomicI64,
+    /// What may be kept for cursors alone, in MB; 0 where engines decide.
+    kept_for_cursors_max_mb: AtomicI64,
     journal_commit_interval_ms: i32,
     is_quiet: AtomicBool,
     /// The cluster parameter `defaultMaxTimeMS`; 0 where there is no limit.
@@ -54,6 +56,7 @@ impl Parameters {
     pub fn new(journal_commit_interval: Duration) -> Self {
         Self {
             cursor_timeout_ms: AtomicI64::new(CURSOR_TIMEOUT.as_millis() as i64),
+            kept_for_cursors_max_mb: AtomicI64::new(0),
             journal_commit_interval_ms: journal_commit_interval.as_millis() as i32,
             is_quiet: AtomicBool::new(false),
             default_read_time_ms: AtomicI64::new(0),
@@ -69,6 +72,12 @@ impl Parameters {
     /// How long a cursor may wait for its `getMore`.
     pub fn cursor_timeout(&self) -> Duration {
         Duration::from_millis(self.cursor_timeout_ms.load(Ordering::Relaxed).unsigned_abs())
+    }
+
+    /// What may be kept for cursors alone, in bytes, where that was set.
+    pub(crate) fn kept_for_cursors_max(&self) -> Option<u64> {
+        let megabytes = self.kept_for_cursors_max_mb.load(Ordering::Relaxed);
+        u64::try_from(megabytes).ok().filter(|megabytes| *megabytes > 0).map(|megabytes| megabytes << 20)
     }
 
     /// How long a transaction may be open.
@@ -202,6 +211,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::fixed("featureCompatibilityVersion", |service| {
         Ok(Value::Document(DocumentBuf::new().with("version", feature_compatibility::version(&service.catalog)?)))
     }),
+    Parameter::settable(
+        "idleCursorKeepMaxMB",
+        |service| Ok(Value::Int64(service.parameters.kept_for_cursors_max_mb.load(Ordering::Relaxed))),
+        write_kept_for_cursors_max,
+    ),
     stage_limit!("internalDocumentSourceBucketAutoMaxMemoryBytes", Gatherer::BucketAuto),
     stage_limit!("internalDocumentSourceDensifyMaxMemoryBytes", Gatherer::Densify),
     stage_limit!("internalDocumentSourceGraphLookupMaxMemoryBytes", Gatherer::GraphLookup),
@@ -281,6 +295,14 @@ fn write_cursor_timeout(service: &Service, value: ValueRef<'_>) -> Result<()> {
         return Err(invalid("cursorTimeoutMillis", value, "is not greater than 0"));
     }
     service.parameters.cursor_timeout_ms.store(milliseconds, Ordering::Relaxed);
+    Ok(())
+}
+
+fn write_kept_for_cursors_max(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    const NAME: &str = "idleCursorKeepMaxMB";
+    let megabytes = Some(whole_number(NAME, value)?).filter(|megabytes| (0..=1 << 40).contains(megabytes));
+    let megabytes = megabytes.ok_or_else(|| invalid(NAME, value, "is not within 0 to 1099511627776"))?;
+    service.parameters.kept_for_cursors_max_mb.store(megabytes, Ordering::Relaxed);
     Ok(())
 }
 

@@ -20,8 +20,8 @@ use crate::view::LsmView;
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_store::{
-    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Presence, Reclaimed,
-    RecordId, RecoveredLog, Result, Space, Staged, StorageError, Survival, View,
+    Effect, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Presence,
+    Reclaimed, RecordId, RecoveredLog, Result, Space, Staged, StorageError, Survival, View,
 };
 use bunko_versions::Views;
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
@@ -322,6 +322,13 @@ impl Engine for LsmEngine {
 
     fn give_up_merging(&self) {
         self.backlog.give_up();
+    }
+
+    /// Documents and entries that are dead but for views, where they lie, and tables that walks hold which were merged since.
+    fn kept_for_views(&self, oldest_view: Lsn) -> Vec<KeptForViews> {
+        let keys_bytes = self.merger.kept_bytes(oldest_view) + self.leftovers.unnamed_bytes();
+        let bytes = self.mover.kept_bytes(oldest_view) + keys_bytes;
+        vec![KeptForViews::on_disk(bytes, self.size_bytes())]
     }
 
     fn unflushed_bytes(&self) -> u64 {

@@ -149,11 +149,27 @@ impl Merger {
         }
         // Merging level by level keeps little that is superseded. What is left after a drop, or after most of a
         // collection was deleted, it may never come to.
-        let stored: u64 = self.tree.current_version().iter_tables().map(|table| table.metadata.item_count).sum();
-        let live: u64 = self.accounts.copy().accounts().map(|(_, account)| account.entries).sum();
+        let (stored, live) = self.entries();
         let oldest_view = oldest_view();
         let is_worth_while = stored > 2 * live + DEAD_ENTRIES_MAX && self.forgettable(oldest_view) > 0;
         if is_worth_while { self.rewrite_tables(oldest_view) } else { Ok(()) }
+    }
+
+    /// Entries in the tables, and how many there are in the newest state.
+    fn entries(&self) -> (u64, u64) {
+        let stored = self.tree.current_version().iter_tables().map(|table| table.metadata.item_count).sum();
+        let live = self.accounts.copy().accounts().map(|(_, account)| account.entries).sum();
+        (stored, live)
+    }
+
+    /// Bytes of entries that are superseded, but cannot go before all views from the oldest on are closed.
+    pub fn kept_bytes(&self, oldest_view: Lsn) -> u64 {
+        if self.forgettable(oldest_view) > 0 {
+            return 0;
+        }
+        let (stored, live) = self.entries();
+        let superseded_part = stored.saturating_sub(live) as f64 / stored.max(1) as f64;
+        (self.tree.disk_space() as f64 * superseded_part) as u64
     }
 
     /// Rewrites all tables.

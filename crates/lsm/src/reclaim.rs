@@ -207,6 +207,30 @@ impl Mover {
         }
     }
 
+    /// Bytes that are dead, but cannot go before all views from the oldest on are closed.
+    pub fn kept_bytes(&self, oldest_view: Lsn) -> u64 {
+        let by_segment = self.accounts.copy().by_segment();
+        let live_of = |segment: &u64| by_segment.get(segment).map_or(0, |share| share.live);
+        let registry = self.documents.registry.load();
+        // Nobody may say of a segment what is dead in it while a view does not see all of its records.
+        let mut segments = self.documents.log().sealed_segments();
+        let moves = self.state.lock();
+        segments.retain(|segment| {
+            registry.of_segment(*segment).is_none()
+                && (*segment >= segment_of(oldest_view.0)
+                    || moves.empty_since.get(segment).is_some_and(|since| *since > oldest_view))
+        });
+        let in_log = segments.iter().map(|segment| SEGMENT_BYTES.saturating_sub(live_of(segment))).sum::<u64>();
+        let is_held_back =
+            |extent: &&&Arc<Extent>| moves.held_back.get(&extent.number).is_some_and(|until| *until > oldest_view);
+        let dead_of = |extent: &Arc<Extent>| {
+            let live: u64 = extent.segments.iter().map(live_of).sum();
+            let total = extent.documents_bytes().max(1);
+            (extent.file_bytes as f64 * (1.0 - (live as f64 / total as f64).min(1.0))) as u64
+        };
+        in_log + registry.extents().iter().filter(is_held_back).map(|extent| dead_of(extent)).sum::<u64>()
+    }
+
     /// Removes what an earlier run left, unless that was done.
     pub fn sweep(&self) -> Result<()> {
         let mut moves = self.state.lock();

@@ -9,8 +9,8 @@ use crate::records::Records;
 use crate::view::MemoryView;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Effect, Effects, Effort, Engine, EngineKind, KeyspaceId, KeyspaceStatistics, Lsn, Presence, Reclaimed, RecordId,
-    Result, Space, StorageError, Survival, View,
+    Effect, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Place, Presence,
+    Reclaimed, RecordId, Result, Space, StorageError, Survival, View,
 };
 use bunko_versions::Views;
 use parking_lot::Mutex;
@@ -24,6 +24,8 @@ pub const NAME: &str = "memory";
 /// it takes in the batch. The more a batch has, the more of it is documents.
 const OVERHEAD_FACTOR: u64 = 10;
 const OVERHEAD_BYTES_MAX: u64 = 8 << 20;
+/// The part of the memory that may be kept for views alone.
+const KEPT_PART: u64 = 4;
 /// Records and keys that one step of [`Engine::reclaim`] forgets or frees: some tens of milliseconds.
 const RECLAIM_ENTRIES: usize = 1 << 16;
 
@@ -278,6 +280,15 @@ impl Engine for MemoryEngine {
         self.unlink(oldest_view.0);
         let done = self.forget(oldest_view.0, RECLAIM_ENTRIES) + self.free(RECLAIM_ENTRIES);
         Ok(if done == 0 { Reclaimed::Nothing } else { Reclaimed::Some })
+    }
+
+    fn kept_for_views(&self, oldest_view: Lsn) -> Vec<KeptForViews> {
+        self.unlink(oldest_view.0);
+        // What no view sees any more is not kept for one.
+        while self.forget(oldest_view.0, RECLAIM_ENTRIES) > 0 {}
+        let bytes = self.keyspaces.records.kept_bytes() + self.keyspaces.indexes.kept_bytes();
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        vec![KeptForViews { place: Place::Memory, bytes, bytes_max: self.limit_bytes / KEPT_PART }]
     }
 
     fn unflushed_bytes(&self) -> u64 {

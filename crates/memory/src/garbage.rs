@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 /// Below that much room the queue does not shrink.
 const ROOM_MIN: usize = 1024;
 
-/// A record or key with something to forget once no view is older than `lsn`.
+/// A record or key with something to forget once no view is older than `lsn`; where it has many versions half of them.
 pub(crate) struct Waiting {
     pub lsn: u64,
     pub keyspace: KeyspaceId,
@@ -22,8 +22,8 @@ pub(crate) enum Entry {
     Key(IndexKey),
 }
 
-/// Every record and key that waits, once, however many versions it has: one that is written again and again while a
-/// view is open is looked at once when that view closes, not once for each version.
+/// Every record and key that waits, once, however many versions it has: one that is written again and again while
+/// views are open is looked at whenever half of what it keeps for them can go, not once for each version.
 #[derive(Default)]
 pub(crate) struct Garbage(Mutex<BinaryHeap<Waiting>>);
 

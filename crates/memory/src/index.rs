@@ -41,7 +41,7 @@ impl Index {
         let costs = Costs::of_key(&key);
         let put = self.keys.put(key, lsn, target, views);
         let growth = costs.added(&put, |_| 0);
-        self.size.add(growth);
+        self.size.add(growth, if put.before == Before::Nothing { 0 } else { growth });
         (growth, Begins::from(&put, target.is_none()))
     }
 

@@ -13,13 +13,15 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 /// What a keyspace takes, and when it was dropped.
 pub(crate) struct Size {
     bytes: AtomicI64,
+    /// The part of it that stands behind newer versions.
+    old_bytes: AtomicI64,
     /// Views of what is before that LSN, or before a smaller one, still see the keyspace.
     dropped_at: AtomicU64,
 }
 
 impl Default for Size {
     fn default() -> Self {
-        Self { bytes: AtomicI64::new(0), dropped_at: AtomicU64::new(u64::MAX) }
+        Self { bytes: AtomicI64::new(0), old_bytes: AtomicI64::new(0), dropped_at: AtomicU64::new(u64::MAX) }
     }
 }
 
@@ -28,10 +30,20 @@ impl Size {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    pub fn add(&self, growth: i64) {
+    /// Counts by how much it grew, and how much of that is what stands behind newer versions now.
+    pub fn add(&self, growth: i64, old: i64) {
         if growth != 0 {
             self.bytes.fetch_add(growth, Ordering::Relaxed);
         }
+        if old != 0 {
+            self.old_bytes.fetch_add(old, Ordering::Relaxed);
+        }
+    }
+
+    /// What is kept for views of what was: all of it where it is dropped.
+    pub fn kept_bytes(&self) -> i64 {
+        let is_dropped = self.dropped_at.load(Ordering::Relaxed) != u64::MAX;
+        if is_dropped { self.bytes() } else { self.old_bytes.load(Ordering::Relaxed) }
     }
 
     /// Counts what went: by how much the keyspace grew, and until when there is more to forget of the key.
@@ -48,7 +60,7 @@ impl Size {
             Rest::Value => (0, None),
             Rest::Waiting { lsn } => (0, Some(lsn)),
         };
-        self.add(-freed - entry);
+        self.add(-freed - entry, -freed);
         (-freed - entry, waits_for)
     }
 
@@ -106,6 +118,11 @@ impl<T: Keyspace> Shelf<T> {
 
     pub fn take(&self, keyspace: KeyspaceId) -> Option<Arc<T>> {
         self.0.write().remove(&keyspace)
+    }
+
+    /// What all of them keep for views of what was.
+    pub fn kept_bytes(&self) -> i64 {
+        self.0.read().values().map(|keyspace| keyspace.size().kept_bytes()).sum()
     }
 
     /// How many keyspaces there are, and the sum of what `count` says of each.

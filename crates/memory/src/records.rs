@@ -77,6 +77,7 @@ impl Records {
         let document_bytes = document.as_ref().map_or(0, cost::document_bytes);
         let deletes = document.is_none();
         let version = Version::new(lsn, document);
+        let mut replaced_bytes = 0;
         let put = {
             let mut pages = self.pages.write();
             let page = pages.entry(record.0 / PAGE_RECORDS).or_default();
@@ -87,6 +88,7 @@ impl Records {
                 }
                 Ok(place) => {
                     let newest = &mut page.records[place];
+                    replaced_bytes = newest.value().map_or(0, cost::document_bytes);
                     let before = if newest.is_waiting() { Before::Waiting } else { Before::Value };
                     match newest.supersede(version, views) {
                         Superseded::Kept => Put { before, forgotten: None },
@@ -95,8 +97,9 @@ impl Records {
                 }
             }
         };
-        let growth = document_bytes + Costs::of_record().added(&put, cost::document_bytes);
-        self.size.add(growth);
+        let added = Costs::of_record().added(&put, cost::document_bytes);
+        let growth = document_bytes + added;
+        self.size.add(growth, if put.before == Before::Nothing { 0 } else { added + replaced_bytes });
         (growth, Begins::from(&put, deletes))
     }
 
@@ -277,8 +280,13 @@ mod tests {
             put(&records, 1, lsn, Some(&[0; 100]));
         }
         assert!(records.size.bytes() > 900 * one / 2);
-        assert_eq!(records.forget(RecordId(1), 500).1, Some(999));
+        assert_eq!(records.size.kept_bytes(), records.size.bytes() - one);
+        assert_eq!(records.forget(RecordId(1), 500).1, Some(749), "half of them go before the last view is closed");
         assert_eq!(records.forget(RecordId(1), 1000).1, None);
-        assert_eq!(records.size.bytes(), one);
+        assert_eq!((records.size.bytes(), records.size.kept_bytes()), (one, 0));
+        put(&records, 1, 1001, None);
+        assert!(records.size.kept_bytes() > 100);
+        records.forget(RecordId(1), 1002);
+        assert_eq!((records.size.bytes(), records.size.kept_bytes()), (0, 0));
     }
 }

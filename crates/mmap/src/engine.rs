@@ -12,8 +12,8 @@ use crate::writer::{Writer, Written};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Effects, Effort, Engine, EngineKind, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Reclaimed, RecoveredLog, Result,
-    Space, StorageError, Survival, View,
+    Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Place, Reclaimed,
+    RecoveredLog, Result, Space, StorageError, Survival, View,
 };
 use bunko_versions::Views;
 use parking_lot::Mutex;
@@ -26,6 +26,8 @@ pub const NAME: &str = "mmap";
 
 /// Free bytes below which nobody punches holes without being asked.
 const FREE_BYTES_MIN: u64 = 64 << 20;
+/// Memory that memtables may take which are written already, but were read by views when these were opened.
+const KEPT_MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Shorter runs of free pages are given back only by `compact`: LMDB uses them again soon, and each hole is an extent
 /// more in the filesystem.
 const RUN_PAGES_MIN: u64 = 16;
@@ -288,6 +290,21 @@ impl Engine for MmapEngine {
                 None => Ok(Reclaimed::Nothing),
             },
         }
+    }
+
+    /// Pages that were freed since the oldest commit that is read, and memtables that only views hold.
+    fn kept_for_views(&self, _oldest_view: Lsn) -> Vec<KeptForViews> {
+        let read = |memtable: &&Arc<Memtable>| Arc::strong_count(memtable) > 1;
+        let memory_bytes = self.written.lock().iter().filter(read).map(|memtable| memtable.bytes()).sum();
+        let memory = KeptForViews { place: Place::Memory, bytes: memory_bytes, bytes_max: KEPT_MEMORY_BYTES_MAX };
+        let committed = Arc::clone(&self.state.load().committed);
+        let (last, page_bytes) = (committed.meta.transaction, self.file.page_bytes as u64);
+        let oldest = self.oldest_pinned(last);
+        // What the last commit freed is kept for the next start.
+        let pages = if oldest < last { free_pages::count_since(&committed, oldest + 1).unwrap_or(0) } else { 0 };
+        let free_pages = free_pages::count(&committed).unwrap_or(0);
+        let used_bytes = committed.meta.pages.saturating_sub(free_pages) * page_bytes;
+        vec![memory, KeptForViews::on_disk(pages * page_bytes, used_bytes)]
     }
 
     fn unflushed_bytes(&self) -> u64 {

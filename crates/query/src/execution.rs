@@ -320,6 +320,11 @@ impl Execution {
         &self.footing.plan
     }
 
+    /// The state that it reads.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.run.snapshot
+    }
+
     /// What must still be there for it to go on after a pause.
     pub fn footing(&self) -> &Footing {
         &self.footing

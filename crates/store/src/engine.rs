@@ -135,6 +135,12 @@ pub trait Engine: Send + Sync {
         Ok(Reclaimed::Nothing)
     }
 
+    /// What is kept only because views from `oldest_view` on, of states that are over, are open; and how much of it should
+    /// be at most. Asked every few seconds while there are such views, on a thread that may be held for a moment.
+    fn kept_for_views(&self, _oldest_view: Lsn) -> Vec<KeptForViews> {
+        Vec::new()
+    }
+
     /// Rewrites all that the engine keeps sorted on disk, without what no view from `oldest_view` on can see. It may run
     /// beside a checkpoint, but not beside [`Engine::merge`].
     fn compact(&self, _oldest_view: Lsn) -> Result<()> {
@@ -182,6 +188,36 @@ pub enum Reclaimed {
     Nothing,
     /// A step was done; another may be worth while.
     Some,
+}
+
+/// What is kept for views alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptForViews {
+    /// Where it is.
+    pub place: Place,
+    /// What it takes there, in bytes; about.
+    pub bytes: u64,
+    /// Most that it should take.
+    pub bytes_max: u64,
+}
+
+/// Where something takes room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In memory.
+    Memory,
+    /// On disk.
+    Disk,
+}
+
+impl KeptForViews {
+    /// Bytes on disk that are beyond any reason without so many of them, however little the engine holds.
+    const DISK_BYTES_MIN: u64 = 4 << 30;
+
+    /// What is kept on disk by an engine that takes `held_bytes` there: half of that, but some gigabytes in any case.
+    pub fn on_disk(bytes: u64, held_bytes: u64) -> Self {
+        Self { place: Place::Disk, bytes, bytes_max: Self::DISK_BYTES_MIN.max(held_bytes / 2) }
+    }
 }
 
 /// What a keyspace takes.

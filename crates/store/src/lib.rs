@@ -47,7 +47,10 @@ pub use batch::Batch;
 pub use bell::{Bell, Listening};
 pub use directories::make_directory;
 pub use effects::{Effect, Effects, Noted, Presence, Statement};
-pub use engine::{Direction, Effort, Engine, KeyCursor, KeyRange, Reclaimed, RecordCursor, RecordRange, Space, View};
+pub use engine::{
+    Direction, Effort, Engine, KeptForViews, KeyCursor, KeyRange, Place, Reclaimed, RecordCursor, RecordRange, Space,
+    View,
+};
 pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
 pub use error::StorageError;
 pub use keyspace_map::KeyspaceMap;

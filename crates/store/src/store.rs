@@ -405,6 +405,17 @@ impl Store {
         self.snapshots.views(|| self.watermark.visible())
     }
 
+    /// What each engine keeps only for snapshots that are open, of states that are over.
+    pub fn kept_for_snapshots(&self) -> Vec<(&'static str, crate::KeptForViews)> {
+        let (oldest, now) = (Lsn(self.views().oldest()), self.watermark.visible());
+        let kept = |engine: &Arc<dyn Engine>| {
+            // Nobody waits here, so what was let go may go now.
+            engine.release();
+            engine.kept_for_views(oldest).into_iter().map(|kept| (engine.name(), kept)).collect::<Vec<_>>()
+        };
+        if oldest < now { self.engines.all().iter().flat_map(kept).collect() } else { Vec::new() }
+    }
+
     /// The present state, kept while the snapshot is open.
     pub fn snapshot(&self) -> Snapshot {
         // No checkpoint begins between the choice of the state and its view.

@@ -102,7 +102,13 @@ impl<V> Version<V> {
     }
 
     fn rest(&self) -> Rest {
-        if self.is_waiting() { Rest::Waiting { lsn: self.lsn } } else { Rest::Value }
+        if !self.is_waiting() {
+            return Rest::Value;
+        }
+        // Once no view is older than the one in the middle, half of them go: as many as are walked over for that.
+        let count = self.all().count();
+        let middle = self.all().nth((count - 1) / 2).unwrap_or(self);
+        Rest::Waiting { lsn: middle.lsn }
     }
 }
 
@@ -143,9 +149,9 @@ pub enum Rest {
     Nothing,
     /// A value and nothing else.
     Value,
-    /// There will be something to forget, all of it once no view is older than that LSN.
+    /// There will be something to forget, half of it once no view is older than that LSN.
     Waiting {
-        /// The newest version's.
+        /// That of the version in the middle.
         lsn: u64,
     },
 }
@@ -193,9 +199,9 @@ mod tests {
     fn a_key_forgets_up_to_what_the_oldest_view_sees() {
         let mut key = versions(&[1, 3, 5, 7]);
         let (gone, rest) = key.forget(1);
-        assert_eq!((forgotten(gone.as_ref()), rest), (vec![], Rest::Waiting { lsn: 7 }));
+        assert_eq!((forgotten(gone.as_ref()), rest), (vec![], Rest::Waiting { lsn: 5 }));
         let (gone, rest) = key.forget(4);
-        assert_eq!((forgotten(gone.as_ref()), rest), (vec![Some(1)], Rest::Waiting { lsn: 7 }));
+        assert_eq!((forgotten(gone.as_ref()), rest), (vec![Some(1)], Rest::Waiting { lsn: 5 }));
         let (gone, rest) = key.forget(7);
         assert_eq!((forgotten(gone.as_ref()), rest), (vec![Some(3)], Rest::Waiting { lsn: 7 }));
         let (gone, rest) = key.forget(8);

@@ -23,7 +23,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_expression::Offered;
 use bunko_operation::OperationContext;
 use bunko_query::{Execution, FindQuery, Footing, Hint, QueryScope, plan};
-use bunko_store::Direction;
+use bunko_store::{Direction, Lsn, Snapshot};
 use std::sync::{Arc, Weak};
 
 pub(super) const COMMAND: Command = Command {
@@ -375,9 +375,9 @@ pub(crate) fn open(
         return Ok((Box::new(execution), is_long));
     }
     let footing = Arc::new(execution.footing().clone());
-    let weak = Arc::downgrade(&footing);
+    let (weak, snapshot) = (Arc::downgrade(&footing), Arc::downgrade(execution.snapshot()));
     let stream = pipeline.open(Box::new(Planned::on(execution, footing)));
-    Ok((Box::new(Aggregated { footing: weak, ..Aggregated::of(stream) }), is_long))
+    Ok((Box::new(Aggregated { footing: weak, snapshot, ..Aggregated::of(stream) }), is_long))
 }
 
 /// Opens the planner's part of a pipeline, where there is a collection.
@@ -467,11 +467,13 @@ struct Aggregated {
     current: Option<DocumentBuf>,
     /// That of the plan below, while it has more.
     footing: Weak<Footing>,
+    /// What the plan reads, and others below it, for as long as any of them has more.
+    snapshot: Weak<Snapshot>,
 }
 
 impl Aggregated {
     fn of(stream: Box<dyn DocumentStream>) -> Self {
-        Self { stream, current: None, footing: Weak::new() }
+        Self { stream, current: None, footing: Weak::new(), snapshot: Weak::new() }
     }
 }
 
@@ -483,5 +485,9 @@ impl CursorSource for Aggregated {
 
     fn resume(&mut self) -> Result<(), Failure> {
         self.footing.upgrade().map_or(Ok(()), |footing| footing.check())
+    }
+
+    fn snapshot(&self) -> Option<Lsn> {
+        self.snapshot.upgrade().map(|snapshot| snapshot.lsn())
     }
 }

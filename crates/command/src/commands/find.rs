@@ -16,7 +16,7 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{DiskUse, OperationContext};
 use bunko_query::{Execution, FindQuery, Hint, QueryScope, Tail, fetch_by_id, id_lookup, parse_limit, plan};
-use bunko_store::{Bell, Direction};
+use bunko_store::{Bell, Direction, Lsn};
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -67,6 +67,10 @@ impl CursorSource for Execution {
 
     fn resume(&mut self) -> Result<(), Failure> {
         self.footing().check()
+    }
+
+    fn snapshot(&self) -> Option<Lsn> {
+        Some(Execution::snapshot(self).lsn())
     }
 }
 

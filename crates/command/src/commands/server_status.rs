@@ -171,6 +171,7 @@ fn write_bunko(service: &Service, _: &Tally, out: &mut Writer<'_>) {
         .append("longestMillis", statistics.longest_checkpoint_ms as i64)
         .end()
         .append("stalledWrites", statistics.stalled_writes as i64)
+        .append("cursorsClosedForRoom", service.cursors.closed_for_room() as i64)
         .append("unflushedBytes", statistics.unflushed_bytes as i64)
         .append("engineBytes", statistics.engines_bytes as i64);
 }

@@ -1,5 +1,6 @@
 //! Commands against real stores on every engine.
 
+mod cursor_room;
 mod memory_limit;
 mod scripts;
 mod server;
