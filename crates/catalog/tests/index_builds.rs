@@ -206,6 +206,77 @@ fn a_dropped_index_or_collection_ends_its_build() {
 }
 
 #[test]
+fn indexes_that_are_built_together_are_dropped_together() {
+    for engine in ENGINES {
+        let opened = with_duplicates(engine);
+        let (catalog, collection) = (Arc::clone(&opened.catalog), Arc::clone(&opened.collection));
+        let operation = between(move |asked| {
+            let drop_them = |names: &[&str]| catalog.drop_indexes(&collection, names, &*OperationContext::unlimited());
+            if asked == 3 {
+                for one in ["tags", "k"] {
+                    let refused = drop_them(&[one]).expect_err("the other one is built with it");
+                    assert_eq!(refused.code(), ErrorCode::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE, "{refused}");
+                }
+                assert_eq!(collection.indexes().len(), 3);
+            } else if asked == 4 {
+                drop_them(&["k", "tags"]).expect("dropped");
+            }
+        });
+        let built = opened.catalog.create_indexes(&opened.collection, &[spec("tags"), spec("k")], &*operation);
+        assert_eq!(built.expect_err("dropped").code(), ErrorCode::INDEX_BUILD_ABORTED);
+        assert_eq!(opened.collection.indexes().len(), 1, "{}", engine.name);
+        // One that is ready goes alone, though another one is built.
+        opened
+            .catalog
+            .create_indexes(&opened.collection, &[spec("k")], &*OperationContext::unlimited())
+            .expect("built");
+        let (catalog, collection) = (Arc::clone(&opened.catalog), Arc::clone(&opened.collection));
+        let operation = between(move |asked| {
+            if asked == 3 {
+                catalog.drop_indexes(&collection, &["k"], &*OperationContext::unlimited()).expect("dropped");
+            }
+        });
+        opened.catalog.create_indexes(&opened.collection, &[spec("tags")], &*operation).expect("built");
+        assert!(opened.collection.index("k").is_none() && opened.collection.validate().expect("validated").is_valid());
+    }
+}
+
+/// Few elements beside a long string: each key has both.
+fn with_wide_keys(id: i32, elements: i32, length: usize) -> DocumentBuf {
+    let tags: ArrayBuf = (0..elements).collect();
+    DocumentBuf::new().with("_id", id).with("tags", &tags).with("k", "w".repeat(length).as_str())
+}
+
+#[test]
+fn keys_that_exceed_a_segment_of_the_log_are_built_in_several_records_or_refused() {
+    let key = DocumentBuf::new().with("tags", 1_i32).with("k", 1_i32);
+    let index = IndexSpec::parse(DocumentBuf::new().with("key", &key).with("name", "wide").as_ref()).expect("valid");
+    for engine in ENGINES {
+        // Of all documents together: 80 MB.
+        let opened = new(engine);
+        insert(&opened.catalog, &[1, 2, 3, 4].map(|id| with_wide_keys(id, 2_000, 10_000)));
+        let operation = OperationContext::unlimited();
+        let build = || opened.catalog.create_indexes(&opened.collection, std::slice::from_ref(&index), &*operation);
+        let drop_it = || opened.catalog.drop_indexes(&opened.collection, &["wide"], &*operation).expect("dropped");
+        build().expect("built");
+        let wide = opened.collection.index("wide").expect("built");
+        assert_eq!(opened.collection.index_statistics(&wide).entries, 8_000, "{}", engine.name);
+        // Of one document: 80 MB, which no record has room for.
+        let too_wide = [with_wide_keys(5, 8_000, 10_000)];
+        let bytes = [Cow::Borrowed(too_wide[0].as_ref().as_bytes())];
+        let outcome = opened.catalog.insert(&namespace("a"), &bytes, Order::Ordered, &*OperationContext::unlimited());
+        let refused = outcome.expect("refused one by one");
+        assert_eq!((refused.count, refused.failures[0].1.code()), (0, ErrorCode::CANNOT_BUILD_INDEX_KEYS));
+        drop_it();
+        assert_eq!(insert(&opened.catalog, &too_wide), 1);
+        let refused = build().expect_err("too wide");
+        assert_eq!(refused.code(), ErrorCode::CANNOT_BUILD_INDEX_KEYS, "{refused}");
+        assert!(opened.collection.validate().expect("validated").is_valid(), "{}", engine.name);
+        opened.catalog.store().close().expect("closed");
+    }
+}
+
+#[test]
 fn whoever_asks_for_the_same_index_waits_for_it() {
     let opened = with_duplicates(&ENGINES[0]);
     let other = {
