@@ -7,7 +7,7 @@ use crate::index_set::counted;
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::retry::HistoryRecords;
-use crate::transaction::{Owners, announce, exclude_all};
+use crate::transaction::{Owners, TransactionMemory, announce, exclude_all};
 use crate::waiting::lock;
 use crate::{
     EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, Transaction, from_storage, notes, persistence,
@@ -29,6 +29,7 @@ pub struct Catalog {
     pub(crate) history_records: HistoryRecords,
     /// What transactions have to themselves.
     pub(crate) owners: Owners,
+    pub(crate) transaction_memory: TransactionMemory,
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds are to be left to the next start.
     pub(crate) is_stopping: AtomicBool,
@@ -100,10 +101,16 @@ impl Catalog {
             changes: Mutex::new(Allocation { next_keyspace: loaded.next_keyspace, next_record: loaded.next_record }),
             history_records,
             owners: Owners::default(),
+            transaction_memory: TransactionMemory::default(),
             new_uuid,
             is_stopping: AtomicBool::new(false),
             has_collations: AtomicBool::new(has_collations),
         }))
+    }
+
+    /// What open transactions hold in memory, and may.
+    pub fn transaction_memory(&self) -> &TransactionMemory {
+        &self.transaction_memory
     }
 
     /// The store below.

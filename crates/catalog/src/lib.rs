@@ -69,7 +69,7 @@ pub use partial_filter::PartialFilter;
 pub use plan_cache::{CachedPlan, PlanCache};
 pub use rename::RenameTarget;
 pub use retry::{Outcome, RetryableWrite, SessionUuid, WRITE_HISTORIES, WriteHistories, WriteHistory};
-pub use transaction::{TRANSACTION_BYTES_MAX, Transaction, TransactionState, TransactionStatistics};
+pub use transaction::{TRANSACTION_BYTES_MAX, Transaction, TransactionMemory, TransactionState, TransactionStatistics};
 pub use unique_conversion::Conversion;
 pub use validation::Validation;
 pub use validator::check_validator;

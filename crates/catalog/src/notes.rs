@@ -7,7 +7,8 @@
 //! 4                                  the server was started
 //! 5  document                        what an update changes: the delta of the document that is put next
 //! 6  document                        the document before the change that comes next, where the collection keeps it
-//! 7  document {lsid, txnNumber}      the record is a transaction's commit, whose operations follow
+//! 7  document {lsid, txnNumber, first}  the record is a transaction's commit, or a part of it; its operations follow, from
+//!                                 the number `first` on
 //! 8  document {e, after, before}     an operation of it, as the oplog has it; the documents where the collection keeps them
 //! ```
 
@@ -46,7 +47,8 @@ pub enum Note<'a> {
     Modified(DocumentRef<'a>),
     /// The document before the change that comes next.
     Before(DocumentRef<'a>),
-    /// The record is the commit of a transaction: `lsid` and `txnNumber`. The effects that follow are told by operations.
+    /// The record is the commit of a transaction or a part of it: `lsid` and `txnNumber`, and `first`, how many operations
+    /// are in parts before. Its effects are told by operations.
     Transaction(DocumentRef<'a>),
     /// An operation of the transaction.
     Operation {

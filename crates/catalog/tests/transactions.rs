@@ -1,6 +1,7 @@
 //! What transactions see, what they keep from others, and what is left of them.
 
 mod bank;
+mod chain;
 mod opened;
 mod overlay;
 
@@ -429,6 +430,7 @@ fn arrays_and_large_documents_go_through() {
 #[test]
 fn more_than_its_memory_is_refused() {
     with_engines(|world| {
+        world.catalog.transaction_memory().set_one_bytes_max(60 << 20);
         let transaction = world.begin();
         let large = "x".repeat(15 << 20);
         let mut refused = None;
@@ -438,6 +440,7 @@ fn more_than_its_memory_is_refused() {
         }
         assert_eq!(refused.expect("the last one").code(), ErrorCode::TRANSACTION_TOO_LARGE);
         transaction.abort();
+        assert_eq!(world.catalog.transaction_memory().held_bytes(), 0);
     });
 }
 

@@ -162,6 +162,11 @@ fn new_service(
     if let Some(seconds) = settings.transaction_lifetime {
         service.parameters.set_transaction_lifetime(seconds);
     }
+    let transactions = catalog.transaction_memory();
+    transactions.set_all_bytes_max(usable_memory_bytes() / 4);
+    if let Some(bytes_max) = settings.transaction_memory {
+        transactions.set_one_bytes_max(bytes_max);
+    }
     if settings.test_commands == TestCommands::Taken {
         service.enable_test_commands();
         tracing::warn!(target: "CONTROL", id = 22_120, ctx = "main", "Test commands are taken: any client may make commands fail and connections close");

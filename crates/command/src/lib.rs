@@ -80,7 +80,7 @@ pub use dispatch::{Answer, Command, Databases, Halt, Request, RunOn, Transaction
 pub use fields::Fields;
 pub use invocation::Invocation;
 pub use operations::{Absence, Operations};
-pub use parameters::Parameters;
+pub use parameters::{Parameters, TRANSACTION_MEMORY_BYTES};
 pub use replica_set::ReplicaSet;
 pub use service::{Facts, LogLines, Process, Service, World};
 pub use time_to_live::{TimeToLive, delete_expired, delete_expired_until_stopped};

@@ -13,6 +13,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, 
 use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits};
 use parking_lot::Mutex;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -29,6 +30,11 @@ const DESCRIPTOR_BYTES_MAX: usize = 64;
 /// How long a transaction may be open, in seconds.
 /// Source: MongoDB manual, parameter `transactionLifetimeLimitSeconds`.
 const TRANSACTION_LIFETIME_S: i64 = 60;
+
+/// What the changes of a transaction may take in memory, in bytes.
+const TRANSACTION_MEMORY: &str = "transactionMemoryLimitBytes";
+/// What it may be set to: nobody can do anything with less, and the commit of more holds up all other writers for long.
+pub const TRANSACTION_MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=16 << 30;
 
 /// The server's parameters.
 #[derive(Debug)]
@@ -256,6 +262,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         write_transaction_lifetime,
     ),
     Parameter::settable(
+        TRANSACTION_MEMORY,
+        |service| Ok(Value::Int64(service.catalog.transaction_memory().one_bytes_max() as i64)),
+        write_transaction_memory,
+    ),
+    Parameter::settable(
         "ttlMonitorEnabled",
         |service| Ok(Value::Boolean(service.time_to_live.is_enabled())),
         |service, value| {
@@ -311,6 +322,16 @@ fn write_transaction_lifetime(service: &Service, value: ValueRef<'_>) -> Result<
     let seconds = i32::try_from(whole_number(NAME, value)?).ok().filter(|seconds| *seconds > 0);
     let seconds = seconds.ok_or_else(|| invalid(NAME, value, "is not within 1 to 2147483647"))?;
     service.parameters.set_transaction_lifetime(seconds.unsigned_abs());
+    Ok(())
+}
+
+fn write_transaction_memory(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    let bytes_max = whole_number(TRANSACTION_MEMORY, value)?;
+    if !TRANSACTION_MEMORY_BYTES.contains(&bytes_max) {
+        let (least, most) = TRANSACTION_MEMORY_BYTES.into_inner();
+        return Err(invalid(TRANSACTION_MEMORY, value, &format!("is not within {least} to {most}")));
+    }
+    service.catalog.transaction_memory().set_one_bytes_max(bytes_max.unsigned_abs());
     Ok(())
 }
 

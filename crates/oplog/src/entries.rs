@@ -28,8 +28,8 @@ impl Entries {
 
     fn next_entry(&mut self) -> Result<Option<DocumentBuf>> {
         while self.ahead.is_empty() {
-            let Some((moment, effects)) = self.history.next_record().map_err(from_storage)? else { return Ok(None) };
-            put_entries(moment, effects, &|_| true, Telling::Together, &mut self.ahead)?;
+            let Some(record) = self.history.next_record().map_err(from_storage)? else { return Ok(None) };
+            put_entries(record, &|_| true, Telling::Together, &mut self.ahead)?;
             if self.direction == Direction::Forward {
                 self.ahead.reverse();
             }

@@ -3,7 +3,7 @@
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Note, WRITE_HISTORIES};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_store::{Effect, Effects, Moment, Statement};
+use bunko_store::{Chained, Effect, Moment, Record, Statement};
 
 /// What entries have as `t`: there was no election.
 const TERM: i64 = -1;
@@ -21,8 +21,10 @@ const STARTED: &str = "server started";
 pub struct Entry {
     /// As `local.oplog.rs` shows it.
     pub document: DocumentBuf,
-    /// Its `ts`.
+    /// Its `ts`; of an operation of a transaction, that of the commit.
     pub at: Timestamp,
+    /// Which operation of its transaction it is, from 0; 0 of what is in none.
+    pub number: u64,
     /// The document after an update.
     pub after: Option<DocumentBuf>,
     /// The document before the change, where its collection keeps that.
@@ -38,16 +40,25 @@ pub(crate) enum Telling {
     Apart,
 }
 
+/// Whether all is there of what a record belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    Whole,
+    /// The record has operations of a transaction whose earlier ones were given up with the log before it.
+    WithoutBeginning,
+}
+
 /// Adds the entries of a record in the namespaces that are wanted; one that changes no document and no collection has none.
 /// # Errors
 /// `InternalError` for a note of a program that is not this one.
 pub(crate) fn put_entries(
-    moment: Moment,
-    effects: Effects<'_>,
+    record: Record<'_>,
     wants: &dyn Fn(&str) -> bool,
     telling: Telling,
     into: &mut impl Extend<Entry>,
-) -> Result<()> {
+) -> Result<Told> {
+    let Record { moment, effects, chained } = record;
+    let mut whole = Told::Whole;
     let mut number = 0;
     let mut transaction: Option<Committed<'_>> = None;
     let mut collection = None;
@@ -68,7 +79,13 @@ pub(crate) fn put_entries(
                         into.extend(is_wanted.then(|| entry("c").of_command(command)));
                         number += 1;
                     }
-                    Note::Transaction(told) => transaction = Some(Committed::new(told, moment)),
+                    Note::Transaction(told) => {
+                        let committed = Committed::new(told, moment, chained);
+                        if committed.before > 0 && chained.is_none_or(|chained| chained.previous.is_none()) {
+                            whole = Told::WithoutBeginning;
+                        }
+                        transaction = Some(committed);
+                    }
                     Note::Operation { entry, after, before } => {
                         let Some(transaction) = &mut transaction else { continue };
                         match telling {
@@ -121,15 +138,20 @@ pub(crate) fn put_entries(
         }
     }
     into.extend(transaction.and_then(Committed::last));
-    Ok(())
+    Ok(whole)
 }
 
-/// A transaction that the record commits, while its operations are read.
+/// A transaction that the record commits, or a part of which it is, while its operations are read.
 /// Source: MongoDB manual, "Production Considerations", "Oplog Size Limit": as many entries as it takes.
 struct Committed<'a> {
-    /// `lsid` and `txnNumber`.
+    /// `lsid` and `txnNumber` among others.
     told: DocumentRef<'a>,
     moment: Moment,
+    /// When it was committed.
+    at: Timestamp,
+    /// Operations in records before this one.
+    before: u64,
+    is_last: bool,
     gathered: ArrayBuf,
     bytes: usize,
     /// The number of the first operation gathered.
@@ -140,8 +162,34 @@ struct Committed<'a> {
 }
 
 impl<'a> Committed<'a> {
-    fn new(told: DocumentRef<'a>, moment: Moment) -> Self {
-        Self { told, moment, gathered: ArrayBuf::new(), bytes: 0, first: 0, count: 0, previous: None }
+    fn new(told: DocumentRef<'a>, moment: Moment, chained: Option<Chained>) -> Self {
+        let before = match told.get("first") {
+            Some(ValueRef::Int64(first)) => first.unsigned_abs(),
+            _ => 0,
+        };
+        Self {
+            told,
+            moment,
+            at: chained.map_or(moment, |chained| chained.last).timestamp(0),
+            before,
+            is_last: chained.is_none_or(|chained| chained.last == moment),
+            gathered: ArrayBuf::new(),
+            bytes: 0,
+            first: 0,
+            count: before as i64,
+            // Every part has one entry.
+            previous: chained.and_then(|chained| chained.previous).filter(|_| before > 0).map(|part| part.timestamp(0)),
+        }
+    }
+
+    /// An entry, or its beginning, with what tells whose it is.
+    fn with_session(&self, mut entry: DocumentBuf) -> DocumentBuf {
+        for name in ["lsid", "txnNumber"] {
+            if let Some(value) = self.told.get(name) {
+                entry.append(name, value);
+            }
+        }
+        entry
     }
 
     /// Adds an operation; the entry of those before it where they are enough.
@@ -167,7 +215,9 @@ impl<'a> Committed<'a> {
             return None;
         }
         let mut o = DocumentBuf::new().with("applyOps", &std::mem::take(&mut self.gathered));
-        if self.previous.is_some() {
+        if !self.is_last {
+            o.append("partialTxn", true);
+        } else if self.previous.is_some() {
             o.append("count", self.count);
         }
         Some(self.entry(&o))
@@ -176,7 +226,7 @@ impl<'a> Committed<'a> {
     fn entry(&mut self, o: &DocumentBuf) -> Entry {
         let none = Timestamp { seconds: 0, increment: 0 };
         let previous = DocumentBuf::new().with("ts", self.previous.unwrap_or(none)).with("t", TERM);
-        let mut entry = self.told.to_owned();
+        let mut entry = self.with_session(DocumentBuf::new());
         entry.extend(DocumentBuf::new().with("op", "c").with("ns", "admin.$cmd").with("o", o).as_ref());
         let entry =
             Draft { operation: "c", moment: self.moment, number: self.first }.end(entry.with("prevOpTime", &previous));
@@ -186,9 +236,9 @@ impl<'a> Committed<'a> {
 
     /// An operation as an entry of its own.
     fn apart(&self, operation: DocumentRef<'_>, number: u64) -> Entry {
-        let mut entry = operation.to_owned();
-        entry.extend(self.told);
-        Draft { operation: "", moment: self.moment, number }.end(entry)
+        let entry = self.with_session(operation.to_owned());
+        let entry = Draft { operation: "", moment: self.moment, number: 0 }.end_at(self.at, entry);
+        Entry { number: self.before + number, ..entry }
     }
 }
 
@@ -251,11 +301,15 @@ impl Draft {
 
     fn end(self, entry: DocumentBuf) -> Entry {
         let at = self.moment.timestamp(self.number);
+        self.end_at(at, entry)
+    }
+
+    fn end_at(self, at: Timestamp, entry: DocumentBuf) -> Entry {
         let document = entry
             .with("ts", at)
             .with("t", TERM)
             .with("v", VERSION)
             .with("wall", ValueRef::DateTime(self.moment.time_ms as i64));
-        Entry { document, at, after: None, before: None }
+        Entry { document, at, number: 0, after: None, before: None }
     }
 }

@@ -1,10 +1,10 @@
 //! Entries as they come to stand on disk, for those who follow what is written.
 
-use crate::entry::{Entry, Telling, put_entries};
+use crate::entry::{Entry, Telling, Told, put_entries};
 use bunko_bson::Timestamp;
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
-use bunko_store::{Bell, History, Lsn, Moment, Store};
+use bunko_store::{Bell, Chained, History, Lsn, Moment, Record, StorageError, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -57,10 +57,16 @@ impl Feed {
                 continue;
             };
             match history.next_record().map_err(from_storage)? {
-                Some((moment, effects)) => {
-                    put_entries(moment, effects, wants, Telling::Apart, &mut self.ahead)?;
+                Some(record) => {
+                    let Record { moment, chained, .. } = record;
+                    if put_entries(record, wants, Telling::Apart, &mut self.ahead)? == Told::WithoutBeginning {
+                        return Err(from_storage(StorageError::HistoryLost));
+                    }
                     self.position = moment.end;
-                    self.seen = moment.last_timestamp();
+                    // All of a chain happened when its last record did.
+                    if chained.is_none_or(|Chained { last, .. }| last == moment) {
+                        self.seen = moment.last_timestamp();
+                    }
                 }
                 None => {
                     self.position = self.position.max(*end);

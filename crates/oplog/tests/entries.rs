@@ -282,8 +282,66 @@ fn a_transaction_is_one_entry_and_several_for_those_who_follow() {
         std::iter::from_fn(|| feed.next(&|_| true).expect("readable")).map(|entry| entry.document).collect();
     assert_eq!((told.iter().count(), operations(&apart)), (4, "iiud".to_owned()));
     assert!(apart.iter().all(|entry| entry.as_ref().get("lsid").is_some()));
-    assert!(apart.windows(2).all(|pair| at(&pair[0]) < at(&pair[1])) && at(&apart[0]) >= at(all.last().expect("one")));
+    assert!(apart.iter().all(|told| at(told) == at(all.last().expect("one"))), "all of one time");
     assert_eq!(contents(&opened.catalog), BTreeMap::from([(2, 0), (3, 6), (4, 5)]));
+}
+
+/// Inserts that many documents of that size in one transaction.
+fn insert_in_transaction(opened: &Opened, ids: std::ops::Range<i32>, bytes: usize) {
+    let transaction = Transaction::begin(&opened.catalog, [9; 16], ids.start.into());
+    let operation = OperationContext::unlimited();
+    operation.join(Arc::clone(&transaction) as _);
+    let text = "x".repeat(bytes);
+    let documents: Vec<_> = ids
+        .map(|id| DocumentBuf::new().with("_id", id).with("n", id).with("large", text.as_str()))
+        .map(|document| Cow::Owned(document.into_bytes()))
+        .collect();
+    opened.catalog.insert(&namespace(), &documents, Order::Ordered, &*operation).expect("inserted");
+    transaction.commit(&mut WriteHistory::default()).expect("committed");
+}
+
+#[test]
+fn a_large_transaction_is_a_chain_of_entries_and_of_one_time_for_those_who_follow() {
+    const COUNT: i32 = 12;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let opened = Opened::new(directory.path(), Some(8 * SEGMENT_BYTES));
+    opened.insert(&[1000], 0);
+    let mut feed = Feed::from_now(&opened.store).expect("an oplog");
+    insert_in_transaction(&opened, 0..COUNT, 4 << 20);
+    opened.insert(&[1001], 0);
+    opened.store.flush().expect("on disk");
+    let all = opened.all();
+    let chain: Vec<_> = all.iter().filter(|entry| entry.as_ref().get("txnNumber").is_some()).collect();
+    assert!(chain.len() > 3 && operations(&all).ends_with("ci"), "{}", operations(&all));
+    let session =
+        |entry: &DocumentBuf| entry.as_ref().get("lsid").and_then(ValueRef::as_document).map(DocumentRef::to_owned);
+    let mut operations_told = 0;
+    let mut previous = Timestamp { seconds: 0, increment: 0 };
+    for (number, entry) in chain.iter().enumerate() {
+        let is_last = number + 1 == chain.len();
+        let o = entry.as_ref().get("o").and_then(ValueRef::as_document).expect("an object");
+        operations_told += o.get("applyOps").and_then(ValueRef::as_array).expect("operations").iter().count();
+        assert_eq!(o.get("partialTxn").is_some(), !is_last);
+        assert_eq!(matches!(o.get("count"), Some(ValueRef::Int64(12))), is_last, "{:?}", o.get("count"));
+        let before = entry.as_ref().get("prevOpTime").and_then(ValueRef::as_document).and_then(|at| at.get("ts"));
+        assert!(matches!(before, Some(ValueRef::Timestamp(at)) if at == previous), "{before:?}");
+        assert_eq!(session(entry), session(chain[0]));
+        assert!(at(entry) > previous && entry.as_ref().len_bytes() < 16 << 20);
+        previous = at(entry);
+    }
+    assert_eq!(operations_told, COUNT as usize);
+    let mut backward = opened.entries(Direction::Backward, None);
+    backward.reverse();
+    assert_eq!(backward, all);
+    let followed = |feed: &mut Feed| -> Vec<_> {
+        std::iter::from_fn(|| feed.next(&|_| true).expect("readable")).filter(|entry| entry.at == previous).collect()
+    };
+    // Also who begins at its end gets all of it.
+    for feed in [&mut feed, &mut Feed::from_time(&opened.store, previous).expect("readable").expect("an oplog")] {
+        let events = followed(feed);
+        assert_eq!(events.iter().map(|entry| entry.number).collect::<Vec<_>>(), (0..COUNT as u64).collect::<Vec<_>>());
+        assert!(feed.seen() > previous);
+    }
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl Store {
     /// As [`History::next_record`].
     pub fn oldest_moment(&self) -> Result<Option<Moment>> {
         let Some(mut history) = self.history(Direction::Forward, &|_| false)? else { return Ok(None) };
-        Ok(history.next_record()?.map(|(moment, _)| moment))
+        Ok(history.next_record()?.map(|record| record.moment))
     }
 
     /// Has what was written up to `end` synced soon; who waits for [`Store::durable_bell`] is to hear of it.

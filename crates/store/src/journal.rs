@@ -37,6 +37,29 @@ impl Journal {
         }
     }
 
+    /// The same of the batches of a chain; see [`Log::append_chain`].
+    pub fn append_chain(
+        &self,
+        parts: &[&Batch<'_>],
+        time_ms: u64,
+        in_order: impl FnOnce(Moment),
+    ) -> Result<Vec<Appended>> {
+        match self {
+            Self::Log(log) => log.append_chain(parts, time_ms, in_order),
+            Self::None(next) => {
+                let mut next = next.lock();
+                let first = *next;
+                let mut places = Vec::with_capacity(parts.len());
+                for part in parts {
+                    places.push(Appended { lsn: *next, documents_position: next.0 });
+                    *next = Lsn(next.0 + (RECORD_HEADER_BYTES + part.len_bytes()) as u64);
+                }
+                in_order(Moment { lsn: first, end: *next, time_ms });
+                Ok(places)
+            }
+        }
+    }
+
     /// See [`Log::write`].
     pub fn write(&self, lsn: Lsn) -> Result<()> {
         match self {

@@ -9,6 +9,7 @@
 mod background;
 mod batch;
 mod bell;
+mod chain;
 mod checkpoint;
 mod data_directory;
 mod delegate;
@@ -58,10 +59,10 @@ pub use lag::{Lag, STALL, STALLS_MAX};
 pub use latencies::LatencyCounts;
 pub use lock_table::{LockTable, Locked};
 pub use log::{
-    Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, RecoveredLog, Recovery, SEGMENT_BYTES,
-    segment_of,
+    Chained, Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, Record, RecoveredLog, Recovery,
+    SEGMENT_BYTES, segment_of,
 };
-pub use overlay::{NOT_LOGGED, Net, Overlay};
+pub use overlay::{NOT_LOGGED, Net, Overlay, part_with_room};
 pub use pace::{Haste, Pace};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use staged::Staged;

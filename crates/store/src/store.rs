@@ -109,9 +109,9 @@ pub struct Store {
 }
 
 /// A record that is being applied: whatever becomes of it, the watermark passes it.
-struct Applying<'s> {
-    store: &'s Store,
-    lsn: Lsn,
+pub(crate) struct Applying<'s> {
+    pub(crate) store: &'s Store,
+    pub(crate) lsn: Lsn,
 }
 
 impl Drop for Applying<'_> {
@@ -281,7 +281,7 @@ impl Store {
     fn commit_appended(&self, batch: &Batch<'_>) -> Result<Appended> {
         // What engines and log keep of it is theirs, and bounded by them.
         let _uncounted = bunko_heap::Uncounted::begin();
-        self.make_room(batch)?;
+        self.make_room(|| self.engines.admit(&batch.effects(0), batch.growth_bytes()))?;
         let appended = self.append_and_apply(batch)?;
         if self.unflushed_bytes() > self.options.unflushed_bytes_max {
             self.checkpointer.ask();
@@ -311,8 +311,7 @@ impl Store {
     }
 
     /// Asks the engines for room; what was deleted a moment ago may still take some.
-    fn make_room(&self, batch: &Batch<'_>) -> Result<()> {
-        let admit = || self.engines.admit(&batch.effects(0), batch.growth_bytes());
+    pub(crate) fn make_room(&self, admit: impl Fn() -> Result<()>) -> Result<()> {
         match admit() {
             Err(StorageError::OutOfMemory { .. }) => {
                 self.reclaim_step(Effort::Usual)?;
@@ -366,18 +365,10 @@ impl Store {
         // Even a failed application must not hold up the watermark: the log has failed, readers go on.
         let applying = Applying { store: self, lsn: appended.lsn };
         failpoint::pass(Failpoint::Appended);
-        if batch.changes_keyspaces() {
-            self.engines.route(batch.effects(0));
-            self.engines.note_drops(batch.effects(0));
-        }
-        let effects = batch.effects(appended.documents_position);
-        self.statistics.apply(effects.clone());
-        let outcome = self.engines.apply(appended.lsn, effects, self.views());
+        let outcome = self.apply(batch, &appended);
         drop(applying);
         outcome.map_err(|error| self.journal.fail(error))?;
-        if self.durable_bell().is_some_and(|bell| bell.is_listened_to()) {
-            self.hurry(Lsn(appended.lsn.0 + 1));
-        }
+        self.hurry_for_listeners(appended.lsn);
         Ok(appended)
     }
 
@@ -401,7 +392,7 @@ impl Store {
         Lsn(self.views().oldest())
     }
 
-    fn views(&self) -> Views<'_> {
+    pub(crate) fn views(&self) -> Views<'_> {
         self.snapshots.views(|| self.watermark.visible())
     }
 

@@ -1,21 +1,37 @@
 //! That a transaction was committed, for whoever asks for it again.
 
 use super::history::COMMIT;
-use super::retryable_write::commit_with;
-use super::{Outcome, SessionUuid, WriteHistory};
+use super::retryable_write::{commit_with, put};
+use super::{Outcome, SessionUuid, WriteHistory, record};
 use crate::Catalog;
 use bunko_store::{Batch, Lsn};
 
-/// Commits the changes of a session's transaction together with the record that it is committed.
+/// Commits the changes of a session's transaction, a batch or a chain of them, together with the record that it is committed.
 /// # Errors
 /// As `Store::commit`.
 pub(crate) fn commit_transaction(
     catalog: &Catalog,
     history: &mut WriteHistory,
     (session, number): (SessionUuid, i64),
-    batch: &mut Batch<'_>,
+    parts: &mut [Batch<'_>],
 ) -> bunko_store::Result<Lsn> {
     history.turn_to(number);
     let _whole = catalog.store.commit_whole();
-    commit_with(catalog, history, (session, number), &[COMMIT], &Outcome::One, batch)
+    if let [batch] = parts {
+        return commit_with(catalog, history, (session, number), &[COMMIT], &Outcome::One, batch);
+    }
+    if parts.iter().all(|part| catalog.store.is_volatile(part)) {
+        // As there: a restart takes the changes too.
+        let (written, _) = catalog.store.commit_chain(parts)?;
+        commit_with(catalog, history, (session, number), &[COMMIT], &Outcome::One, &mut Batch::new())?;
+        return Ok(written);
+    }
+    let ranges = [(COMMIT, COMMIT)];
+    let document = record::encode(session, number, &ranges, &Outcome::One);
+    let last = parts.last_mut().expect("a chain has two at least");
+    let (own, given_up) = put(catalog, history, document, last);
+    let (lsn, location) = catalog.store.commit_chain(parts)?;
+    let location = location.expect("the record of the history is a document");
+    history.add(&ranges, own, location, lsn, given_up);
+    Ok(lsn)
 }

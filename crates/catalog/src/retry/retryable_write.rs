@@ -175,7 +175,12 @@ pub(super) fn commit_with(
 
 /// Puts a record into a batch, as its last document, in the place of an outdated one if there is any; which it is, and how
 /// many outdated ones the batch replaces or deletes.
-fn put(catalog: &Catalog, history: &WriteHistory, document: DocumentBuf, batch: &mut Batch<'_>) -> (RecordId, usize) {
+pub(super) fn put(
+    catalog: &Catalog,
+    history: &WriteHistory,
+    document: DocumentBuf,
+    batch: &mut Batch<'_>,
+) -> (RecordId, usize) {
     let document = document.into_bytes();
     let Some(((record, location), rest)) = history.outdated().split_last() else {
         let record = catalog.history_records.next_record();

@@ -15,10 +15,12 @@
 
 mod claims;
 mod creation;
+mod memory;
 mod occupancy;
 mod operations;
 mod owners;
 
+pub use memory::{TRANSACTION_BYTES_MAX, TransactionMemory};
 pub(crate) use occupancy::{Occupancy, announce, exclude_all};
 pub(crate) use owners::{Owned, Owners};
 
@@ -26,15 +28,16 @@ use crate::retry::{self, SessionUuid, WriteHistory};
 use crate::{Catalog, Collection, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, Overlay, Snapshot};
+use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, Overlay, SEGMENT_BYTES, Snapshot};
 use occupancy::{Stay, changed_since};
 use operations::Operations;
 use owners::Owner;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What a transaction's changes may take in memory, in bytes. Its commit is one record of the log, which holds as much.
-pub const TRANSACTION_BYTES_MAX: u64 = 60 << 20;
+/// Commits that are longer are a chain of batches of about that many bytes. The oplog makes an entry of the operations
+/// of each, and an entry is a document.
+const PART_BYTES: usize = (SEGMENT_BYTES / 5) as usize;
 
 /// A transaction, as the unit of work of its statements' operations. One statement at a time works for it.
 pub struct Transaction {
@@ -63,6 +66,8 @@ struct Open {
     owned: Vec<Owned>,
     batches: u64,
     operations: Operations,
+    /// What [`TransactionMemory`] was told of it.
+    told_bytes: u64,
     /// Collections that nobody else knows of before the commit.
     created: Vec<Arc<Collection>>,
 }
@@ -168,21 +173,22 @@ impl Transaction {
 
     /// Takes in a batch, whose records and unique keys have been claimed.
     /// # Errors
-    /// `TransactionTooLarge`; `NoSuchTransaction`.
+    /// `TransactionTooLarge`, `ExceededMemoryLimit`; `NoSuchTransaction`.
     pub(crate) fn absorb(&self, batch: &Batch<'_>) -> Result<Lsn> {
         let mut course = self.course.lock();
         let open = self.open(&mut course)?;
-        let bytes = open.bytes() + batch.len_bytes() as u64;
-        if bytes > TRANSACTION_BYTES_MAX {
-            return Err(too_large(bytes));
-        }
+        let memory = &self.catalog.transaction_memory;
+        memory.check(open.told_bytes, open.bytes() + batch.len_bytes() as u64)?;
         open.overlay.absorb(batch);
         open.operations.add(batch);
         open.batches += 1;
-        if open.bytes() > TRANSACTION_BYTES_MAX { Err(too_large(open.bytes())) } else { Ok(NOT_LOGGED) }
+        let bytes = open.bytes();
+        let held = std::mem::replace(&mut open.told_bytes, bytes);
+        memory.tell(held, bytes);
+        memory.check(bytes, bytes).map(|()| NOT_LOGGED)
     }
 
-    /// Makes all that it did visible at once, in one record of the log, together with a record in `history`, which is the
+    /// Makes all that it did visible at once, in one record or one chain of records of the log, together with a record in `history`, which is the
     /// session's, that it is committed. Returns the record of the log: none where nothing was changed, and the same again
     /// where it is committed already.
     /// # Errors
@@ -210,11 +216,12 @@ impl Transaction {
             return Ok(None);
         }
         let _changes = self.reserve(open)?;
-        let mut batch = Batch::new();
-        open.operations.put_into(self.session, self.number, &mut batch);
-        self.put_created(open, &mut batch)?;
-        net.put_into(&mut batch);
-        let committed = retry::commit_transaction(&self.catalog, history, (self.session, self.number), &mut batch);
+        let mut parts = vec![Batch::new()];
+        self.put_created(open, &mut parts[0])?;
+        net.put_into(&mut parts, PART_BYTES);
+        // The last part has the last operation, so that its time is that of the commit.
+        open.operations.put_into(self.session, self.number, &mut parts, PART_BYTES);
+        let committed = retry::commit_transaction(&self.catalog, history, (self.session, self.number), &mut parts);
         let lsn = committed.map_err(from_storage)?;
         self.show_created(open, lsn);
         Ok(Some(lsn))
@@ -231,6 +238,7 @@ impl Transaction {
     /// Lets others in.
     fn end(&self, course: Course) {
         if let Course::Open(open) = course {
+            self.catalog.transaction_memory.tell(open.told_bytes, 0);
             self.catalog.owners.release(&open.owned);
             // What is private still was never created.
             open.created.iter().filter(|created| created.is_private()).for_each(|created| created.set_dropped());
@@ -274,11 +282,4 @@ impl Open {
         // With the collection held, so that the snapshot has it as it is.
         Ok(self.snapshot.get_or_insert_with(|| Arc::new(collection.store.snapshot())))
     }
-}
-
-fn too_large(bytes: u64) -> Failure {
-    let message = format!(
-        "Total size of all transaction operations must be less than {TRANSACTION_BYTES_MAX}. Actual size is {bytes}"
-    );
-    Failure::new(ErrorCode::TRANSACTION_TOO_LARGE, message)
 }

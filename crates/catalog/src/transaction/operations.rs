@@ -4,7 +4,7 @@ use crate::notes::{OPERATION, TRANSACTION, encoded, is_told_of};
 use crate::retry::SessionUuid;
 use crate::{Collection, Note};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
-use bunko_store::{Batch, Effect, Statement};
+use bunko_store::{Batch, Effect, Statement, part_with_room};
 
 /// The version of the format of deltas.
 const DELTA_VERSION: i32 = 2;
@@ -78,16 +78,22 @@ impl Operations {
         self.notes.push(note);
     }
 
-    /// Puts them into the batch of the commit.
-    pub fn put_into(&self, session: SessionUuid, number: i64, batch: &mut Batch<'_>) {
-        if self.notes.is_empty() {
-            return;
-        }
+    /// Puts them into the batches of the commit, a new one wherever the last would be longer than `part_bytes`. Each that
+    /// has some says of which transaction they are, and which is its first.
+    pub fn put_into(&self, session: SessionUuid, number: i64, parts: &mut Vec<Batch<'_>>, part_bytes: usize) {
         let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &session };
         let lsid = DocumentBuf::new().with("id", id);
-        batch.note(&encoded(TRANSACTION, &DocumentBuf::new().with("lsid", &lsid).with("txnNumber", number)));
-        for note in &self.notes {
-            batch.note(note);
+        let told = DocumentBuf::new().with("lsid", &lsid).with("txnNumber", number);
+        let mut told_in = None;
+        for (first, note) in self.notes.iter().enumerate() {
+            part_with_room(parts, part_bytes.saturating_sub(note.len()));
+            let last = parts.len() - 1;
+            if told_in != Some(last) {
+                told_in = Some(last);
+                let first = told.clone().with("first", first as i64);
+                parts[last].note(&encoded(TRANSACTION, &first));
+            }
+            parts[last].note(note);
         }
     }
 }

@@ -53,7 +53,8 @@ impl Args for ServeArguments {
             .action(ArgAction::Append)
             .help(
                 "Set a parameter: enableTestCommands=1 takes configureFailPoint, for tests of clients; \
-                 transactionLifetimeLimitSeconds=N aborts transactions that are open for longer [default: 60]",
+                 transactionLifetimeLimitSeconds=N aborts transactions that are open for longer [default: 60], \
+                 transactionMemoryLimitBytes=N refuses changes of one that take more [default: 268435456]",
             );
         let command = command.arg(parameter);
         SETTINGS.iter().fold(command, |command, setting| command.arg(flag(setting)).args(negation(setting)))

@@ -7,8 +7,8 @@ use super::table::{
     AUTHORIZATION, BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE,
     FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND,
     LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT,
-    REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY, TEST_COMMANDS, TRANSACTION_LIFETIME, UNIX_SOCKET,
-    UNIX_SOCKET_PREFIX, parse_permissions,
+    REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY, TEST_COMMANDS, TRANSACTION_LIFETIME, TRANSACTION_MEMORY,
+    UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
 };
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
@@ -53,6 +53,8 @@ pub struct Settings {
     pub test_commands: TestCommands,
     /// How long transactions may be open, in seconds, where that is said.
     pub transaction_lifetime: Option<u32>,
+    /// What a transaction may take in memory, in bytes, where that is said.
+    pub transaction_memory: Option<u64>,
     /// Settings that were given and do nothing with that engine.
     pub idle: Vec<String>,
     /// As `getCmdLineOpts` shows it.
@@ -138,6 +140,9 @@ impl Settings {
             transaction_lifetime: configuration
                 .given(&TRANSACTION_LIFETIME)
                 .map(|_| configuration.whole(&TRANSACTION_LIFETIME) as u32),
+            transaction_memory: configuration
+                .given(&TRANSACTION_MEMORY)
+                .map(|_| configuration.whole(&TRANSACTION_MEMORY) as u64),
             idle: idle(configuration, survival),
             parsed: configuration.parsed(),
             in_force: configuration.all_in_force(),

@@ -3,6 +3,7 @@
 use super::addresses;
 use super::missing::refusal_of_key;
 use super::setting::{Effect, Kind, Setting, Value};
+use bunko_command::TRANSACTION_MEMORY_BYTES;
 use bunko_engines::{Compression, ENGINES, EngineOptions};
 use std::io::IsTerminal;
 
@@ -332,6 +333,14 @@ pub const TRANSACTION_LIFETIME: Setting = Setting {
     ..PLAIN
 };
 
+pub const TRANSACTION_MEMORY: Setting = Setting {
+    keys: &["setParameter.transactionMemoryLimitBytes"],
+    flag: "transaction-memory-limit-bytes",
+    value_name: "BYTES",
+    kind: Kind::Whole(TRANSACTION_MEMORY_BYTES),
+    ..PLAIN
+};
+
 /// The section whose settings `--setParameter NAME=VALUE` gives.
 const PARAMETERS: &str = "setParameter.";
 
@@ -393,6 +402,7 @@ pub static SETTINGS: &[Setting] = &[
     PID_FILE_PATH,
     TEST_COMMANDS,
     TRANSACTION_LIFETIME,
+    TRANSACTION_MEMORY,
     only(
         &["storage.directoryPerDB"],
         "directory-per-db",

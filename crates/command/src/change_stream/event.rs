@@ -209,14 +209,14 @@ impl Events<'_> {
         if !is_invalid {
             return;
         }
-        let identity = Identity { uuid: uuid(entry), operation, key: None };
+        let identity = Identity { number: entry.number, uuid: uuid(entry), operation, key: None };
         let token = of_event(entry.at, identity, true);
         let event = self.headed(entry, &token, "invalidate");
         into.extend([Event { document: event, is_last: true }]);
     }
 
     fn begin(&self, entry: &Entry, operation: &str, key: Option<DocumentRef<'_>>) -> DocumentBuf {
-        let token = of_event(entry.at, Identity { uuid: uuid(entry), operation, key }, false);
+        let token = of_event(entry.at, Identity { number: entry.number, uuid: uuid(entry), operation, key }, false);
         self.headed(entry, &token, operation)
     }
 

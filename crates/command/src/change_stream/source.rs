@@ -169,30 +169,32 @@ impl Reading {
 
     /// Reads up to the event of a token.
     fn pass(&mut self, token: &Token) -> Result<()> {
-        let Self { feed, target, .. } = self;
         let wanted = token.at;
-        let found = loop {
-            match feed.next(&|namespace| target.wants(namespace)).map_err(lost)? {
-                Some(entry) if entry.at < wanted => {}
-                other => break other.filter(|entry| entry.at == wanted),
-            }
-        };
-        let entry = found.ok_or_else(|| unknown_token(token))?;
-        let mut events = Vec::new();
         let mut options = self.options.clone();
         if token.fragment.is_none() {
             // Images are not part of a token, and may be gone.
             (options.full_document, options.before) = (Image::None, Image::None);
         }
-        Events { catalog: &self.catalog, target: &self.target, options: &options }.of(&entry, &mut events)?;
-        let place = events.iter().position(|event| token_of(&event.document).is_some_and(|own| token.is(own)));
-        let place = place.ok_or_else(|| unknown_token(token))?;
+        let (events, place) = loop {
+            let Self { feed, target, .. } = self;
+            let entry = feed.next(&|namespace| target.wants(namespace)).map_err(lost)?;
+            let entry = entry.filter(|entry| entry.at <= wanted).ok_or_else(|| unknown_token(token))?;
+            if entry.at < wanted {
+                continue;
+            }
+            // All events of a transaction are of one time.
+            let mut events = Vec::new();
+            Events { catalog: &self.catalog, target: &self.target, options: &options }.of(&entry, &mut events)?;
+            let is_it = |event: &Event| token_of(&event.document).is_some_and(|own| token.is(own));
+            if let Some(place) = events.iter().position(is_it) {
+                break (events, place);
+            }
+        };
         self.token = DocumentBuf::new().with("_data", token.data.as_str());
         // An invalidation that follows is still to be told, and so is what is left of an event in fragments.
         if !token.is_invalidate {
             self.ahead.extend(events.into_iter().skip(place + usize::from(token.fragment.is_none())));
         }
-        self.from = Timestamp { seconds: wanted.seconds, increment: wanted.increment.wrapping_add(1) };
         Ok(())
     }
 

@@ -26,8 +26,10 @@ const OBJECT: u8 = 0x46;
 const STRING: u8 = 0x3c;
 const OBJECT_ID: u8 = 0x64;
 const END: u8 = 0x04;
-/// Begins a number from 1 to 63, whose double follows.
+/// Begins a number from 1 to 63, whose double follows in one byte; each one more begins one with a byte more.
 const SMALL_NUMBER: u8 = 0x2b;
+/// Most bytes of a number within a transaction.
+const NUMBER_BYTES_MAX: usize = 4;
 /// Most fragments of an event: those whose numbers take a byte.
 pub(super) const FRAGMENTS_MAX: u8 = 64;
 /// The name under which a client sees the digits.
@@ -49,6 +51,8 @@ pub(super) struct Token {
 /// What identifies an event besides its time.
 #[derive(Clone, Copy)]
 pub(super) struct Identity<'e> {
+    /// The number within its transaction.
+    pub number: u64,
     pub uuid: Option<&'e [u8]>,
     pub operation: &'e str,
     /// `documentKey`, where the event is one of a document.
@@ -66,7 +70,8 @@ pub(super) fn high_water(at: Timestamp) -> DocumentBuf {
 pub(super) fn of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> DocumentBuf {
     let mut bytes = beginning(at);
     bytes.extend(EVENT);
-    bytes.extend([ZERO, if is_invalidate { TRUE } else { FALSE }]);
+    put_number(&mut bytes, identity.number);
+    bytes.push(if is_invalidate { TRUE } else { FALSE });
     match identity.uuid {
         None => bytes.push(NULL),
         Some(uuid) => {
@@ -118,6 +123,28 @@ fn beginning(at: Timestamp) -> Vec<u8> {
     bytes
 }
 
+fn put_number(bytes: &mut Vec<u8>, number: u64) {
+    let double = (2 * number).to_be_bytes();
+    let digits = &double[double.iter().take_while(|byte| **byte == 0).count()..];
+    match digits.len() {
+        0 => bytes.push(ZERO),
+        length => bytes.push(SMALL_NUMBER + length as u8 - 1),
+    }
+    bytes.extend_from_slice(digits);
+}
+
+/// What follows a number; `None` where none stands there.
+fn behind_number(bytes: &[u8]) -> Option<&[u8]> {
+    let (&kind, rest) = bytes.split_first()?;
+    let length = match kind {
+        ZERO => return Some(rest),
+        kind => 1 + usize::from(kind.checked_sub(SMALL_NUMBER)?),
+    };
+    let (digits, rest) = rest.split_at_checked(length).filter(|_| length <= NUMBER_BYTES_MAX)?;
+    let is_shortest = digits[0] != 0 && digits[length - 1].is_multiple_of(2);
+    is_shortest.then_some(rest)
+}
+
 fn put_name(bytes: &mut Vec<u8>, kind: u8, name: &str) {
     bytes.push(kind);
     bytes.extend_from_slice(name.as_bytes());
@@ -158,7 +185,7 @@ impl Token {
         if rest == [ZERO, ZERO, FALSE, NULL, END] {
             return Some(Self { at, is_high_water: true, is_invalidate: false, fragment: None, data });
         }
-        let rest = rest.strip_prefix(&EVENT)?.strip_prefix(&[ZERO])?;
+        let rest = behind_number(rest.strip_prefix(&EVENT)?)?;
         let (&flag, rest) = rest.split_first()?;
         if !matches!(flag, TRUE | FALSE) {
             return None;
@@ -206,8 +233,12 @@ mod tests {
     }
 
     fn event(at: Timestamp, is_invalidate: bool) -> DocumentBuf {
+        numbered(at, 0, is_invalidate)
+    }
+
+    fn numbered(at: Timestamp, number: u64, is_invalidate: bool) -> DocumentBuf {
         let key = DocumentBuf::new().with("_id", ObjectId([1; 12]));
-        let identity = Identity { uuid: Some(&[2; 16]), operation: "insert", key: Some(key.as_ref()) };
+        let identity = Identity { number, uuid: Some(&[2; 16]), operation: "insert", key: Some(key.as_ref()) };
         of_event(at, identity, is_invalidate)
     }
 
@@ -226,7 +257,9 @@ mod tests {
     #[test]
     fn tokens_are_in_the_order_of_events_and_come_back() {
         let later = Timestamp { increment: 8, ..AT };
-        let tokens = [high_water(AT), event(AT, false), event(AT, true), high_water(later), event(later, false)];
+        let mut tokens = vec![high_water(AT), event(AT, false), event(AT, true)];
+        tokens.extend([1, 2, 63, 64, 127, 128, 32_767, 32_768, 1 << 24].map(|number| numbered(AT, number, false)));
+        tokens.extend([high_water(later), event(later, false)]);
         assert!(tokens.windows(2).all(|pair| data(&pair[0]) < data(&pair[1])));
         for token in &tokens {
             assert!(Token::parse(token.as_ref()).expect("whole").is(token.as_ref()));

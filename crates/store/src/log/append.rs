@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Bytes that may wait in memory before an append writes them itself.
-const BUFFER_BYTES_MAX: usize = 1 << 20;
+pub(super) const BUFFER_BYTES_MAX: usize = 1 << 20;
 /// Where the lower 32 bits of the place begin anew, a second begins too, that they tell records of one second apart.
-const SEGMENTS_PER_SECOND_MAX: u64 = (1 << 32) / SEGMENT_BYTES;
+pub(super) const SEGMENTS_PER_SECOND_MAX: u64 = (1 << 32) / SEGMENT_BYTES;
 /// What the kernel caches files by, in bytes.
 const PAGE_BYTES: u64 = 4096;
 
@@ -65,10 +65,10 @@ pub struct LogStatistics {
 /// The append-only log of one data directory.
 pub struct Log {
     pub(super) directory: PathBuf,
-    tail: Mutex<Tail>,
+    pub(super) tail: Mutex<Tail>,
     /// Held while bytes go to the kernel, so that groups are written in order; keeps a spent buffer for reuse.
     /// Taken before `tail` where both are held.
-    writing: Mutex<Vec<u8>>,
+    pub(super) writing: Mutex<Vec<u8>>,
     /// Everything below is in the kernel.
     pub(super) written: AtomicU64,
     /// Everything below is on disk.
@@ -80,7 +80,7 @@ pub struct Log {
     pub(super) group_commit: GroupCommit,
     pub(super) has_failed: AtomicBool,
     on_failure: Arc<dyn Fn(&StorageError) + Send + Sync>,
-    appended_records: AtomicU64,
+    pub(super) appended_records: AtomicU64,
     written_groups: AtomicU64,
     segment_waits: AtomicU64,
     pub(super) sync_latencies: Latencies,
@@ -92,20 +92,20 @@ pub struct Log {
 }
 
 /// Where the next record goes, and what is not yet in the kernel.
-struct Tail {
-    next: Lsn,
+pub(super) struct Tail {
+    pub(super) next: Lsn,
     /// When the last record was written, never earlier than the one before; see [`crate::Moment`].
-    time_ms: u64,
+    pub(super) time_ms: u64,
     /// Rests of segments that are full.
-    sealed: Vec<Group>,
-    current: Group,
+    pub(super) sealed: Vec<Group>,
+    pub(super) current: Group,
 }
 
 /// Bytes of one segment that are not yet in the kernel.
-struct Group {
-    segment: Arc<Segment>,
-    position: u64,
-    bytes: Vec<u8>,
+pub(super) struct Group {
+    pub(super) segment: Arc<Segment>,
+    pub(super) position: u64,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Log {
@@ -174,13 +174,8 @@ impl Log {
     /// Before anything is kept: [`StorageError::OutOfDiskSpace`], [`StorageError::RecordTooLarge`],
     /// [`StorageError::LogFailed`].
     pub(crate) fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnOnce(Moment)) -> Result<Appended> {
-        let effects = batch.encoded_effects();
-        let length = (HEADER_BYTES + batch.len_bytes()) as u64;
-        // A segment must also hold its own header and the seal behind the last record.
-        if length > SEGMENT_BYTES - first_record(0) - HEADER_BYTES as u64 {
-            return Err(StorageError::RecordTooLarge { length_bytes: length });
-        }
-        let effects_checksum = crc32c::crc32c(effects);
+        let length = record_length(batch)?;
+        let effects_checksum = crc32c::crc32c(batch.encoded_effects());
         let mut tail = self.tail.lock();
         if self.has_failed() {
             return Err(StorageError::LogFailed);
@@ -189,25 +184,9 @@ impl Log {
             self.next_segment(&mut tail)?;
         }
         tail.time_ms = tail.time_ms.max(time_ms);
-        let header = Header {
-            length: length as u32,
-            lsn: tail.next,
-            synced: Lsn(self.synced.load(Ordering::Relaxed)),
-            time_ms: tail.time_ms,
-            effects_length: effects.len() as u32,
-            effects_checksum,
-            kind: Kind::Batch,
-        };
-        let bytes = &mut tail.current.bytes;
-        bytes.extend_from_slice(&header.encode());
-        bytes.extend_from_slice(effects);
-        for document in batch.documents() {
-            bytes.extend_from_slice(document);
-        }
-        let is_full = bytes.len() >= BUFFER_BYTES_MAX;
-        tail.next = Lsn(header.lsn.0 + length);
+        let header = self.put(&mut tail, batch, effects_checksum, Kind::Batch);
+        let is_full = tail.current.bytes.len() >= BUFFER_BYTES_MAX;
         in_order(Moment { lsn: header.lsn, end: tail.next, time_ms: tail.time_ms });
-        self.appended_records.fetch_add(1, Ordering::Relaxed);
         drop(tail);
         if is_full {
             // The record has its place, and is applied whatever comes of this. Where it fails the log has failed, and
@@ -217,8 +196,32 @@ impl Log {
         Ok(Appended { lsn: header.lsn, documents_position: header.documents_position() })
     }
 
+    /// Puts a record, for which there is room, behind the last one.
+    pub(super) fn put(&self, tail: &mut Tail, batch: &Batch<'_>, effects_checksum: u32, kind: Kind) -> Header {
+        let effects = batch.encoded_effects();
+        let length = HEADER_BYTES + batch.len_bytes();
+        let header = Header {
+            length: length as u32,
+            lsn: tail.next,
+            synced: Lsn(self.synced.load(Ordering::Relaxed)),
+            time_ms: tail.time_ms,
+            effects_length: effects.len() as u32,
+            effects_checksum,
+            kind,
+        };
+        let bytes = &mut tail.current.bytes;
+        bytes.extend_from_slice(&header.encode());
+        bytes.extend_from_slice(effects);
+        for document in batch.documents() {
+            bytes.extend_from_slice(document);
+        }
+        tail.next = Lsn(header.lsn.0 + length as u64);
+        self.appended_records.fetch_add(1, Ordering::Relaxed);
+        header
+    }
+
     /// Seals the current segment and goes on in the next. Nothing is kept of the sealing where that fails.
-    fn next_segment(&self, tail: &mut Tail) -> Result<()> {
+    pub(super) fn next_segment(&self, tail: &mut Tail) -> Result<()> {
         if !self.preallocator.is_ready() {
             self.segment_waits.fetch_add(1, Ordering::Relaxed);
         }
@@ -273,16 +276,18 @@ impl Log {
         };
         failpoint::pass(Failpoint::GroupTaken);
         for mut group in sealed {
-            self.write_group(&group.segment, group.position, &mut group.bytes)?;
+            let end = self.write_group(&group.segment, group.position, &mut group.bytes)?;
+            self.written.store(end, Ordering::Release);
         }
-        self.write_group(&segment, position, &mut spare)?;
+        let end = self.write_group(&segment, position, &mut spare)?;
+        self.written.store(end, Ordering::Release);
         spare.clear();
         spare.shrink_to(4 * BUFFER_BYTES_MAX);
         Ok(())
     }
 
-    /// Writes the bytes at a position; they may have zeros behind them afterwards.
-    fn write_group(&self, segment: &Segment, position: u64, bytes: &mut Vec<u8>) -> Result<()> {
+    /// Writes the bytes at a position, where they may have zeros behind them afterwards; where they end.
+    pub(super) fn write_group(&self, segment: &Segment, position: u64, bytes: &mut Vec<u8>) -> Result<u64> {
         if self.has_failed() {
             return Err(StorageError::LogFailed);
         }
@@ -293,9 +298,8 @@ impl Log {
         {
             return Err(self.fail(StorageError::io(&segment.path, error)));
         }
-        self.written.store(end, Ordering::Release);
         self.written_groups.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(end)
     }
 
     /// A group may be half written, a failed sync may have dropped pages: nothing is acknowledged from here on.
@@ -387,6 +391,16 @@ impl Log {
         }
         synced
     }
+}
+
+/// How long the record of a batch is, in bytes.
+pub(super) fn record_length(batch: &Batch<'_>) -> Result<u64> {
+    let length_bytes = (HEADER_BYTES + batch.len_bytes()) as u64;
+    // A segment must also hold its own header and the seal behind the last record.
+    if length_bytes > SEGMENT_BYTES - first_record(0) - HEADER_BYTES as u64 {
+        return Err(StorageError::RecordTooLarge { length_bytes });
+    }
+    Ok(length_bytes)
 }
 
 /// Whether a record that stands there is the first one behind the place where the lower 32 bits of places begin anew. A

@@ -1,7 +1,7 @@
 //! The log read as a history: its records between two places, in either direction.
 
 use super::append::Log;
-use super::record::{HEADER_BYTES, Header, Kind};
+use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::recovery::record_at;
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
 use super::walk::Window;
@@ -42,6 +42,31 @@ impl Moment {
     }
 }
 
+/// A record that counts: one whose chain was given up is never shown.
+pub struct Record<'h> {
+    /// Where and when.
+    pub moment: Moment,
+    /// What it did.
+    pub effects: Effects<'h>,
+    /// The chain that it is of, if it is.
+    pub chained: Option<Chained>,
+}
+
+/// What a record of a chain has around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chained {
+    /// The record before it, where that is of the chain too, and was not given up with the log before it.
+    pub previous: Option<Moment>,
+    /// The last one of the chain.
+    pub last: Moment,
+}
+
+/// A record yet to be read.
+struct Listed {
+    moment: Moment,
+    chained: Option<Chained>,
+}
+
 /// Reads records one by one. The segment at hand stays until it is read; those behind it may be given up meanwhile.
 pub struct History {
     log: Arc<Log>,
@@ -50,21 +75,24 @@ pub struct History {
     rest: Range<Lsn>,
     segment: Option<Arc<Segment>>,
     /// What is yet to be read of the segment at hand, in order of the log.
-    records: VecDeque<Moment>,
+    records: VecDeque<Listed>,
     record: Vec<u8>,
+    /// Where all ends that is read.
+    end: Lsn,
 }
 
 impl History {
     /// Reads what stands in `span`, which ends at what has been applied.
     pub(crate) fn new(log: Arc<Log>, span: Range<Lsn>, direction: Direction) -> Self {
-        Self { log, direction, rest: span, segment: None, records: VecDeque::new(), record: Vec::new() }
+        let end = span.end;
+        Self { log, direction, rest: span, segment: None, records: VecDeque::new(), record: Vec::new(), end }
     }
 
     /// The next record.
     ///
     /// # Errors
     /// [`StorageError::HistoryLost`] where the log was given up before it was read; [`StorageError::Corrupt`].
-    pub fn next_record(&mut self) -> Result<Option<(Moment, Effects<'_>)>> {
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         while self.records.is_empty() {
             if self.rest.is_empty() {
                 return Ok(None);
@@ -75,13 +103,13 @@ impl History {
             Direction::Forward => self.records.pop_front(),
             Direction::Backward => self.records.pop_back(),
         };
-        let (Some(moment), Some(segment)) = (record, &self.segment) else { return Ok(None) };
+        let (Some(Listed { moment, chained }), Some(segment)) = (record, &self.segment) else { return Ok(None) };
         self.record.resize((moment.end.0 - moment.lsn.0) as usize, 0);
         let read = segment.file.read_exact_at(&mut self.record, offset_in_segment(moment.lsn.0));
         read.map_err(|error| StorageError::io(&segment.path, error))?;
         let (header, record) =
             record_at(&self.record, 0, moment.lsn).ok_or_else(|| no_record(segment, moment.lsn.0))?;
-        Ok(Some((moment, header.effects(record))))
+        Ok(Some(Record { moment, effects: header.effects(record), chained }))
     }
 
     fn next_segment(&mut self) -> Result<()> {
@@ -100,12 +128,47 @@ impl History {
             }
         };
         let segment = self.log.history_segment(number)?;
-        let records = &mut self.records;
-        self.log.each_moment(&segment, &part, &mut |moment| {
-            records.push_back(moment);
+        let mut found = Vec::new();
+        self.log.each_record(&segment, &part, &mut |moment, kind| {
+            found.push((moment, kind));
             ControlFlow::Continue(())
         })?;
         self.segment = Some(segment);
+        self.list(&found)
+    }
+
+    /// Takes up the records of a segment but for those whose chain was given up.
+    fn list(&mut self, found: &[(Moment, Kind)]) -> Result<()> {
+        // The chain at hand: where its last record is, if it has one.
+        let mut open: Option<Option<Moment>> = None;
+        let mut previous = None;
+        for &(moment, kind) in found {
+            let chained = match kind {
+                Kind::Batch | Kind::Seal => {
+                    open = None;
+                    None
+                }
+                Kind::Chained { link, .. } => {
+                    if link == Link::First {
+                        (open, previous) = (None, None);
+                    } else if open.is_none() {
+                        previous = self.log.record_before(moment.lsn)?;
+                    }
+                    let last = match open {
+                        Some(last) => last,
+                        None => self.log.end_of_chain((moment, link), self.end)?,
+                    };
+                    open = (link != Link::Last).then_some(last);
+                    let chained = last.map(|last| Chained { previous, last });
+                    previous = Some(moment);
+                    if chained.is_none() {
+                        continue;
+                    }
+                    chained
+                }
+            };
+            self.records.push_back(Listed { moment, chained });
+        }
         Ok(())
     }
 }
@@ -134,14 +197,72 @@ impl Log {
         }
         let part = from..span.end.min(Lsn(first_record(segment_of(from.0) + 1)));
         let mut found = None;
-        self.each_moment(&*self.history_segment(segment_of(from.0))?, &part, &mut |moment| {
+        self.each_record(&*self.history_segment(segment_of(from.0))?, &part, &mut |moment, kind| {
             if is_early(moment) {
                 return ControlFlow::Continue(());
             }
-            found = Some(moment.lsn);
+            found = Some((moment.lsn, kind));
             ControlFlow::Break(())
         })?;
-        Ok(found.unwrap_or(part.end))
+        match found {
+            // All of a chain happened when its last record did.
+            Some((lsn, Kind::Chained { link: Link::Middle | Link::Last, segments_back })) => {
+                self.start_of_chain(lsn, segments_back, span.start)
+            }
+            Some((lsn, _)) => Ok(lsn),
+            None => Ok(part.end),
+        }
+    }
+
+    /// Where the first record of the chain stands that has one at `lsn`; where the history begins if that is later.
+    fn start_of_chain(&self, lsn: Lsn, segments_back: u32, start: Lsn) -> Result<Lsn> {
+        let number = segment_of(lsn.0) - u64::from(segments_back);
+        if segment_of(start.0) > number {
+            return Ok(start);
+        }
+        let part = start.max(Lsn(first_record(number)))..lsn.min(Lsn(first_record(number + 1)));
+        let mut first = start;
+        self.each_record(&*self.history_segment(number)?, &part, &mut |moment, kind| {
+            if matches!(kind, Kind::Chained { link: Link::First, .. }) {
+                first = moment.lsn;
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(first)
+    }
+
+    /// The last record of the chain that has that one; `None` where it was given up before `end`.
+    fn end_of_chain(&self, (moment, link): (Moment, Link), end: Lsn) -> Result<Option<Moment>> {
+        let mut last = (link == Link::Last).then_some(moment);
+        let mut from = moment.end;
+        let mut is_open = link != Link::Last;
+        while is_open && from < end {
+            let number = segment_of(from.0);
+            let part = from..end.min(Lsn(first_record(number + 1)));
+            self.each_record(&*self.history_segment(number)?, &part, &mut |moment, kind| {
+                is_open = matches!(kind, Kind::Chained { link: Link::Middle, .. });
+                if matches!(kind, Kind::Chained { link: Link::Last, .. }) {
+                    last = Some(moment);
+                }
+                if is_open { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            from = part.end;
+        }
+        Ok(last)
+    }
+
+    /// The record that ends where, or in the segment before that in which, one at `lsn` begins; `None` where it was given up.
+    fn record_before(&self, lsn: Lsn) -> Result<Option<Moment>> {
+        let own = segment_of(lsn.0);
+        let number = if lsn == Lsn(first_record(own)) { own.saturating_sub(1) } else { own };
+        let Ok(segment) = self.history_segment(number) else { return Ok(None) };
+        let part = Lsn(first_record(number))..lsn.min(Lsn(first_record(number + 1)));
+        let mut before = None;
+        self.each_record(&segment, &part, &mut |moment, _| {
+            before = Some(moment);
+            ControlFlow::Continue(())
+        })?;
+        Ok(before)
     }
 
     fn history_segment(&self, number: u64) -> Result<Arc<Segment>> {
@@ -149,11 +270,11 @@ impl Log {
     }
 
     /// Shows where the records are in a part of one segment, which begins with one, as long as `visit` wants more.
-    fn each_moment(
+    fn each_record(
         &self,
         segment: &Segment,
         part: &Range<Lsn>,
-        visit: &mut dyn FnMut(Moment) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(Moment, Kind) -> ControlFlow<()>,
     ) -> Result<()> {
         if part.is_empty() {
             return Ok(());
@@ -168,7 +289,7 @@ impl Log {
             }
             let moment = Moment::of(&header);
             position = moment.end.0;
-            if visit(moment).is_break() {
+            if visit(moment, header.kind).is_break() {
                 break;
             }
         }

@@ -1,9 +1,10 @@
 //! The append-only log: journal, oplog and document store in one.
 //!
 //! Records are framed in [`record`], live in preallocated [`segment`] files, reach the kernel in groups ([`append`]) and
-//! the disk in groups ([`group_commit`]); [`recovery`] finds the end after a crash.
+//! the disk in groups ([`group_commit`]); several may count as one ([`chain`]); [`recovery`] finds the end after a crash.
 
 mod append;
+mod chain;
 mod group_commit;
 mod history;
 mod preallocate;
@@ -15,7 +16,7 @@ mod walk;
 
 pub use append::{Log, LogOptions, LogStatistics};
 pub use group_commit::DurabilityCallback;
-pub use history::{History, Moment};
+pub use history::{Chained, History, Moment, Record};
 pub(crate) use record::HEADER_BYTES as RECORD_HEADER_BYTES;
 pub(crate) use recovery::recover;
 pub use recovery::{Cut, RecoveredLog, Recovery};

@@ -8,7 +8,7 @@
 //! 24 u64  wall clock in milliseconds since 1970, for the oplog view
 //! 32 u32  length of the effects
 //! 36 u32  CRC-32C of the effects; each document's CRC stands among the effects
-//! 40 u32  kind
+//! 40 u32  kind; of a record of a chain also, above 8 bits, how many segments ago the chain began
 //! 44      effects, then documents
 //! ```
 //! Every byte is under exactly one checksum, so a document is verified alone when it is read.
@@ -25,6 +25,47 @@ pub(super) enum Kind {
     Batch,
     /// Nothing more in this segment; the log goes on in the next.
     Seal,
+    /// The same as [`Kind::Batch`], but it counts only once all of its chain is there.
+    Chained {
+        /// Where in the chain.
+        link: Link,
+        /// How many segments before its own the first one is in.
+        segments_back: u32,
+    },
+}
+
+/// Where in a chain a record is. Records of a chain follow each other without others between them, so one that is not
+/// followed by the rest of its chain is of a chain that was given up, and counts for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    First,
+    Middle,
+    Last,
+}
+
+/// Most segments that a chain may go over: what the kind has room for.
+pub(super) const CHAIN_SEGMENTS_MAX: u64 = 1 << 24;
+
+impl Kind {
+    fn encode(self) -> u32 {
+        match self {
+            Self::Batch => 0,
+            Self::Seal => 1,
+            Self::Chained { link, segments_back } => (2 + link as u32) | segments_back << 8,
+        }
+    }
+
+    fn decode(encoded: u32) -> Option<Self> {
+        let link = match encoded & 0xff {
+            0 => return Some(Self::Batch),
+            1 => return Some(Self::Seal),
+            2 => Link::First,
+            3 => Link::Middle,
+            4 => Link::Last,
+            _ => return None,
+        };
+        Some(Self::Chained { link, segments_back: encoded >> 8 })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +88,7 @@ impl Header {
         bytes[24..32].copy_from_slice(&self.time_ms.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.effects_length.to_le_bytes());
         bytes[36..40].copy_from_slice(&self.effects_checksum.to_le_bytes());
-        bytes[40..44].copy_from_slice(&u32::from(self.kind == Kind::Seal).to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.kind.encode().to_le_bytes());
         let checksum = checksum(&bytes);
         bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -68,7 +109,7 @@ impl Header {
             time_ms: u64_at(24),
             effects_length: u32_at(32),
             effects_checksum: u32_at(36),
-            kind: if u32_at(40) == 0 { Kind::Batch } else { Kind::Seal },
+            kind: Kind::decode(u32_at(40))?,
         };
         (header.length as usize >= HEADER_BYTES + header.effects_length as usize).then_some(header)
     }
@@ -107,6 +148,10 @@ mod tests {
         let mut bytes = header.encode();
         assert_eq!(Header::decode(&bytes, Lsn(4096)), Some(header));
         assert_eq!(Header::decode(&bytes, Lsn(4097)), None);
+        for link in [Link::First, Link::Middle, Link::Last] {
+            let chained = Header { kind: Kind::Chained { link, segments_back: 300 }, ..header };
+            assert_eq!(Header::decode(&chained.encode(), Lsn(4096)), Some(chained));
+        }
         bytes[33] ^= 1;
         assert_eq!(Header::decode(&bytes, Lsn(4096)), None);
         assert_eq!(Header::decode(&[0; 100], Lsn(0)), None);

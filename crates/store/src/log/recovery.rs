@@ -3,7 +3,7 @@
 //! Records carry the LSN up to which the log was synced when they were written. A bad record is the torn tail of a
 //! crash unless something proves that it was once durable: a later record that says so, or the manifest's watermark.
 
-use super::record::{HEADER_BYTES, Header, Kind};
+use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
 use crate::{Effect, Effects, Lsn, Result, StorageError};
 use std::fs::File;
@@ -105,11 +105,16 @@ pub(crate) fn recover(
     }
     let (mut end, mut time_ms, mut replayed_records, mut cut) = (from, 0, 0, None);
     let mut content = Content::default();
+    let mut chain = OpenChain::default();
     for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
         content.read(segment)?;
         let mut replay = |header: &Header, effects: Effects<'_>| {
             time_ms = header.time_ms;
-            replayed_records += 1;
+            if !chain.counts(header) {
+                return Ok(());
+            }
+            replayed_records += chain.0.len() as u64 + 1;
+            chain.replay(&segments, replay)?;
             replay(header.lsn, effects)
         };
         match scan(segment, &content.bytes, from, &mut replay)? {
@@ -144,6 +149,47 @@ pub(crate) fn recover(
     segments.retain(|segment| segment.number <= segment_of(end.0));
     let recovery = Recovery { replayed_records, elapsed: began.elapsed(), cut };
     Ok(RecoveredLog { directory: directory.to_owned(), segments, end, time_ms, recovery })
+}
+
+/// Records of a chain whose last one has not been found so far: their places and lengths.
+#[derive(Default)]
+struct OpenChain(Vec<(Lsn, u32)>);
+
+impl OpenChain {
+    /// Whether the next record counts now, and with it what waits here; else it waits for the last of its chain.
+    fn counts(&mut self, header: &Header) -> bool {
+        let link = match header.kind {
+            Kind::Chained { link, .. } => link,
+            Kind::Batch | Kind::Seal => Link::First,
+        };
+        if link == Link::First {
+            // What was not finished up to here never is.
+            self.0.clear();
+        }
+        match header.kind {
+            Kind::Chained { link: Link::First | Link::Middle, .. } => {
+                self.0.push((header.lsn, header.length));
+                false
+            }
+            Kind::Chained { link: Link::Last, .. } | Kind::Batch | Kind::Seal => true,
+        }
+    }
+
+    /// Replays what waits, read once more: it may be more than memory should hold at once.
+    fn replay(&mut self, segments: &[Segment], replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>) -> Result<()> {
+        let mut record = Vec::new();
+        for (lsn, length) in self.0.drain(..) {
+            let segment = segments.iter().find(|segment| segment.number == segment_of(lsn.0));
+            let segment = segment.expect("it was read a moment ago");
+            record.resize(length as usize, 0);
+            let read = segment.file.read_exact_at(&mut record, offset_in_segment(lsn.0));
+            read.map_err(|error| StorageError::io(&segment.path, error))?;
+            let found = record_at(&record, 0, lsn);
+            let (header, record) = found.ok_or_else(|| segment.corrupt(lsn.0, "no valid record, within a chain"))?;
+            replay(lsn, header.effects(record))?;
+        }
+        Ok(())
+    }
 }
 
 /// How a segment's records end.

@@ -92,9 +92,10 @@ impl Net {
         self.records.is_empty() && self.keys.is_empty()
     }
 
-    /// Puts it into a batch.
-    pub fn put_into<'n>(&'n self, batch: &mut Batch<'n>) {
+    /// Puts it into batches, a new one wherever the last has `part_bytes` or more; there is one already.
+    pub fn put_into<'n>(&'n self, parts: &mut Vec<Batch<'n>>, part_bytes: usize) {
         for NetRecord { keyspace, record, document, before, primary } in &self.records {
+            let batch = part_with_room(parts, part_bytes);
             match (document, before) {
                 (Some(document), None) => batch.insert_record(*keyspace, *record, &**document),
                 (Some(document), Some(before)) => batch.replace_record(*keyspace, *record, &**document, *before),
@@ -106,6 +107,7 @@ impl Net {
             }
         }
         for NetKey { keyspace, key, record, was_there } in &self.keys {
+            let batch = part_with_room(parts, part_bytes);
             match record {
                 None => batch.delete_key(*keyspace, key),
                 Some(record) if *was_there => batch.take_key(*keyspace, key, *record),
@@ -113,4 +115,12 @@ impl Net {
             }
         }
     }
+}
+
+/// The last of the batches, or a new one behind it where that has as much already.
+pub fn part_with_room<'p, 'd>(parts: &'p mut Vec<Batch<'d>>, part_bytes: usize) -> &'p mut Batch<'d> {
+    if parts.last().is_none_or(|last| !last.is_empty() && last.len_bytes() >= part_bytes) {
+        parts.push(Batch::new());
+    }
+    parts.last_mut().expect("one at least")
 }

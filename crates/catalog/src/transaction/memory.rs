@@ -1,0 +1,93 @@
+//! What open transactions hold in memory, each and all together.
+
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the changes of one transaction may take in memory, in bytes, unless something else is said.
+pub const TRANSACTION_BYTES_MAX: u64 = 256 << 20;
+
+/// The limits, and what is held.
+#[derive(Debug)]
+pub struct TransactionMemory {
+    one_bytes_max: AtomicU64,
+    all_bytes_max: AtomicU64,
+    held_bytes: AtomicU64,
+}
+
+impl Default for TransactionMemory {
+    fn default() -> Self {
+        Self {
+            one_bytes_max: AtomicU64::new(TRANSACTION_BYTES_MAX),
+            all_bytes_max: AtomicU64::new(u64::MAX),
+            held_bytes: AtomicU64::new(0),
+        }
+    }
+}
+
+impl TransactionMemory {
+    /// What one transaction may hold, in bytes.
+    pub fn one_bytes_max(&self) -> u64 {
+        self.one_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Lets one transaction hold that much, in bytes.
+    pub fn set_one_bytes_max(&self, bytes_max: u64) {
+        self.one_bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// Lets all transactions hold that much together, in bytes.
+    pub fn set_all_bytes_max(&self, bytes_max: u64) {
+        self.all_bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// What all transactions hold, in bytes.
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Asks whether a transaction that holds `held` bytes may hold `bytes`.
+    /// # Errors
+    /// `TransactionTooLarge` where it is too much for one, `ExceededMemoryLimit` where it is too much for all together.
+    pub(super) fn check(&self, held: u64, bytes: u64) -> Result<()> {
+        let one_max = self.one_bytes_max();
+        if bytes > one_max {
+            let message = format!(
+                "Total size of all transaction operations must be less than {one_max} (transactionMemoryLimitBytes). \
+                 Actual size is {bytes}"
+            );
+            return Err(Failure::new(ErrorCode::TRANSACTION_TOO_LARGE, message));
+        }
+        let all = self.held_bytes().saturating_add(bytes.saturating_sub(held));
+        let all_max = self.all_bytes_max.load(Ordering::Relaxed);
+        if all > all_max {
+            let message =
+                format!("all open transactions together would hold {all} bytes of memory, and the limit is {all_max}");
+            return Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message));
+        }
+        Ok(())
+    }
+
+    /// Notes that a transaction that held `before` bytes holds `after`.
+    pub(super) fn tell(&self, before: u64, after: u64) {
+        self.held_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_limited_and_so_are_all_together() {
+        let memory = TransactionMemory::default();
+        memory.set_one_bytes_max(100);
+        memory.set_all_bytes_max(150);
+        let code = |held, bytes| memory.check(held, bytes).err().map(|failure| failure.code());
+        assert_eq!([code(0, 100), code(0, 101)], [None, Some(ErrorCode::TRANSACTION_TOO_LARGE)]);
+        memory.tell(0, 90);
+        assert_eq!([code(0, 60), code(0, 61)], [None, Some(ErrorCode::EXCEEDED_MEMORY_LIMIT)]);
+        assert_eq!(code(90, 100), None, "its own is not counted twice");
+        memory.tell(90, 0);
+        assert_eq!(memory.held_bytes(), 0);
+    }
+}

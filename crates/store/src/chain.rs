@@ -1,0 +1,67 @@
+//! Commits of more than one record of the log holds.
+
+use crate::failpoint::{self, Failpoint};
+use crate::journal::Appended;
+use crate::store::Applying;
+use crate::{Batch, Location, Lsn, Result, Store};
+
+impl Store {
+    /// Commits several batches as one, however long they are together: all are seen at once, and a crash leaves all of them
+    /// or none. No two of them may concern the same key. Returns the LSN of the last one, and where its last document stands.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    /// # Panics
+    /// Where there are not two batches at least.
+    pub fn commit_chain(&self, parts: &[Batch<'_>]) -> Result<(Lsn, Option<Location>)> {
+        let [_, .., last] = parts else { panic!("a chain has two batches at least") };
+        let _uncounted = bunko_heap::Uncounted::begin();
+        let growth_bytes: usize = parts.iter().map(Batch::growth_bytes).sum();
+        self.make_room(|| parts.iter().try_for_each(|part| self.engines.admit(&part.effects(0), growth_bytes)))?;
+        let appended = self.append_and_apply_chain(parts)?;
+        if self.unflushed_bytes() > self.options.unflushed_bytes_max {
+            self.checkpointer.ask();
+        }
+        Ok((appended.lsn, last.last_location(appended.documents_position)))
+    }
+
+    /// The place of the last one.
+    fn append_and_apply_chain(&self, parts: &[Batch<'_>]) -> Result<Appended> {
+        let _gate = self.gate.read();
+        for part in parts.iter().filter(|part| part.changes_keyspaces()) {
+            self.engines.open_for(part.effects(0))?;
+        }
+        let nothing = Batch::new();
+        let lasting = |part| if self.engines.are_volatile(Batch::effects(part, 0)) { &nothing } else { part };
+        let logged: Vec<&Batch<'_>> = parts.iter().map(lasting).collect();
+        let in_order = |moment| self.watermark.appended(moment);
+        let mut places = self.journal.append_chain(&logged, (self.options.clock)(), in_order)?;
+        // The watermark goes over all of them at once.
+        let applying = Applying { store: self, lsn: places[0].lsn };
+        failpoint::pass(Failpoint::Appended);
+        let outcome = parts.iter().zip(&places).try_for_each(|(part, place)| self.apply(part, place));
+        drop(applying);
+        outcome.map_err(|error| self.journal.fail(error))?;
+        let last = places.pop().expect("as many as batches");
+        self.hurry_for_listeners(last.lsn);
+        Ok(last)
+    }
+
+    /// Lets the engines apply a batch that has its place.
+    pub(crate) fn apply(&self, batch: &Batch<'_>, appended: &Appended) -> Result<()> {
+        if batch.changes_keyspaces() {
+            self.engines.route(batch.effects(0));
+            self.engines.note_drops(batch.effects(0));
+        }
+        let effects = batch.effects(appended.documents_position);
+        self.statistics.apply(effects.clone());
+        self.engines.apply(appended.lsn, effects, self.views())
+    }
+
+    /// Has the record at `lsn` synced soon where anybody waits for what is on disk.
+    pub(crate) fn hurry_for_listeners(&self, lsn: Lsn) {
+        if self.durable_bell().is_some_and(|bell| bell.is_listened_to()) {
+            self.hurry(Lsn(lsn.0 + 1));
+        }
+    }
+}
