@@ -23,4 +23,4 @@ pub use credential::ScramCredential;
 pub use mechanism::{Mechanism, ProhibitedCharacter, mongodb_digest};
 pub use name::{Name, names_of};
 pub use privilege::{Privilege, Resource, add, privileges_of, take_off};
-pub use restriction::Restrictions;
+pub use restriction::{AddressRange, Restrictions};

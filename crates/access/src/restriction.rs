@@ -6,13 +6,14 @@ use std::net::IpAddr;
 
 /// A range of addresses: `127.0.0.1` or `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
+pub struct AddressRange {
     network: IpAddr,
     prefix_bits: u8,
 }
 
-impl Range {
-    fn parse(text: &str) -> Option<Self> {
+impl AddressRange {
+    /// Reads it; `None` where it is neither.
+    pub fn parse(text: &str) -> Option<Self> {
         let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let network: IpAddr = address.parse().ok()?;
         let most = if network.is_ipv4() { 32 } else { 128 };
@@ -20,7 +21,8 @@ impl Range {
         Some(Self { network, prefix_bits })
     }
 
-    fn has(self, address: IpAddr) -> bool {
+    /// Whether an address lies in it.
+    pub fn has(self, address: IpAddr) -> bool {
         // The bits behind the prefix are shifted out; all of them where it has none.
         let is_same = |one: u128, other: u128, width: u32| {
             let differing = (one ^ other).checked_shr(width - u32::from(self.prefix_bits));
@@ -37,7 +39,7 @@ impl Range {
 /// One alternative: where it says nothing, all addresses will do.
 #[derive(Clone, Debug)]
 struct Alternative {
-    sources: Option<Vec<Range>>,
+    sources: Option<Vec<AddressRange>>,
     /// Which address of the server was reached is not known here, so nobody meets it.
     names_server: bool,
 }
@@ -64,8 +66,9 @@ impl Restrictions {
     /// Whether somebody at that address meets them; at a Unix domain socket there is none.
     pub fn are_met_by(&self, source: Option<IpAddr>) -> bool {
         let meets = |alternative: &Alternative| {
-            let is_source =
-                |sources: &Vec<Range>| source.is_some_and(|source| sources.iter().any(|range| range.has(source)));
+            let is_source = |sources: &Vec<AddressRange>| {
+                source.is_some_and(|source| sources.iter().any(|range| range.has(source)))
+            };
             !alternative.names_server && alternative.sources.as_ref().is_none_or(is_source)
         };
         self.0.is_empty() || self.0.iter().any(meets)
@@ -99,10 +102,10 @@ fn alternative(value: ValueRef<'_>) -> Result<Alternative, String> {
 }
 
 /// One address or range, or an array of them.
-fn ranges(name: &str, value: ValueRef<'_>) -> Result<Vec<Range>, String> {
+fn ranges(name: &str, value: ValueRef<'_>) -> Result<Vec<AddressRange>, String> {
     let range = |value: ValueRef<'_>| {
         let text = value.as_str().unwrap_or_default();
-        Range::parse(text)
+        AddressRange::parse(text)
             .ok_or_else(|| format!("'{name}' holds addresses and ranges in CIDR notation, but got '{text}'"))
     };
     match value {
@@ -130,11 +133,11 @@ mod tests {
             ("fe80::/10", "fe80::1", true),
             ("fe80::/10", "2001::1", false),
         ] {
-            let has = Range::parse(range).expect(range).has(address.parse().expect(address));
+            let has = AddressRange::parse(range).expect(range).has(address.parse().expect(address));
             assert_eq!(has, expected, "{range} {address}");
         }
         for malformed in ["", "host", "1.2.3.4/33", "1.2.3.4/-1", "1.2.3/8", "::/129"] {
-            assert_eq!(Range::parse(malformed), None, "{malformed}");
+            assert_eq!(AddressRange::parse(malformed), None, "{malformed}");
         }
     }
 

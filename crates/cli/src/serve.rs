@@ -16,7 +16,7 @@ use bunko_command::{Facts, LogLines, Process, Service, World, delete_expired_unt
 use bunko_host::usable_memory_bytes;
 use bunko_operation::{MemoryLimits, ScratchSpace, Scripting, StageLimits};
 use bunko_scratch::ScratchDirectory;
-use bunko_server::{Server, ServerOptions, Stopped};
+use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
     let log_lines = Arc::new(LogLines::default());
     let log = start_log(settings, &log_lines)?;
     let files = open_files::raise_limit()?;
-    let connections_max = open_files::connections_max(settings.connections_max, files);
+    let connections_max = open_files::connections_max(settings.admission.connections_max, files);
     log_process(settings);
     log_engine(settings);
     warn(settings, access, files, connections_max);
@@ -99,7 +99,8 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
     access.begin(&service, &catalog)?;
     // Before the first line that says that it listens: whoever reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
-    let options = ServerOptions { connections_max, ..server_options(settings) };
+    let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };
+    let options = ServerOptions { admission, ..server_options(settings) };
     let interrupted_builds = catalog.interrupted_builds();
     let server = Server::start(&service, &options).map_err(|error| error.to_string())?;
     let builds = resume_index_builds(interrupted_builds, Arc::clone(&service))?;
@@ -171,6 +172,9 @@ fn new_service(
         service.enable_test_commands();
         tracing::warn!(target: "CONTROL", id = 22_120, ctx = "main", "Test commands are taken: any client may make commands fail and connections close");
     }
+    for (name, value) in &settings.parameters {
+        service.set_parameter(name, value.as_bson()).map_err(|failure| format!("setParameter.{name}: {failure}"))?;
+    }
     Ok(Arc::new(service))
 }
 
@@ -226,7 +230,7 @@ fn server_options(settings: &Settings) -> ServerOptions {
         addresses: settings.addresses.clone(),
         unix_socket: settings.unix_socket.clone(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
-        connections_max: settings.connections_max,
+        admission: settings.admission.clone(),
     }
 }
 
@@ -237,7 +241,7 @@ fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
         host: format!("{host}:{port}"),
         arguments: std::env::args().collect(),
         parsed_options: settings.parsed.clone(),
-        connections_max: settings.connections_max as u32,
+        connections_max: settings.admission.connections_max as u32,
         memory_limits: memory_limits(scratch, settings.scripting),
         journal_commit_interval: settings.commit_interval,
         slow_operation: settings.slow_operation,

@@ -1,5 +1,6 @@
 //! Logging in over real sockets: both mechanisms, who is refused, what becomes of a login, and that no password is shown.
 
+mod attacks;
 mod peer;
 mod rights;
 

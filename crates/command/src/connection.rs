@@ -99,6 +99,11 @@ impl ClientConnection {
         self.user = user;
     }
 
+    /// Whether a login has begun that has not come to its end.
+    pub fn is_logging_in(&self) -> bool {
+        self.login.is_some()
+    }
+
     /// What the client calls itself in its handshake.
     pub(crate) fn application(&self) -> Option<&str> {
         let application = self.metadata.as_ref()?.as_ref().get("application")?.as_document()?;

@@ -1,6 +1,7 @@
 //! What `getParameter` and `setParameter` see. A parameter that is set has its effect; what cannot be set is as it is
 //! here, and where nothing here depends on it as in MongoDB.
 
+use crate::connection_rate;
 use crate::cursor_store::CURSOR_TIMEOUT;
 use crate::feature_compatibility;
 use crate::fields::truth;
@@ -23,6 +24,10 @@ use std::time::Duration;
 const ITERATIONS_MIN: i64 = 5_000;
 /// Most of them: a login must not take a client longer than some seconds.
 const ITERATIONS_MAX: i64 = 10_000_000;
+/// How long somebody waits for the refusal of a login, and the most of it.
+/// Source: MongoDB manual, parameter `authFailedDelayMs`.
+const LOGIN_DELAY: &str = "authFailedDelayMs";
+const LOGIN_DELAY_MS_MAX: u64 = 5_000;
 /// Most bytes of `automationServiceDescriptor`.
 /// Source: MongoDB manual, "Server Parameters".
 const DESCRIPTOR_BYTES_MAX: usize = 64;
@@ -163,7 +168,7 @@ impl Parameter {
     }
 
     /// One that can be set at any time.
-    const fn settable(
+    pub(crate) const fn settable(
         name: &'static str,
         read: fn(&Service) -> Result<Value>,
         write: fn(&Service, ValueRef<'_>) -> Result<()>,
@@ -206,6 +211,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
             Ok(())
         },
     ),
+    Parameter::settable(
+        LOGIN_DELAY,
+        |service| Ok(Value::Int32(service.access.failure_delay().as_millis() as i32)),
+        write_login_delay,
+    ),
     Parameter::fixed("authSchemaVersion", |_| Ok(Value::Int32(5))),
     Parameter::startup("authenticationMechanisms", |_| {
         Ok(Value::Array([Mechanism::ScramSha1, Mechanism::ScramSha256].map(Mechanism::name).into_iter().collect()))
@@ -222,6 +232,10 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         |service| Ok(Value::Int64(service.parameters.kept_for_cursors_max_mb.load(Ordering::Relaxed))),
         write_kept_for_cursors_max,
     ),
+    connection_rate::BURST_CAPACITY,
+    connection_rate::MAX_QUEUE_DEPTH,
+    connection_rate::LIMITER_ENABLED,
+    connection_rate::RATE_PER_SECOND,
     stage_limit!("internalDocumentSourceBucketAutoMaxMemoryBytes", Gatherer::BucketAuto),
     stage_limit!("internalDocumentSourceDensifyMaxMemoryBytes", Gatherer::Densify),
     stage_limit!("internalDocumentSourceGraphLookupMaxMemoryBytes", Gatherer::GraphLookup),
@@ -287,11 +301,11 @@ fn text(text: &str) -> Result<Value> {
 }
 
 /// The refusal of a value.
-fn invalid(name: &str, value: ValueRef<'_>, why: &str) -> Failure {
+pub(crate) fn invalid(name: &str, value: ValueRef<'_>, why: &str) -> Failure {
     Failure::bad_value(format!("Invalid value for parameter {name}: {} {why}", ValueText(value)))
 }
 
-fn whole_number(name: &str, value: ValueRef<'_>) -> Result<i64> {
+pub(crate) fn whole_number(name: &str, value: ValueRef<'_>) -> Result<i64> {
     number::as_i64_exact(value).ok_or_else(|| invalid(name, value, "is not a whole number"))
 }
 
@@ -351,6 +365,15 @@ fn write_iterations(service: &Service, name: &str, mechanism: Mechanism, value: 
     Ok(())
 }
 
+fn write_login_delay(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    let milliseconds = whole_number(LOGIN_DELAY, value)?;
+    let milliseconds = u64::try_from(milliseconds).ok().filter(|delay| *delay <= LOGIN_DELAY_MS_MAX);
+    let milliseconds =
+        milliseconds.ok_or_else(|| invalid(LOGIN_DELAY, value, &format!("is not within 0 to {LOGIN_DELAY_MS_MAX}")))?;
+    service.access.set_failure_delay(Duration::from_millis(milliseconds));
+    Ok(())
+}
+
 fn read_descriptor(service: &Service) -> Result<Value> {
     text(&service.parameters.descriptor.lock())
 }
@@ -390,6 +413,17 @@ fn write_log_level(service: &Service, value: ValueRef<'_>) -> Result<()> {
     }
     service.parameters.verbosity.set_level(level.min(5) as i32);
     Ok(())
+}
+
+impl Service {
+    /// Sets a parameter as `setParameter` does, before the first client comes.
+    /// # Errors
+    /// As `setParameter`.
+    pub fn set_parameter(&self, name: &str, value: ValueRef<'_>) -> Result<()> {
+        let parameter = PARAMETERS.iter().find(|parameter| parameter.name == name);
+        let write = parameter.and_then(|parameter| parameter.write).ok_or_else(|| not_settable(name))?;
+        write(self, value)
+    }
 }
 
 /// A parameter that is what it is.

@@ -6,6 +6,7 @@ use crate::authorization::{Asker, localhost_exception};
 use crate::auto_compaction::AutoCompaction;
 use crate::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
 use crate::connection::{ClientConnection, Peer};
+use crate::connection_rate::ConnectionPace;
 use crate::counters::Counters;
 use crate::cursor_store::CursorStore;
 use crate::dispatch::{Request, RunOn};
@@ -181,6 +182,8 @@ pub struct Service {
     pub write_lock: WriteLock,
     /// What `getParameter` and `setParameter` see.
     pub parameters: Parameters,
+    /// How fast connections are taken.
+    pub pace: ConnectionPace,
     /// What `serverStatus` and `top` count.
     pub counters: Arc<Counters>,
     /// The thread that deletes what is expired.
@@ -226,6 +229,7 @@ impl Service {
             fail_points: FailPoints::default(),
             write_lock: WriteLock::default(),
             parameters,
+            pace: ConnectionPace::default(),
             counters: Arc::default(),
             time_to_live: TimeToLive::default(),
             started,
@@ -299,6 +303,11 @@ impl Service {
             None => Ok(()),
             Some(message) => Err(Failure::new(ErrorCode::OPERATION_FAILED, message)),
         }
+    }
+
+    /// Whether a connection must log in before it may do anything, and has not.
+    pub fn asks_for_login(&self, connection: &ClientConnection) -> bool {
+        self.access.is_enforced() && connection.user.is_none()
     }
 
     /// Whether a login is needed to do anything, and there is nobody yet who could log in.

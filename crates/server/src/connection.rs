@@ -1,15 +1,17 @@
 //! One connection: bytes in, frames out, in order.
 
 use crate::acknowledge::{let_the_ready_run, stronger, wait};
+use crate::admission::Admitted;
 use crate::execute::{Executed, execute, execute_apart};
 use crate::executor::Executor;
 use crate::first_bytes::{self, Foreign, HTTP_ANSWER};
 use crate::input::Input;
+use crate::newcomer::{FRAME_BYTES_MAX, Newcomer, TooMuch, frame_bytes_max};
 use crate::scratch;
 use crate::socket::{Next, Socket};
 use bunko_command::{Acknowledgement, Answer, Await, ClientConnection, RunOn, Service};
-use bunko_wire::{Codec, HEADER_BYTES, Header, MAX_FRAME_BYTES, MessageFlags, WireError, split_frame};
-use std::future::poll_fn;
+use bunko_wire::{Codec, HEADER_BYTES, Header, MessageFlags, WireError, split_frame};
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -31,20 +33,37 @@ pub(crate) async fn serve(
     executor: Arc<Executor>,
     socket: Arc<Socket>,
     client: ClientConnection,
+    admitted: Admitted,
 ) {
     let (id, peer) = (client.id, client.peer);
     service.counters.connection_opened();
     let open = Open(Arc::clone(&service));
-    let mut session =
-        Session { service, executor, socket, input: Input::default(), has_spoken: false, client: Some(client) };
+    let mut session = Session {
+        service,
+        executor,
+        socket,
+        input: Input::default(),
+        has_spoken: false,
+        client: Some(client),
+        admitted,
+        newcomer: None,
+    };
     let reason = match session.run().await {
         Ok(()) => "closed by the client",
         Err(Ended::Socket) => "the socket failed",
         Err(Ended::Malformed(error)) => {
-            tracing::warn!(target: "NETWORK", id = 22988, ctx = format!("conn{id}"), remote = %peer, error = %error, "Closing a connection that sent a malformed frame");
+            tracing::warn!(target: "NETWORK", id = 22988, ctx = format!("conn{id}"), remote = %peer, error = %error, beforeLogin = session.newcomer.is_some(), "Closing a connection that sent a malformed frame");
             "a malformed frame"
         }
         Err(Ended::Storage) => "the log failed",
+        Err(Ended::Late) => {
+            tracing::warn!(target: "NETWORK", id = 115, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that took too long to say something whole, to log in or to read, before a login");
+            "too slow before a login"
+        }
+        Err(Ended::Crowded) => {
+            tracing::warn!(target: "NETWORK", id = 116, ctx = format!("conn{id}"), remote = %peer, "Closing a connection because those that nobody has logged in on hold too much memory");
+            "too much held before a login"
+        }
         Err(Ended::FailPoint) => "a failpoint",
         Err(Ended::Foreign(Foreign::Tls)) => {
             tracing::warn!(target: "NETWORK", id = 23291, ctx = format!("conn{id}"), remote = %peer, "TLS is not supported yet: closing a connection that began with a ClientHello");
@@ -75,6 +94,16 @@ enum Ended {
     Foreign(Foreign),
     Storage,
     FailPoint,
+    /// Before a login it took too long.
+    Late,
+    /// Before a login all together hold too much.
+    Crowded,
+}
+
+impl From<TooMuch> for Ended {
+    fn from(_: TooMuch) -> Self {
+        Self::Crowded
+    }
 }
 
 impl From<io::Error> for Ended {
@@ -98,6 +127,10 @@ struct Session {
     has_spoken: bool,
     /// Away while a long command has it.
     client: Option<ClientConnection>,
+    /// Its place among those that are connected.
+    admitted: Admitted,
+    /// While a login is asked for and nobody has logged in.
+    newcomer: Option<Newcomer>,
 }
 
 /// What came in.
@@ -141,6 +174,7 @@ impl Session {
             if steps == 0 {
                 let_the_ready_run().await;
             }
+            self.mind_newcomer()?;
             if self.input.has_frame() {
                 let bytes = self.input.take();
                 let (out, pass) =
@@ -155,7 +189,14 @@ impl Session {
                 }
                 continue;
             }
-            match poll_fn(|_| self.poll_arrive()).await? {
+            let arrived = match self.newcomer.as_ref().and_then(Newcomer::deadline) {
+                None => poll_fn(|_| self.poll_arrive()).await?,
+                Some(deadline) => tokio::select! {
+                    arrived = poll_fn(|_| self.poll_arrive()) => arrived?,
+                    () = tokio::time::sleep_until(deadline) => return Err(Ended::Late),
+                },
+            };
+            match arrived {
                 Arrived::Frames(out, pass) => self.finish(out, pass).await?,
                 Arrived::Part => {}
                 Arrived::End => return Ok(()),
@@ -163,10 +204,26 @@ impl Session {
         }
     }
 
+    /// Holds whoever has not logged in to what they may send and hold.
+    fn mind_newcomer(&mut self) -> Result<(), Ended> {
+        let client = self.client.as_ref().expect("no long command is running");
+        if !self.service.asks_for_login(client) {
+            self.newcomer = None;
+            return Ok(());
+        }
+        // Refused by its first bytes: nobody waits for the rest of it.
+        split_frame(self.input.bytes(), FRAME_BYTES_MAX)?;
+        let is_at_something = !self.has_spoken || !self.input.is_empty() || client.is_logging_in();
+        let newcomer = self.newcomer.get_or_insert_with(|| Newcomer::new(&self.admitted));
+        newcomer.note(is_at_something);
+        Ok(newcomer.hold(self.input.held_bytes())?)
+    }
+
     /// Reads into the thread's buffer. Usually whole frames come in, which are read and answered where they landed.
     fn poll_arrive(&mut self) -> Poll<io::Result<Arrived>> {
         scratch::with(|scratch| {
-            let length = ready!(self.socket.poll_read(&mut scratch.read))?;
+            let room = if self.newcomer.is_some() { FRAME_BYTES_MAX } else { scratch.read.len() };
+            let length = ready!(self.socket.poll_read(&mut scratch.read[..room]))?;
             let bytes = &scratch.read[..length];
             Poll::Ready(Ok(if length == 0 {
                 Arrived::End
@@ -192,8 +249,12 @@ impl Session {
             self.has_spoken = bytes.len() >= HEADER_BYTES;
         }
         let client = self.client.as_mut().expect("no long command is running");
-        while out.len() < REPLY_BYTES_MAX {
-            let (header, length) = match split_frame(&bytes[pass.consumed..], MAX_FRAME_BYTES) {
+        loop {
+            let frame_max = frame_bytes_max(&self.service, client);
+            if out.len() >= REPLY_BYTES_MAX.min(frame_max) {
+                break;
+            }
+            let (header, length) = match split_frame(&bytes[pass.consumed..], frame_max) {
                 Ok(Some((header, _, length))) => (header, length),
                 Ok(None) => break,
                 Err(error) => {
@@ -382,6 +443,16 @@ impl Session {
 
     async fn send(&self, bytes: &[u8]) -> Result<(), Ended> {
         self.service.counters.note_network(0, bytes.len() as u64, 0);
-        Ok(self.socket.write_all(bytes).await?)
+        let Some(newcomer) = &self.newcomer else { return Ok(self.socket.write_all(bytes).await?) };
+        let mut write = pin!(self.socket.write_all(bytes));
+        // Whoever reads at once holds nothing.
+        if let Poll::Ready(written) = poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await {
+            return Ok(written?);
+        }
+        let _held = newcomer.hold_reply(bytes.len())?;
+        tokio::select! {
+            written = write => Ok(written?),
+            () = tokio::time::sleep(newcomer.patience()) => Err(Ended::Late),
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! From a frame to its reply's bytes.
 
 use crate::legacy;
+use crate::newcomer::frame_bytes_max;
 use bunko_bson::{BsonError, ValueRef};
 use bunko_command::{Answer, Await, ClientConnection, Halt, Request, RunOn, Service, write_failure};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{
-    Codec, HEADER_BYTES, Header, MAX_FRAME_BYTES, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError,
-    begin_message, write_message,
+    Codec, HEADER_BYTES, Header, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError, begin_message,
+    write_message,
 };
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -130,7 +131,7 @@ fn compressed(
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
     let mut inner = Vec::new();
-    codec.decompress(frame, MAX_FRAME_BYTES, &mut inner)?;
+    codec.decompress(frame, frame_bytes_max(service, connection), &mut inner)?;
     let (header, _) = Header::of_whole(&inner)?;
     let mut reply = Vec::new();
     let executed = execute(service, connection, codec, &header, &inner, run_on, &mut reply)?;

@@ -18,6 +18,15 @@ impl Input {
         self.partial.is_empty()
     }
 
+    pub fn bytes(&self) -> &[u8] {
+        &self.partial
+    }
+
+    /// The memory that they take.
+    pub fn held_bytes(&self) -> usize {
+        self.partial.capacity()
+    }
+
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.partial)
     }

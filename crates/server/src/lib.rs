@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod acknowledge;
+mod admission;
 mod connection;
 mod execute;
 mod executor;
@@ -15,9 +16,12 @@ mod first_bytes;
 mod input;
 mod legacy;
 mod listener;
+mod newcomer;
+mod rate_limit;
 mod scratch;
 mod socket;
 mod unix_socket;
 
+pub use admission::AdmissionOptions;
 pub use listener::{Server, ServerOptions, Stopped};
 pub use unix_socket::UnixSocketOptions;

@@ -1,11 +1,14 @@
 //! Accepting connections.
 
+use crate::admission::{Admission, AdmissionOptions, Refusal};
 use crate::connection;
 use crate::execute::lower_priority;
 use crate::executor::Executor;
+use crate::rate_limit::{RateLimit, Turn};
 use crate::socket::Socket;
 use crate::unix_socket::{self, SocketFile, UnixSocketOptions};
 use bunko_command::{ClientConnection, Peer, Service};
+use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,8 +30,8 @@ pub struct ServerOptions {
     pub unix_socket: Option<UnixSocketOptions>,
     /// Threads that serve connections.
     pub threads: usize,
-    /// Most connections at once (`net.maxIncomingConnections`).
-    pub connections_max: usize,
+    /// Which connections are taken.
+    pub admission: AdmissionOptions,
 }
 
 /// A listening server.
@@ -56,6 +59,8 @@ pub enum Stopped {
 const END_OF_COMMANDS: Duration = Duration::from_secs(5);
 /// How long threads have to come to their end after that.
 const END_OF_THREADS: Duration = Duration::from_secs(5);
+/// How often a line says that connections are refused.
+const REFUSALS_LINE: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Connections waiting to be accepted.
@@ -107,7 +112,9 @@ impl Server {
             executor: Arc::clone(&executor),
             service: Arc::clone(service),
             last_id: AtomicI32::new(0),
-            connections_max: options.connections_max,
+            admission: Arc::new(Admission::new(options.admission.clone())),
+            rate_limit: RefCell::new(RateLimit::new(Instant::now())),
+            refusals: RefCell::default(),
         };
         let listener = acceptor.start(runtime, listeners, stopped)?;
         Ok(Self { addresses, socket_file, stop, service: Arc::clone(service), executor, threads, listener })
@@ -205,7 +212,16 @@ struct Acceptor {
     executor: Arc<Executor>,
     service: Arc<Service>,
     last_id: AtomicI32,
-    connections_max: usize,
+    admission: Arc<Admission>,
+    rate_limit: RefCell<RateLimit>,
+    refusals: RefCell<Refusals>,
+}
+
+/// Refused connections: one line says how many there were in a second, so that nobody fills the log.
+#[derive(Default)]
+struct Refusals {
+    last_line: Option<Instant>,
+    unsaid: u64,
 }
 
 impl Acceptor {
@@ -233,7 +249,7 @@ impl Acceptor {
         let listener = bound.listen().expect("a bound listener in non-blocking mode");
         loop {
             match listener.accept().await {
-                Ok((socket, peer)) => self.serve(socket, peer),
+                Ok((socket, peer)) => self.take(socket, peer),
                 Err(error) => {
                     // Out of file descriptors, usually: what is open goes on, and some will close.
                     tracing::error!(target: "NETWORK", id = 22942, ctx = "listener", error = %error, "Error accepting new connection");
@@ -243,22 +259,60 @@ impl Acceptor {
         }
     }
 
+    /// Has a connection served when its turn has come, or closes it.
+    fn take(self: &Rc<Self>, socket: Socket, peer: Peer) {
+        let pace = &self.service.pace;
+        let Some(rate) = pace.rate() else { return self.serve(socket, peer) };
+        if peer == Peer::Unix || self.admission.is_exempt(peer) {
+            pace.exempted.fetch_add(1, Ordering::Relaxed);
+            return self.serve(socket, peer);
+        }
+        match self.rate_limit.borrow_mut().take(rate, Instant::now()) {
+            Turn::Now => self.serve(socket, peer),
+            Turn::Refused => {
+                pace.rejected_by_rate.fetch_add(1, Ordering::Relaxed);
+                self.refuse(peer, Refusal::Fast);
+            }
+            Turn::After(wait) => {
+                pace.queued.fetch_add(1, Ordering::Relaxed);
+                let acceptor = Rc::clone(self);
+                tokio::task::spawn_local(async move {
+                    tokio::time::sleep(wait).await;
+                    acceptor.service.pace.queued.fetch_sub(1, Ordering::Relaxed);
+                    acceptor.serve(socket, peer);
+                });
+            }
+        }
+    }
+
+    fn refuse(&self, peer: Peer, refusal: Refusal) {
+        self.service.pace.rejected.fetch_add(1, Ordering::Relaxed);
+        let (now, mut refusals) = (Instant::now(), self.refusals.borrow_mut());
+        refusals.unsaid += 1;
+        if refusals.last_line.is_none_or(|last| now.duration_since(last) >= REFUSALS_LINE) {
+            let (refused, connections) = (refusals.unsaid, self.executor.connections());
+            *refusals = Refusals { last_line: Some(now), unsaid: 0 };
+            tracing::warn!(target: "NETWORK", id = 22942, ctx = "listener", remote = %peer, connections, refused, "Connection refused because {refusal}");
+        }
+    }
+
     /// Has a connection served, or closes it where there are too many.
     fn serve(&self, socket: Socket, peer: Peer) {
         if self.service.operations.are_interrupted() {
             return;
         }
         let connections = self.executor.connections();
-        if connections >= self.connections_max {
-            tracing::warn!(target: "NETWORK", id = 22942, ctx = "listener", remote = %peer, connections, "Connection refused because there are too many open connections");
-            return;
-        }
+        let admitted = match self.admission.admit(peer, connections) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return self.refuse(peer, refusal),
+        };
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         if !self.service.parameters.is_quiet() {
             tracing::info!(target: "NETWORK", id = 22943, ctx = "listener", remote = %peer, connectionId = id, connectionCount = connections + 1, "Connection accepted");
         }
         let (service, executor, socket) = (Arc::clone(&self.service), Arc::clone(&self.executor), Arc::new(socket));
-        let served = connection::serve(service, executor, Arc::clone(&socket), ClientConnection::new(id, peer));
+        let served =
+            connection::serve(service, executor, Arc::clone(&socket), ClientConnection::new(id, peer), admitted);
         if let Err(error) = self.executor.spawn(id as u64, &socket, served) {
             tracing::error!(target: "NETWORK", id = 22942, ctx = "listener", error = %error, "Error accepting new connection");
         }

@@ -3,9 +3,9 @@
 
 use super::in_force::{Given, Origin};
 use super::missing::refusal_of_key;
-use super::setting::{Setting, Value};
+use super::setting::{Kind, Setting, Value};
 use super::table::SETTINGS;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use std::fmt;
 use std::path::Path;
 
@@ -156,7 +156,7 @@ impl ValueOf {
     }
 }
 
-impl Visitor<'_> for ValueOf {
+impl<'de> Visitor<'de> for ValueOf {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,6 +177,17 @@ impl Visitor<'_> for ValueOf {
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         self.check(Value::Number(value))
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut values: S) -> Result<Value, S::Error> {
+        if !matches!(self.0.kind, Kind::List(_)) {
+            return Err(S::Error::invalid_type(Unexpected::Seq, &self));
+        }
+        let mut texts = Vec::new();
+        while let Some(text) = values.next_element::<String>()? {
+            texts.push(text);
+        }
+        self.check(Value::Text(texts.join(",")))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
@@ -250,6 +261,10 @@ mod tests {
         ] {
             assert_eq!(read_text(text).expect_err("refused"), expected);
         }
+        let ranges = "net:\n  maxIncomingConnectionsOverride: [\"10.0.0.0/8\", \"::1\"]\n";
+        assert_eq!(read_text(ranges).expect("valid"), ["2 net.maxIncomingConnectionsOverride 10.0.0.0/8,::1"]);
+        let error = read_text("net:\n  maxIncomingConnectionsOverride: [\"10.0.0.0/99\"]\n").expect_err("refused");
+        assert!(error.contains("'10.0.0.0/99' is neither an address nor a range"), "{error}");
         let twice = "storage:\n  lsm:\n    cacheSizeGB: 1\n  wiredTiger:\n    engineConfig:\n      cacheSizeGB: 1\n";
         let error = read_text(twice).expect_err("refused");
         assert!(error.contains("storage.lsm.cacheSizeGB is given twice at line 6"), "{error}");

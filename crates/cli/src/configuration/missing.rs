@@ -8,8 +8,7 @@ const REPLICATION: &str = "a replica set has one member";
 const SHARDS: &str = "there are no shards";
 const AUDIT: &str = "there is no audit log";
 const ENCRYPTION: &str = "data are not encrypted at rest";
-const PARAMETERS: &str =
-    "at the start only enableTestCommands, transactionLifetimeLimitSeconds and transactionMemoryLimitBytes can be set";
+const PARAMETERS: &str = "at the start only those that docs/running.md names can be set";
 const PROFILER: &str = "there is no profiler";
 
 /// Keys and sections of a configuration file. Any other that there is no setting for is called unknown.

@@ -43,6 +43,8 @@ pub enum Kind {
     Truth,
     Whole(RangeInclusive<i64>),
     Number(RangeInclusive<f64>),
+    /// Some texts, each of which the check lets through: a list in a file, separated by commas in a flag.
+    List(fn(&str) -> Result<(), String>),
     OneOf(&'static [&'static str]),
     /// `enabled` or `disabled`, as mongod's files have some switches; flags of these are switches like others.
     Enabled,
@@ -102,6 +104,10 @@ impl Kind {
                 Ok(number) if range.contains(&number) => Ok(Value::Number(number)),
                 _ => Err(format!("{given} is not a number within {} to {}", range.start(), range.end())),
             },
+            Self::List(check) => {
+                let text = given.to_string();
+                text.split(',').try_for_each(check).map(|()| Value::Text(text.clone()))
+            }
             Self::OneOf(values) => {
                 let text = given.to_string();
                 if values.contains(&text.as_str()) {
@@ -138,13 +144,17 @@ impl fmt::Display for Value {
 impl Value {
     /// Appends it under a name.
     pub fn append_to(&self, document: &mut DocumentBuf, name: &str) {
-        let value = match self {
+        document.append(name, self.as_bson());
+    }
+
+    /// It as a client would send it.
+    pub fn as_bson(&self) -> ValueRef<'_> {
+        match self {
             Self::Text(text) => ValueRef::String(text),
             Self::Switch(switch) => ValueRef::Boolean(*switch),
             Self::Whole(number) => i32::try_from(*number).map_or(ValueRef::Int64(*number), ValueRef::Int32),
             Self::Number(number) => ValueRef::Double(*number),
-        };
-        document.append(name, value);
+        }
     }
 }
 

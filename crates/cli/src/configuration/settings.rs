@@ -2,19 +2,20 @@
 
 use super::addresses::{self, Families};
 use super::in_force::Configuration;
-use super::setting::{Effect, Setting};
+use super::setting::{Effect, Setting, Value};
 use super::table::{
-    AUTHORIZATION, BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, DB_PATH, ENGINE,
-    FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND,
-    LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_ROTATE, MAX_CONNECTIONS, OPLOG_SIZE_MB, PID_FILE_PATH, PORT,
-    REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY, TEST_COMMANDS, TRANSACTION_LIFETIME, TRANSACTION_MEMORY,
-    UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
+    AUTHORIZATION, BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, CONNECTIONS_BY_ADDRESS,
+    CONNECTIONS_OVERRIDE, DB_PATH, ENGINE, FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL,
+    JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_ROTATE, LOGIN_TIMEOUT_MS,
+    MAX_CONNECTIONS, OPLOG_SIZE_MB, PARAMETERS, PID_FILE_PATH, PORT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY,
+    TEST_COMMANDS, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
+    parse_range,
 };
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
 use bunko_engines::{Compression, EngineOptions, Entry};
 use bunko_operation::Scripting;
-use bunko_server::UnixSocketOptions;
+use bunko_server::{AdmissionOptions, UnixSocketOptions};
 use bunko_store::Survival;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,7 +38,10 @@ pub struct Settings {
     pub unix_socket: Option<UnixSocketOptions>,
     pub log_format: LogFormat,
     pub log_file: Option<LogFile>,
-    pub connections_max: usize,
+    /// Which connections are taken.
+    pub admission: AdmissionOptions,
+    /// Parameters that the service itself checks and sets, by name.
+    pub parameters: Vec<(&'static str, Value)>,
     pub commit_interval: Duration,
     pub checkpoint_interval: Duration,
     /// How much of the log is shown as an oplog; `None` where none is.
@@ -124,7 +128,8 @@ impl Settings {
             unix_socket: unix_socket(configuration)?,
             log_format: configuration.text(&LOG_FORMAT).map_or(LogFormat::Json, |name| LogFormat::named(&name)),
             log_file: log_file(configuration)?,
-            connections_max: configuration.whole(&MAX_CONNECTIONS) as usize,
+            admission: admission(configuration)?,
+            parameters: parameters(configuration),
             commit_interval: Duration::from_millis(configuration.whole(&JOURNAL_COMMIT_INTERVAL) as u64),
             checkpoint_interval: Duration::from_secs_f64(configuration.number(&SYNC_DELAY)),
             oplog_bytes: oplog_bytes(configuration),
@@ -148,6 +153,25 @@ impl Settings {
             in_force: configuration.all_in_force(),
         })
     }
+}
+
+fn admission(configuration: &Configuration) -> Result<AdmissionOptions, String> {
+    let exempt = configuration.text(&CONNECTIONS_OVERRIDE).unwrap_or_default();
+    Ok(AdmissionOptions {
+        connections_max: configuration.whole(&MAX_CONNECTIONS) as usize,
+        by_address_max: configuration
+            .given(&CONNECTIONS_BY_ADDRESS)
+            .map(|_| configuration.whole(&CONNECTIONS_BY_ADDRESS) as usize),
+        exempt: exempt.split(',').filter(|text| !text.is_empty()).map(parse_range).collect::<Result<_, _>>()?,
+        login_patience: Duration::from_millis(configuration.whole(&LOGIN_TIMEOUT_MS) as u64),
+    })
+}
+
+/// Those that are given and that a client could set, too.
+fn parameters(configuration: &Configuration) -> Vec<(&'static str, Value)> {
+    let own = [TEST_COMMANDS.key(), TRANSACTION_LIFETIME.key(), TRANSACTION_MEMORY.key()];
+    let given = configuration.all_given().iter().filter(|given| !own.contains(&given.setting.key()));
+    given.filter_map(|given| Some((given.setting.key().strip_prefix(PARAMETERS)?, given.value.clone()))).collect()
 }
 
 fn oplog_bytes(configuration: &Configuration) -> Option<u64> {
@@ -257,7 +281,6 @@ fn idle(configuration: &Configuration, survival: Survival) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::configuration::ServeArguments;
-    use crate::configuration::setting::Value;
     use crate::configuration::table::SETTINGS;
 
     fn settings(values: &[(&Setting, &str)]) -> Result<Settings, String> {

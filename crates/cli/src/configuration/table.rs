@@ -3,6 +3,7 @@
 use super::addresses;
 use super::missing::refusal_of_key;
 use super::setting::{Effect, Kind, Setting, Value};
+use bunko_access::AddressRange;
 use bunko_command::TRANSACTION_MEMORY_BYTES;
 use bunko_engines::{Compression, ENGINES, EngineOptions};
 use std::io::IsTerminal;
@@ -196,6 +197,33 @@ pub const MAX_CONNECTIONS: Setting = Setting {
     default: |_| Some(Value::Whole(65_536)),
     ..PLAIN
 };
+pub const CONNECTIONS_OVERRIDE: Setting = Setting {
+    keys: &["net.maxIncomingConnectionsOverride"],
+    flag: "max-connections-override",
+    mongod_flag: Some("maxConnsOverride"),
+    help: "Addresses and ranges in CIDR notation, comma-separated, from where clients connect however many there are",
+    value_name: "RANGES",
+    kind: Kind::List(|text| parse_range(text).map(drop)),
+    ..PLAIN
+};
+pub const CONNECTIONS_BY_ADDRESS: Setting = Setting {
+    keys: &["net.maxIncomingConnectionsPerAddress"],
+    flag: "max-connections-per-address",
+    help: "Most connections at once from one address, or one network of 64 bits of IPv6 [default: no limit]",
+    value_name: "COUNT",
+    kind: Kind::Whole(1..=1_000_000),
+    ..PLAIN
+};
+pub const LOGIN_TIMEOUT_MS: Setting = Setting {
+    keys: &["net.loginTimeoutMS"],
+    flag: "login-timeout-ms",
+    help: "With --auth, how long a client may take to say something, to send a message or to log in, before somebody \
+           has logged in [default: 30000]",
+    value_name: "MS",
+    kind: Kind::Whole(1..=3_600_000),
+    default: |_| Some(Value::Whole(30_000)),
+    ..PLAIN
+};
 pub const UNIX_SOCKET: Setting = Setting {
     keys: &["net.unixDomainSocket.enabled"],
     flag: "unix-socket",
@@ -340,9 +368,13 @@ pub const TRANSACTION_MEMORY: Setting = Setting {
     kind: Kind::Whole(TRANSACTION_MEMORY_BYTES),
     ..PLAIN
 };
+/// A parameter that the service itself checks and sets.
+const fn parameter(keys: &'static [&'static str], flag: &'static str, kind: Kind) -> Setting {
+    Setting { keys, flag, kind, ..PLAIN }
+}
 
 /// The section whose settings `--setParameter NAME=VALUE` gives.
-const PARAMETERS: &str = "setParameter.";
+pub const PARAMETERS: &str = "setParameter.";
 
 /// Reads what stands behind `--setParameter`.
 /// # Errors
@@ -387,6 +419,9 @@ pub static SETTINGS: &[Setting] = &[
     BIND_IP_ALL,
     IPV6,
     MAX_CONNECTIONS,
+    CONNECTIONS_OVERRIDE,
+    CONNECTIONS_BY_ADDRESS,
+    LOGIN_TIMEOUT_MS,
     UNIX_SOCKET,
     UNIX_SOCKET_PREFIX,
     FILE_PERMISSIONS,
@@ -403,6 +438,27 @@ pub static SETTINGS: &[Setting] = &[
     TEST_COMMANDS,
     TRANSACTION_LIFETIME,
     TRANSACTION_MEMORY,
+    parameter(&["setParameter.authFailedDelayMs"], "auth-failed-delay-ms", Kind::Whole(0..=5_000)),
+    parameter(
+        &["setParameter.ingressConnectionEstablishmentRateLimiterEnabled"],
+        "ingress-connection-establishment-rate-limiter-enabled",
+        Kind::Truth,
+    ),
+    parameter(
+        &["setParameter.ingressConnectionEstablishmentRatePerSec"],
+        "ingress-connection-establishment-rate-per-sec",
+        Kind::Whole(1..=i32::MAX as i64),
+    ),
+    parameter(
+        &["setParameter.ingressConnectionEstablishmentBurstCapacitySecs"],
+        "ingress-connection-establishment-burst-capacity-secs",
+        Kind::Number(1e-6..=f64::MAX),
+    ),
+    parameter(
+        &["setParameter.ingressConnectionEstablishmentMaxQueueDepth"],
+        "ingress-connection-establishment-max-queue-depth",
+        Kind::Whole(0..=i32::MAX as i64),
+    ),
     only(
         &["storage.directoryPerDB"],
         "directory-per-db",
@@ -480,6 +536,13 @@ fn check_set_host(host: &str) -> Result<(), String> {
         Some((name, port)) if !name.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(()),
         _ => Err(format!("'{host}' is not HOST:PORT")),
     }
+}
+
+/// # Errors
+/// Where it is neither an address nor a range.
+pub fn parse_range(text: &str) -> Result<AddressRange, String> {
+    AddressRange::parse(text.trim())
+        .ok_or_else(|| format!("'{text}' is neither an address nor a range in CIDR notation"))
 }
 
 fn check_engine(name: &str) -> Result<(), String> {

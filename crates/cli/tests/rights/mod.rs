@@ -44,7 +44,7 @@ impl Guarded {
     }
 }
 
-fn open(server: &Server, user: &str, options: &str) -> Connection {
+pub fn open(server: &Server, user: &str, options: &str) -> Connection {
     let uri = format!("mongodb://{user}{}/{options}", server.address());
     Connection::connect(&uri.parse::<Uri>().expect("valid")).unwrap_or_else(|error| panic!("{uri}: {error}"))
 }

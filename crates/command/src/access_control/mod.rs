@@ -31,6 +31,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The database that keeps users and roles.
 pub(crate) const DATABASE: &str = "admin";
@@ -58,6 +59,8 @@ pub(crate) struct AccessControl {
     changes: Mutex<()>,
     iterations_sha_1: AtomicI32,
     iterations_sha_256: AtomicI32,
+    /// How long somebody waits for the refusal of a login, in milliseconds.
+    failure_delay_ms: AtomicU64,
 }
 
 impl Default for AccessControl {
@@ -70,6 +73,7 @@ impl Default for AccessControl {
             changes: Mutex::default(),
             iterations_sha_1: AtomicI32::new(10_000),
             iterations_sha_256: AtomicI32::new(15_000),
+            failure_delay_ms: AtomicU64::new(0),
         }
     }
 }
@@ -110,6 +114,15 @@ impl AccessControl {
     /// Notes that users or roles may have changed; to be called after the change can be read.
     pub(crate) fn note_change(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The parameter `authFailedDelayMs`.
+    pub(crate) fn failure_delay(&self) -> Duration {
+        Duration::from_millis(self.failure_delay_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_failure_delay(&self, delay: Duration) {
+        self.failure_delay_ms.store(delay.as_millis() as u64, Ordering::Relaxed);
     }
 
     /// The parameters `scramIterationCount` and `scramSHA256IterationCount`.

@@ -5,7 +5,7 @@ use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
-use bunko_errors::{ErrorCode, Failure};
+use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "saslStart",
@@ -14,7 +14,7 @@ pub(super) const COMMAND: Command = Command {
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::BeforeLogin,
-    run: |invocation, reply| Ok(start_login(invocation, reply)?),
+    run: |invocation, reply| Ok(slowly_refused(start_login(invocation, reply), invocation)?),
 };
 pub(super) const CONTINUE: Command = Command {
     name: "saslContinue",
@@ -24,7 +24,7 @@ pub(super) const CONTINUE: Command = Command {
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::BeforeLogin,
-    run: |invocation, reply| Ok(continue_login(invocation, reply)?),
+    run: |invocation, reply| Ok(slowly_refused(continue_login(invocation, reply), invocation)?),
 };
 pub(super) const AUTHENTICATE: Command = Command {
     name: "authenticate",
@@ -36,7 +36,17 @@ pub(super) const AUTHENTICATE: Command = Command {
     run: refuse,
 };
 
+/// Has a refusal wait as long as `authFailedDelayMs` says, so that passwords cannot be guessed fast. No thread waits.
+fn slowly_refused(outcome: Result<()>, invocation: &mut Invocation<'_>) -> Result<()> {
+    let is_refused = outcome.as_ref().is_err_and(|failure| failure.code() == ErrorCode::AUTHENTICATION_FAILED);
+    let delay = invocation.service.access.failure_delay();
+    if is_refused && !delay.is_zero() {
+        invocation.delay = Some(delay);
+    }
+    outcome
+}
+
 /// As MongoDB does where a user does not exist.
-fn refuse(_: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+fn refuse(_: &mut Invocation<'_>, _: &mut Writer<'_>) -> std::result::Result<(), Halt> {
     Err(Failure::new(ErrorCode::AUTHENTICATION_FAILED, "Authentication failed.").into())
 }

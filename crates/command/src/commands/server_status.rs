@@ -2,6 +2,7 @@
 
 use super::build_info::COMPATIBLE_VERSION;
 use crate::authorization::Privileges;
+use crate::connection_rate;
 use crate::counters::Tally;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::truth;
@@ -197,6 +198,7 @@ fn write_connections(service: &Service, _: &Tally, out: &mut Writer<'_>) {
         .append("available", available as i32)
         .append("totalCreated", counts.total_created as i32)
         .append("active", active as i32);
+    connection_rate::write(service, out);
 }
 
 fn write_extra_info(_: &Service, _: &Tally, out: &mut Writer<'_>) {

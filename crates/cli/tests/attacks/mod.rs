@@ -1,0 +1,238 @@
+//! Attacks before a login: whoever has not logged in holds little, ends soon, and keeps nobody else from the server.
+//!
+//! `BUNKO_ATTACKERS` says how many connections of each kind attack, 100 where it says nothing.
+
+use super::rights::{Guarded, open};
+use super::{binary, run};
+use crate::peer::{Peer, code, command, frame, header, message};
+use bunko_bson::{DocumentBuf, ValueRef, base64, number};
+use bunko_client::{Connection, Uri, percent_encoded};
+use bunko_testkit::process::{Server, temporary_dbpath};
+use bunko_wire::{Codec, Compressor, MessageFlags};
+use std::time::{Duration, Instant};
+
+/// What all connections may hold together before a login, as docs/security.md has it.
+const HELD_BYTES_MAX: u64 = 64 << 20;
+/// What one takes beside that: its task, its names, a login that has begun.
+const CONNECTION_BYTES_MAX: u64 = 24 << 10;
+/// Largest message before a login.
+const MESSAGE_BYTES_MAX: i32 = 16 << 10;
+const OP_MSG: i32 = 2013;
+const OP_COMPRESSED: i32 = 2012;
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn attackers() -> usize {
+    std::env::var("BUNKO_ATTACKERS").map_or(100, |count| count.parse().expect("a number"))
+}
+
+fn resident_bytes(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a VmRSS line");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+fn open_connections(connection: &mut Connection) -> usize {
+    let status = run(connection, "admin", "{serverStatus: 1}");
+    let connections = status.as_ref().get("connections").and_then(ValueRef::as_document).expect("connections");
+    connections.get("current").and_then(number::as_i64_exact).expect("a number") as usize
+}
+
+/// The first message of a login that never goes on.
+fn first_message(user: &str) -> Vec<u8> {
+    let payload = base64::encode(format!("n,,n={user},r=0123456789").as_bytes());
+    let body = format!("{{saslStart: 1, mechanism: 'SCRAM-SHA-256', payload: '{payload}'}}");
+    message(1, MessageFlags::NONE, command("admin", &body).as_ref())
+}
+
+/// Hellos without end, whose replies nobody reads.
+fn hellos() -> Vec<u8> {
+    let hello = message(1, MessageFlags::NONE, command("admin", "{hello: 1}").as_ref());
+    hello.iter().copied().cycle().take(hello.len() * 200).collect()
+}
+
+/// A frame that is small, and large once it is decompressed.
+fn bomb(compressor: Compressor) -> Vec<u8> {
+    let body = DocumentBuf::new().with("ping", "0".repeat(1 << 20).as_str()).with("$db", "admin");
+    let mut bomb = Vec::new();
+    let whole = message(1, MessageFlags::NONE, body.as_ref());
+    Codec::new().compress(&whole, compressor, &mut bomb).expect("compressed");
+    bomb
+}
+
+#[test]
+fn attackers_hold_little_and_keep_nobody_out() {
+    let mut guarded = Guarded::start();
+    let mut bystander = guarded.user("bystander", "['readWriteAnyDatabase']");
+    let before = resident_bytes(&guarded.server);
+    let mut held = Vec::new();
+    let long = [header(MESSAGE_BYTES_MAX, OP_MSG), vec![0; MESSAGE_BYTES_MAX as usize - 17]].concat();
+    for number in 0..attackers() {
+        // Silent, with a part of a header, with all of a frame but its end, in the midst of a login, deaf.
+        for begun in [vec![], vec![16], long.clone(), first_message(&format!("u{number}")), hellos()] {
+            let mut attacker = Peer::connect(guarded.server.address());
+            attacker.send(&begun);
+            held.push(attacker);
+        }
+        if number % 16 == 0 {
+            let insert = format!("{{insert: 'c', documents: [{{_id: {number}}}]}}");
+            run(&mut bystander, "test", &insert);
+        }
+    }
+    let began = Instant::now();
+    while open_connections(&mut guarded.root) < held.len() {
+        assert!(began.elapsed() < PATIENCE, "{}", guarded.server.output_tail());
+    }
+    let grown = resident_bytes(&guarded.server).saturating_sub(before);
+    let bound = HELD_BYTES_MAX + CONNECTION_BYTES_MAX * held.len() as u64;
+    assert!(grown <= bound, "{} connections hold {grown} bytes, and may hold {bound}", held.len());
+    // An administrator comes in.
+    run(&mut open(&guarded.server, "root:secret@", ""), "admin", "{listDatabases: 1}");
+    drop(held);
+    run(&mut bystander, "test", "{count: 'c'}");
+}
+
+#[test]
+fn what_is_too_large_before_a_login_is_closed_at_once() {
+    let mut guarded = Guarded::start();
+    let claimed = |op_code: i32, claimed: i32| {
+        let content = [OP_MSG.to_le_bytes(), claimed.to_le_bytes()].concat();
+        frame(op_code, &[&content[..], &[2], &[7; 64]].concat())
+    };
+    let attacks = [
+        ("a length above the limit", header(MESSAGE_BYTES_MAX + 1, OP_MSG)),
+        ("the largest length", header(48_000_000, OP_MSG)),
+        ("a lying length", header(i32::MAX, OP_MSG)),
+        ("a negative length", header(-5, OP_MSG)),
+        ("a bomb of zlib", bomb(Compressor::Zlib)),
+        ("a bomb of zstd", bomb(Compressor::Zstd)),
+        ("a lying uncompressed size", claimed(OP_COMPRESSED, i32::MAX)),
+        ("a negative uncompressed size", claimed(OP_COMPRESSED, -1)),
+    ];
+    for (what, bytes) in &attacks {
+        assert!(bytes.len() <= MESSAGE_BYTES_MAX as usize, "{what} has {} bytes", bytes.len());
+        let mut attacker = Peer::connect(guarded.server.address());
+        attacker.send(bytes);
+        attacker.assert_closed(what);
+        // Nor in two parts, which land elsewhere.
+        let mut attacker = Peer::connect(guarded.server.address());
+        attacker.send(&bytes[..3]);
+        attacker.send(&bytes[3..]);
+        attacker.assert_closed(what);
+    }
+    // A user may send as much as ever.
+    let mut user = guarded.user("user", "['readWriteAnyDatabase']");
+    let large = "x".repeat(1 << 20);
+    run(&mut user, "test", &format!("{{insert: 'c', documents: [{{_id: 1, large: '{large}'}}]}}"));
+    assert!(guarded.server.output_tail().contains("beforeLogin"));
+}
+
+#[test]
+fn who_has_not_logged_in_ends_what_it_begins_in_time() {
+    let dbpath = temporary_dbpath();
+    let server = Server::start(&binary(), dbpath.path(), &["--auth", "--login-timeout-ms", "2000"]).expect("started");
+    let mut attackers = Vec::new();
+    for begun in [vec![], vec![16], header(100, OP_MSG), first_message("u")] {
+        let mut attacker = Peer::connect(server.address());
+        attacker.send(&begun);
+        attackers.push((attacker, begun));
+    }
+    // Drivers watch a server by connections that never log in.
+    let mut monitor = Peer::connect(server.address());
+    monitor.run("admin", "{hello: 1}");
+    for (attacker, begun) in &mut attackers {
+        if *begun == first_message("u") {
+            attacker.reply_to(1);
+        }
+        attacker.assert_closed(&format!("{} bytes", begun.len()));
+    }
+    monitor.run("admin", "{hello: 1}");
+    assert!(server.output_tail().contains("took too long"), "{}", server.output_tail());
+}
+
+#[test]
+fn too_many_connections_leave_room_for_an_administrator() {
+    let dbpath = temporary_dbpath();
+    let sockets = temporary_dbpath();
+    let directory = sockets.path().to_str().expect("text");
+    let arguments = ["--auth", "--max-connections", "4", "--unix-socket-prefix", directory];
+    let dbpath = dbpath.path().to_str().expect("text").to_owned();
+    let server = Server::run(&binary(), &[&["--dbpath", &dbpath, "--port", "0"][..], &arguments].concat());
+    let server = server.expect("started");
+    let mut served: Vec<_> = (0..4).map(|_| Peer::connect(server.address())).collect();
+    for peer in &mut served {
+        peer.run("admin", "{ping: 1}");
+    }
+    Peer::connect(server.address()).assert_closed("one too many");
+    let socket = sockets.path().join(format!("mongodb-{}.sock", server.address().port()));
+    let uri = format!("mongodb://{}/", percent_encoded(socket.as_os_str().as_encoded_bytes()));
+    let mut administrator = Connection::connect(&uri.parse::<Uri>().expect("valid")).expect("let in");
+    run(&mut administrator, "admin", "{ping: 1}");
+    assert!(server.output_tail().contains("there are too many open connections"));
+}
+
+#[test]
+fn one_address_has_so_many_connections() {
+    let dbpath = temporary_dbpath();
+    let options = ["--max-connections-per-address", "2"];
+    let server = Server::start(&binary(), dbpath.path(), &options).expect("started");
+    let mut served = [Peer::connect(server.address()), Peer::connect(server.address())];
+    for peer in &mut served {
+        peer.run("admin", "{ping: 1}");
+    }
+    Peer::connect(server.address()).assert_closed("one too many");
+    let [left, mut stays] = served;
+    drop(left);
+    // Its place is free once the server has seen that.
+    let began = Instant::now();
+    while !is_served(&server) {
+        assert!(began.elapsed() < PATIENCE, "{}", server.output_tail());
+    }
+    stays.run("admin", "{ping: 1}");
+}
+
+/// Whether a connection gets an answer.
+fn is_served(server: &Server) -> bool {
+    let mut peer = Peer::connect(server.address());
+    peer.send(&message(1, MessageFlags::NONE, command("admin", "{ping: 1}").as_ref()));
+    peer.reply_or_end(1).is_some()
+}
+
+#[test]
+fn connections_come_as_fast_as_they_may() {
+    let dbpath = temporary_dbpath();
+    let server = Server::start(&binary(), dbpath.path(), &[]).expect("started");
+    let mut administrator = Peer::connect(server.address());
+    let limit = "{setParameter: 1, ingressConnectionEstablishmentRatePerSec: 1, \
+                 ingressConnectionEstablishmentBurstCapacitySecs: 1, \
+                 ingressConnectionEstablishmentRateLimiterEnabled: true}";
+    administrator.run("admin", limit);
+    let began = Instant::now();
+    while is_served(&server) {
+        assert!(began.elapsed() < PATIENCE, "none is refused");
+    }
+    let shown = administrator.text("admin", "{serverStatus: 1}");
+    assert!(shown.contains("establishmentRateLimit: {rejected: NumberLong("), "{shown}");
+    // Those that may wait are served.
+    let wider = "{setParameter: 1, ingressConnectionEstablishmentMaxQueueDepth: 100, \
+                 ingressConnectionEstablishmentRatePerSec: 100}";
+    administrator.run("admin", wider);
+    assert!(is_served(&server) && is_served(&server));
+    for wrong in ["RatePerSec: 0", "RatePerSec: 'x'", "MaxQueueDepth: -1", "BurstCapacitySecs: 0"] {
+        let reply = administrator.run("admin", &format!("{{setParameter: 1, ingressConnectionEstablishment{wrong}}}"));
+        assert_eq!(code(reply.as_ref()), 2, "{wrong}");
+    }
+}
+
+#[test]
+fn passwords_are_guessed_slowly() {
+    let mut guarded = Guarded::start();
+    run(&mut guarded.root, "admin", "{setParameter: 1, authFailedDelayMs: 50}");
+    let mut guesser = Peer::connect(guarded.server.address());
+    let began = Instant::now();
+    for guess in 0..4 {
+        let reply = guesser.run("admin", "{saslStart: 1, mechanism: 'SCRAM-SHA-256', payload: 'bm90IGl0'}");
+        assert_eq!(code(reply.as_ref()), 18);
+        assert!(began.elapsed() >= Duration::from_millis(50) * (guess + 1));
+    }
+    run(&mut open(&guarded.server, "root:secret@", ""), "admin", "{ping: 1}");
+}

@@ -1,0 +1,114 @@
+//! How fast connections are taken, by the parameters `ingressConnectionEstablishment*`, and what came of it.
+//! Source: MongoDB manual 8.2, "Server Parameters".
+
+use crate::fields::truth;
+use crate::parameters::{Parameter, invalid, whole_number};
+use crate::service::Service;
+use bunko_bson::{Value, ValueRef, Writer, number};
+use bunko_errors::Result;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How fast connections are taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConnectionRate {
+    /// As a rule.
+    pub per_second: f64,
+    /// How many seconds' worth may come at once after a pause.
+    pub burst_seconds: f64,
+    /// How many may wait for their turn.
+    pub queue_max: u64,
+}
+
+/// The limit, where there is one, and what it did.
+#[derive(Debug)]
+pub struct ConnectionPace {
+    is_limited: AtomicBool,
+    rate: Mutex<ConnectionRate>,
+    /// Connections that were closed because there were too many, or because they came too fast.
+    pub rejected: AtomicU64,
+    /// Those of them that came too fast.
+    pub rejected_by_rate: AtomicU64,
+    /// Connections that were let in though they came too fast.
+    pub exempted: AtomicU64,
+    /// Connections that wait for their turn.
+    pub queued: AtomicU64,
+}
+
+impl Default for ConnectionPace {
+    fn default() -> Self {
+        let rate = ConnectionRate { per_second: f64::from(i32::MAX), burst_seconds: f64::MAX, queue_max: 0 };
+        Self {
+            is_limited: AtomicBool::new(false),
+            rate: Mutex::new(rate),
+            rejected: AtomicU64::new(0),
+            rejected_by_rate: AtomicU64::new(0),
+            exempted: AtomicU64::new(0),
+            queued: AtomicU64::new(0),
+        }
+    }
+}
+
+impl ConnectionPace {
+    /// The limit; `None` where there is none.
+    pub fn rate(&self) -> Option<ConnectionRate> {
+        self.is_limited.load(Ordering::Relaxed).then(|| *self.rate.lock())
+    }
+}
+
+const RATE: &str = "ingressConnectionEstablishmentRatePerSec";
+const BURST: &str = "ingressConnectionEstablishmentBurstCapacitySecs";
+const QUEUE: &str = "ingressConnectionEstablishmentMaxQueueDepth";
+
+pub(crate) const BURST_CAPACITY: Parameter = Parameter::settable(
+    BURST,
+    |service| Ok(Value::Double(service.pace.rate.lock().burst_seconds)),
+    |service, value| {
+        let seconds = number::as_f64(value).filter(|seconds| *seconds > 0.0);
+        let seconds = seconds.ok_or_else(|| invalid(BURST, value, "is not greater than 0"))?;
+        service.pace.rate.lock().burst_seconds = seconds;
+        Ok(())
+    },
+);
+pub(crate) const MAX_QUEUE_DEPTH: Parameter = Parameter::settable(
+    QUEUE,
+    |service| Ok(Value::Int32(service.pace.rate.lock().queue_max as i32)),
+    |service, value| {
+        service.pace.rate.lock().queue_max = whole(QUEUE, value, 0)?;
+        Ok(())
+    },
+);
+pub(crate) const LIMITER_ENABLED: Parameter = Parameter::settable(
+    "ingressConnectionEstablishmentRateLimiterEnabled",
+    |service| Ok(Value::Boolean(service.pace.is_limited.load(Ordering::Relaxed))),
+    |service, value| {
+        service.pace.is_limited.store(truth(value), Ordering::Relaxed);
+        Ok(())
+    },
+);
+pub(crate) const RATE_PER_SECOND: Parameter = Parameter::settable(
+    RATE,
+    |service| Ok(Value::Int32(service.pace.rate.lock().per_second as i32)),
+    |service, value| {
+        service.pace.rate.lock().per_second = whole(RATE, value, 1)? as f64;
+        Ok(())
+    },
+);
+
+/// A whole number of 32 bits, not below `least`.
+fn whole(name: &str, value: ValueRef<'_>, least: i32) -> Result<u64> {
+    let number = i32::try_from(whole_number(name, value)?).ok().filter(|number| *number >= least);
+    let number = number.ok_or_else(|| invalid(name, value, &format!("is not within {least} to {}", i32::MAX)))?;
+    Ok(u64::from(number.unsigned_abs()))
+}
+
+/// What `serverStatus` says below `connections`.
+pub(crate) fn write(service: &Service, out: &mut Writer<'_>) {
+    let read = |count: &AtomicU64| count.load(Ordering::Relaxed) as i64;
+    let pace = &service.pace;
+    out.append("rejected", read(&pace.rejected)).append("queuedForEstablishment", read(&pace.queued));
+    out.begin_document("establishmentRateLimit")
+        .append("rejected", read(&pace.rejected_by_rate))
+        .append("exempted", read(&pace.exempted))
+        .end();
+}

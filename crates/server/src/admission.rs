@@ -1,0 +1,195 @@
+//! Who may connect: how many all together, how many from one address, and who is let in when there are too many.
+
+use crate::newcomer::Held;
+use bunko_access::AddressRange;
+use bunko_command::Peer;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is asked of connections.
+#[derive(Clone, Debug)]
+pub struct AdmissionOptions {
+    /// Most connections at once (`net.maxIncomingConnections`), without those of [`Self::exempt`].
+    pub connections_max: usize,
+    /// Most from one address at once; of IPv6, from one network of 64 bits. `None` where it is not limited.
+    pub by_address_max: Option<usize>,
+    /// From where clients are let in however many there are (`net.maxIncomingConnectionsOverride`).
+    pub exempt: Vec<AddressRange>,
+    /// How long a first frame, any frame, or a login may take before somebody has logged in.
+    pub login_patience: Duration,
+}
+
+/// Connections of the Unix domain socket that are let in beyond the limit: whoever may use it is on this machine, and is
+/// likely to come to see what is wrong.
+const LOCAL_RESERVE: usize = 16;
+/// Bits of an address of IPv6 that its holder can choose, as a rule.
+const IPV6_HOST_BITS: u32 = 64;
+
+/// Why a connection is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Full,
+    AddressHasMany,
+    Fast,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "there are too many open connections",
+            Self::AddressHasMany => "there are too many open connections from its address",
+            Self::Fast => "connections come faster than ingressConnectionEstablishmentRatePerSec",
+        })
+    }
+}
+
+/// What all connections share of that.
+pub(crate) struct Admission {
+    options: AdmissionOptions,
+    by_address: Mutex<HashMap<IpAddr, usize>>,
+    held: Held,
+}
+
+impl Admission {
+    pub fn new(options: AdmissionOptions) -> Self {
+        Self { options, by_address: Mutex::default(), held: Held::default() }
+    }
+
+    /// What connections hold that nobody has logged in on.
+    pub fn held(&self) -> &Held {
+        &self.held
+    }
+
+    pub fn patience(&self) -> Duration {
+        self.options.login_patience
+    }
+
+    /// Whether somebody is let in however many there are.
+    pub fn is_exempt(&self, peer: Peer) -> bool {
+        match peer {
+            Peer::Tcp(address) => self.options.exempt.iter().any(|range| range.has(address.ip())),
+            Peer::Unix => false,
+        }
+    }
+
+    /// Lets somebody in, while `connections` are open.
+    pub fn admit(self: &Arc<Self>, peer: Peer, connections: usize) -> Result<Admitted, Refusal> {
+        let mut admitted = Admitted { admission: Arc::clone(self), counted: None };
+        if self.is_exempt(peer) {
+            return Ok(admitted);
+        }
+        let reserve = if peer == Peer::Unix { LOCAL_RESERVE } else { 0 };
+        if connections >= self.options.connections_max.saturating_add(reserve) {
+            return Err(Refusal::Full);
+        }
+        if let (Some(most), Peer::Tcp(address)) = (self.options.by_address_max, peer) {
+            let address = network_of(address.ip());
+            let mut by_address = self.by_address.lock();
+            let count = by_address.entry(address).or_default();
+            if *count >= most {
+                return Err(Refusal::AddressHasMany);
+            }
+            *count += 1;
+            admitted.counted = Some(address);
+        }
+        Ok(admitted)
+    }
+}
+
+/// What counts as one address.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> IPV6_HOST_BITS << IPV6_HOST_BITS)),
+        IpAddr::V4(address) => IpAddr::V4(address),
+    }
+}
+
+/// A connection's place, given back when it is dropped.
+pub(crate) struct Admitted {
+    admission: Arc<Admission>,
+    counted: Option<IpAddr>,
+}
+
+impl fmt::Debug for Admitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admitted").field("counted", &self.counted).finish_non_exhaustive()
+    }
+}
+
+impl Admitted {
+    pub fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let Some(address) = self.counted else { return };
+        let mut by_address = self.admission.by_address.lock();
+        if let Some(count) = by_address.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                by_address.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl AdmissionOptions {
+    pub(crate) fn unlimited() -> Self {
+        Self {
+            connections_max: usize::MAX,
+            by_address_max: None,
+            exempt: Vec::new(),
+            login_patience: Duration::from_secs(30),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(address: &str) -> Peer {
+        Peer::Tcp(address.parse().expect("an address"))
+    }
+
+    #[test]
+    fn whoever_is_exempt_comes_in_when_it_is_full() {
+        let exempt = vec![AddressRange::parse("10.0.0.0/8").expect("a range")];
+        let options = AdmissionOptions { connections_max: 2, exempt, ..AdmissionOptions::unlimited() };
+        let admission = Arc::new(Admission::new(options));
+        assert!(admission.admit(peer("11.0.0.1:5"), 1).is_ok());
+        assert_eq!(admission.admit(peer("11.0.0.1:5"), 2).err(), Some(Refusal::Full));
+        assert!(admission.admit(peer("10.9.0.1:5"), 1000).is_ok());
+        assert!(admission.admit(Peer::Unix, 2 + LOCAL_RESERVE - 1).is_ok());
+        assert_eq!(admission.admit(Peer::Unix, 2 + LOCAL_RESERVE).err(), Some(Refusal::Full));
+    }
+
+    #[test]
+    fn places_of_an_address_are_given_back() {
+        let options = AdmissionOptions { by_address_max: Some(2), ..AdmissionOptions::unlimited() };
+        let admission = Arc::new(Admission::new(options));
+        let admit = |address| admission.admit(peer(address), 0);
+        let first = admit("10.0.0.1:1").expect("admitted");
+        let _second = admit("10.0.0.1:2").expect("admitted");
+        assert_eq!(admit("10.0.0.1:3").err(), Some(Refusal::AddressHasMany));
+        let other = admit("10.0.0.2:1").expect("another address");
+        drop(first);
+        assert!(admit("10.0.0.1:3").is_ok());
+        drop(other);
+        // One network of IPv6 is one address; so is an address of IPv4 in it.
+        let six = [admit("[2001:db8::1]:1").expect("admitted"), admit("[2001:db8::ffff:1]:1").expect("admitted")];
+        assert!(admit("[2001:db8::2]:1").is_err() && admit("[2001:db8:0:1::1]:1").is_ok());
+        let mapped = admit("[::ffff:10.0.0.1]:1").expect("the second");
+        assert!(admit("10.0.0.1:9").is_err());
+        drop(mapped);
+        drop(six);
+        assert_eq!(admission.by_address.lock().len(), 1);
+    }
+}

@@ -1,0 +1,88 @@
+//! How fast connections are taken: a bucket of tokens, and a queue for those that find none.
+
+use bunko_command::ConnectionRate;
+use std::time::{Duration, Instant};
+
+/// What becomes of a connection that has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Turn {
+    Now,
+    /// It is served after that long.
+    After(Duration),
+    /// The queue is full.
+    Refused,
+}
+
+/// A bucket that holds what its rate brings in [`ConnectionRate::burst_seconds`]. It may owe as many tokens as may wait.
+#[derive(Debug)]
+pub(crate) struct RateLimit {
+    /// Negative while connections wait.
+    tokens: f64,
+    filled_at: Instant,
+    /// The bucket that the tokens are of.
+    rate: Option<ConnectionRate>,
+}
+
+impl RateLimit {
+    pub fn new(now: Instant) -> Self {
+        Self { tokens: 0.0, filled_at: now, rate: None }
+    }
+
+    /// Takes a token for one that comes `now`.
+    pub fn take(&mut self, rate: ConnectionRate, now: Instant) -> Turn {
+        let capacity = (rate.per_second * rate.burst_seconds).max(1.0);
+        let elapsed = now.saturating_duration_since(self.filled_at).as_secs_f64();
+        self.filled_at = now;
+        if self.rate == Some(rate) {
+            self.tokens = (self.tokens + elapsed * rate.per_second).min(capacity);
+        } else {
+            (self.rate, self.tokens) = (Some(rate), capacity);
+        }
+        if self.tokens >= 1.0 {
+            self.tokens -= 1.0;
+            return Turn::Now;
+        }
+        // A token that is owed belongs to one that waits.
+        let waiting = (1.0 - self.tokens).ceil();
+        if waiting > rate.queue_max as f64 {
+            return Turn::Refused;
+        }
+        self.tokens -= 1.0;
+        Turn::After(Duration::from_secs_f64(-self.tokens / rate.per_second))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: ConnectionRate = ConnectionRate { per_second: 10.0, burst_seconds: 0.2, queue_max: 2 };
+
+    #[test]
+    fn a_burst_is_served_the_next_wait_and_the_rest_is_refused() {
+        let began = Instant::now();
+        let mut limit = RateLimit::new(began);
+        let mut take = |after_ms| limit.take(RATE, began + Duration::from_millis(after_ms));
+        assert_eq!((take(0), take(0)), (Turn::Now, Turn::Now));
+        assert_eq!(take(0), Turn::After(Duration::from_millis(100)));
+        assert_eq!(take(0), Turn::After(Duration::from_millis(200)));
+        assert_eq!(take(0), Turn::Refused);
+        // A tenth of a second brings one token, which was owed.
+        let Turn::After(wait) = take(100) else { panic!("it waits") };
+        assert_eq!(wait.as_millis(), 200);
+        assert_eq!(take(100), Turn::Refused);
+        assert_eq!((take(10_000), take(10_000)), (Turn::Now, Turn::Now));
+        assert!(matches!(take(10_000), Turn::After(_)));
+    }
+
+    #[test]
+    fn without_a_queue_nobody_waits_and_another_rate_begins_anew() {
+        let began = Instant::now();
+        let mut limit = RateLimit::new(began);
+        let narrow = ConnectionRate { burst_seconds: 0.0, queue_max: 0, ..RATE };
+        assert_eq!((limit.take(narrow, began), limit.take(narrow, began)), (Turn::Now, Turn::Refused));
+        // A part of a token is none.
+        assert_eq!(limit.take(narrow, began + Duration::from_millis(50)), Turn::Refused);
+        assert_eq!(limit.take(RATE, began), Turn::Now);
+    }
+}
