@@ -79,10 +79,11 @@ impl AtHand {
         Some(self.current()?.as_ref().as_ref().get(name)?.to_value())
     }
 
-    /// Takes the metadata out of a document that holds it.
+    /// Takes the metadata out of a document that holds it. One that a stage has made holds none.
     pub fn release(&self, document: DocumentRef<'_>) -> DocumentBuf {
-        let mut fields = document.iter();
-        let metadata = fields.next().and_then(|first| first.value.as_document());
+        let first = document.first().filter(|first| first.name == HELD_FIELD);
+        let fields = document.iter().skip(usize::from(first.is_some()));
+        let metadata = first.and_then(|first| first.value.as_document());
         self.set(metadata.map(|metadata| Arc::new(metadata.to_owned())));
         let mut released = DocumentBuf::new();
         for field in fields {
@@ -122,6 +123,8 @@ mod tests {
         assert!(matches!(at_hand.value("score"), Some(Value::Double(2.5))));
         assert!(at_hand.value("textScore").is_none());
         at_hand.set(None);
+        let made = DocumentBuf::new().with("a", 1);
+        assert_eq!(at_hand.release(made.as_ref()).as_ref().as_bytes(), made.as_ref().as_bytes());
         let again = at_hand.release(at_hand.hold(document.as_ref()).as_ref());
         assert_eq!(again.as_ref().as_bytes(), document.as_ref().as_bytes());
     }

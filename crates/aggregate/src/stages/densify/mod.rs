@@ -97,7 +97,7 @@ impl Stage for Densify {
     }
 
     fn metadata(&self) -> Carried {
-        Carried::Lost
+        Carried::Inside
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

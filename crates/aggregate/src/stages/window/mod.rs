@@ -145,6 +145,7 @@ struct SetWindowFields {
     functions: Vec<Arc<dyn Function>>,
     /// Sets each field to the variable of its number.
     addition: Projection,
+    metadata: Carried,
 }
 
 /// The name of the variable of the `number`-th function.
@@ -168,7 +169,7 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
         let message = "BSON field '$setWindowFields.output' is missing but a required field";
         return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
     };
-    // Documents are kept back without what is known of them beside their fields.
+    // What is computed over kept documents does not see what is known of them beside their fields.
     let scope = environment.scope.offering(Offered::NONE).parse_scope();
     let partition_by = specification.get("partitionBy").filter(|value| !value.is_nullish());
     let partition_by = partition_by.map(|value| Expression::parse(value, &scope)).transpose()?;
@@ -183,7 +184,18 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
         variables.define(&name, None)?;
     }
     let addition = Projection::parse_addition(paths.as_ref(), &ParseScope::new(&variables))?;
-    Ok(vec![Box::new(SetWindowFields { partition_by, order, functions, addition })])
+    let metadata = if names_whole(value) { Carried::Lost } else { Carried::Inside };
+    Ok(vec![Box::new(SetWindowFields { partition_by, order, functions, addition, metadata })])
+}
+
+/// Whether an expression may see a document whole, in which its metadata would be a field meanwhile.
+fn names_whole(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::String(text) => text.starts_with("$$ROOT") || text.starts_with("$$CURRENT"),
+        ValueRef::Document(document) => document.iter().any(|field| names_whole(field.value)),
+        ValueRef::Array(array) => array.iter().any(names_whole),
+        _ => false,
+    }
 }
 
 fn optional_document<'d>(specification: DocumentRef<'d>, name: &str) -> Result<Option<DocumentRef<'d>>> {
@@ -259,7 +271,7 @@ impl Stage for SetWindowFields {
     }
 
     fn metadata(&self) -> Carried {
-        Carried::Lost
+        self.metadata
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
