@@ -12,6 +12,7 @@ use disk_image::{Mounted, sh, text};
 use oracle::durable_engines;
 use peer::{Peer, binary, code};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const OUT_OF_DISK_SPACE: i32 = 14031;
@@ -126,4 +127,64 @@ fn fill_the_disk_of(engine: &str) {
         server.output_tail()
     );
     check(&start(engine, &dbpath), second.end);
+}
+
+/// What the server leaves of a disk to the data.
+const LEFT_BYTES: u64 = 500 << 20;
+
+/// Bytes that are free on the disk at a path.
+fn free_bytes(path: &Path) -> u64 {
+    let output = Command::new("stat").args(["-f", "-c", "%a %S", text(path)]).output().expect("stat");
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.split_whitespace().map(|number| number.parse::<u64>().expect("a number")).product()
+}
+
+/// Inserts a document with half a megabyte in which a compressor finds nothing.
+fn insert_noise(peer: &mut Peer, id: i32) {
+    let mut state = id as u32 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'0' + (state >> 26) as u8)
+    };
+    let noise: String = (0..512 << 10).map(|_| next()).collect();
+    let documents: ArrayBuf =
+        [&DocumentBuf::new().with("_id", id).with("k", id * 37 % 101).with("noise", &*noise)].into_iter().collect();
+    let body = DocumentBuf::new().with("insert", "sorted").with("documents", &documents).with("$db", "test");
+    assert_eq!(code(peer.run_body(body.as_ref()).as_ref()), 0);
+}
+
+#[test]
+#[ignore = "needs root and loop devices; tests/full_disk/run runs it"]
+fn a_sort_that_finds_no_room_on_its_way_fails_alone() {
+    let work = tempfile::tempdir().expect("temporary directory");
+    let image = work.path().join("disk.ext4");
+    sh("truncate", &["-s", "1G", text(&image)]);
+    sh("mkfs.ext4", &["-q", "-F", "-m", "0", text(&image)]);
+    let mounted = Mounted::new(&image, work.path().join("disk"));
+    let server = start("lsm", &mounted.0.join("data"));
+    let mut peer = Peer::connect(server.address());
+    (0..101).for_each(|id| insert_noise(&mut peer, id));
+    peer.run("admin", "{fsync: 1}");
+    peer.run("admin", "{setParameter: 1, internalQueryMaxBlockingSortMemoryUsageBytes: 4000000}");
+    let sort = "{aggregate: 'sorted', pipeline: [{$sort: {k: 1}}, {$group: {_id: null, n: {$sum: 1}, first: {$first: '$k'}, \
+                noise: {$max: {$strLenBytes: '$noise'}}}}], cursor: {}}";
+
+    // Room for the first half of what is sorted: the sort begins, and goes on for a while.
+    let ballast = mounted.0.join("ballast");
+    let ballast_bytes = free_bytes(&mounted.0) - LEFT_BYTES - (24 << 20);
+    sh("fallocate", &["-l", &ballast_bytes.to_string(), text(&ballast)]);
+    let free = free_bytes(&mounted.0);
+    assert!(free > LEFT_BYTES + (20 << 20), "{free} bytes are free");
+    let refused = peer.run("test", sort);
+    assert_eq!(code(refused.as_ref()), OUT_OF_DISK_SPACE, "{:?}", refused.as_ref());
+    assert_eq!(server.open_files_in("scratch"), 0, "files are left open");
+    assert!(free_bytes(&mounted.0) + (1 << 20) > free, "their room is not free again");
+    // Everything else goes on.
+    assert_eq!(peer.text("test", "{count: 'sorted', query: {k: {$lt: 50}}}"), "{n: 50, ok: 1.0}");
+    insert_noise(&mut peer, 101);
+
+    std::fs::remove_file(&ballast).expect("removed");
+    let sorted = peer.text("test", sort);
+    assert!(sorted.contains("{_id: null, n: 102, first: 0, noise: 524288}"), "{sorted}");
+    assert_eq!(server.open_files_in("scratch"), 0);
 }

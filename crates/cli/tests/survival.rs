@@ -1,5 +1,5 @@
 //! What an engine promises of the end of its process: `memory` that nothing is left, `mmap` that a disk that fails under
-//! the map is a clean death.
+//! the map is a clean death. And whatever the engine: what a stage put on disk goes with the process.
 
 mod peer;
 
@@ -71,4 +71,44 @@ fn a_data_file_cut_under_the_map_is_a_clean_death() {
     let last = output.lines().last().unwrap_or_default();
     assert!(last.starts_with("bunko: ") && last.contains("SIGBUS"), "{output}");
     assert!(last.contains(&*data_file.to_string_lossy()), "{output}");
+}
+
+#[test]
+fn what_a_pipeline_put_on_disk_goes_with_a_kill() {
+    let dbpath = temporary_dbpath();
+    let mut server = start("lsm", dbpath.path());
+    let mut peer = Peer::connect(server.address());
+    let pad = "spilled ".repeat(100);
+    for id in 0..500 {
+        peer.run("test", &format!("{{insert: 't', documents: [{{_id: {id}, k: {}, pad: '{pad}'}}]}}", id * 7 % 500));
+    }
+    let journaled = "{insert: 't', documents: [{_id: 'last', k: 500}], writeConcern: {w: 1, j: true}}";
+    assert_eq!(peer.text("test", journaled), "{n: 1, ok: 1.0}");
+    let with_little_memory = |server: &Server| {
+        let mut peer = Peer::connect(server.address());
+        let limits = "{setParameter: 1, internalQueryMaxBlockingSortMemoryUsageBytes: 50000, \
+                      internalDocumentSourceGroupMaxMemoryBytes: 50000}";
+        peer.run("admin", limits);
+        // The sort is on its way: its runs are merged while the cursor is read.
+        let sort = "{aggregate: 't', pipeline: [{$sort: {k: -1}}, {$project: {k: 1}}], cursor: {batchSize: 2}}";
+        let first = peer::first_batch(&peer.run("test", sort));
+        assert_eq!(first, ["{_id: \"last\", k: 500}", "{_id: 357, k: 499}"]);
+        let group =
+            "{aggregate: 't', pipeline: [{$group: {_id: '$k', pads: {$push: '$pad'}}}, {$count: 'n'}], cursor: {}}";
+        assert_eq!(peer::first_batch(&peer.run("test", group)), ["{n: 501}"]);
+        assert!(server.open_files_in("scratch") > 0, "nothing is on disk");
+    };
+    with_little_memory(&server);
+    // The names of the files went when they were made.
+    let scratch = dbpath.path().join("scratch");
+    let names = || fs::read_dir(&scratch).expect("a directory").count();
+    assert_eq!(names(), 0);
+    server.kill();
+    assert_eq!(names(), 0);
+
+    // A machine that stopped just when a file was made leaves its name.
+    fs::write(scratch.join("0"), "left behind").expect("written");
+    let server = start("lsm", dbpath.path());
+    assert_eq!(names(), 0);
+    with_little_memory(&server);
 }

@@ -130,6 +130,16 @@ impl Server {
         self.child.0.id()
     }
 
+    /// How many files it has open in a directory of that name, also those that have no name any more.
+    ///
+    /// # Panics
+    /// Where the process is gone.
+    pub fn open_files_in(&self, directory: &str) -> usize {
+        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("a process that runs");
+        let targets = descriptors.flatten().filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok());
+        targets.filter(|target| target.parent().is_some_and(|parent| parent.ends_with(directory))).count()
+    }
+
     /// The last lines of its output and errors, in the order in which they came.
     pub fn output_tail(&self) -> String {
         self.output.tail()
