@@ -127,3 +127,24 @@ def test_a_consumer_that_is_resumed_at_random_rebuilds_the_collection(set_client
             apply(event, copy)
     found = {document["_id"]: document for document in things.find()}
     assert copy == found and written > 100
+
+
+def test_views_and_time_series_are_told_to_those_who_ask_for_all_events(set_client, things):
+    database = things.database
+    with database.watch(show_expanded_events=True) as stream, database.watch() as usual:
+        database.create_collection("shown", viewOn="things", pipeline=[])
+        database.command("collMod", "shown", viewOn="others", pipeline=[])
+        database.drop_collection("shown")
+        database.create_collection("series", timeseries={"timeField": "at"})
+        things.insert_one({"_id": 1})
+        created, modified, dropped, series = (stream.next() for _ in range(4))
+        assert created["operationType"] == "create" and created["nsType"] == "view"
+        assert created["operationDescription"] == {"viewOn": "things", "pipeline": []}
+        assert modified["operationType"] == "modify" and modified["operationDescription"]["viewOn"] == "others"
+        assert dropped["operationType"] == "drop"
+        assert all(event["ns"] == {"db": "clients_streams", "coll": "shown"} for event in (created, modified, dropped))
+        assert not any("collectionUUID" in event for event in (created, modified, dropped, series))
+        assert series["nsType"] == "timeseries" and series["ns"]["coll"] == "series"
+        assert usual.next()["operationType"] == "insert"
+        with database.watch(show_expanded_events=True, resume_after=created["_id"]) as resumed:
+            assert resumed.next() == modified

@@ -1,10 +1,10 @@
 //! Events: what an entry of the oplog is to a stream.
 //! Source: MongoDB manual 8.2, "Change Events".
 
-use super::Target;
 use super::delta::{Shown, describe};
 use super::options::{Image, Options};
 use super::token::{Identity, of_event};
+use super::{SYSTEM_VIEWS, Target};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -35,6 +35,10 @@ impl Events<'_> {
         let text = |name| document.get(name).and_then(ValueRef::as_str).unwrap_or_default();
         let Some(o) = document.get("o").and_then(ValueRef::as_document) else { return Ok(()) };
         match text("op") {
+            "i" | "u" | "d" if text("ns").split_once('.').is_some_and(|(_, name)| name == SYSTEM_VIEWS) => {
+                let event = self.of_view(entry, o, text("op")).filter(|_| self.options.is_expanded);
+                into.extend(event.map(|document| Event { document, is_last: false }));
+            }
             "i" | "u" | "d" => into.extend([self.of_document(entry, o, text("op"), text("ns"))?]),
             "c" => self.of_command(entry, o, text("ns"), into),
             _ => {}
@@ -205,6 +209,34 @@ impl Events<'_> {
         Some(event)
     }
 
+    /// What becomes of a view, or of a time series, whose documents are shown by one. It has no UUID.
+    fn of_view(&self, entry: &Entry, o: DocumentRef<'_>, op: &str) -> Option<DocumentBuf> {
+        let operation = match op {
+            "i" => "create",
+            "u" => "modify",
+            _ => "drop",
+        };
+        let key = entry.document.as_ref().get("o2").and_then(ValueRef::as_document).unwrap_or(o);
+        let full = key.get("_id").and_then(ValueRef::as_str)?;
+        let identity = Identity { number: entry.number, uuid: uuid(entry), operation, key: Some(key) };
+        let mut event = begun(entry, &of_event(entry.at, identity, false), operation);
+        put_origin(&mut event, entry);
+        put_namespace(&mut event, full);
+        if operation == "drop" {
+            return Some(event);
+        }
+        if operation == "create" {
+            let shown = o.get("viewOn").and_then(ValueRef::as_str).unwrap_or_default();
+            event.append("nsType", if shown.starts_with("system.buckets.") { "timeseries" } else { "view" });
+        }
+        let mut description = DocumentBuf::new();
+        for field in o.iter().filter(|field| field.name != "_id") {
+            description.append(field.name, field.value);
+        }
+        event.append("operationDescription", &description);
+        Some(event)
+    }
+
     fn invalidate_if(&self, is_invalid: bool, entry: &Entry, operation: &str, into: &mut impl Extend<Event>) {
         if !is_invalid {
             return;
@@ -221,21 +253,28 @@ impl Events<'_> {
     }
 
     fn headed(&self, entry: &Entry, token: &DocumentBuf, operation: &str) -> DocumentBuf {
-        let mut event =
-            DocumentBuf::new().with("_id", token).with("operationType", operation).with("clusterTime", entry.at);
+        let mut event = begun(entry, token, operation);
         if let Some(uuid) = entry.document.as_ref().get("ui").filter(|_| self.options.is_expanded) {
             event.append("collectionUUID", uuid);
         }
-        if let Some(wall) = entry.document.as_ref().get("wall") {
-            event.append("wallTime", wall);
-        }
-        // Only of an operation of a transaction.
-        for name in ["lsid", "txnNumber"] {
-            if let Some(value) = entry.document.as_ref().get(name) {
-                event.append(name, value);
-            }
-        }
+        put_origin(&mut event, entry);
         event
+    }
+}
+
+fn begun(entry: &Entry, token: &DocumentBuf, operation: &str) -> DocumentBuf {
+    DocumentBuf::new().with("_id", token).with("operationType", operation).with("clusterTime", entry.at)
+}
+
+/// When it happened, and in which transaction.
+fn put_origin(event: &mut DocumentBuf, entry: &Entry) {
+    if let Some(wall) = entry.document.as_ref().get("wall") {
+        event.append("wallTime", wall);
+    }
+    for name in ["lsid", "txnNumber"] {
+        if let Some(value) = entry.document.as_ref().get(name) {
+            event.append(name, value);
+        }
     }
 }
 

@@ -29,6 +29,9 @@ enum Target {
     Cluster,
 }
 
+/// The collection of a database's views.
+const SYSTEM_VIEWS: &str = "system.views";
+
 /// Whether a pipeline begins with it.
 /// # Errors
 /// 40602 where it stands later.
@@ -85,13 +88,13 @@ impl Target {
 
     /// Whether it watches that collection.
     fn watches(&self, full: &str) -> bool {
-        !matches!(full.split_once('.'), Some((_, "$cmd"))) && self.wants(full)
+        !matches!(full.split_once('.'), Some((_, "$cmd" | SYSTEM_VIEWS))) && self.wants(full)
     }
 }
 
-/// Collections of the server's own have no events.
+/// Collections of the server's own have no events. What is written to that of the views are events of theirs.
 fn is_told(collection: &str) -> bool {
-    !collection.starts_with("system.")
+    collection == SYSTEM_VIEWS || !collection.starts_with("system.")
 }
 
 /// What keeps a stream from being opened on this server.
