@@ -6,7 +6,7 @@
 
 use crate::cursor_store::CursorStore;
 use crate::service::Service;
-use bunko_store::{KeptForViews, Lsn};
+use bunko_store::{KeptForViews, Lsn, Place};
 
 /// The part of the cursors that is closed before it is asked again whether that is enough.
 const CLOSED_PART: usize = 8;
@@ -23,26 +23,30 @@ impl Service {
         loop {
             let kept = self.catalog.store().kept_for_snapshots();
             let Some((engine, kept)) = kept.into_iter().find(|(_, kept)| is_too_much(kept)) else { return };
-            let closed = self.cursors.close_oldest();
-            if closed == 0 {
+            let oldest = self.cursors.by_age();
+            // On disk all is kept that was replaced since the oldest state. Where something else reads that, a transaction
+            // or a long command, no cursor that goes would help.
+            let is_theirs = oldest.first().is_some_and(|(lsn, _)| *lsn <= self.catalog.store().oldest_snapshot());
+            if oldest.is_empty() || kept.place == Place::Disk && !is_theirs {
                 return;
             }
+            let part = oldest.iter().take(oldest.len().div_ceil(CLOSED_PART));
+            let closed = self.cursors.close_for_room(part.map(|(_, id)| *id));
             tracing::warn!(target: "QUERY", engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), closed, "Closed idle cursors: what was replaced and is kept for them takes too much");
         }
     }
 }
 
 impl CursorStore {
-    /// Closes a part of the waiting cursors that read states which are over, the oldest states first; how many. Those of
-    /// transactions stay: theirs is kept for as long as the transaction is open.
-    fn close_oldest(&self) -> usize {
+    /// The waiting cursors that read states which are over, the oldest states first. Those of transactions are none of
+    /// them: theirs is kept for as long as the transaction is open.
+    fn by_age(&self) -> Vec<(Lsn, i64)> {
         let mut waiting: Vec<(Lsn, i64)> = Vec::new();
         self.for_each_waiting(|id, cursor| {
             let lsn = cursor.source.snapshot().filter(|_| cursor.transaction.is_none());
             waiting.extend(lsn.map(|lsn| (lsn, id)));
         });
         waiting.sort_unstable();
-        waiting.truncate(waiting.len().div_ceil(CLOSED_PART));
-        self.close_for_room(waiting.into_iter().map(|(_, id)| id))
+        waiting
     }
 }

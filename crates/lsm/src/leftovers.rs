@@ -114,14 +114,18 @@ impl Leftovers {
         self.state.lock().aside.take().map_or(Ok(()), Aside::remove)
     }
 
-    /// Bytes of tables that the present version does not name; what is being written is counted too.
+    /// Bytes of tables that the present version does not name, without those that are being written.
     pub fn unnamed_bytes(&self) -> u64 {
+        let being_written = {
+            let state = self.state.lock();
+            if state.running > 0 { state.first } else { u64::MAX }
+        };
         let version = self.tree.current_version();
         let named: FxHashSet<u64> = version.iter_tables().map(lsm_tree::Table::id).collect();
         let bytes = |entry: std::io::Result<std::fs::DirEntry>| {
             let entry = entry.ok()?;
             let number = entry.file_name().to_str()?.parse().ok()?;
-            if named.contains(&number) { None } else { Some(entry.metadata().ok()?.len()) }
+            if number >= being_written || named.contains(&number) { None } else { Some(entry.metadata().ok()?.len()) }
         };
         std::fs::read_dir(self.files.tables()).map_or(0, |entries| entries.filter_map(bytes).sum())
     }

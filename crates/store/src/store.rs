@@ -396,9 +396,14 @@ impl Store {
         self.snapshots.views(|| self.watermark.visible())
     }
 
+    /// The oldest state that a snapshot is open of, or the present one.
+    pub fn oldest_snapshot(&self) -> Lsn {
+        Lsn(self.views().oldest())
+    }
+
     /// What each engine keeps only for snapshots that are open, of states that are over.
     pub fn kept_for_snapshots(&self) -> Vec<(&'static str, crate::KeptForViews)> {
-        let (oldest, now) = (Lsn(self.views().oldest()), self.watermark.visible());
+        let (oldest, now) = (self.oldest_snapshot(), self.watermark.visible());
         let kept = |engine: &Arc<dyn Engine>| {
             // Nobody waits here, so what was let go may go now.
             engine.release();

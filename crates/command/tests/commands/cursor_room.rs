@@ -91,6 +91,7 @@ fn the_oldest_idle_cursors_go_where_all_of_them_keep_too_much() {
         eprintln!("server on {}", engine.name);
         let mut client = Client::start(engine, 1 << 30);
         let mut cursors = Vec::new();
+        let somebody_elses = client.0.service.catalog.store().snapshot();
         for round in 1..=ROUNDS {
             client.replace(round, &pad);
             client.run_well("{fsync: 1}");
@@ -104,6 +105,12 @@ fn the_oldest_idle_cursors_go_where_all_of_them_keep_too_much() {
         client.0.service.close_cursors_that_keep_too_much();
         assert_eq!(client.closed_for_room(), 0);
         client.run_well("{setParameter: 1, idleCursorKeepMaxMB: 20}");
+        if engine.name == "lsm" {
+            // All of that is kept for somebody else too.
+            client.0.service.close_cursors_that_keep_too_much();
+            assert_eq!(client.closed_for_room(), 0);
+        }
+        drop(somebody_elses);
         client.0.service.close_cursors_that_keep_too_much();
         assert!(client.kept_bytes() <= 20 << 20, "{} bytes are kept", client.kept_bytes());
         let go_on: Vec<bool> = cursors.iter().map(|cursor| client.goes_on(cursor)).collect();
