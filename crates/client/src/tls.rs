@@ -6,13 +6,11 @@ mod verifier;
 
 pub(crate) use stream::TlsStream;
 
+use bunko_certificates::{certificate_and_key, certificates};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// How much of the server's certificate is checked.
@@ -63,12 +61,12 @@ fn verifier(options: &TlsOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<
     if options.verification == Verification::Nothing {
         return Ok(verifier::for_anybody(provider));
     }
-    let (path, certificates) = match &options.ca_file {
-        Some(path) => (path.clone(), read_certificates(path)?),
+    let (path, trusted) = match &options.ca_file {
+        Some(path) => (path.clone(), certificates(path)?),
         None => roots::system()?,
     };
     let mut roots = RootCertStore::empty();
-    for certificate in certificates {
+    for certificate in trusted {
         // A system's bundle may hold certificates that are too odd for rustls; one's own file should not.
         let added = roots.add(certificate).map_err(|error| format!("{}: {error}", path.display()));
         if options.ca_file.is_some() {
@@ -76,30 +74,4 @@ fn verifier(options: &TlsOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<
         }
     }
     verifier::for_roots(roots, provider, options.verification).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-}
-
-/// All certificates of a PEM file; at least one.
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let pem = read(path)?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    match certificates {
-        Ok(certificates) if certificates.is_empty() => Err(format!("{} holds no PEM certificate", path.display())),
-        Ok(certificates) => Ok(certificates),
-        Err(error) => Err(format!("{}: {error}", path.display())),
-    }
-}
-
-fn certificate_and_key(path: &Path) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
-    let chain = read_certificates(path)?;
-    let pem = read(path)?;
-    let encrypted = [&b"-----BEGIN ENCRYPTED"[..], b"Proc-Type: 4,ENCRYPTED"];
-    if encrypted.iter().any(|mark| pem.windows(mark.len()).any(|window| window == *mark)) {
-        return Err(format!("the key in {} is encrypted, which is not supported", path.display()));
-    }
-    let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| format!("{} holds no PEM key", path.display()))?;
-    Ok((chain, key))
 }

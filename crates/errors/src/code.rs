@@ -88,6 +88,7 @@ codes! {
     COMMAND_FAILED = 125 "CommandFailed";
     NOT_A_REPLICA_SET = 123 "NotAReplicaSet";
     JS_INTERPRETER_FAILURE = 139 "JSInterpreterFailure";
+    INVALID_SSL_CONFIGURATION = 140 "InvalidSSLConfiguration";
     EXCEEDED_MEMORY_LIMIT = 146 "ExceededMemoryLimit";
     CAPPED_POSITION_LOST = 136 "CappedPositionLost";
     CANNOT_INDEX_PARALLEL_ARRAYS = 171 "CannotIndexParallelArrays";

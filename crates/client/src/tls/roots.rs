@@ -1,6 +1,6 @@
 //! The authorities that the system trusts.
 
-use super::read_certificates;
+use bunko_certificates::certificates;
 use rustls_pki_types::CertificateDer;
 use std::path::PathBuf;
 
@@ -24,6 +24,6 @@ pub(super) fn system() -> Result<(PathBuf, Vec<CertificateDer<'static>>), String
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     let path = named.or_else(|| BUNDLES.iter().map(PathBuf::from).find(|path| path.exists()));
     let path = path.ok_or("the system has no file of trusted certificates: give tlsCAFile")?;
-    let certificates = read_certificates(&path)?;
-    Ok((path, certificates))
+    let trusted = certificates(&path)?;
+    Ok((path, trusted))
 }

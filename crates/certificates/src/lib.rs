@@ -1,0 +1,12 @@
+//! Certificates and keys in PEM files, whom a certificate names, and how long it is valid.
+//!
+//! **Invariant:** nothing here decides about trust. Whoever asks a certificate for its name has had it verified before.
+#![forbid(unsafe_code)]
+
+mod der;
+mod details;
+mod pem;
+mod subject;
+
+pub use details::Details;
+pub use pem::{certificate_and_key, certificates, revocation_lists};

@@ -1,0 +1,48 @@
+//! PEM files.
+
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use std::fs;
+use std::path::Path;
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+fn objects<T: PemObject>(path: &Path, what: &str) -> Result<Vec<T>, String> {
+    let pem = read(path)?;
+    let objects: Result<Vec<_>, _> = T::pem_slice_iter(&pem).collect();
+    match objects {
+        Ok(objects) if objects.is_empty() => Err(format!("{} holds no PEM {what}", path.display())),
+        Ok(objects) => Ok(objects),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// All certificates of a file; at least one.
+/// # Errors
+/// A sentence that names the file.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    objects(path, "certificate")
+}
+
+/// All revocation lists of a file; at least one.
+/// # Errors
+/// A sentence that names the file.
+pub fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
+    objects(path, "revocation list (X509 CRL)")
+}
+
+/// A chain, one's own certificate first, and its key.
+/// # Errors
+/// A sentence that names the file, also where the key is encrypted.
+pub fn certificate_and_key(path: &Path) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    let chain = certificates(path)?;
+    let pem = read(path)?;
+    let encrypted = [&b"-----BEGIN ENCRYPTED"[..], b"Proc-Type: 4,ENCRYPTED"];
+    if encrypted.iter().any(|mark| pem.windows(mark.len()).any(|window| window == *mark)) {
+        return Err(format!("the key in {} is encrypted, which is not supported", path.display()));
+    }
+    let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| format!("{} holds no PEM key", path.display()))?;
+    Ok((chain, key))
+}

@@ -1,0 +1,113 @@
+//! Names of certificates as text, as OpenSSL prints them with `-nameopt RFC2253`: by these names MongoDB knows users.
+
+use crate::der::{
+    BMP_STRING, IA5_STRING, Item, Items, NUMERIC_STRING, OBJECT_IDENTIFIER, PRINTABLE_STRING, SEQUENCE, SET,
+    TELETEX_STRING, UTF8_STRING, VISIBLE_STRING,
+};
+use std::fmt::Write;
+
+/// Short names of kinds of parts, by their numbers in DER.
+/// Source: RFC 4519; RFC 2985.
+const SHORT_NAMES: &[(&[u8], &str)] = &[
+    (&[0x55, 4, 3], "CN"),
+    (&[0x55, 4, 4], "SN"),
+    (&[0x55, 4, 5], "serialNumber"),
+    (&[0x55, 4, 6], "C"),
+    (&[0x55, 4, 7], "L"),
+    (&[0x55, 4, 8], "ST"),
+    (&[0x55, 4, 9], "street"),
+    (&[0x55, 4, 10], "O"),
+    (&[0x55, 4, 11], "OU"),
+    (&[0x55, 4, 12], "title"),
+    (&[0x55, 4, 42], "GN"),
+    (&[0x55, 4, 43], "initials"),
+    (&[0x55, 4, 46], "dnQualifier"),
+    (&[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 1], "UID"),
+    (&[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25], "DC"),
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1], "emailAddress"),
+];
+
+/// Writes a name: the last part first, parts of equal rank with a plus sign in between. `None` where it is malformed.
+/// Source: RFC 2253, section 2.
+pub fn rfc_2253(name: Items<'_>) -> Option<String> {
+    let mut ranks = Vec::new();
+    for rank in name {
+        let parts: Option<Vec<_>> =
+            Some(rank).filter(|rank| rank.tag == SET).map(|rank| Items(rank.content))?.map(part).collect();
+        ranks.push(parts?.into_iter().rev().collect::<Vec<_>>().join("+"));
+    }
+    ranks.reverse();
+    Some(ranks.join(","))
+}
+
+fn part(item: Item<'_>) -> Option<String> {
+    let mut fields = Some(item).filter(|item| item.tag == SEQUENCE).map(|item| Items(item.content))?;
+    let kind = fields.next_of(OBJECT_IDENTIFIER)?.0;
+    let value = fields.next()?;
+    match SHORT_NAMES.iter().find(|(known, _)| *known == kind) {
+        Some((_, name)) => Some(format!("{name}={}", escaped(&text(value)?))),
+        // What nobody has a name for is shown as it is.
+        None => Some(format!("{}=#{}", dotted(kind)?, hexadecimal(value.whole))),
+    }
+}
+
+fn text(value: Item<'_>) -> Option<String> {
+    match value.tag {
+        UTF8_STRING | PRINTABLE_STRING | IA5_STRING | NUMERIC_STRING | VISIBLE_STRING => {
+            Some(std::str::from_utf8(value.content).ok()?.to_owned())
+        }
+        TELETEX_STRING => Some(value.content.iter().map(|byte| char::from(*byte)).collect()),
+        BMP_STRING => {
+            let (units, []) = value.content.as_chunks() else { return None };
+            String::from_utf16(&units.iter().map(|unit| u16::from_be_bytes(*unit)).collect::<Vec<_>>()).ok()
+        }
+        _ => None,
+    }
+}
+
+/// What separates parts has a backslash before it, and so has what readers would trim; bytes beyond ASCII and control
+/// characters are shown by their numbers.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for (place, byte) in text.bytes().enumerate() {
+        let is_edge = match byte {
+            b' ' => place == 0 || place + 1 == text.len(),
+            b'#' => place == 0,
+            _ => false,
+        };
+        match byte {
+            0..0x20 | 0x7f.. => drop(write!(escaped, "\\{byte:02X}")),
+            b',' | b'+' | b'"' | b'\\' | b'<' | b'>' | b';' => escaped.extend(['\\', char::from(byte)]),
+            _ if is_edge => escaped.extend(['\\', char::from(byte)]),
+            _ => escaped.push(char::from(byte)),
+        }
+    }
+    escaped
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02X}");
+        text
+    })
+}
+
+/// A kind as numbers with dots.
+fn dotted(kind: &[u8]) -> Option<String> {
+    let mut numbers: Vec<u64> = Vec::new();
+    let mut number = 0_u64;
+    for byte in kind {
+        number = number.checked_mul(128)? | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            numbers.push(std::mem::take(&mut number));
+        }
+    }
+    // The first two share one.
+    let (first, rest) = numbers.split_first()?;
+    let root = (first / 40).min(2);
+    let mut text = format!("{root}.{}", first - 40 * root);
+    for number in rest {
+        let _ = write!(text, ".{number}");
+    }
+    Some(text)
+}
