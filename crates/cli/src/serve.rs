@@ -9,14 +9,15 @@ use crate::open_files;
 use crate::pid_file::PidFile;
 use crate::printed::print;
 use crate::signals;
-use crate::start_report::{log_engine, log_process, log_recovery, warn};
+use crate::start_report::{log_certificate, log_engine, log_process, log_recovery, warn};
 use bunko_catalog::{Catalog, InterruptedBuild, UnfinishedFate};
+use bunko_certificates::Details;
 use bunko_client::percent_encoded;
-use bunko_command::{Facts, LogLines, Process, Service, World, delete_expired_until_stopped};
+use bunko_command::{Facts, LogLines, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
 use bunko_operation::{MemoryLimits, ScratchSpace, Scripting, StageLimits};
 use bunko_scratch::ScratchDirectory;
-use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped};
+use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -69,6 +70,10 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
     let connections_max = open_files::connections_max(settings.admission.connections_max, files);
     log_process(settings);
     log_engine(settings);
+    let tls = settings.tls.clone().map(Tls::load).transpose()?.map(Arc::new);
+    if let Some(tls) = &tls {
+        log_certificate(&tls.certificate(), now_ms() as i64);
+    }
     warn(settings, access, files, connections_max);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -93,6 +98,15 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
             let (settings, log) = (Arc::clone(settings), Arc::clone(&log));
             move || rotate_log(&settings, &log)
         }),
+        rotate_certificates: Box::new({
+            let tls = tls.clone();
+            move || tls.as_ref().map_or(Ok(()), |tls| tls.rotate())
+        }),
+        tls_mode: settings.tls_mode.clone(),
+        certificate: Box::new({
+            let tls = tls.clone();
+            move || tls.as_ref().map(|tls| own_certificate(tls))
+        }),
     };
     let facts = Facts { connections_max: connections_max as u32, ..facts(settings, open_scratch(settings)?) };
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
@@ -100,7 +114,7 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
     // Before the first line that says that it listens: whoever reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };
-    let options = ServerOptions { admission, ..server_options(settings) };
+    let options = ServerOptions { admission, tls, ..server_options(settings) };
     let interrupted_builds = catalog.interrupted_builds();
     let server = Server::start(&service, &options).map_err(|error| error.to_string())?;
     let builds = resume_index_builds(interrupted_builds, Arc::clone(&service))?;
@@ -142,8 +156,8 @@ fn rotate_log(settings: &Settings, log: &LogOutput) -> Result<(), String> {
 pub fn open_service(settings: &Settings) -> Result<(Arc<Store>, Arc<Service>), String> {
     let store = open_store(settings)?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
-    let process = Process { shut_down: Box::new(|| ()), rotate_log: Box::new(|| Ok(())) };
-    let service = new_service(settings, facts(settings, open_scratch(settings)?), &catalog, Arc::default(), process)?;
+    let facts = facts(settings, open_scratch(settings)?);
+    let service = new_service(settings, facts, &catalog, Arc::default(), Process::default())?;
     Ok((store, service))
 }
 
@@ -231,7 +245,13 @@ fn server_options(settings: &Settings) -> ServerOptions {
         unix_socket: settings.unix_socket.clone(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         admission: settings.admission.clone(),
+        tls: None,
     }
+}
+
+fn own_certificate(tls: &Tls) -> OwnCertificate {
+    let Details { subject, not_after_ms } = tls.certificate();
+    OwnCertificate { subject, not_after_ms }
 }
 
 fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {

@@ -4,6 +4,7 @@ use crate::access::Access;
 use crate::configuration::Settings;
 use crate::log_format::STARTUP_WARNING;
 use bunko_bson::{ValueRef, extended_json};
+use bunko_certificates::Details;
 use bunko_store::{Recovery, Survival};
 use rustix::process::{Resource, getrlimit};
 use std::net::SocketAddr;
@@ -16,6 +17,8 @@ const COMMIT: &str = match option_env!("BUNKO_COMMIT") {
 /// Files that a server with many clients wants.
 /// Source: MongoDB manual, "UNIX ulimit Settings".
 const FILES_RECOMMENDED: u64 = 64_000;
+/// As long before the end of its certificate's validity a server warns.
+const CERTIFICATE_DAYS_RECOMMENDED: i64 = 30;
 /// The kernel's own default of `vm.max_map_count`.
 const MAPPINGS_RECOMMENDED: u64 = 65_530;
 
@@ -54,6 +57,15 @@ pub fn log_engine(settings: &Settings) {
     }
     if !settings.idle.is_empty() {
         tracing::warn!(target: "STORAGE", id = 102, ctx = "main", tags = STARTUP_WARNING, settings = settings.idle.join(", "), "Settings that have no effect on the engine {engine}");
+    }
+}
+
+/// By which certificate clients know the server.
+pub fn log_certificate(certificate: &Details, now_ms: i64) {
+    let days = (certificate.not_after_ms - now_ms).div_euclid(24 * 60 * 60 * 1000);
+    tracing::info!(target: "NETWORK", id = 133, ctx = "main", subject = certificate.subject, daysLeft = days, "TLS is enabled, with this certificate");
+    if days < CERTIFICATE_DAYS_RECOMMENDED {
+        tracing::warn!(target: "NETWORK", id = 134, ctx = "main", tags = STARTUP_WARNING, subject = certificate.subject, daysLeft = days, "The server's certificate has expired or will soon: put a new one in its place, and run rotateCertificates");
     }
 }
 

@@ -301,7 +301,7 @@ fn tls_is_recognised() {
     let mut rest = Vec::new();
     // Closed, with what it did not read or without.
     let _ = stream.read_to_end(&mut rest);
-    running.assert_logged("TLS is not supported yet");
+    running.assert_logged("TLS is disabled (net.tls.mode)");
     running.assert_serves();
 }
 
@@ -436,7 +436,9 @@ fn what_mongod_has_and_we_have_not_is_named() {
         (&["--keyFile=k"][..], "--keyFile is not supported yet: a server is alone, and needs no keys"),
         (&["--keyFile", "/etc/key"], "--keyFile is not supported yet"),
         (&["--port", "0", "--shardsvr"], "--shardsvr is not supported yet: there are no shards"),
-        (&["--tlsMode", "requireTLS"], "--tlsMode is not supported yet"),
+        (&["--tlsMode", "requireTLS"], "requireTLS needs net.tls.certificateKeyFile"),
+        (&["--tlsClusterFile", "k"], "--tlsClusterFile is not supported yet"),
+        (&["--tlsAllowInvalidCertificates"], "a certificate that a client shows is always verified"),
         (&["--sslMode", "requireSSL", "--sslPEMKeyFile", "x.pem"], "--sslMode is not supported yet"),
         (&["--nonsense"], "--nonsense"),
     ] {

@@ -1,33 +1,68 @@
-//! The wire client over TLS, all the way to a server: a proxy takes the TLS off, as it does for many deployments.
+//! TLS over real sockets: who is let in, who is not and what the log says of it, and what goes on meanwhile.
 
-mod lab;
+mod authority;
 
+use authority::{Authority, Validity};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_client::{Connection, Uri};
 use bunko_testkit::process::{Server, temporary_dbpath};
-use std::path::PathBuf;
+use bunko_testkit::shell;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+/// Longest wait for anything that must come.
+const PATIENCE: Duration = Duration::from_secs(30);
 const DOCUMENTS: i32 = 2_000;
+/// What begins a ClientHello of TLS 1.3, as it stands on the wire.
+const HELLO_BEGINNING: [u8; 11] = [22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
 
 fn binary() -> PathBuf {
     std::env::var_os("BUNKO_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_bunko").into(), PathBuf::from)
 }
 
+fn connect(server: &Server, options: &str) -> Result<Connection, String> {
+    let uri = format!("mongodb://localhost:{}/?{options}", server.address().port());
+    Connection::connect(&uri.parse::<Uri>().expect("valid")).map_err(|error| error.to_string())
+}
+
+fn run(connection: &mut Connection, command: &str) -> String {
+    let command = shell::parse_document(command).expect(command);
+    match connection.run_command("admin", command.as_ref()) {
+        Ok(reply) => shell::print(ValueRef::Document(reply.as_ref())),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn assert_logged(server: &Server, words: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !server.output_tail().contains(words) {
+        assert!(Instant::now() < deadline, "'{words}' is not in the log:\n{}", server.output_tail());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn assert_refused(server: &Server, options: &str, words: &str) {
+    assert!(connect(server, options).is_err(), "{words}");
+    assert_logged(server, words);
+}
+
 #[test]
 fn documents_come_back_as_they_went() {
-    let dbpath = temporary_dbpath();
-    let server = Server::start(&binary(), dbpath.path(), &[]).expect("started");
-    let files = temporary_dbpath();
-    let ca_file = files.path().join("ca.pem");
-    let port = lab::proxy::start_tls(server.address(), &ca_file, |_| None);
-    let uri = format!("mongodb://localhost:{port}/?tls=true&tlsCAFile={}", ca_file.display());
-    let mut connection = Connection::connect(&uri.parse::<Uri>().expect("valid")).expect("connected");
+    let (authority, dbpath) = (Authority::new(), temporary_dbpath());
+    let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &[]);
+    let client = authority.write_client("ann", Validity::Now);
+    let mut connection = connect(&server, &authority.options(Some(&client))).expect("connected");
     let pad = "x".repeat(1_000);
     let document = |id: i32| DocumentBuf::new().with("_id", id).with("pad", &pad);
     let mut documents = ArrayBuf::new();
     for id in 0..DOCUMENTS {
         documents.push(&document(id));
     }
+    // More than the server reads at once.
     let insert = DocumentBuf::new().with("insert", "c").with("documents", &documents);
     let reply = connection.run_command("test", insert.as_ref()).expect("inserted");
     assert!(matches!(reply.as_ref().get("n"), Some(ValueRef::Int32(DOCUMENTS))), "{reply:?}");
@@ -39,4 +74,186 @@ fn documents_come_back_as_they_went() {
         expected += 1;
     }
     assert_eq!(expected, DOCUMENTS);
+    let status = run(&mut connection, "{serverStatus: 1}");
+    let mode = run(&mut connection, "{getParameter: 1, tlsMode: 1}");
+    assert_eq!(mode, r#"{tlsMode: "requireTLS", ok: 1.0}"#);
+    assert!(status.contains(r#"SSLServerSubjectName: "CN=server,OU=tests,O=Bunko""#), "{status}");
+    assert!(status.contains(r#""1.2": NumberLong(0), "1.3": NumberLong(1)"#), "{status}");
+}
+
+#[test]
+fn clients_are_let_in_by_their_certificates() {
+    let (authority, stranger, dbpath) = (Authority::new(), Authority::new(), temporary_dbpath());
+    let list = authority.write_revocations(4);
+    let revocations = ["--tlsCRLFile", list.to_str().expect("a path")];
+    let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &revocations);
+    let options = |file: &Path| authority.options(Some(file));
+    connect(&server, &options(&authority.write_client("ann", Validity::Now))).expect("connected");
+    assert_refused(&server, &authority.options(None), "the client showed no certificate");
+    let other = stranger.write_client("ann", Validity::Now);
+    assert_refused(&server, &options(&other), "no authority of net.tls.CAFile issued the client's certificate");
+    let old = authority.write_client("olde", Validity::Past);
+    assert_refused(&server, &options(&old), "the client's certificate has expired");
+    let revoked = authority.write_client("karl", Validity::Now);
+    assert_refused(&server, &options(&revoked), "net.tls.CRLFile revokes the client's certificate");
+    let mistrust = stranger.options(Some(&authority.file("ann.pem")));
+    assert_refused(&server, &mistrust, "the client does not trust the server's certificate");
+}
+
+#[test]
+fn a_certificate_may_be_left_out_where_that_is_said() {
+    let (authority, stranger, dbpath) = (Authority::new(), Authority::new(), temporary_dbpath());
+    let more = ["--tlsAllowConnectionsWithoutCertificates", "--tlsDisabledProtocols", "TLS1_3"];
+    let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &more);
+    let mut connection = connect(&server, &authority.options(None)).expect("connected");
+    let status = run(&mut connection, "{serverStatus: 1}");
+    let versions = status.split("transportSecurity").nth(1).expect("a section");
+    assert!(versions.contains(r#""1.2": NumberLong(1), "1.3": NumberLong(0)"#), "{versions}");
+    // What is shown must be valid.
+    let other = stranger.write_client("ann", Validity::Now);
+    assert_refused(&server, &authority.options(Some(&other)), "no authority of net.tls.CAFile");
+}
+
+#[test]
+fn modes_say_who_speaks_what() {
+    let (authority, dbpath) = (Authority::new(), temporary_dbpath());
+    let client = authority.write_client("ann", Validity::Now);
+    let encrypted = authority.options(Some(&client));
+    let impatient = "&connectTimeoutMS=2000&serverSelectionTimeoutMS=2000";
+    let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &[]);
+    assert_refused(&server, &impatient[1..], "TLS is required (net.tls.mode)");
+    drop(server);
+    let server = authority.serve(&binary(), dbpath.path(), "allowTLS", &[]);
+    for options in [encrypted.as_str(), ""] {
+        let mut connection = connect(&server, options).expect("connected");
+        assert_eq!(run(&mut connection, "{ping: 1}"), "{ok: 1.0}");
+    }
+    drop(server);
+    let server = Server::start(&binary(), dbpath.path(), &[]).expect("started");
+    assert_refused(&server, &(encrypted + impatient), "TLS is disabled (net.tls.mode)");
+}
+
+#[test]
+fn a_hello_is_known_however_it_is_cut() {
+    let (authority, dbpath) = (Authority::new(), temporary_dbpath());
+    let server = authority.serve(&binary(), dbpath.path(), "preferTLS", &[]);
+    // TLS 1.1, which nobody speaks any more: version, random, no session, one cipher, no compression, one extension
+    // with a signature algorithm.
+    let extensions = [0, 8, 0, 13, 0, 4, 0, 2, 8, 4];
+    let body = [&[3, 2][..], &[7; 32], &[0], &[0, 2, 0, 0x2f], &[1, 0], &extensions].concat();
+    let message = [&[1, 0, 0, body.len() as u8][..], &body].concat();
+    let record = [&[22, 3, 1, 0, message.len() as u8][..], &message].concat();
+    for length in [1, 5, 15, 16, record.len()] {
+        let mut stream = TcpStream::connect(server.address()).expect("connected");
+        stream.set_nodelay(true).expect("set");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        stream.write_all(&record[..length]).expect("sent");
+        std::thread::yield_now();
+        stream.write_all(&record[length..]).expect("sent");
+        let mut alert = [0; 7];
+        stream.read_exact(&mut alert).expect("an alert");
+        // Fatal, of the kind "protocol_version".
+        assert_eq!((alert[0], alert[5], alert[6]), (21, 2, 70), "{length}");
+    }
+    assert_logged(&server, "client and server have no version or cipher of TLS in common");
+}
+
+#[test]
+fn a_thousand_half_open_handshakes_hold_nobody_up() {
+    const HALF_OPEN: usize = 1_000;
+    const GROWTH_BYTES_MAX: u64 = 64 << 20;
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("up to the maximum");
+    let (authority, dbpath) = (Authority::new(), temporary_dbpath());
+    let server = authority.serve(&binary(), dbpath.path(), "allowTLS", &[]);
+    let client = authority.write_client("ann", Validity::Now);
+    let mut bystander = connect(&server, &authority.options(Some(&client))).expect("connected");
+    let before = resident_bytes(&server);
+    let half_open: Vec<_> = (0..HALF_OPEN)
+        .map(|number| {
+            let mut stream = TcpStream::connect(server.address()).expect("connected");
+            stream.write_all(&HELLO_BEGINNING[..1 + number % HELLO_BEGINNING.len()]).expect("sent");
+            if number % 100 == 0 {
+                assert_eq!(run(&mut bystander, "{ping: 1}"), "{ok: 1.0}");
+                connect(&server, &authority.options(Some(&client))).expect("connected");
+            }
+            stream
+        })
+        .collect();
+    assert_eq!(run(&mut bystander, "{ping: 1}"), "{ok: 1.0}");
+    let grown = resident_bytes(&server).saturating_sub(before);
+    assert!(grown < GROWTH_BYTES_MAX, "{grown} bytes");
+    drop(half_open);
+}
+
+fn resident_bytes(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+#[test]
+fn certificates_are_rotated_under_load() {
+    let (authority, dbpath) = (Authority::new(), temporary_dbpath());
+    let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &[]);
+    let client = authority.write_client("ann", Validity::Now);
+    let options = authority.options(Some(&client));
+    let mut operator = connect(&server, &options).expect("connected");
+    let (is_over, served) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let mut connection = connect(&server, &options).expect("connected");
+                    assert_eq!(run(&mut connection, "{ping: 1}"), "{ok: 1.0}");
+                    served.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let subject = |operator: &mut Connection, name: &str| {
+            let status = run(operator, "{serverStatus: 1}");
+            assert!(status.contains(&format!("CN={name},OU=tests")), "{name}: {status}");
+        };
+        for round in 0..5 {
+            let (name, before) = (format!("server {round}"), served.load(Ordering::Relaxed));
+            authority.write_server(&name);
+            assert_eq!(run(&mut operator, "{rotateCertificates: 1}"), "{ok: 1.0}");
+            subject(&mut operator, &name);
+            while served.load(Ordering::Relaxed) < before + 4 {
+                std::thread::yield_now();
+            }
+        }
+        authority.write("server.pem", "nothing");
+        let error = run(&mut operator, "{rotateCertificates: 1}");
+        assert!(error.contains("the old certificates stay in force") && error.contains("server.pem"), "{error}");
+        subject(&mut operator, "server 4");
+        let before = served.load(Ordering::Relaxed);
+        while served.load(Ordering::Relaxed) < before + 4 {
+            std::thread::yield_now();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_logged(&server, "Certificates could not be read");
+}
+
+#[test]
+fn a_server_does_not_start_on_files_that_it_cannot_use() {
+    let (authority, stranger, dbpath) = (Authority::new(), Authority::new(), temporary_dbpath());
+    let foreign = std::fs::read_to_string(stranger.file("server.pem")).expect("readable");
+    let own = std::fs::read_to_string(authority.file("server.pem")).expect("readable");
+    let certificate = own.split("-----BEGIN PRIVATE").next().expect("a certificate");
+    let key = foreign.find("-----BEGIN PRIVATE").map(|place| &foreign[place..]).expect("a key");
+    for (name, text, expected) in [
+        ("mixed.pem", format!("{certificate}{key}"), "mixed.pem"),
+        ("bare.pem", certificate.to_owned(), "bare.pem holds no PEM key"),
+        ("locked.pem", own.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"), "locked.pem is encrypted"),
+        ("empty.pem", String::new(), "empty.pem holds no PEM certificate"),
+    ] {
+        let file = authority.write(name, &text);
+        let (file, ca) = (file.to_str().expect("a path").to_owned(), authority.file("ca.pem"));
+        let ca = ca.to_str().expect("a path");
+        let flags = ["--tlsMode", "requireTLS", "--tlsCertificateKeyFile", &file, "--tlsCAFile", ca];
+        let error = Server::start(&binary(), dbpath.path(), &flags).err().expect("it does not start");
+        assert!(error.contains(expected), "{error}");
+    }
 }

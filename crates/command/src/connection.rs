@@ -40,6 +40,8 @@ pub struct ClientConnection {
     pub id: i32,
     /// Who is at the other end.
     pub peer: Peer,
+    /// Whom the certificate names that it showed, verified, in its TLS handshake.
+    pub certificate_subject: Option<String>,
     /// The `client` document of the handshake; may be given once.
     pub metadata: Option<DocumentBuf>,
     /// Compressors agreed on in the handshake, most wanted first.
@@ -64,6 +66,7 @@ impl ClientConnection {
         Self {
             id,
             peer,
+            certificate_subject: None,
             metadata: None,
             compressors: Vec::new(),
             user: None,

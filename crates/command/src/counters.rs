@@ -102,12 +102,23 @@ pub(crate) struct Tally {
 #[repr(align(128))]
 struct Shard(Mutex<Tally>);
 
+/// The versions of TLS that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    V1_2,
+    /// TLS 1.3.
+    V1_3,
+}
+
 /// Counters since the start.
 #[derive(Debug)]
 pub struct Counters {
     shards: Box<[Shard]>,
     connections_current: AtomicU64,
     connections_created: AtomicU64,
+    tls_1_2: AtomicU64,
+    tls_1_3: AtomicU64,
 }
 
 impl Default for Counters {
@@ -116,6 +127,8 @@ impl Default for Counters {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             connections_current: AtomicU64::new(0),
             connections_created: AtomicU64::new(0),
+            tls_1_2: AtomicU64::new(0),
+            tls_1_3: AtomicU64::new(0),
         }
     }
 }
@@ -177,6 +190,19 @@ impl Counters {
     /// A client is gone.
     pub fn connection_closed(&self) {
         self.connections_current.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A client has spoken that version of TLS.
+    pub fn note_tls(&self, version: TlsVersion) {
+        self.tls(version).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections that spoke that version of TLS since the start.
+    pub(crate) fn tls(&self, version: TlsVersion) -> &AtomicU64 {
+        match version {
+            TlsVersion::V1_2 => &self.tls_1_2,
+            TlsVersion::V1_3 => &self.tls_1_3,
+        }
     }
 
     /// A command ended, well or not.

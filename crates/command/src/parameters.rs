@@ -268,7 +268,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::startup("requireApiVersion", |_| Ok(Value::Boolean(false))),
     scram_iterations!("scramIterationCount", Mechanism::ScramSha1),
     scram_iterations!("scramSHA256IterationCount", Mechanism::ScramSha256),
-    Parameter::startup("tlsMode", |_| text("disabled")),
+    Parameter::startup("tlsMode", |service| text(&service.process.tls_mode)),
     Parameter::startup("traceExceptions", |_| Ok(Value::Boolean(false))),
     Parameter::settable(
         "transactionLifetimeLimitSeconds",

@@ -154,6 +154,33 @@ pub struct Process {
     pub shut_down: Box<dyn Fn() + Send + Sync>,
     /// Goes on in a new log file (`logRotate`), or says why not.
     pub rotate_log: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
+    /// Goes on with the certificates that are on disk now (`rotateCertificates`), or says why not.
+    pub rotate_certificates: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
+    /// Which connections are encrypted, as `net.tls.mode` says it.
+    pub tls_mode: String,
+    /// The certificate that the server shows, where it speaks TLS.
+    pub certificate: Box<dyn Fn() -> Option<OwnCertificate> + Send + Sync>,
+}
+
+/// What `serverStatus` tells of the server's certificate.
+pub struct OwnCertificate {
+    /// Whom it names.
+    pub subject: String,
+    /// Until when it is valid, in milliseconds since 1970.
+    pub not_after_ms: i64,
+}
+
+impl Default for Process {
+    /// One that has neither log nor certificate, and does not end.
+    fn default() -> Self {
+        Self {
+            shut_down: Box::new(|| ()),
+            rotate_log: Box::new(|| Ok(())),
+            rotate_certificates: Box::new(|| Ok(())),
+            tls_mode: "disabled".to_owned(),
+            certificate: Box::new(|| None),
+        }
+    }
 }
 
 /// Everything that commands use.

@@ -86,9 +86,8 @@ impl Server {
             slow_operation: HOUR,
             memory_limits: MemoryLimits::none(),
         };
-        let process = Process { shut_down: Box::new(|| ()), rotate_log: Box::new(|| Ok(())) };
         let world = World::new(Arc::new(|| NOW_MS), random);
-        let service = Service::new(catalog, world, facts, Arc::new(LogLines::default()), process);
+        let service = Service::new(catalog, world, facts, Arc::new(LogLines::default()), Process::default());
         Ok(Self { service, store, told })
     }
 

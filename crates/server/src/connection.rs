@@ -9,6 +9,8 @@ use crate::input::Input;
 use crate::newcomer::{FRAME_BYTES_MAX, Newcomer, TooMuch, frame_bytes_max};
 use crate::scratch;
 use crate::socket::{Next, Socket};
+use crate::stream::Stream;
+use crate::tls::{HANDSHAKE_TIME_MAX, HandshakeError, PlainClients, Tls, shake_hands};
 use bunko_command::{Acknowledgement, Answer, Await, ClientConnection, RunOn, Service};
 use bunko_wire::{Codec, HEADER_BYTES, Header, MessageFlags, WireError, split_frame};
 use std::future::{Future, poll_fn};
@@ -32,6 +34,7 @@ pub(crate) async fn serve(
     service: Arc<Service>,
     executor: Arc<Executor>,
     socket: Arc<Socket>,
+    tls: Option<Arc<Tls>>,
     client: ClientConnection,
     admitted: Admitted,
 ) {
@@ -41,7 +44,8 @@ pub(crate) async fn serve(
     let mut session = Session {
         service,
         executor,
-        socket,
+        stream: Stream::plain(socket),
+        tls,
         input: Input::default(),
         has_spoken: false,
         client: Some(client),
@@ -66,8 +70,16 @@ pub(crate) async fn serve(
         }
         Err(Ended::FailPoint) => "a failpoint",
         Err(Ended::Foreign(Foreign::Tls)) => {
-            tracing::warn!(target: "NETWORK", id = 23291, ctx = format!("conn{id}"), remote = %peer, "TLS is not supported yet: closing a connection that began with a ClientHello");
+            tracing::warn!(target: "NETWORK", id = 23291, ctx = format!("conn{id}"), remote = %peer, "TLS is disabled (net.tls.mode): closing a connection that began with a ClientHello");
             "TLS"
+        }
+        Err(Ended::Foreign(Foreign::Plain)) => {
+            tracing::warn!(target: "NETWORK", id = 130, ctx = format!("conn{id}"), remote = %peer, "TLS is required (net.tls.mode): closing a connection that began without it");
+            "no TLS"
+        }
+        Err(Ended::Handshake(error)) => {
+            tracing::warn!(target: "NETWORK", id = 131, ctx = format!("conn{id}"), remote = %peer, error = %error, "TLS handshake failed");
+            "no TLS handshake"
         }
         Err(Ended::Foreign(Foreign::Http)) => "HTTP",
     };
@@ -92,6 +104,7 @@ enum Ended {
     Socket,
     Malformed(WireError),
     Foreign(Foreign),
+    Handshake(HandshakeError),
     Storage,
     FailPoint,
     /// Before a login it took too long.
@@ -121,7 +134,9 @@ impl From<WireError> for Ended {
 struct Session {
     service: Arc<Service>,
     executor: Arc<Executor>,
-    socket: Arc<Socket>,
+    stream: Stream,
+    /// How TLS is spoken, where it is.
+    tls: Option<Arc<Tls>>,
     input: Input,
     /// Whether it has begun with what may be a frame.
     has_spoken: bool,
@@ -168,6 +183,9 @@ enum Stop {
 
 impl Session {
     async fn run(&mut self) -> Result<(), Ended> {
+        if self.plain_clients() == PlainClients::Refused && !self.begins().await? {
+            return Ok(());
+        }
         let mut steps = 0;
         loop {
             steps = (steps + 1) % STEPS_MAX;
@@ -183,8 +201,11 @@ impl Session {
                 self.finish(out, pass).await?;
                 continue;
             }
-            if let Some(room) = self.input.room(DIRECT_READ_BYTES) {
-                if self.socket.read_more(room).await? == 0 {
+            // What begins a handshake may look like the length of a long frame.
+            if self.has_spoken
+                && let Some(room) = self.input.room(DIRECT_READ_BYTES)
+            {
+                if self.stream.read_more(room).await? == 0 {
                     return Ok(());
                 }
                 continue;
@@ -212,18 +233,42 @@ impl Session {
             return Ok(());
         }
         // Refused by its first bytes: nobody waits for the rest of it.
-        split_frame(self.input.bytes(), FRAME_BYTES_MAX)?;
+        if self.has_spoken || !first_bytes::is_undecided(self.input.bytes()) {
+            split_frame(self.input.bytes(), FRAME_BYTES_MAX)?;
+        }
         let is_at_something = !self.has_spoken || !self.input.is_empty() || client.is_logging_in();
         let newcomer = self.newcomer.get_or_insert_with(|| Newcomer::new(&self.admitted));
         newcomer.note(is_at_something);
         Ok(newcomer.hold(self.input.held_bytes())?)
     }
 
+    fn plain_clients(&self) -> PlainClients {
+        self.tls.as_ref().map_or(PlainClients::Served, |tls| tls.plain_clients())
+    }
+
+    /// Waits for the first byte, as long as a handshake may take; whether one came.
+    async fn begins(&mut self) -> Result<bool, Ended> {
+        match tokio::time::timeout(HANDSHAKE_TIME_MAX, self.stream.next()).await {
+            Ok(next) => Ok(matches!(next?, Next::Bytes)),
+            Err(_) => Err(Ended::Handshake(HandshakeError::TooSlow)),
+        }
+    }
+
+    /// Shakes hands with a client whose first bytes are in the input.
+    async fn encrypt(&mut self, tls: &Tls) -> Result<(), Ended> {
+        let session = shake_hands(self.stream.socket(), tls, self.input.take()).await.map_err(Ended::Handshake)?;
+        self.service.counters.note_tls(session.version());
+        let client = self.client.as_mut().expect("no command is running");
+        client.certificate_subject = session.client_subject();
+        self.stream.encrypt(session);
+        Ok(())
+    }
+
     /// Reads into the thread's buffer. Usually whole frames come in, which are read and answered where they landed.
     fn poll_arrive(&mut self) -> Poll<io::Result<Arrived>> {
         scratch::with(|scratch| {
             let room = if self.newcomer.is_some() { FRAME_BYTES_MAX } else { scratch.read.len() };
-            let length = ready!(self.socket.poll_read(&mut scratch.read[..room]))?;
+            let length = ready!(self.stream.poll_read(&mut scratch.read[..room]))?;
             let bytes = &scratch.read[..length];
             Poll::Ready(Ok(if length == 0 {
                 Arrived::End
@@ -233,7 +278,13 @@ impl Session {
                 Arrived::Frames(out, pass)
             } else {
                 self.input.append(bytes);
-                Arrived::Part
+                if self.has_spoken {
+                    return Poll::Ready(Ok(Arrived::Part));
+                }
+                let bytes = self.input.take();
+                let (out, pass) = self.pass(&bytes, &mut scratch.codec, scratch.replies.take());
+                self.input.restore(bytes, pass.consumed);
+                Arrived::Frames(out, pass)
             }))
         })
     }
@@ -241,13 +292,16 @@ impl Session {
     /// Executes whole frames, in order, until one needs the others to wait.
     fn pass(&mut self, bytes: &[u8], codec: &mut Codec, mut out: Vec<u8>) -> (Vec<u8>, Pass) {
         let mut pass = Pass { consumed: 0, acknowledgement: Acknowledgement::None, stop: Stop::Pause };
-        if !self.has_spoken {
-            if let Some(foreign) = first_bytes::recognise(bytes) {
+        if !self.has_spoken && !self.stream.is_encrypted() {
+            if let Some(foreign) = first_bytes::recognise(bytes, self.plain_clients()) {
                 pass.stop = Stop::Foreign(foreign);
                 return (out, pass);
             }
-            self.has_spoken = bytes.len() >= HEADER_BYTES;
+            if first_bytes::is_undecided(bytes) {
+                return (out, pass);
+            }
         }
+        self.has_spoken |= bytes.len() >= HEADER_BYTES;
         let client = self.client.as_mut().expect("no long command is running");
         loop {
             let frame_max = frame_bytes_max(&self.service, client);
@@ -310,6 +364,9 @@ impl Session {
             Stop::Malformed(error) => ended = Some(error.into()),
             Stop::Close => ended = Some(Ended::FailPoint),
             Stop::Foreign(foreign) => {
+                if let (Foreign::Tls, Some(tls)) = (foreign, self.tls.clone()) {
+                    return self.encrypt(&tls).await;
+                }
                 if foreign == Foreign::Http {
                     self.send(HTTP_ANSWER).await?;
                 }
@@ -355,7 +412,7 @@ impl Session {
         let mut apart = pin!(execute_apart(&self.service, self.executor.apart(), client, header, frame, out));
         let returned = tokio::select! {
             finished = &mut apart => finished,
-            () = self.socket.ended() => {
+            () = self.stream.ended() => {
                 if let Some(absence) = absence {
                     absence.note();
                 }
@@ -376,7 +433,7 @@ impl Session {
                 () = news => {}
                 () = stop => {}
                 () = tokio::time::sleep_until(until.into()) => {}
-                () = self.socket.ended() => {
+                () = self.stream.ended() => {
                     // The command hears of it, and gives its cursor back.
                     if let Some(absence) = self.client.as_ref().and_then(ClientConnection::absence) {
                         absence.note();
@@ -426,11 +483,11 @@ impl Session {
     }
 
     /// Waits, or ends early where the client goes away.
-    async fn pause(&self, delay: std::time::Duration) -> Result<(), Ended> {
+    async fn pause(&mut self, delay: std::time::Duration) -> Result<(), Ended> {
         let deadline = tokio::time::Instant::now() + delay;
         tokio::select! {
             () = tokio::time::sleep_until(deadline) => Ok(()),
-            next = self.socket.next() => match next? {
+            next = self.stream.next() => match next? {
                 Next::End => Err(Ended::Socket),
                 // The client asks on without waiting for the reply: it gets both in order.
                 Next::Bytes => {
@@ -441,10 +498,10 @@ impl Session {
         }
     }
 
-    async fn send(&self, bytes: &[u8]) -> Result<(), Ended> {
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), Ended> {
         self.service.counters.note_network(0, bytes.len() as u64, 0);
-        let Some(newcomer) = &self.newcomer else { return Ok(self.socket.write_all(bytes).await?) };
-        let mut write = pin!(self.socket.write_all(bytes));
+        let Some(newcomer) = &self.newcomer else { return Ok(self.stream.write_all(bytes).await?) };
+        let mut write = pin!(self.stream.write_all(bytes));
         // Whoever reads at once holds nothing.
         if let Poll::Ready(written) = poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await {
             return Ok(written?);

@@ -1,5 +1,6 @@
 //! Clients that speak something else, told by the first bytes that they send.
 
+use crate::tls::PlainClients;
 use bunko_wire::{HEADER_BYTES, OpCode};
 
 /// What a client speaks that is not the wire protocol.
@@ -9,6 +10,8 @@ pub(crate) enum Foreign {
     Tls,
     /// A request of HTTP came.
     Http,
+    /// Anything else came where only TLS is spoken.
+    Plain,
 }
 
 /// The methods of HTTP, cut to four bytes: as the length of a frame each is far above the limit.
@@ -30,9 +33,12 @@ pub(crate) const HTTP_ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\n\
     It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n";
 
 /// Looks at the beginning of what a client sent first.
-pub(crate) fn recognise(bytes: &[u8]) -> Option<Foreign> {
+pub(crate) fn recognise(bytes: &[u8], plain: PlainClients) -> Option<Foreign> {
     if bytes.first_chunk().is_some_and(|method| METHODS.contains(&method)) {
         return Some(Foreign::Http);
+    }
+    if plain == PlainClients::Refused {
+        return bytes.first().map(|first| if *first == TLS_HANDSHAKE[0] { Foreign::Tls } else { Foreign::Plain });
     }
     let (place, client_hello) = TLS_MESSAGE_TYPE;
     let is_client_hello = bytes.starts_with(&TLS_HANDSHAKE) && bytes.get(place) == Some(&client_hello);
@@ -41,21 +47,39 @@ pub(crate) fn recognise(bytes: &[u8]) -> Option<Foreign> {
     (is_client_hello && OpCode::from_code(op_code).is_err()).then_some(Foreign::Tls)
 }
 
+/// Whether too little came to tell a ClientHello from a frame.
+pub(crate) fn is_undecided(bytes: &[u8]) -> bool {
+    let known = bytes.len().min(TLS_HANDSHAKE.len());
+    bytes.len() < HEADER_BYTES && bytes[..known] == TLS_HANDSHAKE[..known]
+}
+
 #[cfg(test)]
 mod tests {
+    use super::PlainClients::{Refused, Served};
     use super::*;
 
     #[test]
     fn other_protocols_are_told_from_frames() {
-        assert_eq!(recognise(b"GET / HTTP/1.1\r\n\r\n"), Some(Foreign::Http));
-        assert_eq!(recognise(b"POST"), Some(Foreign::Http));
+        assert_eq!(recognise(b"GET / HTTP/1.1\r\n\r\n", Served), Some(Foreign::Http));
+        assert_eq!(recognise(b"POST", Served), Some(Foreign::Http));
         let client_hello = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 9, 8, 7, 6, 5];
-        assert_eq!(recognise(&client_hello), Some(Foreign::Tls));
-        assert_eq!(recognise(&client_hello[..12]), None);
+        assert_eq!(recognise(&client_hello, Served), Some(Foreign::Tls));
+        assert_eq!(recognise(&client_hello[..12], Served), None);
         // A frame of 66,326 bytes with the request number 256.
         let frame = [22, 3, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0];
-        assert_eq!(recognise(&frame), None);
-        assert_eq!(recognise(b""), None);
+        assert_eq!(recognise(&frame, Served), None);
+        assert_eq!(recognise(b"", Served), None);
+        assert_eq!(recognise(&frame[..1], Refused), Some(Foreign::Tls));
+        assert_eq!(recognise(&[58, 0], Refused), Some(Foreign::Plain));
+        assert_eq!(recognise(b"GET ", Refused), Some(Foreign::Http));
+        assert_eq!(recognise(b"", Refused), None);
+    }
+
+    #[test]
+    fn what_may_be_either_waits_for_more() {
+        assert!(is_undecided(&[]) && is_undecided(&[22]) && is_undecided(&[22, 3, 1, 9]));
+        assert!(!is_undecided(&[22, 2]) && !is_undecided(&[16, 0]) && !is_undecided(&[22; 16]));
+        assert!(!is_undecided(&[[22, 3].as_slice(), &[0; 14]].concat()));
     }
 
     #[test]

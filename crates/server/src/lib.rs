@@ -20,8 +20,11 @@ mod newcomer;
 mod rate_limit;
 mod scratch;
 mod socket;
+mod stream;
+mod tls;
 mod unix_socket;
 
 pub use admission::AdmissionOptions;
 pub use listener::{Server, ServerOptions, Stopped};
+pub use tls::{ClientCertificates, PlainClients, Tls, TlsOptions};
 pub use unix_socket::UnixSocketOptions;

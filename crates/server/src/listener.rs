@@ -6,6 +6,7 @@ use crate::execute::lower_priority;
 use crate::executor::Executor;
 use crate::rate_limit::{RateLimit, Turn};
 use crate::socket::Socket;
+use crate::tls::Tls;
 use crate::unix_socket::{self, SocketFile, UnixSocketOptions};
 use bunko_command::{ClientConnection, Peer, Service};
 use std::cell::RefCell;
@@ -22,7 +23,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Where and how to listen.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ServerOptions {
     /// Addresses to bind; port 0 asks the system for one.
     pub addresses: Vec<SocketAddr>,
@@ -32,6 +33,8 @@ pub struct ServerOptions {
     pub threads: usize,
     /// Which connections are taken.
     pub admission: AdmissionOptions,
+    /// How TLS is spoken; `None` where it is not.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// A listening server.
@@ -115,6 +118,7 @@ impl Server {
             admission: Arc::new(Admission::new(options.admission.clone())),
             rate_limit: RefCell::new(RateLimit::new(Instant::now())),
             refusals: RefCell::default(),
+            tls: options.tls.clone(),
         };
         let listener = acceptor.start(runtime, listeners, stopped)?;
         Ok(Self { addresses, socket_file, stop, service: Arc::clone(service), executor, threads, listener })
@@ -215,6 +219,7 @@ struct Acceptor {
     admission: Arc<Admission>,
     rate_limit: RefCell<RateLimit>,
     refusals: RefCell<Refusals>,
+    tls: Option<Arc<Tls>>,
 }
 
 /// Refused connections: one line says how many there were in a second, so that nobody fills the log.
@@ -311,8 +316,9 @@ impl Acceptor {
             tracing::info!(target: "NETWORK", id = 22943, ctx = "listener", remote = %peer, connectionId = id, connectionCount = connections + 1, "Connection accepted");
         }
         let (service, executor, socket) = (Arc::clone(&self.service), Arc::clone(&self.executor), Arc::new(socket));
-        let served =
-            connection::serve(service, executor, Arc::clone(&socket), ClientConnection::new(id, peer), admitted);
+        let client = ClientConnection::new(id, peer);
+        let tls = self.tls.clone();
+        let served = connection::serve(service, executor, Arc::clone(&socket), tls, client, admitted);
         if let Err(error) = self.executor.spawn(id as u64, &socket, served) {
             tracing::error!(target: "NETWORK", id = 22942, ctx = "listener", error = %error, "Error accepting new connection");
         }

@@ -4,9 +4,9 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
@@ -110,7 +110,15 @@ impl Socket {
         Ok(())
     }
 
-    async fn writable(&self) {
+    /// Writes what the socket takes at once; `WouldBlock` where that is nothing.
+    pub fn try_send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.is_writable.store(false, Ordering::Release);
+        let send = || sendmsg(self, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
+        Ok(retry_on_intr(send)?)
+    }
+
+    /// Waits until it takes more.
+    pub async fn writable(&self) {
         poll_fn(|_| if self.is_writable.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 }

@@ -247,8 +247,9 @@ mod tests {
                 "sharding is not supported yet: there are no shards at line 1 column 1",
             ),
             (
-                "net:\n  tls:\n    CAFile: x\n",
-                "net.tls: net.tls.CAFile is not supported yet: there is no TLS at line 3 column 5",
+                "net:\n  tls:\n    clusterFile: x\n",
+                "net.tls: net.tls.clusterFile is not supported yet: a server is alone, and needs no keys for other members \
+                 at line 3 column 5",
             ),
             (
                 "storage:\n  directoryPerDB: true\n",

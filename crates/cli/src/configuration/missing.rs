@@ -1,7 +1,10 @@
 //! What mongod can be told and this server cannot: refused by name, with what is missing.
 
 /// What is missing.
-const TLS: &str = "there is no TLS";
+const OLD_TLS: &str = "it is called net.tls since MongoDB 4.2 (--tls...)";
+const TLS_KEYS: &str = "the key of a certificate must not be encrypted";
+const TLS_FILES: &str = "certificates come from files";
+const TLS_LOG: &str = "serverStatus counts the versions of TLS";
 const MEMBERS: &str = "a server is alone, and needs no keys for other members";
 const EXTERNAL: &str = "users log in by SCRAM";
 const REPLICATION: &str = "a replica set has one member";
@@ -14,8 +17,15 @@ const PROFILER: &str = "there is no profiler";
 /// Keys and sections of a configuration file. Any other that there is no setting for is called unknown.
 pub const KEYS: &[(&str, &str)] = &[
     ("auditLog", AUDIT),
-    ("net.tls", TLS),
-    ("net.ssl", TLS),
+    ("net.tls.certificateKeyFilePassword", TLS_KEYS),
+    ("net.tls.certificateSelector", TLS_FILES),
+    ("net.tls.clusterCAFile", MEMBERS),
+    ("net.tls.clusterCertificateSelector", MEMBERS),
+    ("net.tls.clusterFile", MEMBERS),
+    ("net.tls.clusterPassword", MEMBERS),
+    ("net.tls.clusterAuthX509", MEMBERS),
+    ("net.tls.logVersions", TLS_LOG),
+    ("net.ssl", OLD_TLS),
     ("operationProfiling", PROFILER),
     ("processManagement.timeZoneInfo", "time zones are those that the server was built with"),
     ("replication", REPLICATION),
@@ -51,10 +61,14 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("repair", "a start that finds damage says which file to restore"),
     ("shardsvr", SHARDS),
     ("slowOpSampleRate", "every slow operation is logged"),
-    ("ssl*", TLS),
+    ("ssl*", OLD_TLS),
     ("syslog", "the log goes to standard error or a file"),
     ("timeZoneInfo", "time zones are those that the server was built with"),
-    ("tls*", TLS),
+    ("tlsCertificateKeyFilePassword", TLS_KEYS),
+    ("tlsCertificateSelector", TLS_FILES),
+    ("tlsCluster*", MEMBERS),
+    ("tlsLogVersions", TLS_LOG),
+    ("tlsX509*", MEMBERS),
     ("transitionToAuth", MEMBERS),
 ];
 
@@ -83,8 +97,14 @@ mod tests {
         for (argument, expected) in [
             ("--keyFile=k", "--keyFile is not supported yet: a server is alone, and needs no keys for other members"),
             ("--shardsvr", "--shardsvr is not supported yet: there are no shards"),
-            ("--sslMode=requireSSL", "--sslMode is not supported yet: there is no TLS"),
-            ("--tlsCertificateKeyFile", "--tlsCertificateKeyFile is not supported yet: there is no TLS"),
+            (
+                "--sslMode=requireSSL",
+                "--sslMode is not supported yet: it is called net.tls since MongoDB 4.2 (--tls...)",
+            ),
+            (
+                "--tlsClusterFile",
+                "--tlsClusterFile is not supported yet: a server is alone, and needs no keys for other members",
+            ),
         ] {
             assert_eq!(refusal_of_flag(argument).as_deref(), Some(expected));
         }
@@ -94,12 +114,7 @@ mod tests {
     #[test]
     fn no_setting_is_called_missing() {
         for setting in SETTINGS {
-            // There is one value of it, which says that there is no TLS.
-            let flags = [setting.flag]
-                .into_iter()
-                .chain(setting.mongod_flag)
-                .filter(|flag| !["tls-mode", "tlsMode"].contains(flag));
-            for flag in flags {
+            for flag in [setting.flag].into_iter().chain(setting.mongod_flag) {
                 assert_eq!(refusal_of_flag(&format!("--{flag}")), None);
             }
         }

@@ -12,6 +12,7 @@ mod print;
 mod setting;
 mod settings;
 mod table;
+mod tls;
 
 pub use flags::ServeArguments;
 pub use in_force::Configuration;

@@ -8,14 +8,15 @@ use super::table::{
     CONNECTIONS_OVERRIDE, DB_PATH, ENGINE, FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL,
     JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_ROTATE, LOGIN_TIMEOUT_MS,
     MAX_CONNECTIONS, OPLOG_SIZE_MB, PARAMETERS, PID_FILE_PATH, PORT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY,
-    TEST_COMMANDS, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
-    parse_range,
+    TEST_COMMANDS, TLS_MODE, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX,
+    parse_permissions, parse_range,
 };
+use super::tls;
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
 use bunko_engines::{Compression, EngineOptions, Entry};
 use bunko_operation::Scripting;
-use bunko_server::{AdmissionOptions, UnixSocketOptions};
+use bunko_server::{AdmissionOptions, TlsOptions, UnixSocketOptions};
 use bunko_store::Survival;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -36,6 +37,10 @@ pub struct Settings {
     /// Whether others may reach a server on which anybody may do everything.
     pub is_insecure: bool,
     pub unix_socket: Option<UnixSocketOptions>,
+    /// How TLS is spoken, where it is.
+    pub tls: Option<TlsOptions>,
+    /// As `net.tls.mode` says it.
+    pub tls_mode: String,
     pub log_format: LogFormat,
     pub log_file: Option<LogFile>,
     /// Which connections are taken.
@@ -126,6 +131,8 @@ impl Settings {
             authorization: configuration.given(&AUTHORIZATION).map(|_| configuration.is_on(&AUTHORIZATION)),
             is_insecure: configuration.is_on(&INSECURE),
             unix_socket: unix_socket(configuration)?,
+            tls: tls::options(configuration)?,
+            tls_mode: configuration.text(&TLS_MODE).unwrap_or_default(),
             log_format: configuration.text(&LOG_FORMAT).map_or(LogFormat::Json, |name| LogFormat::named(&name)),
             log_file: log_file(configuration)?,
             admission: admission(configuration)?,
@@ -281,7 +288,7 @@ fn idle(configuration: &Configuration, survival: Survival) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::configuration::ServeArguments;
-    use crate::configuration::table::SETTINGS;
+    use crate::configuration::table::{SETTINGS, TLS_CA_FILE, TLS_CERTIFICATE_KEY_FILE};
 
     fn settings(values: &[(&Setting, &str)]) -> Result<Settings, String> {
         let given = values.iter().map(|(wanted, value)| {
@@ -342,6 +349,17 @@ mod tests {
                 "net.bindIp (flag --bind-ip) and net.bindIpAll (flag --bind-ip-all) exclude each other; give one of \
                  them",
             ),
+            (
+                vec![(&TLS_MODE, "requireTLS")],
+                "net.tls.mode (flag --tls-mode): requireTLS needs net.tls.certificateKeyFile, a PEM file with the \
+                 server's certificate and its key",
+            ),
+            (
+                vec![(&TLS_MODE, "allowTLS"), (&TLS_CERTIFICATE_KEY_FILE, "server.pem")],
+                "net.tls.mode (flag --tls-mode): allowTLS needs net.tls.CAFile, a PEM file with the authorities that \
+                 issue certificates of clients",
+            ),
+            (vec![(&TLS_CA_FILE, "ca.pem")], "net.tls.CAFile (flag --tls-ca-file) needs net.tls.mode"),
             (
                 vec![(&LOG_DESTINATION, "file")],
                 "systemLog.destination (flag --log-destination): file needs systemLog.path",

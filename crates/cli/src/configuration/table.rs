@@ -3,6 +3,7 @@
 use super::addresses;
 use super::missing::refusal_of_key;
 use super::setting::{Effect, Kind, Setting, Value};
+use super::tls;
 use bunko_access::AddressRange;
 use bunko_command::TRANSACTION_MEMORY_BYTES;
 use bunko_engines::{Compression, ENGINES, EngineOptions};
@@ -224,6 +225,60 @@ pub const LOGIN_TIMEOUT_MS: Setting = Setting {
     default: |_| Some(Value::Whole(30_000)),
     ..PLAIN
 };
+pub const TLS_MODE: Setting = Setting {
+    keys: &["net.tls.mode"],
+    flag: "tls-mode",
+    mongod_flag: Some("tlsMode"),
+    help: "Which connections are encrypted: disabled (none), allowTLS and preferTLS (those of clients that ask for it) or \
+           requireTLS (all) [default: disabled]",
+    value_name: "MODE",
+    kind: Kind::OneOf(&["disabled", "allowTLS", "preferTLS", "requireTLS"]),
+    default: |_| Some(Value::Text("disabled".into())),
+    ..PLAIN
+};
+pub const TLS_CERTIFICATE_KEY_FILE: Setting = Setting {
+    keys: &["net.tls.certificateKeyFile"],
+    flag: "tls-certificate-key-file",
+    mongod_flag: Some("tlsCertificateKeyFile"),
+    help: "PEM file with the server's certificate, its chain and its unencrypted key",
+    value_name: "FILE",
+    ..PLAIN
+};
+pub const TLS_CA_FILE: Setting = Setting {
+    keys: &["net.tls.CAFile"],
+    flag: "tls-ca-file",
+    mongod_flag: Some("tlsCAFile"),
+    help: "PEM file with the authorities that issue certificates of clients",
+    value_name: "FILE",
+    ..PLAIN
+};
+pub const TLS_CRL_FILE: Setting = Setting {
+    keys: &["net.tls.CRLFile"],
+    flag: "tls-crl-file",
+    mongod_flag: Some("tlsCRLFile"),
+    help: "PEM file with lists of revoked certificates",
+    value_name: "FILE",
+    ..PLAIN
+};
+pub const TLS_WITHOUT_CERTIFICATES: Setting = Setting {
+    keys: &["net.tls.allowConnectionsWithoutCertificates"],
+    flag: "tls-allow-connections-without-certificates",
+    mongod_flag: Some("tlsAllowConnectionsWithoutCertificates"),
+    help: "Take clients that show no certificate [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |configuration| configuration.given(&TLS_CA_FILE).map(|_| Value::Switch(false)),
+    ..PLAIN
+};
+pub const TLS_DISABLED_PROTOCOLS: Setting = Setting {
+    keys: &["net.tls.disabledProtocols"],
+    flag: "tls-disabled-protocols",
+    mongod_flag: Some("tlsDisabledProtocols"),
+    help: "Versions not to speak, of TLS1_0, TLS1_1, TLS1_2 and TLS1_3, comma-separated; the first two never are",
+    value_name: "VERSIONS",
+    kind: Kind::Text(|text| tls::parse_disabled_protocols(text).map(drop)),
+    ..PLAIN
+};
 pub const UNIX_SOCKET: Setting = Setting {
     keys: &["net.unixDomainSocket.enabled"],
     flag: "unix-socket",
@@ -422,6 +477,12 @@ pub static SETTINGS: &[Setting] = &[
     CONNECTIONS_OVERRIDE,
     CONNECTIONS_BY_ADDRESS,
     LOGIN_TIMEOUT_MS,
+    TLS_MODE,
+    TLS_CERTIFICATE_KEY_FILE,
+    TLS_CA_FILE,
+    TLS_CRL_FILE,
+    TLS_WITHOUT_CERTIFICATES,
+    TLS_DISABLED_PROTOCOLS,
     UNIX_SOCKET,
     UNIX_SOCKET_PREFIX,
     FILE_PERMISSIONS,
@@ -494,7 +555,21 @@ pub static SETTINGS: &[Setting] = &[
         "snappy,zstd,zlib",
         "clients choose among them",
     ),
-    only(&["net.tls.mode"], "tls-mode", Some("tlsMode"), "disabled", "TLS is not supported yet"),
+    only(
+        &["net.tls.allowInvalidCertificates"],
+        "tls-allow-invalid-certificates",
+        Some("tlsAllowInvalidCertificates"),
+        "false",
+        "a certificate that a client shows is always verified",
+    ),
+    only(
+        &["net.tls.allowInvalidHostnames"],
+        "tls-allow-invalid-hostnames",
+        Some("tlsAllowInvalidHostnames"),
+        "false",
+        "the server connects to no other",
+    ),
+    only(&["net.tls.FIPSMode"], "tls-fips-mode", Some("tlsFIPSMode"), "false", "the cryptography is not certified"),
     only(&["net.wireObjectCheck"], "obj-check", Some("objcheck"), "true", "documents are always checked"),
     only(&["operationProfiling.mode"], "profiling-mode", None, "off", "there is no profiler"),
     only(&["processManagement.fork"], "fork", None, "false", "let a service manager start it in the background"),

@@ -1,10 +1,11 @@
-//! `rotateCertificates`: goes on with the certificates that are on disk now. A server without TLS has none.
+//! `rotateCertificates`: new connections are made with the certificates that are on disk now. A server without TLS has none.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "rotateCertificates",
@@ -20,5 +21,9 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     if let Some(message) = invocation.string("message")? {
         tracing::info!(target: "CONTROL", id = 5_462_100, ctx = "rotateCertificates", message, "Rotating certificates");
     }
-    Ok(())
+    (invocation.service.process.rotate_certificates)().map_err(|error| {
+        tracing::error!(target: "CONTROL", id = 132, ctx = "rotateCertificates", error, "Certificates could not be read: the old ones stay in force");
+        let message = format!("the old certificates stay in force: {error}");
+        Failure::new(ErrorCode::INVALID_SSL_CONFIGURATION, message).into()
+    })
 }

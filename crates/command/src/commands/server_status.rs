@@ -3,7 +3,7 @@
 use super::build_info::COMPATIBLE_VERSION;
 use crate::authorization::Privileges;
 use crate::connection_rate;
-use crate::counters::Tally;
+use crate::counters::{Tally, TlsVersion};
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::truth;
 use crate::generic_options::is_generic;
@@ -16,6 +16,7 @@ use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_store::LatencyCounts;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -48,7 +49,9 @@ const SECTIONS: &[Section] = &[
     Section { name: "network", write: write_network },
     Section { name: "opLatencies", write: write_latencies },
     Section { name: "opcounters", write: write_operation_counters },
+    Section { name: "security", write: write_security },
     Section { name: "storageEngine", write: write_storage_engine },
+    Section { name: "transportSecurity", write: write_transport_security },
     Section { name: "transactions", write: write_transactions },
 ];
 
@@ -290,6 +293,25 @@ fn write_operation_counters(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
         .append("delete", counts.deletes as i64)
         .append("getmore", counts.get_mores as i64)
         .append("command", counts.commands as i64);
+}
+
+/// Of the server's own certificate, where it has one.
+fn write_security(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+    if let Some(certificate) = (service.process.certificate)() {
+        out.append("SSLServerSubjectName", &certificate.subject)
+            .append("SSLServerHasCertificateAuthority", true)
+            .append("SSLServerCertificateExpirationDate", ValueRef::DateTime(certificate.not_after_ms));
+    }
+}
+
+/// Connections since the start by the version of TLS. Older ones than 1.2 are never spoken.
+fn write_transport_security(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+    let count = |version| service.counters.tls(version).load(Ordering::Relaxed) as i64;
+    out.append("1.0", 0_i64)
+        .append("1.1", 0_i64)
+        .append("1.2", count(TlsVersion::V1_2))
+        .append("1.3", count(TlsVersion::V1_3))
+        .append("unknown", 0_i64);
 }
 
 fn write_storage_engine(service: &Service, _: &Tally, out: &mut Writer<'_>) {

@@ -73,10 +73,7 @@ impl Server {
             World::new(Arc::new(|| NOW_MS), Arc::new(repeatable_random(1))),
             facts,
             Arc::new(LogLines::default()),
-            Process {
-                shut_down: Box::new(move || shut_down.store(true, Ordering::Relaxed)),
-                rotate_log: Box::new(|| Ok(())),
-            },
+            Process { shut_down: Box::new(move || shut_down.store(true, Ordering::Relaxed)), ..Process::default() },
         );
         Self { service, connections: BTreeMap::new(), was_shut_down, _directory: directory }
     }

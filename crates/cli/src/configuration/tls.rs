@@ -1,0 +1,86 @@
+//! What the settings say of TLS.
+
+use super::in_force::Configuration;
+use super::setting::Setting;
+use super::table::{
+    TLS_CA_FILE, TLS_CERTIFICATE_KEY_FILE, TLS_CRL_FILE, TLS_DISABLED_PROTOCOLS, TLS_MODE, TLS_WITHOUT_CERTIFICATES,
+};
+use bunko_command::TlsVersion;
+use bunko_server::{ClientCertificates, PlainClients, TlsOptions};
+use std::path::PathBuf;
+
+/// Settings that say nothing where TLS is disabled.
+const NEEDS_MODE: [&Setting; 5] =
+    [&TLS_CERTIFICATE_KEY_FILE, &TLS_CA_FILE, &TLS_CRL_FILE, &TLS_WITHOUT_CERTIFICATES, &TLS_DISABLED_PROTOCOLS];
+/// By their names in mongod's configuration.
+const PROTOCOLS: [(&str, Option<TlsVersion>); 4] =
+    [("TLS1_0", None), ("TLS1_1", None), ("TLS1_2", Some(TlsVersion::V1_2)), ("TLS1_3", Some(TlsVersion::V1_3))];
+
+/// How TLS is spoken; `None` where it is not.
+/// # Errors
+/// A sentence that names the setting that is missing, or that says nothing.
+pub fn options(configuration: &Configuration) -> Result<Option<TlsOptions>, String> {
+    let mode = configuration.text(&TLS_MODE).unwrap_or_default();
+    if mode == "disabled" {
+        return match NEEDS_MODE.iter().find(|setting| configuration.given(setting).is_some()) {
+            Some(idle) => Err(format!("{} needs {}", configuration.name_of(idle), TLS_MODE.key())),
+            None => Ok(None),
+        };
+    }
+    let missing = |setting: &Setting, why: &str| {
+        format!("{}: {mode} needs {}, {why}", configuration.name_of(&TLS_MODE), setting.key())
+    };
+    let path = |setting| configuration.text(setting).map(PathBuf::from);
+    let certificate_key_file = path(&TLS_CERTIFICATE_KEY_FILE)
+        .ok_or_else(|| missing(&TLS_CERTIFICATE_KEY_FILE, "a PEM file with the server's certificate and its key"))?;
+    // As mongod since 7.0: without it a server would take anybody where it was meant to ask for certificates.
+    let ca_file = path(&TLS_CA_FILE)
+        .ok_or_else(|| missing(&TLS_CA_FILE, "a PEM file with the authorities that issue certificates of clients"))?;
+    let disabled = match configuration.text(&TLS_DISABLED_PROTOCOLS) {
+        Some(text) => parse_disabled_protocols(&text)?,
+        None => Vec::new(),
+    };
+    let versions = [TlsVersion::V1_2, TlsVersion::V1_3].into_iter().filter(|version| !disabled.contains(version));
+    Ok(Some(TlsOptions {
+        plain_clients: if mode == "requireTLS" { PlainClients::Refused } else { PlainClients::Served },
+        certificate_key_file,
+        ca_file,
+        crl_file: path(&TLS_CRL_FILE),
+        client_certificates: if configuration.is_on(&TLS_WITHOUT_CERTIFICATES) {
+            ClientCertificates::Optional
+        } else {
+            ClientCertificates::Required
+        },
+        versions: versions.collect(),
+    }))
+}
+
+/// Those of the versions that would be spoken otherwise.
+/// # Errors
+/// A sentence that names a version that there is not; where none would be left.
+pub fn parse_disabled_protocols(text: &str) -> Result<Vec<TlsVersion>, String> {
+    let mut disabled = Vec::new();
+    for name in text.split(',').map(str::trim).filter(|name| *name != "none") {
+        let known = PROTOCOLS.iter().find(|(known, _)| *known == name);
+        let (_, version) = known.ok_or_else(|| format!("there is no protocol '{name}', but TLS1_0 to TLS1_3"))?;
+        disabled.extend(*version);
+    }
+    if disabled.contains(&TlsVersion::V1_2) && disabled.contains(&TlsVersion::V1_3) {
+        return Err(format!("'{text}' leaves no version of TLS"));
+    }
+    Ok(disabled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_disabled_by_name() {
+        assert_eq!(parse_disabled_protocols("TLS1_0,TLS1_1"), Ok(vec![]));
+        assert_eq!(parse_disabled_protocols("none"), Ok(vec![]));
+        assert_eq!(parse_disabled_protocols("TLS1_0, TLS1_2"), Ok(vec![TlsVersion::V1_2]));
+        assert!(parse_disabled_protocols("TLS1_2,TLS1_3").is_err_and(|error| error.contains("no version")));
+        assert!(parse_disabled_protocols("SSLv3").is_err_and(|error| error.contains("'SSLv3'")));
+    }
+}

@@ -1,0 +1,121 @@
+//! An authority that nobody else trusts, whose certificates are made when a test wants one.
+
+use bunko_testkit::process::{Server, temporary_dbpath};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber,
+    date_time_ymd,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How long a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validity {
+    Now,
+    Past,
+}
+
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    directory: tempfile::TempDir,
+}
+
+impl Authority {
+    pub fn new() -> Self {
+        let directory = temporary_dbpath();
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        // No two have the same name.
+        params.distinguished_name = name(&directory.path().display().to_string());
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed");
+        let authority = Self { issuer, directory };
+        authority.write("ca.pem", &authority.issuer.pem());
+        authority.write_server("server");
+        authority
+    }
+
+    /// Where one of its files is.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        fs::write(self.file(name), text).expect("written");
+        self.file(name)
+    }
+
+    /// A new certificate of the server in `server.pem`.
+    pub fn write_server(&self, common_name: &str) {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).expect("names");
+        params.distinguished_name = name(common_name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign("server.pem", &params);
+    }
+
+    /// A client's certificate, for `CN=<name>,OU=tests,O=Bunko`, whose serial number is the length of the name.
+    pub fn write_client(&self, common_name: &str, validity: Validity) -> PathBuf {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name = name(common_name);
+        params.serial_number = Some(SerialNumber::from(common_name.len() as u64));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        if validity == Validity::Past {
+            params.not_after = date_time_ymd(2020, 1, 1);
+        }
+        self.sign(&format!("{common_name}.pem"), &params)
+    }
+
+    fn sign(&self, file: &str, params: &CertificateParams) -> PathBuf {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("signed");
+        self.write(file, &(certificate.pem() + &key.serialize_pem()))
+    }
+
+    /// A list that revokes the certificates of clients with names of that length.
+    pub fn write_revocations(&self, length: u64) -> PathBuf {
+        let now = date_time_ymd(2020, 1, 1);
+        let revoked = RevokedCertParams {
+            serial_number: SerialNumber::from(length),
+            revocation_time: now,
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: now,
+            next_update: date_time_ymd(2100, 1, 1),
+            crl_number: SerialNumber::from(1_u64),
+            issuing_distribution_point: None,
+            revoked_certs: vec![revoked],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        self.write("crl.pem", &list.signed_by(&self.issuer).expect("signed").pem().expect("PEM"))
+    }
+
+    /// Options of a connection string: what a client trusts, and the certificate that it shows.
+    pub fn options(&self, certificate: Option<&Path>) -> String {
+        let shown = certificate.map(|file| format!("&tlsCertificateKeyFile={}", file.display()));
+        format!("tls=true&tlsCAFile={}{}", self.file("ca.pem").display(), shown.unwrap_or_default())
+    }
+
+    /// Starts a server that speaks TLS with its certificate.
+    pub fn serve(&self, binary: &Path, dbpath: &Path, mode: &str, more: &[&str]) -> Server {
+        let (own, ca) = (self.file("server.pem"), self.file("ca.pem"));
+        let (own, ca) = (own.to_str().expect("a path"), ca.to_str().expect("a path"));
+        let mut arguments = vec!["--tlsMode", mode, "--tlsCertificateKeyFile", own, "--tlsCAFile", ca];
+        arguments.extend(more);
+        Server::start(binary, dbpath, &arguments).expect("started")
+    }
+}
+
+fn name(common_name: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    for (kind, value) in [
+        (DnType::OrganizationName, "Bunko"),
+        (DnType::OrganizationalUnitName, "tests"),
+        (DnType::CommonName, common_name),
+    ] {
+        name.push(kind, value);
+    }
+    name
+}

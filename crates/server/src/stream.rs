@@ -1,0 +1,94 @@
+//! What a connection's frames go through: the socket itself, or TLS on top of it.
+
+use crate::socket::{Next, Socket};
+use crate::tls::TlsSession;
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Plain until a handshake; frames of plain connections pay for one branch.
+pub(crate) struct Stream {
+    socket: Arc<Socket>,
+    layer: Layer,
+}
+
+enum Layer {
+    Plain,
+    Tls(TlsSession),
+}
+
+impl Stream {
+    pub fn plain(socket: Arc<Socket>) -> Self {
+        Self { socket, layer: Layer::Plain }
+    }
+
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self.layer, Layer::Tls(_))
+    }
+
+    /// Goes on behind a handshake.
+    pub fn encrypt(&mut self, session: TlsSession) {
+        self.layer = Layer::Tls(session);
+    }
+
+    /// Reads what there is room for; 0 is the end.
+    pub fn poll_read(&mut self, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        match &mut self.layer {
+            Layer::Plain => self.socket.poll_read(buffer),
+            Layer::Tls(session) => {
+                let mut place = 0;
+                session.poll_read(&self.socket, buffer.len(), |bytes| {
+                    buffer[place..place + bytes.len()].copy_from_slice(bytes);
+                    place += bytes.len();
+                })
+            }
+        }
+    }
+
+    /// Appends to `buffer` what it has capacity for; 0 is the end.
+    pub async fn read_more(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        match &mut self.layer {
+            Layer::Plain => self.socket.read_more(buffer).await,
+            Layer::Tls(session) => {
+                let room = buffer.capacity() - buffer.len();
+                poll_fn(|_| session.poll_read(&self.socket, room, |bytes| buffer.extend_from_slice(bytes))).await
+            }
+        }
+    }
+
+    /// Waits for what comes next, and leaves it there.
+    pub async fn next(&mut self) -> io::Result<Next> {
+        if let Layer::Tls(session) = &mut self.layer
+            && session.has_plain()
+        {
+            return Ok(Next::Bytes);
+        }
+        self.socket.next().await
+    }
+
+    /// Waits until the client is gone, or will send nothing more.
+    pub async fn ended(&self) {
+        self.socket.ended().await;
+    }
+
+    /// Writes all of it.
+    pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.layer {
+            Layer::Plain => self.socket.write_all(bytes).await,
+            Layer::Tls(session) => session.write_all(&self.socket, bytes).await,
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Layer::Tls(session) = &mut self.layer {
+            session.close(&self.socket);
+        }
+    }
+}

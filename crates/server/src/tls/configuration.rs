@@ -1,0 +1,61 @@
+//! From files to what rustls needs.
+
+use super::{ClientCertificates, Current, TlsOptions};
+use bunko_certificates::{Details, certificate_and_key, certificates, revocation_lists};
+use bunko_command::TlsVersion;
+use rustls::crypto::CryptoProvider;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) fn read(options: &TlsOptions) -> Result<Current, String> {
+    let own = &options.certificate_key_file;
+    let (chain, key) = certificate_and_key(own)?;
+    let certificate = chain.first().and_then(Details::of);
+    let certificate = certificate.ok_or_else(|| at(own, &"the first certificate cannot be read"))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions: Vec<_> = options.versions.iter().copied().map(protocol).collect();
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions)
+        .map_err(|error| error.to_string())?
+        .with_client_cert_verifier(verifier(options, provider)?);
+    let mut configuration = builder.with_single_cert(chain, key).map_err(|error| at(own, &error))?;
+    // No session is resumed: a certificate that was revoked since would not be looked at again.
+    configuration.session_storage = Arc::new(NoServerSessionStorage {});
+    configuration.send_tls13_tickets = 0;
+    Ok(Current { configuration: Arc::new(configuration), certificate })
+}
+
+/// Takes certificates that an authority of `CAFile` has issued, and which no list names as revoked. As with OpenSSL, the
+/// list of whoever issued the client's own certificate must be there, and must not be out of date.
+fn verifier(options: &TlsOptions, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(&options.ca_file)? {
+        roots.add(certificate).map_err(|error| at(&options.ca_file, &error))?;
+    }
+    let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    if let Some(file) = &options.crl_file {
+        let lists = revocation_lists(file)?;
+        builder = builder.with_crls(lists).only_check_end_entity_revocation().enforce_revocation_expiration();
+    }
+    if options.client_certificates == ClientCertificates::Optional {
+        builder = builder.allow_unauthenticated();
+    }
+    // What cannot be read by now are lists.
+    let file = options.crl_file.as_ref().unwrap_or(&options.ca_file);
+    builder.build().map_err(|error| at(file, &error)).map(|verifier| verifier as Arc<dyn ClientCertVerifier>)
+}
+
+fn protocol(version: TlsVersion) -> &'static SupportedProtocolVersion {
+    match version {
+        TlsVersion::V1_2 => &rustls::version::TLS12,
+        TlsVersion::V1_3 => &rustls::version::TLS13,
+    }
+}
+
+fn at(file: &Path, error: &dyn Display) -> String {
+    format!("{}: {error}", file.display())
+}
