@@ -85,8 +85,6 @@ pub struct StoreStatistics {
 
 /// One open data directory, or a store in memory that has none.
 pub struct Store {
-    /// `None` for a store that keeps nothing.
-    pub(crate) directory: Option<DataDirectory>,
     pub(crate) journal: Journal,
     /// What is kept of the log to be read back; `None` for nothing.
     pub(crate) kept: Option<Kept>,
@@ -106,6 +104,8 @@ pub struct Store {
     pub(crate) stalled_writes: AtomicU64,
     /// Whether a sync was asked for by who waits for the history.
     pub(crate) is_hurried: Arc<AtomicBool>,
+    /// `None` for a store that keeps nothing. Locked until all else is gone, so it is dropped last.
+    pub(crate) directory: Option<DataDirectory>,
 }
 
 /// A record that is being applied: whatever becomes of it, the watermark passes it.

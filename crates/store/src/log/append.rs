@@ -385,11 +385,16 @@ impl Log {
         let synced = self.sync_blocking(end);
         self.group_commit.close();
         self.group_commit.join();
+        self.stop_preallocating();
+        synced
+    }
+
+    /// Returns once no segment is being made any more.
+    pub(super) fn stop_preallocating(&self) {
         self.preallocator.close();
         if let Some(thread) = self.preallocating.lock().take() {
             let _ = thread.join();
         }
-        synced
     }
 }
 
@@ -459,6 +464,18 @@ mod tests {
         log.close().expect("closes");
         drop(log);
         assert_eq!(start(first_record(number)).last_time_ms(), 6000, "no other second has begun since");
+    }
+
+    #[test]
+    fn a_log_that_is_dropped_makes_no_more_segments() {
+        for _ in 0..20 {
+            let directory = tempfile::tempdir().expect("temporary directory");
+            let found = recovery::recover(directory.path(), Lsn(0), &mut |_, _| Ok(())).expect("nothing is there");
+            drop(Log::start(found, LogOptions::default(), 5500).expect("starts"));
+            let files = std::fs::read_dir(directory.path()).expect("readable");
+            let mut names = files.map(|file| file.expect("readable").file_name().to_string_lossy().into_owned());
+            assert!(names.all(|name| name.ends_with(".segment")), "one is being made still");
+        }
     }
 
     #[test]

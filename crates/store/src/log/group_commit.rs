@@ -98,9 +98,11 @@ impl Requests {
 }
 
 impl Drop for Log {
+    /// Without [`Log::close`] after a start that failed: whoever starts next must not find a thread at work that gives a
+    /// segment's name to an empty file, over one that has records by then.
     fn drop(&mut self) {
         self.group_commit.close();
-        self.preallocator.close();
+        self.stop_preallocating();
     }
 }
 
