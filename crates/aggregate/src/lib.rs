@@ -27,6 +27,6 @@ pub use metadata::Carried;
 pub use pipeline::{Pipeline, PlannerPart};
 pub use sources::{Access, NoSources, SourceName, SourceStage, Sources};
 pub use stage_run::StageRun;
-pub use stages::{GeoNear, Merge, Plannable, Reads, Stage, WhenMatched, WhenNotMatched};
+pub use stages::{GeoNear, Merge, Plannable, Reads, Stage, WhenMatched, WhenNotMatched, is_known_stage};
 pub use stream::{DocumentStream, Documents, Flow};
 pub use write_stage::{OutTarget, WriteStage};

@@ -9,6 +9,7 @@ use bunko_errors::{ErrorCode, Failure};
 const TRANSIENT_TRANSACTION: &str = "TransientTransactionError";
 const RETRYABLE_WRITE: &str = "RetryableWriteError";
 const RESUMABLE: &str = "ResumableChangeStreamError";
+const NOT_RESUMABLE: &str = "NonResumableChangeStreamError";
 
 /// Where another server, or the same one a little later, may do what this one did not.
 /// Source: MongoDB's specification of retryable writes for drivers, "Determining Retryable Errors".
@@ -50,6 +51,9 @@ const ALSO_RESUMABLE: [i32; 5] = [
 
 /// Labels the failure of a command. From a server of this age on drivers go by the labels alone.
 pub(crate) fn labelled(failure: Failure, body: DocumentRef<'_>) -> Failure {
+    if matches!(failure.code(), ErrorCode::CHANGE_STREAM_FATAL_ERROR | ErrorCode::CHANGE_STREAM_HISTORY_LOST) {
+        return failure.with_label(NOT_RESUMABLE);
+    }
     if failure.has_labels_instead() || body.get("txnNumber").is_none() {
         return failure;
     }

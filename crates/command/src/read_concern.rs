@@ -13,6 +13,8 @@ const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "explain"]
 
 /// Stages that tell what is in the process, at no other level than `local`.
 const ONLY_LOCAL: [&str; 3] = ["$currentOp", "$listLocalSessions", "$planCacheStats"];
+/// The stage that tells what is durable, at no other level than `majority`.
+const ONLY_MAJORITY: &str = "$changeStream";
 /// Stages that read the catalog, which has no older states.
 const NO_SNAPSHOT: [&str; 1] = ["$listClusterCatalog"];
 /// Stages that write, which no read can be linearized with.
@@ -100,6 +102,7 @@ fn check_stages(level: &str, body: DocumentRef<'_>) -> Result<()> {
         stages.iter().flat_map(|stages| stages.iter()).filter_map(|stage| Some(stage.as_document()?.first()?.name));
     for name in names {
         let is_refused = match level {
+            _ if name == ONLY_MAJORITY => level != "majority",
             "local" => false,
             "linearizable" => NO_SNAPSHOT.contains(&name) || ONLY_LOCAL.contains(&name) || WRITING.contains(&name),
             "snapshot" => NO_SNAPSHOT.contains(&name) || ONLY_LOCAL.contains(&name),

@@ -185,6 +185,11 @@ pub enum Reads {
     OthersToo,
 }
 
+/// Whether MongoDB has a stage of that name, be it supported here or not.
+pub fn is_known_stage(name: &str) -> bool {
+    is_stage(name) || known::is_known(name)
+}
+
 /// Reads one stage.
 pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Stages> {
     let Some(definition) = DEFINITIONS.iter().find(|definition| definition.name == stage.name) else {

@@ -83,7 +83,8 @@ fn check_fragment(beginning: &Beginning, splits: bool) -> Result<()> {
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().skip(1) {
         let Some(name) = stage.as_document().and_then(DocumentRef::first).map(|first| first.name) else { continue };
-        if !STAGES_AFTER.contains(&name) && name != split::STAGE {
+        // What is no stage at all is refused with the pipeline.
+        if !STAGES_AFTER.contains(&name) && name != split::STAGE && bunko_aggregate::is_known_stage(name) {
             let message = format!("{name} is not permitted in a {STAGE} pipeline");
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
         }

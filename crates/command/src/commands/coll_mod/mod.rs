@@ -87,7 +87,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if is_dry_run {
         return Ok(());
     }
-    if expiry == Expiry::Unchanged
+    // A change of nothing at all is told to those who follow all the same.
+    if index.is_some()
+        && expiry == Expiry::Unchanged
         && !validation.are_given()
         && images.is_none()
         && size.is_none()
