@@ -6,6 +6,7 @@ use crate::directory::Directory;
 use crate::index_set::counted;
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
+use crate::past::PastStates;
 use crate::retry::HistoryRecords;
 use crate::transaction::{Owners, TransactionMemory, announce, exclude_all};
 use crate::waiting::lock;
@@ -30,6 +31,7 @@ pub struct Catalog {
     /// What transactions have to themselves.
     pub(crate) owners: Owners,
     pub(crate) transaction_memory: TransactionMemory,
+    pub(crate) past_states: PastStates,
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds are to be left to the next start.
     pub(crate) is_stopping: AtomicBool,
@@ -102,6 +104,7 @@ impl Catalog {
             history_records,
             owners: Owners::default(),
             transaction_memory: TransactionMemory::default(),
+            past_states: PastStates::default(),
             new_uuid,
             is_stopping: AtomicBool::new(false),
             has_collations: AtomicBool::new(has_collations),
@@ -348,6 +351,7 @@ impl Catalog {
         let mut batch = Batch::new();
         let indexes = self.put_drop(&mut batch, &collection)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        self.past_states.note_removed(&self.store, namespace, lsn);
         collection.set_dropped();
         self.collections.write().remove(&collection);
         Ok(Some(DropOutcome { indexes, lsn }))

@@ -2,7 +2,8 @@
 
 use crate::capped::Cap;
 use crate::key_list::KEY_BYTES_USUAL;
-use crate::transaction::{Occupancy, Transaction};
+use crate::past::Reading;
+use crate::transaction::Occupancy;
 use crate::validator::Validator;
 use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, PlanCache, from_storage};
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -206,9 +207,10 @@ impl Collection {
     /// # Errors
     /// Those of the transaction: `LockTimeout`, `SnapshotUnavailable`, `NoSuchTransaction`.
     pub fn snapshot_for(&self, operation: &dyn OperationSource) -> Result<Snapshot> {
-        match Transaction::of(operation) {
-            None => Ok(self.store.snapshot()),
-            Some(transaction) => transaction.read(self),
+        match Reading::of(operation) {
+            Reading::Present => Ok(self.store.snapshot()),
+            Reading::Past(read) => read.read(self),
+            Reading::Inside(transaction) => transaction.read(self),
         }
     }
 
@@ -270,12 +272,13 @@ impl Collection {
     /// Those of the storage, and of the transaction.
     pub fn record_of_id(&self, id: ValueRef<'_>, operation: &dyn OperationSource) -> Result<Option<RecordId>> {
         let keyspace = self.indexes.load()[0].keyspace;
-        let found = match Transaction::of(operation) {
-            None => {
+        let found = match Reading::of(operation) {
+            Reading::Present => {
                 let key = self.id_key(id);
                 self.store.read_latest(|latest| latest.primary_key(keyspace, &key))
             }
-            Some(transaction) => transaction.read(self)?.primary_key(keyspace, &self.id_key(id)),
+            Reading::Past(read) => read.read(self)?.primary_key(keyspace, &self.id_key(id)),
+            Reading::Inside(transaction) => transaction.read(self)?.primary_key(keyspace, &self.id_key(id)),
         };
         found.map_err(from_storage)
     }
@@ -290,9 +293,10 @@ impl Collection {
         operation: &dyn OperationSource,
         into: &mut Vec<u8>,
     ) -> Result<Option<RecordId>> {
-        match Transaction::of(operation) {
-            None => self.find_latest(id, into),
-            Some(transaction) => self.find_id_in(&transaction.read(self)?, id, into),
+        match Reading::of(operation) {
+            Reading::Present => self.find_latest(id, into),
+            Reading::Past(read) => self.find_id_in(&read.read(self)?, id, into),
+            Reading::Inside(transaction) => self.find_id_in(&transaction.read(self)?, id, into),
         }
     }
 

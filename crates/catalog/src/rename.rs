@@ -85,6 +85,7 @@ impl Catalog {
         persistence::put(&self.store, &mut batch, source.catalog_record, record)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         source.occupancy.note_change(lsn);
+        self.past_states.note_removed(&self.store, &from, lsn);
         if let Some(options) = options {
             source.set_options(options.clone());
         }

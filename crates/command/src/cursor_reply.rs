@@ -85,7 +85,9 @@ pub fn write_first_batch(
         let owner = Owner::of(invocation);
         invocation.service.cursors.insert(cursor, owner, &*invocation.service.world.random)?
     };
-    reply.append("id", id).append("ns", name.as_str()).end();
+    reply.append("id", id).append("ns", name.as_str());
+    invocation.write_state_time(reply);
+    reply.end();
     Ok(())
 }
 

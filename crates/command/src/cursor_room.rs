@@ -15,7 +15,8 @@ impl Service {
     /// Closes waiting cursors, those of the oldest states first, until what engines keep for snapshots alone is within its
     /// limits. Call it every few seconds, on a thread that may be held for a moment.
     pub fn close_cursors_that_keep_too_much(&self) {
-        if self.cursors.is_empty() {
+        let past = self.catalog.past_states();
+        if self.cursors.is_empty() && past.kept() == 0 {
             return;
         }
         let limit = self.parameters.kept_for_cursors_max();
@@ -23,6 +24,12 @@ impl Service {
         loop {
             let kept = self.catalog.store().kept_for_snapshots();
             let Some((engine, kept)) = kept.into_iter().find(|(_, kept)| is_too_much(kept)) else { return };
+            // First the states that nobody waits to see the rest of.
+            let forgotten = past.forget_oldest();
+            if forgotten > 0 {
+                tracing::warn!(target: "QUERY", engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), forgotten, "Gave up states of snapshot reads: what was replaced and is kept for them takes too much");
+                continue;
+            }
             let oldest = self.cursors.by_age();
             // On disk all is kept that was replaced since the oldest state. Where something else reads that, a transaction
             // or a long command, no cursor that goes would help.

@@ -16,7 +16,7 @@ use crate::service::Service;
 use crate::transactions::{Fate, check_writes, fate_by_reply, is_inside};
 use crate::write_concern::Acknowledgement;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
-use bunko_catalog::check_database;
+use bunko_catalog::{StateAsked, check_database};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
 use std::time::Duration;
@@ -198,7 +198,17 @@ impl Service {
         };
         if let Some(set) = &self.replica_set {
             options.cluster_time.map_or(Ok(()), |told| self.hear_cluster_time(set, told))?;
-            options.read_concern.after.map_or(Ok(()), |after| self.wait_for_cluster_time(set, after))?;
+            let told = match options.read_concern.state {
+                Some(StateAsked::At(time)) => {
+                    if time > self.catalog.store().newest_time_max() {
+                        // What is written until that time has passed is later than it.
+                        self.catalog.read_past(StateAsked::Present)?;
+                    }
+                    Some(("atClusterTime", time))
+                }
+                _ => options.read_concern.after.map(|time| ("afterClusterTime", time)),
+            };
+            told.map_or(Ok(()), |(name, time)| self.wait_for_cluster_time(set, name, time))?;
         }
         let waited = operation.waited();
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
@@ -210,6 +220,9 @@ impl Service {
         if let Some(number) = invocation.options.transaction_number {
             invocation.check_out_session(number)?;
             check_writes(&invocation)?;
+        }
+        if let Some(asked) = invocation.options.read_concern.state {
+            invocation.read_past(asked)?;
         }
         let start = out.len();
         let room_before = out.capacity();

@@ -13,8 +13,8 @@ use crate::oplog_view;
 use crate::service::Service;
 use crate::sessions::{Asked, CheckedOut};
 use crate::transactions::{Entry, Fate, Part};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::{Collection, Namespace, RetryableWrite};
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer};
+use bunko_catalog::{Collection, Namespace, RetryableWrite, StateAsked, Transaction};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, Place, UnitOfWork};
 use bunko_query::QueryScope;
@@ -53,6 +53,8 @@ pub struct Invocation<'a> {
     checked_out: Option<CheckedOut<'a>>,
     /// What the command belongs to that this one is a part of.
     outer_unit: Option<Arc<UnitOfWork>>,
+    /// The time of the state that the command reads, where its reply tells that.
+    state_at: Option<Timestamp>,
     context: OnceCell<Context>,
     written: Option<Lsn>,
     collection: Option<&'a str>,
@@ -108,6 +110,7 @@ impl<'a> Invocation<'a> {
             operation,
             checked_out: None,
             outer_unit: None,
+            state_at: None,
             context: OnceCell::new(),
             written: None,
             collection: None,
@@ -129,6 +132,7 @@ impl<'a> Invocation<'a> {
         self.operation();
         let context = self.context.clone();
         let outer_unit = self.checked_out.as_ref().filter(|own| own.is_of_transaction()).and_then(CheckedOut::unit);
+        let outer_unit = outer_unit.or_else(|| self.outer_unit.clone());
         let inner =
             Invocation::new(self.service, self.connection, request, command, options, self.run_on, self.operation);
         Ok(Invocation { outer_unit, context, ..inner })
@@ -169,6 +173,36 @@ impl<'a> Invocation<'a> {
             connection: self.connection.id,
             client: self.connection.peer.to_string(),
         });
+    }
+
+    /// Lets the command read a past state, or the transaction that it begins.
+    /// # Errors
+    /// `SnapshotTooOld`, `SnapshotUnavailable`; `CommandNotSupported` for a database that has no past states.
+    pub(crate) fn read_past(&mut self, asked: StateAsked) -> Result<()> {
+        let catalog = &self.service.catalog;
+        let transaction = self.checked_out.as_ref().filter(|own| own.is_of_transaction()).and_then(CheckedOut::unit);
+        if let Some(transaction) = transaction.as_ref().and_then(|unit| unit.downcast_ref::<Transaction>()) {
+            return match asked {
+                StateAsked::Present => Ok(()),
+                StateAsked::At(time) => catalog.set_time_of(transaction, time),
+            };
+        }
+        if self.request.database == Namespace::OPLOG_DATABASE {
+            return Err(Failure::not_supported_yet("read concern snapshot for the database local"));
+        }
+        let (at, read) = catalog.read_past(asked)?;
+        if let Some(context) = self.context.get() {
+            context.operation.join(Arc::clone(&read) as _);
+        }
+        (self.outer_unit, self.state_at) = (Some(read as Arc<UnitOfWork>), Some(at));
+        Ok(())
+    }
+
+    /// Tells the time of the state that the command reads, where it reads a past one.
+    pub(crate) fn write_state_time(&self, reply: &mut Writer<'_>) {
+        if let Some(at) = self.state_at {
+            reply.append("atClusterTime", at);
+        }
     }
 
     fn unit_shared(&self) -> Option<Arc<UnitOfWork>> {

@@ -41,6 +41,9 @@ const TRANSACTION_MEMORY: &str = "transactionMemoryLimitBytes";
 /// What it may be set to: nobody can do anything with less, and the commit of more holds up all other writers for long.
 pub const TRANSACTION_MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=16 << 30;
 
+/// How long past states are kept, in seconds.
+const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
+
 /// The server's parameters.
 #[derive(Debug)]
 pub struct Parameters {
@@ -256,6 +259,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::settable("logLevel", |service| Ok(Value::Int32(service.parameters.verbosity.level())), write_log_level),
     Parameter::startup("maxBSONDepth", |_| Ok(Value::Int32(MAX_DEPTH_ACCEPTED as i32))),
     Parameter::startup("maxSessions", |_| Ok(Value::Int32(SESSIONS_MAX as i32))),
+    Parameter::settable(
+        SNAPSHOT_WINDOW,
+        |service| Ok(Value::Int32(service.catalog.past_states().window_s() as i32)),
+        write_snapshot_window,
+    ),
     Parameter::startup("notablescan", |_| Ok(Value::Boolean(false))),
     Parameter::settable(
         "quiet",
@@ -336,6 +344,13 @@ fn write_transaction_lifetime(service: &Service, value: ValueRef<'_>) -> Result<
     let seconds = i32::try_from(whole_number(NAME, value)?).ok().filter(|seconds| *seconds > 0);
     let seconds = seconds.ok_or_else(|| invalid(NAME, value, "is not within 1 to 2147483647"))?;
     service.parameters.set_transaction_lifetime(seconds.unsigned_abs());
+    Ok(())
+}
+
+fn write_snapshot_window(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    let seconds = i32::try_from(whole_number(SNAPSHOT_WINDOW, value)?).ok().filter(|seconds| *seconds >= 0);
+    let seconds = seconds.ok_or_else(|| invalid(SNAPSHOT_WINDOW, value, "is not within 0 to 2147483647"))?;
+    service.catalog.past_states().set_window_s(seconds.unsigned_abs());
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use bunko_aggregate::{
     Sources, Stage, involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
-use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Transaction};
+use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use bunko_query::{Execution, FindQuery, Footing, NearAsked, QueryScope, plan};
@@ -71,7 +71,11 @@ pub(crate) fn resolve(catalog: &Catalog, namespace: &Namespace) -> Result<Resolv
 /// # Errors
 /// As [`resolve`].
 pub(crate) fn resolve_for(catalog: &Catalog, namespace: &Namespace, operation: &OperationContext) -> Result<Resolved> {
-    resolve_by(catalog, namespace, &|namespace| catalog.collection_for(namespace, operation))
+    let resolved = resolve_by(catalog, namespace, &|namespace| catalog.collection_for(namespace, operation))?;
+    if resolved.collection.is_none() {
+        catalog.check_never_removed(namespace, operation)?;
+    }
+    Ok(resolved)
 }
 
 fn resolve_by(
@@ -142,8 +146,8 @@ impl PipelineSources {
     /// # Errors
     /// Those of the operation's transaction.
     pub(crate) fn snapshot(&self, collection: &Collection) -> Result<Arc<Snapshot>> {
-        if Transaction::of(&*self.operation).is_some() {
-            // It has one snapshot, and comes into each collection by it.
+        if !Reading::of(&*self.operation).is_present() {
+            // All are read in one state, which does not have each collection as it is.
             return collection.snapshot_for(&*self.operation).map(Arc::new);
         }
         Ok(Arc::clone(self.snapshot.get_or_init(|| Arc::new(self.surroundings.catalog.store().snapshot()))))

@@ -6,10 +6,15 @@ use crate::replica_set::Deployment;
 use crate::transactions::is_inside;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
+use bunko_catalog::StateAsked;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Commands for which there is another level than `local`.
 const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "explain"];
+
+/// Commands that read past states outside transactions.
+/// Source: MongoDB manual 8.2, "Read Concern \"snapshot\"", "Read Concern and Operations".
+const OF_PAST_STATES: [&str; 3] = ["find", "aggregate", "distinct"];
 
 /// Stages that tell what is in the process, at no other level than `local`.
 const ONLY_LOCAL: [&str; 3] = ["$currentOp", "$listLocalSessions", "$planCacheStats"];
@@ -25,6 +30,8 @@ const WRITING: [&str; 2] = ["$merge", "$out"];
 pub(crate) struct ReadConcern {
     /// What happened up to then is to be seen.
     pub after: Option<Timestamp>,
+    /// Which past state is to be read, where it is one.
+    pub state: Option<StateAsked>,
     /// Whether the command says anything.
     pub is_given: bool,
 }
@@ -54,14 +61,21 @@ impl ReadConcern {
                         check_level_inside(level)?;
                     } else {
                         check_level(deployment, command, concern, level)?;
+                        if level == "snapshot" {
+                            parsed.state.get_or_insert(StateAsked::Present);
+                        }
                     }
                 }
                 ("level", value) => return Err(wrong_type("readConcern.level", value, "string")),
                 ("afterClusterTime", ValueRef::Timestamp(time)) if deployment == Deployment::SetMember => {
                     parsed.after = Some(checked_after(concern, time)?);
                 }
+                ("atClusterTime", ValueRef::Timestamp(time)) if deployment == Deployment::SetMember => {
+                    check_at(command, concern, time, body)?;
+                    parsed.state = Some(StateAsked::At(time));
+                }
                 ("afterClusterTime" | "atClusterTime", ValueRef::Timestamp(time)) => {
-                    return Err(refuse_cluster_time(deployment, command, concern, element.name, time));
+                    return Err(refuse_cluster_time(command, concern, element.name, time));
                 }
                 ("afterClusterTime" | "atClusterTime", value) => {
                     return Err(wrong_type(&format!("readConcern.{}", element.name), value, "timestamp"));
@@ -92,6 +106,27 @@ fn checked_after(concern: DocumentRef<'_>, time: Timestamp) -> Result<Timestamp>
     match concern.get("level").and_then(ValueRef::as_str) {
         None | Some("local" | "majority" | "snapshot") => Ok(time),
         Some(_) => refuse("afterClusterTime field can be set only if level is equal to majority, local, or snapshot"),
+    }
+}
+
+/// Refuses a time that goes with no other level than `snapshot`, and is read by few commands.
+fn check_at(command: &Command, concern: DocumentRef<'_>, time: Timestamp, body: DocumentRef<'_>) -> Result<()> {
+    let refuse = |message: &str| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    if concern.get("level").and_then(ValueRef::as_str) != Some("snapshot") {
+        return refuse("readConcern level 'snapshot' is required when specifying atClusterTime");
+    }
+    if concern.get("afterClusterTime").is_some() {
+        return refuse(
+            "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed",
+        );
+    }
+    if time == (Timestamp { seconds: 0, increment: 0 }) {
+        return refuse("atClusterTime cannot be a null timestamp");
+    }
+    if is_inside(body) || OF_PAST_STATES.contains(&command.name) {
+        Ok(())
+    } else {
+        Err(level_not_supported(command, concern))
     }
 }
 
@@ -142,7 +177,8 @@ fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'
         "available" | "majority" => Ok(()),
         // No other member can have become the primary meanwhile.
         "linearizable" if deployment == Deployment::SetMember => Ok(()),
-        "snapshot" if deployment == Deployment::SetMember => Err(Failure::not_supported_yet("read concern snapshot")),
+        "snapshot" if deployment == Deployment::SetMember && OF_PAST_STATES.contains(&command.name) => Ok(()),
+        "snapshot" if deployment == Deployment::SetMember => Err(level_not_supported(command, concern)),
         "linearizable" | "snapshot" => Err(Failure::new(
             ErrorCode::NOT_A_REPLICA_SET,
             format!("node needs to be a replica set member to use read concern: {level}"),
@@ -152,13 +188,7 @@ fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'
 }
 
 /// A time of a cluster, where there is none.
-fn refuse_cluster_time(
-    deployment: Deployment,
-    command: &Command,
-    concern: DocumentRef<'_>,
-    name: &str,
-    time: Timestamp,
-) -> Failure {
+fn refuse_cluster_time(command: &Command, concern: DocumentRef<'_>, name: &str, time: Timestamp) -> Failure {
     let is_null = time == Timestamp { seconds: 0, increment: 0 };
     if name == "afterClusterTime" && is_null {
         return Failure::new(ErrorCode::INVALID_OPTIONS, "afterClusterTime cannot be a null timestamp");
@@ -169,9 +199,6 @@ fn refuse_cluster_time(
     }
     if name == "atClusterTime" && !READERS.contains(&command.name) {
         return level_not_supported(command, concern);
-    }
-    if deployment == Deployment::SetMember {
-        return Failure::not_supported_yet("atClusterTime");
     }
     Failure::new(
         ErrorCode::ILLEGAL_OPERATION,

@@ -4,7 +4,7 @@ use crate::execution::Execution;
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
 use crate::planner;
-use bunko_catalog::{Collection, Transaction};
+use bunko_catalog::{Collection, Reading};
 use bunko_errors::Result;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl CountPlan {
     pub fn new(collection: &Arc<Collection>, query: FindQuery) -> Result<Self> {
         let (skip, limit) = (query.skip, query.limit);
         // The collection's figure is that of the present.
-        let is_present = Transaction::of(&*query.scope.operation).is_none();
+        let is_present = Reading::of(&*query.scope.operation).is_present();
         let method = if is_present && query.has_no_filter() && query.hint.is_none() {
             Method::RecordStore(Arc::clone(collection))
         } else {

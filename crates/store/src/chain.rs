@@ -34,7 +34,7 @@ impl Store {
         let nothing = Batch::new();
         let lasting = |part| if self.engines.are_volatile(Batch::effects(part, 0)) { &nothing } else { part };
         let logged: Vec<&Batch<'_>> = parts.iter().map(lasting).collect();
-        let in_order = |moment| self.watermark.appended(moment);
+        let in_order = |moment, last| self.watermark.appended_chain(moment, last);
         let mut places = self.journal.append_chain(&logged, (self.options.clock)(), in_order)?;
         // The watermark goes over all of them at once.
         let applying = Applying { store: self, lsn: places[0].lsn };

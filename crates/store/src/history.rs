@@ -112,6 +112,18 @@ impl Store {
         log.first_not_early(span, is_early).map(Some)
     }
 
+    /// When the first record at or behind a place happened, all of its chain if it is of one; `None` where there is none yet,
+    /// and where no log is kept.
+    ///
+    /// # Errors
+    /// As [`History::next_record`].
+    pub fn moment_at(&self, lsn: Lsn) -> Result<Option<Moment>> {
+        let (Some(span), Journal::Log(log)) = (self.history_span(), &self.journal) else { return Ok(None) };
+        let mut history = History::new(Arc::clone(log), lsn..span.end.max(lsn), Direction::Forward);
+        let next = history.next_record()?;
+        Ok(next.map(|record| record.chained.map_or(record.moment, |chained| chained.last)))
+    }
+
     /// Where the record stands at which the history begins, and when it happened; `None` where none is kept.
     ///
     /// # Errors

@@ -42,7 +42,7 @@ impl Journal {
         &self,
         parts: &[&Batch<'_>],
         time_ms: u64,
-        in_order: impl FnOnce(Moment),
+        in_order: impl FnOnce(Moment, Lsn),
     ) -> Result<Vec<Appended>> {
         match self {
             Self::Log(log) => log.append_chain(parts, time_ms, in_order),
@@ -54,7 +54,7 @@ impl Journal {
                     places.push(Appended { lsn: *next, documents_position: next.0 });
                     *next = Lsn(next.0 + (RECORD_HEADER_BYTES + part.len_bytes()) as u64);
                 }
-                in_order(Moment { lsn: first, end: *next, time_ms });
+                in_order(Moment { lsn: first, end: *next, time_ms }, places[places.len() - 1].lsn);
                 Ok(places)
             }
         }

@@ -420,6 +420,18 @@ impl Store {
         Snapshot { view: self.engines.view(lsn), lsn, _pin: Some(pin) }
     }
 
+    /// The present state and its time, that of the newest record, all of which is in it.
+    pub fn timed_snapshot(&self) -> (Snapshot, Timestamp) {
+        loop {
+            let (end, at) = self.watermark.now();
+            let snapshot = self.snapshot();
+            // Else a record came in between, and it is tried again: the state is that of no known time.
+            if snapshot.lsn() == end {
+                return (snapshot, at);
+            }
+        }
+    }
+
     /// What has been applied; exact for keys that the caller holds locked.
     pub fn latest(&self) -> &dyn View {
         self.engines.latest()
@@ -535,6 +547,21 @@ impl Snapshot {
     /// Everything below is seen.
     pub fn lsn(&self) -> Lsn {
         self.lsn
+    }
+
+    /// The same state once more; it stays open as long as either is.
+    #[must_use]
+    pub fn share(self: &Arc<Self>) -> Self {
+        Self { lsn: self.lsn, view: Box::new(Shared(Arc::clone(self))), _pin: None }
+    }
+}
+
+/// A state that another snapshot keeps open.
+struct Shared(Arc<Snapshot>);
+
+impl Delegate for Shared {
+    fn with<R>(&self, _: KeyspaceId, read: impl FnOnce(&dyn View) -> R) -> R {
+        read(&*self.0.view)
     }
 }
 

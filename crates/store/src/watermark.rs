@@ -21,6 +21,8 @@ pub(crate) struct Watermark {
 
 struct Pending {
     moment: Moment,
+    /// The record whose time is that of all, the last one of a chain.
+    told: Lsn,
     is_applied: bool,
 }
 
@@ -53,9 +55,21 @@ impl Watermark {
         Timestamp { seconds: (newest >> 32) as u32, increment: newest as u32 }
     }
 
+    /// Up to where readers may look, and when the newest record below happened; of one moment.
+    pub(crate) fn now(&self) -> (Lsn, Timestamp) {
+        // Both move under this lock.
+        let _pending = self.pending.lock();
+        (self.visible(), self.newest())
+    }
+
     /// A record was appended. Called under the log's lock, so in order.
     pub(crate) fn appended(&self, moment: Moment) {
-        self.pending.lock().push_back(Pending { moment, is_applied: false });
+        self.appended_chain(moment, moment.lsn);
+    }
+
+    /// The same of a chain, with its last record.
+    pub(crate) fn appended_chain(&self, moment: Moment, last: Lsn) {
+        self.pending.lock().push_back(Pending { moment, told: last, is_applied: false });
     }
 
     /// The record at `start` is applied; returns once readers see it, so that a client reads its own writes.
@@ -67,11 +81,12 @@ impl Watermark {
             }
             let mut last = None;
             while pending.front().is_some_and(|record| record.is_applied) {
-                last = pending.pop_front().map(|record| record.moment);
+                last = pending.pop_front();
             }
-            if let Some(last) = last {
-                self.newest.store(packed(last.timestamp(0)), Ordering::Release);
-                self.visible.store(last.end.0, Ordering::Release);
+            if let Some(Pending { moment, told, .. }) = last {
+                let newest = Moment { lsn: told, ..moment }.timestamp(0);
+                self.newest.store(packed(newest), Ordering::Release);
+                self.visible.store(moment.end.0, Ordering::Release);
                 self.advanced.notify_all();
             }
         }

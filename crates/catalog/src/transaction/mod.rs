@@ -21,7 +21,7 @@ mod operations;
 mod owners;
 
 pub use memory::{TRANSACTION_BYTES_MAX, TransactionMemory};
-pub(crate) use occupancy::{Occupancy, announce, exclude_all};
+pub(crate) use occupancy::{Occupancy, announce, changed_since, exclude_all};
 pub(crate) use owners::{Owned, Owners};
 
 use crate::retry::{self, SessionUuid, WriteHistory};
@@ -29,7 +29,7 @@ use crate::{Catalog, Collection, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, Overlay, SEGMENT_BYTES, Snapshot};
-use occupancy::{Stay, changed_since};
+use occupancy::Stay;
 use operations::Operations;
 use owners::Owner;
 use parking_lot::Mutex;
@@ -150,6 +150,21 @@ impl Transaction {
         let open = self.open(&mut course)?;
         let snapshot = Arc::clone(open.enter(collection)?);
         Ok(snapshot.with(&open.overlay))
+    }
+
+    /// Lets it read that state, unless it has read already.
+    pub(crate) fn set_snapshot(&self, snapshot: Arc<Snapshot>) -> Result<()> {
+        let mut course = self.course.lock();
+        self.open(&mut course)?.snapshot.get_or_insert(snapshot);
+        Ok(())
+    }
+
+    /// Its snapshot has everything below; `None` before it has one, and once it has ended.
+    pub(crate) fn snapshot_lsn(&self) -> Option<Lsn> {
+        match &*self.course.lock() {
+            Course::Open(open) => open.snapshot.as_ref().map(|snapshot| snapshot.lsn()),
+            Course::Committed(_) | Course::Aborted => None,
+        }
     }
 
     /// The same for a statement that writes.
@@ -275,7 +290,7 @@ impl Open {
             let stay = Stay::begin(collection)?;
             let is_as_of = |snapshot: &Arc<Snapshot>| collection.occupancy.is_as_of(snapshot.lsn());
             if collection.is_dropped() || !self.snapshot.as_ref().is_none_or(is_as_of) {
-                return Err(changed_since(collection));
+                return Err(changed_since(&collection.namespace()));
             }
             self.stays.push((collection.records, stay));
         }

@@ -4,8 +4,8 @@
 //! announces itself, waits for the transactions that are open, and keeps others from coming in; these wait for a few
 //! milliseconds and then fail, for a transaction that waits holds what others wait for.
 
-use crate::Collection;
 use crate::waiting::exclude;
+use crate::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::Lsn;
@@ -156,11 +156,10 @@ pub(crate) fn exclude_all<'c>(collection: &'c Collection, operation: &dyn Operat
 }
 
 /// What a transaction is told whose snapshot is of a time when the collection was another one.
-pub(super) fn changed_since(collection: &Collection) -> Failure {
+pub(crate) fn changed_since(namespace: &Namespace) -> Failure {
     let message = format!(
-        "Unable to read from a snapshot due to pending collection catalog changes to collection '{}'; please retry the \
-         operation.",
-        collection.namespace()
+        "Unable to read from a snapshot due to pending collection catalog changes to collection '{namespace}'; please retry \
+         the operation."
     );
     Failure::new(ErrorCode::SNAPSHOT_UNAVAILABLE, message)
 }

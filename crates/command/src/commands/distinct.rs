@@ -32,7 +32,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             invocation.has_integer_ok = true;
             view_reads::distinct(invocation, &namespace, key)?
         }
-        None => ArrayBuf::new(),
+        None => {
+            invocation.service.catalog.check_never_removed(&namespace, invocation)?;
+            ArrayBuf::new()
+        }
         Some(collection) => {
             let plan = plan(&collection, distinct_query(query, key))?;
             invocation.refuse_if_long(plan.is_long(&collection))?;
@@ -40,6 +43,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
     };
     reply.append("values", &values);
+    invocation.write_state_time(reply);
     Ok(())
 }
 

@@ -106,6 +106,9 @@ impl CursorSource for Tailing {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let collection = invocation.collection(&namespace);
+    if collection.is_none() {
+        invocation.service.catalog.check_never_removed(&namespace, invocation)?;
+    }
     if let (Some(collection), Some(id)) = (&collection, express(invocation.request.body)) {
         return Ok(reply_with_one(invocation, reply, &namespace, collection, id)?);
     }
@@ -240,7 +243,9 @@ fn reply_with_one(
     if found.is_some() {
         reply.push(0, DocumentRef::trusted(&document));
     }
-    reply.end().append("id", 0_i64).append("ns", namespace.as_str()).end();
+    reply.end().append("id", 0_i64).append("ns", namespace.as_str());
+    invocation.write_state_time(reply);
+    reply.end();
     let found = u64::from(found.is_some());
     invocation.service.counters.note_returned(found);
     invocation.note_examined(Examined { keys: found, documents: found });

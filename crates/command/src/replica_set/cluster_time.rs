@@ -70,7 +70,7 @@ impl Service {
     /// Makes sure that whatever happened up to a time can be read, and that its time is known to have passed.
     /// # Errors
     /// `InvalidOptions` for a time that nobody has told; those of writing to the log.
-    pub(crate) fn wait_for_cluster_time(&self, set: &ReplicaSet, after: Timestamp) -> Result<()> {
+    pub(crate) fn wait_for_cluster_time(&self, set: &ReplicaSet, name: &str, after: Timestamp) -> Result<()> {
         if packed(after) <= packed(self.operation_time()) {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Service {
         if packed(after) > packed(known) {
             let text = |time: Timestamp| format!("{{ ts: Timestamp({}, {}) }}", time.seconds, time.increment);
             let message = format!(
-                "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested \
+                "readConcern {name} value must not be greater than the current clusterTime. Requested \
                  clusterTime: {}; current clusterTime: {}",
                 text(after),
                 text(known)

@@ -66,8 +66,10 @@ impl Service {
         }
     }
 
-    /// Aborts transactions that are open for longer than they may be. Call it every second or so.
+    /// Aborts transactions that are open for longer than they may be. Past states that are kept for
+    /// longer go too. Call it every second or so.
     pub fn abort_expired_transactions(&self) {
+        self.catalog.past_states().forget_old((self.world.clock)() / 1000);
         let limit = self.parameters.transaction_lifetime();
         let now = Instant::now();
         let is_expired = |began: Instant| now.saturating_duration_since(began) >= limit;

@@ -4,4 +4,5 @@ mod cursor_room;
 mod memory_limit;
 mod scripts;
 mod server;
+mod snapshot_reads;
 mod sync_latencies;

@@ -16,7 +16,8 @@ use std::sync::atomic::Ordering;
 
 impl Log {
     /// Gives the batches of a chain, two or more, their places. `in_order` is called once for all of them, as in
-    /// [`Log::append`]; its moment goes from the first to the end of the last.
+    /// [`Log::append`]; its moment goes from the first to the end of the last,
+    /// which is named besides.
     ///
     /// # Errors
     /// As [`Log::append`], before anything counts; also what the kernel says, after which the log has failed.
@@ -24,7 +25,7 @@ impl Log {
         &self,
         parts: &[&Batch<'_>],
         time_ms: u64,
-        in_order: impl FnOnce(Moment),
+        in_order: impl FnOnce(Moment, Lsn),
     ) -> Result<Vec<Appended>> {
         let lengths = parts.iter().map(|part| record_length(part)).collect::<Result<Vec<_>>>()?;
         let checksums: Vec<u32> = parts.iter().map(|part| crc32c::crc32c(part.encoded_effects())).collect();
@@ -61,7 +62,8 @@ impl Log {
         }
         self.write_tail(&mut tail, &mut spare)?;
         self.written.store(tail.next.0, Ordering::Release);
-        in_order(Moment { lsn: headers[0].lsn, end: tail.next, time_ms: tail.time_ms });
+        let last = headers[headers.len() - 1].lsn;
+        in_order(Moment { lsn: headers[0].lsn, end: tail.next, time_ms: tail.time_ms }, last);
         Ok(headers
             .iter()
             .map(|header| Appended { lsn: header.lsn, documents_position: header.documents_position() })

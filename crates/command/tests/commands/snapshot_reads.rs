@@ -1,0 +1,185 @@
+//! Reads of past states by their time, on a set of one member.
+
+use crate::server::Server;
+use bunko_bson::{DocumentBuf, Timestamp, ValueRef, number};
+use bunko_catalog::KEPT_STATES_MAX;
+use bunko_engines::{ENGINES, EngineOptions};
+use bunko_store::{LogOptions, Survival};
+use bunko_testkit::shell;
+
+struct Client(Server);
+
+impl Client {
+    /// One for each engine that keeps a log.
+    fn each(mut test: impl FnMut(&mut Self)) {
+        let is_durable =
+            |entry: &&bunko_engines::Entry| (entry.kind)(&EngineOptions::default()).survival == Survival::Durable;
+        for engine in ENGINES.iter().filter(is_durable) {
+            let log = LogOptions { history_bytes_max: Some(128 << 20), ..LogOptions::default() };
+            let mut client = Self(Server::start_as_member(engine, &EngineOptions::default(), log));
+            client.run("{insert: 't', documents: [{_id: 1, n: 1}, {_id: 2, n: 2}]}");
+            test(&mut client);
+        }
+    }
+
+    fn run(&mut self, command: &str) -> DocumentBuf {
+        let command = shell::parse_document(command).unwrap_or_else(|error| panic!("{command}: {error}"));
+        let is_of_all = |name: &str| command.as_ref().get(name).is_some();
+        let database = if ["setParameter", "commitTransaction"].into_iter().any(is_of_all) { "admin" } else { "test" };
+        self.0.run(1, database, command.as_ref())
+    }
+
+    /// The code of the failure; 0 where it went well.
+    fn code(&mut self, command: &str) -> i64 {
+        let reply = self.run(command);
+        reply.as_ref().get("code").and_then(number::as_i64_exact).unwrap_or(0)
+    }
+
+    /// The values of `n` that a command finds at a time, and the time that the reply tells.
+    fn found(&mut self, command: &str, at: Option<Timestamp>) -> (Vec<i64>, Timestamp) {
+        let at = at.map_or(String::new(), |at| format!(", atClusterTime: {}", text(at)));
+        let reply = self.run(&format!("{{{command}, readConcern: {{level: 'snapshot'{at}}}}}"));
+        let reply = reply.as_ref();
+        let cursor = reply.get("cursor").and_then(ValueRef::as_document);
+        let told = cursor.map_or(reply.get("atClusterTime"), |cursor| cursor.get("atClusterTime"));
+        let Some(ValueRef::Timestamp(told)) = told else { panic!("{command}: {reply:?}") };
+        let values = match cursor {
+            None => reply.get("values"),
+            Some(cursor) => cursor.get("firstBatch"),
+        };
+        let number_of = |value: ValueRef<'_>| {
+            let value = value.as_document().and_then(|document| document.get("n")).unwrap_or(value);
+            number::as_i64_exact(value).expect("a number")
+        };
+        let mut found: Vec<_> = values.and_then(ValueRef::as_array).expect("values").iter().map(number_of).collect();
+        found.sort_unstable();
+        (found, told)
+    }
+}
+
+fn text(at: Timestamp) -> String {
+    format!("Timestamp({}, {})", at.seconds, at.increment)
+}
+
+fn operation_time(reply: &DocumentBuf) -> Timestamp {
+    match reply.as_ref().get("operationTime") {
+        Some(ValueRef::Timestamp(at)) => at,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_reads_of_a_time_see_one_state() {
+    const READS: [&str; 5] = [
+        "find: 't'",
+        "find: 't', sort: {n: -1}",
+        "aggregate: 't', pipeline: [{$match: {n: {$gt: 0}}}], cursor: {}",
+        "distinct: 't', key: 'n'",
+        "aggregate: 'one', pipeline: [{$lookup: {from: 't', pipeline: [], as: 'all'}}, {$unwind: '$all'}, \
+         {$replaceWith: '$all'}], cursor: {}",
+    ];
+    Client::each(|client| {
+        client.run("{insert: 'one', documents: [{_id: 1}]}");
+        let (before, at) = client.found(READS[0], None);
+        assert_eq!(before, [1, 2]);
+        client.run("{insert: 't', documents: [{_id: 3, n: 3}]}");
+        client.run("{update: 't', updates: [{q: {_id: 1}, u: {$set: {n: 10}}}]}");
+        let deleted = client.run("{delete: 't', deletes: [{q: {_id: 2}, limit: 1}]}");
+        for read in READS {
+            assert_eq!(client.found(read, Some(at)), (vec![1, 2], at), "{read}");
+            // Nothing has been written since that time.
+            let now = operation_time(&deleted);
+            assert_eq!(client.found(read, Some(now)), (vec![3, 10], now), "{read}");
+        }
+        assert_eq!(client.found("find: 't', filter: {_id: 1}", Some(at)).0, [1]);
+        assert_eq!(client.found("aggregate: 't', pipeline: [{$count: 'n'}], cursor: {}", Some(at)).0, [2]);
+        assert_eq!(client.found("find: 't'", None).0, [3, 10], "who names no time reads the present");
+        let rest = client.run(&format!(
+            "{{find: 't', batchSize: 1, readConcern: {{level: 'snapshot', atClusterTime: {}}}}}",
+            text(at)
+        ));
+        let id = rest.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("id"));
+        let id = id.and_then(number::as_i64_exact).expect("a cursor");
+        let rest = client.run(&format!("{{getMore: NumberLong('{id}'), collection: 't'}}"));
+        let batch =
+            rest.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("nextBatch"));
+        assert_eq!(batch.and_then(ValueRef::as_array).map(|batch| batch.iter().count()), Some(1), "{rest:?}");
+    });
+}
+
+#[test]
+fn a_transaction_reads_the_state_of_its_time() {
+    const SESSION: &str = "lsid: {id: UUID('00000000-0000-4000-8000-000000000001')}, autocommit: false";
+    Client::each(|client| {
+        let (_, at) = client.found("find: 't'", None);
+        client.run("{update: 't', updates: [{q: {_id: 1}, u: {$set: {n: 10}}}]}");
+        let begun = client.run(&format!(
+            "{{find: 't', filter: {{n: 1}}, {SESSION}, txnNumber: NumberLong(1), startTransaction: true, \
+             readConcern: {{level: 'snapshot', atClusterTime: {}}}}}",
+            text(at)
+        ));
+        let batch =
+            begun.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("firstBatch"));
+        assert_eq!(batch.and_then(ValueRef::as_array).map(|batch| batch.iter().count()), Some(1), "{begun:?}");
+        // What has been changed since is somebody else's.
+        let update = "updates: [{q: {_id: 1}, u: {$inc: {n: 1}}}]";
+        assert_eq!(client.code(&format!("{{update: 't', {update}, {SESSION}, txnNumber: NumberLong(1)}}")), 112);
+    });
+}
+
+#[test]
+fn a_state_that_is_not_there_is_refused() {
+    Client::each(|client| {
+        let find =
+            |at: Timestamp| format!("{{find: 't', readConcern: {{level: 'snapshot', atClusterTime: {}}}}}", text(at));
+        let (_, at) = client.found("find: 't'", None);
+        let written = operation_time(&client.run("{insert: 't', documents: [{_id: 3, n: 3}]}"));
+        let later = operation_time(&client.run("{insert: 't', documents: [{_id: 4, n: 4}]}"));
+        assert_eq!(client.code(&find(written)), 246, "nobody asked for a snapshot then");
+        assert_eq!(client.code(&find(Timestamp { seconds: at.seconds - 400, ..at })), 239);
+        assert_eq!(client.code(&find(Timestamp { seconds: later.seconds + 100, ..later })), 72, "it is to come");
+        assert_eq!(client.code(&find(Timestamp { seconds: 0, increment: 0 })), 72);
+        // What was changed as a whole since is not shown as it was.
+        let state = format!("readConcern: {{level: 'snapshot', atClusterTime: {}}}", text(at));
+        client.run("{createIndexes: 't', indexes: [{key: {n: 1}, name: 'n'}]}");
+        assert_eq!(client.code(&find(at)), 246);
+        client.run("{drop: 't'}");
+        assert_eq!(client.code(&find(at)), 246);
+        assert_eq!(client.code(&format!("{{distinct: 't', key: 'n', {state}}}")), 246);
+        assert_eq!(client.code(&format!("{{aggregate: 't', pipeline: [], cursor: {{}}, {state}}}")), 246);
+        assert_eq!(client.found("find: 't'", None).0, Vec::<i64>::new());
+        assert_eq!(client.found("find: 'other'", Some(at)).0, Vec::<i64>::new(), "it was not there then either");
+        client.run("{create: 'capped', capped: true, size: 4096}");
+        assert_eq!(client.code("{find: 'capped', readConcern: {level: 'snapshot'}}"), 246);
+        for command in [
+            "{count: 't', readConcern: {level: 'snapshot'}}",
+            "{find: 't', readConcern: {atClusterTime: Timestamp(9, 9)}}",
+        ] {
+            assert_eq!(client.code(command), 72, "{command}");
+        }
+    });
+}
+
+#[test]
+fn states_go_with_their_window_and_the_oldest_where_there_are_too_many() {
+    Client::each(|client| {
+        let (_, at) = client.found("find: 't'", None);
+        let find = format!("{{find: 't', readConcern: {{level: 'snapshot', atClusterTime: {}}}}}", text(at));
+        client.run("{insert: 't', documents: [{_id: 3, n: 3}]}");
+        assert_eq!(client.code(&find), 0);
+        let past = client.0.service.catalog.past_states();
+        past.forget_old(u64::from(at.seconds) + 300);
+        assert_eq!(past.kept(), 1);
+        past.forget_old(u64::from(at.seconds) + 301);
+        assert_eq!(past.kept(), 0);
+        assert_eq!(client.code(&find), 246);
+        assert_eq!(client.code("{setParameter: 1, minSnapshotHistoryWindowInSeconds: -1}"), 2);
+        assert_eq!(client.code("{setParameter: 1, minSnapshotHistoryWindowInSeconds: 60}"), 0);
+        assert_eq!(client.0.service.catalog.past_states().window_s(), 60);
+        for number in 0..KEPT_STATES_MAX + 5 {
+            client.run(&format!("{{update: 't', updates: [{{q: {{_id: 1}}, u: {{$set: {{n: {number}}}}}}}]}}"));
+            client.found("find: 't', filter: {_id: 1}", None);
+        }
+        assert_eq!(client.0.service.catalog.past_states().kept(), KEPT_STATES_MAX);
+    });
+}
