@@ -98,7 +98,7 @@ def test_scores_go_to_disk_with_their_documents(spilling, limit):
     kept_back = [
         [{"$sort": {"k": -1, "_id": 1}}],
         [{"$sort": {"score": {"$meta": "textScore"}, "_id": 1}}],
-        [{"$setWindowFields": {"sortBy": {"k": 1}, "output": {"n": {"$documentNumber": {}}}}}],
+        [{"$setWindowFields": {"partitionBy": "$part", "sortBy": {"k": 1}, "output": {"n": {"$documentNumber": {}}}}}],
     ]
     expected = {document["_id"]: document["score"] for document in spilling.aggregate(found + read)}
     assert len(expected) == 400 and len(set(expected.values())) == 2
