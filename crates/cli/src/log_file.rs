@@ -44,11 +44,17 @@ impl LogOutput {
 
     /// A log that cannot be written must not stop the server, so nobody hears of it.
     pub fn write_line(&self, line: &str) {
+        let _ = self.try_write_line(line);
+    }
+
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn try_write_line(&self, line: &str) -> std::io::Result<()> {
         let line = format!("{line}\n");
-        let _ = match self {
+        match self {
             Self::StandardError => std::io::stderr().write_all(line.as_bytes()),
             Self::File(log) => log.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes()),
-        };
+        }
     }
 
     /// Whether somebody who started the server at a terminal does not see the log there.

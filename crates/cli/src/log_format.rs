@@ -68,6 +68,34 @@ impl Fields {
     }
 }
 
+/// Fields that may show what clients sent or stored. Whatever names a client, a namespace or a code stays.
+const OF_CLIENTS: [&str; 2] = ["command", "errInfo"];
+/// Components whose errors may show that too, as they are those of commands.
+const COMPONENTS_OF_CLIENTS: [&str; 4] = ["COMMAND", "ACCESS", "INDEX", "WRITE"];
+/// What stands in the place of a value, as in MongoDB.
+const REDACTED: &str = "###";
+
+impl Fields {
+    /// Takes the values of clients out.
+    fn redact(&mut self, component: &str) {
+        for (name, value) in &mut self.attributes {
+            let is_error = name == "error" && COMPONENTS_OF_CLIENTS.contains(&component);
+            if is_error || OF_CLIENTS.contains(&name.as_str()) {
+                redact(value);
+            }
+        }
+    }
+}
+
+/// Leaves the names of fields, as MongoDB does.
+fn redact(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(redact),
+        Value::Array(values) => values.iter_mut().for_each(redact),
+        value => *value = REDACTED.into(),
+    }
+}
+
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.put(field, Value::String(format!("{value:?}")));
@@ -127,6 +155,9 @@ impl<S: Subscriber> Layer<S> for LogLayer {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
+        if self.lines.is_redacted() {
+            fields.redact(event.metadata().target());
+        }
         let time = format_iso8601_ms((self.clock)());
         let severity = severity(*event.metadata().level());
         let target = event.metadata().target();
@@ -163,6 +194,17 @@ mod tests {
         let fields = Fields { tag: Some(STARTUP_WARNING.into()), ..fields() };
         let line = json_line("T", "W", "CONTROL", &fields);
         assert!(line.ends_with(r#""attr":{"remote":"127.0.0.1:5"},"tags":["startupWarnings"]}"#), "{line}");
+    }
+
+    #[test]
+    fn values_of_clients_are_taken_out() {
+        let mut fields = fields();
+        fields.attributes.insert("command".into(), json!({"find": "c", "filter": {"a": ["canary", 5]}}));
+        fields.attributes.insert("error".into(), json!("dup key: { a: \"canary\" }"));
+        fields.redact("INDEX");
+        let line = json_line("T", "I", "INDEX", &fields);
+        assert!(line.contains(r#""remote":"127.0.0.1:5""#) && !line.contains("canary"), "{line}");
+        assert!(line.contains(r####""filter":{"a":["###","###"]}"####), "{line}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod access;
 mod allocator;
 mod arguments;
+mod audit_log;
 mod bench;
 mod configuration;
 mod embedded;

@@ -2,6 +2,7 @@
 
 use crate::access::{Access, check_exposure};
 use crate::allocator::give_freed_memory_back_when_idle;
+use crate::audit_log;
 use crate::configuration::{self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands};
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
@@ -110,6 +111,7 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
     };
     let facts = Facts { connections_max: connections_max as u32, ..facts(settings, open_scratch(settings)?) };
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
+    service.audit_start(settings.in_force.as_ref());
     access.begin(&service, &catalog)?;
     // Before the first line that says that it listens: whoever reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
@@ -124,9 +126,15 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
         tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
     }
     // What went wrong stands in the log.
-    let rotate = || drop(rotate_log(settings, &log));
+    let rotate = || {
+        let _ = rotate_log(settings, &log);
+        if let Err(error) = service.rotate_audit() {
+            tracing::error!(target: "CONTROL", id = 23168, ctx = "main", error, "Rotation of the audit log failed");
+        }
+    };
     let reason = runtime.block_on(signals::until_told_to_stop(requests, stops, &stop, rotate));
     tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
+    service.audit_end();
     // The next start goes on with them.
     catalog.stop_builds();
     if server.stop() == Stopped::StillWorking || !has_ended(&builds) || !has_ended(&expiry) {
@@ -186,6 +194,9 @@ fn new_service(
         service.enable_test_commands();
         tracing::warn!(target: "CONTROL", id = 22_120, ctx = "main", "Test commands are taken: any client may make commands fail and connections close");
     }
+    if let Some(audit) = &settings.audit {
+        audit_log::begin(audit, &mut service)?;
+    }
     for (name, value) in &settings.parameters {
         service.set_parameter(name, value.as_bson()).map_err(|failure| format!("setParameter.{name}: {failure}"))?;
     }
@@ -194,6 +205,7 @@ fn new_service(
 
 fn start_log(settings: &Settings, lines: &Arc<LogLines>) -> Result<Arc<LogOutput>, String> {
     let output = Arc::new(LogOutput::open(settings.log_file.as_ref())?);
+    lines.set_redacted(settings.is_log_redacted);
     let layer = LogLayer {
         format: settings.log_format,
         output: Arc::clone(&output),
@@ -318,7 +330,7 @@ fn has_ended(thread: &JoinHandle<()>) -> bool {
     thread.is_finished()
 }
 
-fn now_ms() -> u64 {
+pub fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as u64)
 }
 

@@ -87,13 +87,18 @@ fn assert_canary_is_nowhere(running: &Server, connection: &mut Connection, dbpat
         assert!(!format!("{reply:?}").contains(CANARY), "{command} shows it");
     }
     assert!(running.output_tail().contains("createUser") && !running.output_tail().contains(CANARY));
-    let mut files = vec![dbpath.to_owned()];
+    assert_nowhere(dbpath, CANARY);
+}
+
+/// No file below a directory holds those words.
+pub fn assert_nowhere(directory: &std::path::Path, words: &str) {
+    let mut files = vec![directory.to_owned()];
     while let Some(path) = files.pop() {
         if path.is_dir() {
             files.extend(std::fs::read_dir(&path).expect("readable").map(|entry| entry.expect("readable").path()));
         } else if path.is_file() {
             let bytes = std::fs::read(&path).expect("readable");
-            let has_it = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
+            let has_it = bytes.windows(words.len()).any(|window| window == words.as_bytes());
             assert!(!has_it, "{} holds it", path.display());
         }
     }

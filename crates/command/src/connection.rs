@@ -12,7 +12,7 @@ use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub struct ClientConnection {
     pub peer: Peer,
     /// Whom the certificate names that it showed, verified, in its TLS handshake.
     pub certificate_subject: Option<String>,
+    /// The server's end, where events are audited; `None` on a Unix domain socket.
+    pub local: Option<SocketAddr>,
     /// The `client` document of the handshake; may be given once.
     pub metadata: Option<DocumentBuf>,
     /// Compressors agreed on in the handshake, most wanted first.
@@ -55,7 +57,7 @@ pub struct ClientConnection {
     /// Its entry for `currentOp`, from the first command on.
     registration: Option<Registration>,
     /// Made when it is first asked for.
-    uuid: Option<[u8; 16]>,
+    uuid: OnceLock<[u8; 16]>,
     /// The command that waits, if one does.
     parked: Option<Parked>,
 }
@@ -67,20 +69,21 @@ impl ClientConnection {
             id,
             peer,
             certificate_subject: None,
+            local: None,
             metadata: None,
             compressors: Vec::new(),
             user: None,
             login: None,
             session: None,
             registration: None,
-            uuid: None,
+            uuid: OnceLock::new(),
             parked: None,
         }
     }
 
     /// What `connectionStatus` calls the connection.
-    pub(crate) fn uuid(&mut self, random: &dyn Fn() -> u64) -> [u8; 16] {
-        *self.uuid.get_or_insert_with(|| random_uuid(random))
+    pub(crate) fn uuid(&self, random: &dyn Fn() -> u64) -> [u8; 16] {
+        *self.uuid.get_or_init(|| random_uuid(random))
     }
 
     /// Reads anew what the user may do, where users or roles may have changed. A user who is gone is logged out.

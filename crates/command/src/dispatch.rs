@@ -1,6 +1,7 @@
 //! From a request to a reply: finding the command, checking its fields, running it, writing what came of it.
 
 use crate::access_control::{self, redacted};
+use crate::audit;
 use crate::authorization::{Privileges, authorize};
 use crate::awaiting::Await;
 use crate::commands;
@@ -265,6 +266,9 @@ impl Service {
         };
         let elapsed = invocation.started().elapsed().saturating_sub(waited);
         let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
+        if self.audit.is_on() {
+            audit::note_command(self, invocation.connection, command.name, &request, failure.map(Failure::code));
+        }
         self.counters.note_command(command.name, namespace, elapsed, examined, failure.map(Failure::code));
         if self.profiler.may_note(elapsed) || self.parameters.verbosity.logs_all_commands() {
             let reply_bytes = reply.len_bytes();

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod access_control;
+mod audit;
 mod authorization;
 mod auto_compaction;
 mod awaiting;
@@ -72,6 +73,7 @@ mod write_concern;
 mod write_lock;
 mod write_statement;
 
+pub use audit::AuditOptions;
 pub use authorization::{Asker, Privileges};
 pub use awaiting::Await;
 pub use commands::COMMANDS;

@@ -1,6 +1,7 @@
 //! What `getParameter` and `setParameter` see. A parameter that is set has its effect; what cannot be set is as it is
 //! here, and where nothing here depends on it as in MongoDB.
 
+use crate::audit;
 use crate::connection_rate;
 use crate::cursor_store::CURSOR_TIMEOUT;
 use crate::feature_compatibility;
@@ -214,6 +215,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
             Ok(())
         },
     ),
+    audit::SUCCESSES,
     Parameter::settable(
         LOGIN_DELAY,
         |service| Ok(Value::Int32(service.access.failure_delay().as_millis() as i32)),
@@ -270,6 +272,14 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         |service| Ok(Value::Boolean(service.parameters.is_quiet())),
         |service, value| {
             service.parameters.is_quiet.store(truth(value), Ordering::Relaxed);
+            Ok(())
+        },
+    ),
+    Parameter::settable(
+        "redactClientLogData",
+        |service| Ok(Value::Boolean(service.log_lines.is_redacted())),
+        |service, value| {
+            service.log_lines.set_redacted(truth(value));
             Ok(())
         },
     ),

@@ -1,6 +1,7 @@
 //! What all connections share.
 
 use crate::access_control::{AccessControl, DATABASE};
+use crate::audit::Audit;
 use crate::authorization::cursors::may_close;
 use crate::authorization::{Asker, localhost_exception};
 use crate::auto_compaction::AutoCompaction;
@@ -30,7 +31,7 @@ use parking_lot::Mutex;
 use std::cell::LazyCell;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The world below the server: time and chance.
@@ -111,6 +112,7 @@ pub struct LogLines {
     lines: Mutex<VecDeque<String>>,
     total: AtomicU64,
     startup_warnings: Mutex<Vec<String>>,
+    is_redacted: AtomicBool,
 }
 
 impl LogLines {
@@ -118,6 +120,16 @@ impl LogLines {
     const LINES_MAX: usize = 1024;
     /// Most warnings of the start that are kept.
     const STARTUP_WARNINGS_MAX: usize = 64;
+
+    /// Whether lines show no values of clients (`security.redactClientLogData`).
+    pub fn is_redacted(&self) -> bool {
+        self.is_redacted.load(Ordering::Relaxed)
+    }
+
+    /// Says so for lines that are written from now on.
+    pub fn set_redacted(&self, is_redacted: bool) {
+        self.is_redacted.store(is_redacted, Ordering::Relaxed);
+    }
 
     /// Keeps one line.
     pub fn push(&self, line: String) {
@@ -189,6 +201,8 @@ pub struct Service {
     pub catalog: Arc<Catalog>,
     /// Users, roles, logins.
     pub(crate) access: AccessControl,
+    /// Who did what.
+    pub(crate) audit: Audit,
     /// Open cursors.
     pub cursors: CursorStore,
     /// Which buckets of time series take the next measurements.
@@ -246,6 +260,7 @@ impl Service {
         let started = Instant::now();
         Self {
             access: AccessControl::default(),
+            audit: Audit::default(),
             cursors: CursorStore::default(),
             sessions: SessionTable::new(started, catalog.take_write_histories()),
             open_buckets: OpenBuckets::default(),

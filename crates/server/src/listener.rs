@@ -315,8 +315,11 @@ impl Acceptor {
         if !self.service.parameters.is_quiet() {
             tracing::info!(target: "NETWORK", id = 22943, ctx = "listener", remote = %peer, connectionId = id, connectionCount = connections + 1, "Connection accepted");
         }
+        let mut client = ClientConnection::new(id, peer);
+        if self.service.is_audited() {
+            client.local = socket.local_address();
+        }
         let (service, executor, socket) = (Arc::clone(&self.service), Arc::clone(&self.executor), Arc::new(socket));
-        let client = ClientConnection::new(id, peer);
         let tls = self.tls.clone();
         let served = connection::serve(service, executor, Arc::clone(&socket), tls, client, admitted);
         if let Err(error) = self.executor.spawn(id as u64, &socket, served) {

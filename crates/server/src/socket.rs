@@ -4,9 +4,10 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, getsockname, recv, send, sendmsg};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
@@ -39,6 +40,11 @@ impl Socket {
             is_writable: AtomicBool::new(false),
             is_ended: AtomicBool::new(false),
         }
+    }
+
+    /// The server's end of it; `None` for a Unix domain socket.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        getsockname(self).ok().and_then(|address| address.try_into().ok())
     }
 
     /// Notes what happened.

@@ -9,7 +9,7 @@ const MEMBERS: &str = "a server is alone, and needs no keys for other members";
 const EXTERNAL: &str = "users log in by SCRAM";
 const REPLICATION: &str = "a replica set has one member";
 const SHARDS: &str = "there are no shards";
-const AUDIT: &str = "there is no audit log";
+const AUDIT: &str = "the audit log takes destination, path, format and filter";
 const ENCRYPTION: &str = "data are not encrypted at rest";
 const PARAMETERS: &str = "at the start only those that docs/running.md names can be set";
 const PROFILER: &str = "there is no profiler";
@@ -35,7 +35,6 @@ pub const KEYS: &[(&str, &str)] = &[
     ("security.keyFile", MEMBERS),
     ("security.kmip", ENCRYPTION),
     ("security.ldap", EXTERNAL),
-    ("security.redactClientLogData", "the log has no redaction"),
     ("security.sasl", EXTERNAL),
     ("security.transitionToAuth", MEMBERS),
     ("security", "there is no such thing"),
@@ -47,7 +46,9 @@ pub const KEYS: &[(&str, &str)] = &[
 /// Flags, or their beginnings where a star ends them.
 /// Source: MongoDB manual 8.2, "mongod".
 pub const FLAGS: &[(&str, &str)] = &[
-    ("audit*", AUDIT),
+    ("auditCompressionMode", AUDIT),
+    ("auditEncryptionKeyUID", AUDIT),
+    ("auditLocalKeyFile", AUDIT),
     ("clusterAuthMode", MEMBERS),
     ("clusterIpSourceAllowlist", MEMBERS),
     ("configsvr", SHARDS),
@@ -57,7 +58,6 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("kmip*", ENCRYPTION),
     ("ldap*", EXTERNAL),
     ("profile", PROFILER),
-    ("redactClientLogData", "the log has no redaction"),
     ("repair", "a start that finds damage says which file to restore"),
     ("shardsvr", SHARDS),
     ("slowOpSampleRate", "every slow operation is logged"),

@@ -18,4 +18,4 @@ pub use flags::ServeArguments;
 pub use in_force::Configuration;
 pub use missing::refusal_of_flag;
 pub use print::print;
-pub use settings::{ExistingLog, LogFile, LogRotation, ReplicaSetSettings, Settings, TestCommands};
+pub use settings::{AuditSettings, ExistingLog, LogFile, LogRotation, ReplicaSetSettings, Settings, TestCommands};

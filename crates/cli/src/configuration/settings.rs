@@ -4,12 +4,12 @@ use super::addresses::{self, Families};
 use super::in_force::Configuration;
 use super::setting::{Effect, Setting, Value};
 use super::table::{
-    AUTHORIZATION, BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, CONNECTIONS_BY_ADDRESS,
-    CONNECTIONS_OVERRIDE, DB_PATH, ENGINE, FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL,
-    JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_ROTATE, LOGIN_TIMEOUT_MS,
-    MAX_CONNECTIONS, OPLOG_SIZE_MB, PARAMETERS, PID_FILE_PATH, PORT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY,
-    TEST_COMMANDS, TLS_MODE, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX,
-    parse_permissions, parse_range,
+    AUDIT_DESTINATION, AUDIT_FILTER, AUDIT_FORMAT, AUDIT_PATH, AUTHORIZATION, BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR,
+    CACHE_SIZE_GB, COMPRESSION_LEVEL, CONNECTIONS_BY_ADDRESS, CONNECTIONS_OVERRIDE, DB_PATH, ENGINE, FILE_PERMISSIONS,
+    IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION,
+    LOG_FORMAT, LOG_PATH, LOG_ROTATE, LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, OPLOG_SIZE_MB, PARAMETERS, PID_FILE_PATH,
+    PORT, REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY, TEST_COMMANDS, TLS_MODE, TRANSACTION_LIFETIME,
+    TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions, parse_query, parse_range,
 };
 use super::tls;
 use crate::log_format::LogFormat;
@@ -36,6 +36,9 @@ pub struct Settings {
     pub authorization: Option<bool>,
     /// Whether others may reach a server on which anybody may do everything.
     pub is_insecure: bool,
+    /// Whether the log shows no values of clients.
+    pub is_log_redacted: bool,
+    pub audit: Option<AuditSettings>,
     pub unix_socket: Option<UnixSocketOptions>,
     /// How TLS is spoken, where it is.
     pub tls: Option<TlsOptions>,
@@ -87,6 +90,13 @@ pub struct ReplicaSetSettings {
     pub host: String,
 }
 
+/// Which events are kept, and where.
+#[derive(Debug)]
+pub struct AuditSettings {
+    pub file: LogFile,
+    pub filter: Option<DocumentBuf>,
+}
+
 /// Where the log goes, if not to standard error.
 #[derive(Debug)]
 pub struct LogFile {
@@ -130,6 +140,8 @@ impl Settings {
             addresses: addresses(configuration)?,
             authorization: configuration.given(&AUTHORIZATION).map(|_| configuration.is_on(&AUTHORIZATION)),
             is_insecure: configuration.is_on(&INSECURE),
+            is_log_redacted: configuration.is_on(&REDACT),
+            audit: audit(configuration)?,
             unix_socket: unix_socket(configuration)?,
             tls: tls::options(configuration)?,
             tls_mode: configuration.text(&TLS_MODE).unwrap_or_default(),
@@ -276,6 +288,22 @@ fn log_file(configuration: &Configuration) -> Result<Option<LogFile>, String> {
         _ => LogRotation::Rename,
     };
     Ok(Some(LogFile { path: path.into(), existing, rotation }))
+}
+
+fn audit(configuration: &Configuration) -> Result<Option<AuditSettings>, String> {
+    if configuration.given(&AUDIT_DESTINATION).is_none() {
+        let given = [AUDIT_PATH, AUDIT_FILTER, AUDIT_FORMAT].into_iter().find(|one| configuration.given(one).is_some());
+        return match given {
+            Some(given) => Err(format!("{} needs {}", configuration.name_of(&given), AUDIT_DESTINATION.key())),
+            None => Ok(None),
+        };
+    }
+    let Some(path) = configuration.text(&AUDIT_PATH) else {
+        return Err(format!("{}: file needs {}", configuration.name_of(&AUDIT_DESTINATION), AUDIT_PATH.key()));
+    };
+    let file = LogFile { path: path.into(), existing: ExistingLog::Append, rotation: LogRotation::Rename };
+    let filter = configuration.text(&AUDIT_FILTER).map(|text| parse_query(&text)).transpose()?;
+    Ok(Some(AuditSettings { file, filter }))
 }
 
 fn idle(configuration: &Configuration, survival: Survival) -> Vec<String> {

@@ -5,6 +5,7 @@ use super::missing::refusal_of_key;
 use super::setting::{Effect, Kind, Setting, Value};
 use super::tls;
 use bunko_access::AddressRange;
+use bunko_bson::{DocumentBuf, extended_json};
 use bunko_command::TRANSACTION_MEMORY_BYTES;
 use bunko_engines::{Compression, ENGINES, EngineOptions};
 use std::io::IsTerminal;
@@ -307,6 +308,51 @@ pub const INSECURE: Setting = Setting {
     default: |_| Some(Value::Switch(false)),
     ..PLAIN
 };
+pub const REDACT: Setting = Setting {
+    keys: &["security.redactClientLogData"],
+    flag: "redact-client-log-data",
+    mongod_flag: Some("redactClientLogData"),
+    help: "Show no values of clients in the log [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(false)),
+    ..PLAIN
+};
+pub const AUDIT_DESTINATION: Setting = Setting {
+    keys: &["auditLog.destination"],
+    flag: "audit-destination",
+    mongod_flag: Some("auditDestination"),
+    help: "Where the audit log goes: file, with --audit-path [default: there is none]",
+    value_name: "NAME",
+    kind: Kind::Text(check_audit_destination),
+    ..PLAIN
+};
+pub const AUDIT_FORMAT: Setting = Setting {
+    keys: &["auditLog.format"],
+    flag: "audit-format",
+    mongod_flag: Some("auditFormat"),
+    help: "How it is written: JSON [default: JSON]",
+    value_name: "NAME",
+    kind: Kind::Text(check_audit_format),
+    ..PLAIN
+};
+pub const AUDIT_PATH: Setting = Setting {
+    keys: &["auditLog.path"],
+    flag: "audit-path",
+    mongod_flag: Some("auditPath"),
+    help: "File for the audit log, which is appended to",
+    value_name: "FILE",
+    ..PLAIN
+};
+pub const AUDIT_FILTER: Setting = Setting {
+    keys: &["auditLog.filter"],
+    flag: "audit-filter",
+    mongod_flag: Some("auditFilter"),
+    help: "Which events are written: a query, such as { atype: \"authenticate\" } [default: all]",
+    value_name: "QUERY",
+    kind: Kind::Text(|text| parse_query(text).map(drop)),
+    ..PLAIN
+};
 pub const JAVASCRIPT: Setting = Setting {
     keys: &["security.javascriptEnabled"],
     flag: "scripting",
@@ -488,6 +534,11 @@ pub static SETTINGS: &[Setting] = &[
     FILE_PERMISSIONS,
     AUTHORIZATION,
     INSECURE,
+    REDACT,
+    AUDIT_DESTINATION,
+    AUDIT_FORMAT,
+    AUDIT_PATH,
+    AUDIT_FILTER,
     JAVASCRIPT,
     LOG_DESTINATION,
     LOG_PATH,
@@ -499,6 +550,7 @@ pub static SETTINGS: &[Setting] = &[
     TEST_COMMANDS,
     TRANSACTION_LIFETIME,
     TRANSACTION_MEMORY,
+    parameter(&["setParameter.auditAuthorizationSuccess"], "audit-authorization-success", Kind::Truth),
     parameter(&["setParameter.authFailedDelayMs"], "auth-failed-delay-ms", Kind::Whole(0..=5_000)),
     parameter(
         &["setParameter.ingressConnectionEstablishmentRateLimiterEnabled"],
@@ -611,6 +663,31 @@ fn check_set_host(host: &str) -> Result<(), String> {
         Some((name, port)) if !name.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(()),
         _ => Err(format!("'{host}' is not HOST:PORT")),
     }
+}
+
+fn check_audit_destination(name: &str) -> Result<(), String> {
+    match name {
+        "file" => Ok(()),
+        "syslog" | "console" => Err(format!("{name} is not supported yet, only file")),
+        _ => Err(format!("'{name}' is none of file, syslog, console")),
+    }
+}
+
+fn check_audit_format(name: &str) -> Result<(), String> {
+    match name {
+        "JSON" => Ok(()),
+        "BSON" => Err("BSON is not supported yet, only JSON".into()),
+        _ => Err(format!("'{name}' is none of JSON, BSON")),
+    }
+}
+
+/// Reads a query as people write it: JSON, also where names have no quotes. That is YAML.
+/// # Errors
+/// Where it is no document.
+pub fn parse_query(text: &str) -> Result<DocumentBuf, String> {
+    let json: serde_json::Value =
+        serde_yaml_ng::from_str(text).map_err(|error| format!("'{text}' is no document: {error}"))?;
+    extended_json::parse_document(&json.to_string()).map_err(|error| format!("'{text}' is no document: {error}"))
 }
 
 /// # Errors

@@ -1,5 +1,6 @@
 //! What users may do on a server with `--auth`, and nobody else.
 
+mod audit;
 mod matrix;
 
 use super::{binary, run};
@@ -11,7 +12,7 @@ use bunko_testkit::shell;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-const ROOT: &str = "{createUser: 'root', pwd: 'secret', roles: ['root']}";
+pub const ROOT: &str = "{createUser: 'root', pwd: 'secret', roles: ['root']}";
 
 /// A server with `--auth` and its first user.
 pub struct Guarded {

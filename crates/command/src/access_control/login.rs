@@ -5,6 +5,7 @@
 use super::logged_in::LoggedIn;
 use super::roles::all_inherited;
 use super::users::find_user;
+use crate::audit::note_login;
 use crate::connection::{ClientConnection, Peer};
 use crate::invocation::Invocation;
 use crate::service::Service;
@@ -147,7 +148,7 @@ fn start(
     exchange: LastExchange,
 ) -> Result<Step> {
     let first = ClientFirst::parse(payload).map_err(|rejection| {
-        log_refusal(connection, &Name::new("", database), mechanism, rejection.reason());
+        log_refusal(service, connection, &Name::new("", database), mechanism, rejection.reason());
         failed()
     })?;
     let user = Name::new(first.user.as_str(), database);
@@ -178,23 +179,23 @@ fn go_on(service: &Service, connection: &mut ClientConnection, login: Login, pay
     let Login { user, mechanism, stage, exchange } = login;
     let (proved, answer) = match stage {
         Stage::Proved(_) if !payload.is_empty() => {
-            log_refusal(connection, &user, mechanism, Rejection::Malformed.reason());
+            log_refusal(service, connection, &user, mechanism, Rejection::Malformed.reason());
             return Err(failed());
         }
         Stage::Proved(proved) => {
-            log_in(connection, *proved, mechanism)?;
+            log_in(service, connection, *proved, mechanism)?;
             return Ok(Step { is_done: true, payload: String::new() });
         }
         Stage::Challenged(conversation) => {
             let answer = conversation.finish(payload).map_err(|rejection| {
-                log_refusal(connection, &user, mechanism, rejection.reason());
+                log_refusal(service, connection, &user, mechanism, rejection.reason());
                 failed()
             })?;
             (admitted(service, connection, &user, mechanism)?, answer)
         }
     };
     match exchange {
-        LastExchange::Skipped => log_in(connection, proved, mechanism)?,
+        LastExchange::Skipped => log_in(service, connection, proved, mechanism)?,
         LastExchange::Empty => {
             connection.login = Some(Login { user, mechanism, stage: Stage::Proved(Box::new(proved)), exchange });
         }
@@ -206,7 +207,7 @@ fn go_on(service: &Service, connection: &mut ClientConnection, login: Login, pay
 fn admitted(service: &Service, connection: &ClientConnection, user: &Name, mechanism: Mechanism) -> Result<LoggedIn> {
     let generation = service.access.generation();
     let refuse = |reason| {
-        log_refusal(connection, user, mechanism, reason);
+        log_refusal(service, connection, user, mechanism, reason);
         failed()
     };
     let document = find_user(&service.catalog, user)?.ok_or_else(|| refuse(Rejection::UnknownUser.reason()))?;
@@ -229,20 +230,23 @@ fn address_of(connection: &ClientConnection) -> Option<IpAddr> {
 
 /// A connection has one user at a time: to log in once more as the same renews what they may do, as another takes a
 /// `logout` before.
-fn log_in(connection: &mut ClientConnection, proved: LoggedIn, mechanism: Mechanism) -> Result<()> {
+fn log_in(service: &Service, connection: &mut ClientConnection, proved: LoggedIn, mechanism: Mechanism) -> Result<()> {
     if let Some(other) = connection.user.as_ref().filter(|other| other.name != proved.name) {
         let message = format!("the connection is authenticated as {} already: log out first", other.name);
         return Err(Failure::new(ErrorCode::PROTOCOL_ERROR, message));
     }
     let (client, user) = (format!("conn{}", connection.id), &proved.name);
     tracing::info!(target: "ACCESS", id = 5_286_306, ctx = client, remote = %connection.peer, user = user.name, db = user.database, mechanism = mechanism.name(), "Successfully authenticated");
+    let name = proved.name.clone();
     connection.set_user(Some(proved));
+    note_login(service, connection, &name, mechanism.name(), None);
     Ok(())
 }
 
-fn log_refusal(connection: &ClientConnection, user: &Name, mechanism: Mechanism, reason: &str) {
+fn log_refusal(service: &Service, connection: &ClientConnection, user: &Name, mechanism: Mechanism, reason: &str) {
     let client = format!("conn{}", connection.id);
     tracing::info!(target: "ACCESS", id = 5_286_307, ctx = client, remote = %connection.peer, user = user.name, db = user.database, mechanism = mechanism.name(), reason, "Failed to authenticate");
+    note_login(service, connection, user, mechanism.name(), Some(ErrorCode::AUTHENTICATION_FAILED));
 }
 
 fn unavailable(mechanism: &str) -> Failure {

@@ -18,6 +18,7 @@ pub(crate) mod writes;
 pub use asker::Asker;
 
 use crate::access_control::redacted;
+use crate::audit::{note_refusal, note_success};
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, Request};
 use crate::service::Service;
@@ -57,8 +58,12 @@ pub(crate) fn authorize(
         _ => Asker::of(service, connection),
     };
     match asker {
-        Some(asker) if asker.may(command, request) => Ok(()),
+        Some(asker) if asker.may(command, request) => {
+            note_success(service, connection, command, request);
+            Ok(())
+        }
         Some(asker) if asker.user().is_some() => {
+            note_refusal(service, connection, command, request);
             let shown = redacted(command.name, request.body);
             let body = ValueRef::Document(shown.as_ref().map_or(request.body, DocumentBuf::as_ref));
             Err(refused(
@@ -66,7 +71,10 @@ pub(crate) fn authorize(
                 format!("not authorized on {} to execute command {}", request.database, ValueText(body)),
             ))
         }
-        _ => Err(refused(connection, format!("Command {} requires authentication", command.name))),
+        _ => {
+            note_refusal(service, connection, command, request);
+            Err(refused(connection, format!("Command {} requires authentication", command.name)))
+        }
     }
 }
 

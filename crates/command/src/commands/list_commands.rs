@@ -26,7 +26,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply
             .begin_document(command.name)
             .append("help", "no help defined")
-            .append("requiresAuth", false)
+            .append("requiresAuth", !matches!(command.privileges, Privileges::BeforeLogin))
             .append("secondaryOk", !writes(command.name))
             .append("adminOnly", command.databases != Databases::Any)
             .begin_array("apiVersions");

@@ -21,16 +21,25 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     match invocation.argument() {
         ValueRef::String("server") => {}
+        ValueRef::String("audit") if invocation.service.audit.is_on() => {
+            return invocation.service.rotate_audit().map_err(|error| failed(&error));
+        }
         ValueRef::String(other) => {
-            // Among them "audit": there is no audit log.
-            let message = format!("there is no log '{other}' to rotate, only 'server'");
+            let logs = if invocation.service.audit.is_on() { "'server' and 'audit'" } else { "'server'" };
+            let message = format!("there is no log '{other}' to rotate, only {logs}");
             return Err(Failure::new(ErrorCode::NO_SUCH_KEY, message).into());
         }
-        value if number::as_f64(value).is_some() || matches!(value, ValueRef::Boolean(_)) => {}
+        value if number::as_f64(value).is_some() || matches!(value, ValueRef::Boolean(_)) => {
+            // All of them.
+            invocation.service.rotate_audit().map_err(|error| failed(&error))?;
+        }
         value => {
             return Err(Failure::type_mismatch(format!("logRotate: {} is no name of a log", ValueText(value))).into());
         }
     }
-    (invocation.service.process.rotate_log)()
-        .map_err(|error| Failure::new(ErrorCode::OPERATION_FAILED, format!("Log rotation failed: {error}")).into())
+    (invocation.service.process.rotate_log)().map_err(|error| failed(&error))
+}
+
+fn failed(error: &str) -> Halt {
+    Failure::new(ErrorCode::OPERATION_FAILED, format!("Log rotation failed: {error}")).into()
 }

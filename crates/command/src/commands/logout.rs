@@ -1,5 +1,6 @@
 //! `logout`: forgets who a connection is, where that is a user of the database.
 
+use crate::audit::note_logout;
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
@@ -18,6 +19,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let database = invocation.request.database;
     if invocation.connection.user.as_ref().is_some_and(|user| user.name.database == database) {
+        note_logout(invocation.service, invocation.connection);
         invocation.connection.set_user(None);
     }
     Ok(())

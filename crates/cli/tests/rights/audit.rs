@@ -1,0 +1,115 @@
+//! The audit log, redaction, and a password that is found nowhere after all that can be done with it.
+
+use super::{assert_refused, open};
+use crate::{assert_nowhere, binary, run};
+use bunko_testkit::process::{Server, temporary_dbpath};
+use bunko_testkit::shell;
+use std::path::Path;
+
+/// A password that must be found nowhere, and a value that must not be found in the log.
+const PASSWORD: &str = "canary-p4ssw0rd";
+const VALUE: &str = "canary-v4lue";
+
+fn start(dbpath: &Path, extra: &[&str]) -> Server {
+    let audit = dbpath.join("audit.json");
+    let audit = audit.to_str().expect("text");
+    let options = ["--auth", "--slowms", "0", "--auditDestination", "file", "--auditPath", audit];
+    Server::start(&binary(), dbpath, &[&options[..], extra].concat()).expect("started")
+}
+
+fn read(dbpath: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(dbpath.join("audit.json")).expect("readable");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The events of that name, from `param` on.
+fn events(lines: &[String], name: &str) -> Vec<String> {
+    let is_it = |line: &&String| line.contains(&format!("\"atype\":\"{name}\""));
+    lines.iter().filter(is_it).map(|line| line[line.find("\"param\"").expect("a param")..].to_owned()).collect()
+}
+
+#[test]
+fn events_are_kept_and_no_password_is_shown_anywhere() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(dbpath.path(), &["--redactClientLogData"]);
+    let mut anyone = open(&server, "", "");
+    run(&mut anyone, "admin", &format!("{{createUser: 'root', pwd: '{PASSWORD}', roles: ['root']}}"));
+    let mut root = open(&server, &format!("root:{PASSWORD}@"), "");
+    run(&mut root, "test", "{profile: 2}");
+    run(&mut root, "test", &format!("{{createUser: 'u', pwd: '{PASSWORD}', roles: ['read']}}"));
+    run(&mut root, "test", &format!("{{updateUser: 'u', pwd: '{PASSWORD}-2'}}"));
+    run(&mut root, "test", &format!("{{insert: 'c', documents: [{{_id: 1, secret: '{VALUE}'}}]}}"));
+    run(&mut root, "test", &format!("{{find: 'c', filter: {{secret: '{VALUE}'}}}}"));
+    run(&mut root, "test", "{createIndexes: 'c', indexes: [{key: {a: 1}, name: 'a_1'}]}");
+    let mut user = open(&server, &format!("u:{PASSWORD}-2@"), "?authSource=test");
+    assert_refused(&mut user, "test", &format!("{{createUser: 'x', pwd: '{PASSWORD}', roles: []}}"));
+    assert_refused(&mut user, "test", &format!("{{insert: 'c', documents: [{{secret: '{VALUE}'}}]}}"));
+    let wrong = format!("mongodb://u:{PASSWORD}@{}/?authSource=test", server.address());
+    assert!(bunko_client::Connection::connect(&wrong.parse().expect("valid")).is_err());
+    let shown: Vec<_> = ["{getLog: 'global'}", "{currentOp: 1, $all: true}", "{usersInfo: 1, showPrivileges: false}"]
+        .map(|command| shell::print((&run(&mut root, "admin", command)).into()))
+        .into();
+    assert!(shown.iter().all(|shown| !shown.contains(PASSWORD)) && !shown[0].contains(VALUE), "{}", shown[0]);
+    assert!(server.output_tail().contains("###") && !server.output_tail().contains(VALUE));
+    run(&mut user, "test", "{logout: 1}");
+    run(&mut root, "test", "{drop: 'c'}");
+    run(&mut root, "test", "{dropUser: 'u'}");
+    run(&mut root, "admin", "{setParameter: 1, redactClientLogData: false, auditAuthorizationSuccess: true}");
+    run(&mut root, "test", "{find: 'c'}");
+    server.terminate();
+    let lines = read(dbpath.path());
+    let one = |name: &str, expected: &str| {
+        let found = events(&lines, name);
+        assert!(found.iter().any(|event| event.starts_with(expected)), "{name}: {found:?}");
+    };
+    one("createUser", r#""param":{"user":"root","db":"admin","roles":[{"role":"root","db":"admin"}]},"result":0}"#);
+    one("updateUser", r#""param":{"user":"u","db":"test","passwordChanged":true},"result":0}"#);
+    one("authenticate", r#""param":{"user":"u","db":"test","mechanism":"SCRAM-SHA-256"},"result":0}"#);
+    one("authenticate", r#""param":{"user":"u","db":"test","mechanism":"SCRAM-SHA-256"},"result":18}"#);
+    one("authCheck", r#""param":{"ns":"test.x","command":"createUser","args":{"createUser":"x","pwd":"xxx""#);
+    one(
+        "createIndex",
+        r#""param":{"ns":"test.c","indexName":"a_1","indexSpec":{"key":{"a":1},"name":"a_1"}},"result":0}"#,
+    );
+    one("dropCollection", r#""param":{"ns":"test.c"},"result":0}"#);
+    one("dropUser", r#""param":{"user":"u","db":"test"},"result":0}"#);
+    one("logout", r#""param":{"reason":"#);
+    assert_eq!((events(&lines, "startup").len(), events(&lines, "shutdown").len()), (1, 1));
+    let checked = events(&lines, "authCheck");
+    assert!(checked.iter().any(|check| check.contains("\"command\":\"find\"") && check.ends_with("\"result\":0}")));
+    let by_root = lines.iter().find(|line| line.contains("dropCollection")).expect("it is there");
+    assert!(by_root.contains(r#""users":[{"user":"root","db":"admin"}],"roles":[{"role":"root","db":"admin"}]"#));
+    assert!(by_root.contains(r#""local":{"ip":"127.0.0.1","port":"#), "{by_root}");
+    assert!(!server.output_tail().contains(PASSWORD));
+    assert_nowhere(dbpath.path(), PASSWORD);
+}
+
+#[test]
+fn an_audit_log_is_filtered_and_rotated() {
+    let dbpath = temporary_dbpath();
+    let filter = ["--auditFilter", "{atype: {$in: ['createCollection', 'rotateLog']}, 'param.ns': {$ne: 'test.b'}}"];
+    let server = start(dbpath.path(), &filter);
+    let mut anyone = open(&server, "", "");
+    run(&mut anyone, "admin", super::ROOT);
+    let mut root = open(&server, "root:secret@", "");
+    for name in ["a", "b"] {
+        run(&mut root, "test", &format!("{{create: '{name}'}}"));
+    }
+    assert_eq!(read(dbpath.path()).len(), 1, "{:?}", read(dbpath.path()));
+    run(&mut root, "admin", "{logRotate: 'audit'}");
+    run(&mut root, "test", "{create: 'c'}");
+    let lines = read(dbpath.path());
+    assert_eq!((lines.len(), events(&lines, "createCollection").len()), (2, 1), "{lines:?}");
+    let files = std::fs::read_dir(dbpath.path()).expect("readable").filter_map(Result::ok);
+    let rotated = files.filter(|file| file.file_name().to_string_lossy().starts_with("audit.json.")).count();
+    assert_eq!(rotated, 1);
+    for (setting, value, expected) in [
+        ("--auditDestination", "syslog", "syslog is not supported yet, only file"),
+        ("--auditFormat", "BSON", "BSON is not supported yet, only JSON"),
+        ("--auditFilter", "[1", "is no document"),
+    ] {
+        let refused = std::process::Command::new(binary()).args(["serve", setting, value]).output().expect("run");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains(expected), "{said}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Which commands are events, and what is said of them.
+
+use super::named;
+use crate::access_control::redacted;
+use crate::connection::ClientConnection;
+use crate::dispatch::{Command, Request};
+use crate::service::Service;
+use bunko_access::Name;
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_errors::ErrorCode;
+
+/// Notes a command that has come to its end, if it is an event.
+pub(crate) fn note_command(
+    service: &Service,
+    connection: &ClientConnection,
+    name: &str,
+    request: &Request<'_>,
+    failure: Option<ErrorCode>,
+) {
+    let result = failure.map_or(0, |code| code.0);
+    let (body, database) = (request.body, request.database);
+    let note = |event: &str, param: &DocumentBuf| service.note_event(Some(connection), event, param, result);
+    match name {
+        "create" => note("createCollection", &with(of_collection(request), body, &["viewOn", "pipeline"])),
+        "drop" => note("dropCollection", &of_collection(request)),
+        "dropDatabase" => note("dropDatabase", &DocumentBuf::new().with("ns", database)),
+        "renameCollection" => {
+            let new = text(body, "to");
+            note("renameCollection", &DocumentBuf::new().with("old", argument(body)).with("new", new));
+        }
+        "createIndexes" => {
+            for spec in indexes(request) {
+                let param = of_collection(request).with("indexName", text(spec, "name"));
+                note("createIndex", &param.with("indexSpec", ValueRef::Document(spec)));
+            }
+        }
+        "dropIndexes" => {
+            let mut param = of_collection(request);
+            if let Some(index) = body.get("index") {
+                param.append("indexName", index);
+            }
+            note("dropIndex", &param);
+        }
+        "dropAllUsersFromDatabase" | "dropAllRolesFromDatabase" => {
+            note(name, &DocumentBuf::new().with("db", database));
+        }
+        "shutdown" if failure.is_none() => service.note_end(Some(connection)),
+        _ => {
+            if let Some(param) = of_user_or_role(name, request) {
+                note(name, &param);
+            }
+        }
+    }
+}
+
+/// What is said of a command on a user or a role; `None` of others.
+fn of_user_or_role(name: &str, request: &Request<'_>) -> Option<DocumentBuf> {
+    let (what, fields): (_, &[_]) = match name {
+        "createUser" | "updateUser" => ("user", &["customData"]),
+        "dropUser" | "grantRolesToUser" | "revokeRolesFromUser" => ("user", &[]),
+        "createRole" | "updateRole" | "grantPrivilegesToRole" | "revokePrivilegesFromRole" => ("role", &["privileges"]),
+        "dropRole" | "grantRolesToRole" | "revokeRolesFromRole" => ("role", &[]),
+        _ => return None,
+    };
+    let (body, database) = (request.body, request.database);
+    let mut param = DocumentBuf::new().with(what, argument(body)).with("db", database);
+    if name == "updateUser" {
+        param.append("passwordChanged", body.get("pwd").is_some());
+    }
+    if let Some(roles) = body.get("roles").and_then(ValueRef::as_array) {
+        param.append("roles", &whole_names(roles, database));
+    }
+    Some(with(param, body, fields))
+}
+
+/// Roles with their databases, also where a command leaves those out.
+fn whole_names(roles: ArrayRef<'_>, database: &str) -> ArrayBuf {
+    let mut whole = ArrayBuf::new();
+    for role in roles.iter() {
+        match role {
+            ValueRef::String(role) => drop(whole.push(&DocumentBuf::new().with("role", role).with("db", database))),
+            other => drop(whole.push(other)),
+        }
+    }
+    whole
+}
+
+fn with(mut param: DocumentBuf, body: DocumentRef<'_>, fields: &[&str]) -> DocumentBuf {
+    for field in body.iter().filter(|field| fields.contains(&field.name)) {
+        param.append(field.name, field.value);
+    }
+    param
+}
+
+fn of_collection(request: &Request<'_>) -> DocumentBuf {
+    DocumentBuf::new().with("ns", format!("{}.{}", request.database, argument(request.body)).as_str())
+}
+
+fn indexes<'r>(request: &Request<'r>) -> Vec<DocumentRef<'r>> {
+    let array = request.body.get("indexes").and_then(ValueRef::as_array);
+    array.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document).collect()
+}
+
+fn argument<'r>(body: DocumentRef<'r>) -> &'r str {
+    body.first().and_then(|first| first.value.as_str()).unwrap_or_default()
+}
+
+fn text<'r>(body: DocumentRef<'r>, field: &str) -> &'r str {
+    body.get(field).and_then(ValueRef::as_str).unwrap_or_default()
+}
+
+/// Notes a login, or the refusal of one.
+pub(crate) fn note_login(
+    service: &Service,
+    connection: &ClientConnection,
+    user: &Name,
+    mechanism: &str,
+    result: Option<ErrorCode>,
+) {
+    if !service.audit.is_on() {
+        return;
+    }
+    let param = DocumentBuf::new()
+        .with("user", user.name.as_str())
+        .with("db", user.database.as_str())
+        .with("mechanism", mechanism);
+    service.note_event(Some(connection), "authenticate", &param, result.map_or(0, |code| code.0));
+}
+
+/// Notes that whoever is logged in logs out.
+pub(crate) fn note_logout(service: &Service, connection: &ClientConnection) {
+    let Some(user) = connection.user.as_ref().filter(|_| service.audit.is_on()) else { return };
+    let mut initial = ArrayBuf::new();
+    initial.push(&named("user", &user.name));
+    let param = DocumentBuf::new()
+        .with("reason", "Client has explicitly logged out")
+        .with("initialUsers", &initial)
+        .with("updatedUsers", &ArrayBuf::new());
+    service.note_event(Some(connection), "logout", &param, 0);
+}
+
+/// Notes that somebody may not run a command.
+pub(crate) fn note_refusal(service: &Service, connection: &ClientConnection, command: &Command, request: &Request<'_>) {
+    if service.audit.is_on() {
+        note_check(service, connection, command, request, ErrorCode::UNAUTHORIZED.0);
+    }
+}
+
+/// Notes that somebody may, where that is wanted.
+pub(crate) fn note_success(service: &Service, connection: &ClientConnection, command: &Command, request: &Request<'_>) {
+    if service.audit.notes_successes() {
+        note_check(service, connection, command, request, 0);
+    }
+}
+
+fn note_check(service: &Service, connection: &ClientConnection, command: &Command, request: &Request<'_>, result: i32) {
+    let shown = redacted(command.name, request.body);
+    let args = shown.as_ref().map_or(request.body, DocumentBuf::as_ref);
+    let param = of_collection_or_database(request).with("command", command.name).with("args", ValueRef::Document(args));
+    service.note_event(Some(connection), "authCheck", &param, result);
+}
+
+fn of_collection_or_database(request: &Request<'_>) -> DocumentBuf {
+    if argument(request.body).is_empty() {
+        DocumentBuf::new().with("ns", request.database)
+    } else {
+        of_collection(request)
+    }
+}

@@ -1,0 +1,181 @@
+//! The audit log: who did what to users, roles, collections and indexes, who logged in, and who was refused.
+//!
+//! One document an event, in MongoDB's form. Where no audit is kept, a command pays for one branch.
+//!
+//! **Invariant:** no event holds a password or a message of a login.
+//! Source: MongoDB manual 8.2, "System Event Audit Messages".
+
+mod events;
+
+pub(crate) use events::{note_command, note_login, note_logout, note_refusal, note_success};
+
+use crate::connection::{ClientConnection, Peer};
+use crate::fields::truth;
+use crate::parameters::Parameter;
+use crate::service::Service;
+use bunko_access::Name;
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Value, ValueRef, extended_json};
+use bunko_errors::Result;
+use bunko_matcher::Filter;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Takes one event, as a line of JSON.
+type WriteLine = Box<dyn Fn(&str) + Send + Sync>;
+/// Goes on in a new file, or says why not.
+type Rotate = Box<dyn Fn() -> std::result::Result<(), String> + Send + Sync>;
+
+/// Where events go, and which.
+pub struct AuditOptions {
+    /// Which are written (`auditLog.filter`); all where there is none.
+    pub filter: Option<DocumentBuf>,
+    /// Writes one.
+    pub write: WriteLine,
+    /// Rotates the file.
+    pub rotate: Rotate,
+}
+
+struct Sink {
+    filter: Option<Filter>,
+    write: WriteLine,
+    rotate: Rotate,
+}
+
+/// Nothing, or where events go.
+#[derive(Default)]
+pub(crate) struct Audit {
+    sink: Option<Sink>,
+    notes_successes: AtomicBool,
+    /// The end of the server is noted once: with who asked for it, where somebody did.
+    has_noted_end: AtomicBool,
+}
+
+impl Audit {
+    pub fn is_on(&self) -> bool {
+        self.sink.is_some()
+    }
+
+    /// Whether checks of privileges are noted that let somebody through (`auditAuthorizationSuccess`).
+    pub fn notes_successes(&self) -> bool {
+        self.is_on() && self.notes_successes.load(Ordering::Relaxed)
+    }
+
+    /// Goes on in a new file; `None` where no audit is kept.
+    pub fn rotate(&self) -> Option<std::result::Result<(), String>> {
+        self.sink.as_ref().map(|sink| (sink.rotate)())
+    }
+}
+
+pub(crate) const SUCCESSES: Parameter = Parameter::settable(
+    "auditAuthorizationSuccess",
+    |service| Ok(Value::Boolean(service.audit.notes_successes.load(Ordering::Relaxed))),
+    |service, value| {
+        service.audit.notes_successes.store(truth(value), Ordering::Relaxed);
+        Ok(())
+    },
+);
+
+impl Service {
+    /// Notes events from now on.
+    /// # Errors
+    /// Where the filter is none.
+    pub fn begin_audit(&mut self, options: AuditOptions) -> Result<()> {
+        let AuditOptions { filter, write, rotate } = options;
+        let filter = filter.map(|filter| Filter::parse(filter.as_ref())).transpose()?;
+        self.audit.sink = Some(Sink { filter, write, rotate });
+        Ok(())
+    }
+
+    /// Whether events are noted.
+    pub fn is_audited(&self) -> bool {
+        self.audit.is_on()
+    }
+
+    /// Notes that the server has started, with the options in force.
+    pub fn audit_start(&self, options: DocumentRef<'_>) {
+        self.note_event(None, "startup", &DocumentBuf::new().with("options", ValueRef::Document(options)), 0);
+    }
+
+    /// Notes that the server ends, if that has not been noted.
+    pub fn audit_end(&self) {
+        self.note_end(None);
+    }
+
+    /// Goes on in a new file of the audit log, where one is kept, and notes that there.
+    /// # Errors
+    /// A sentence that says why not.
+    pub fn rotate_audit(&self) -> std::result::Result<(), String> {
+        let Some(rotated) = self.audit.rotate() else { return Ok(()) };
+        let param = DocumentBuf::new().with("pid", i64::from(std::process::id()));
+        self.note_event(None, "rotateLog", &param, i32::from(rotated.is_err()));
+        rotated
+    }
+
+    pub(crate) fn note_end(&self, connection: Option<&ClientConnection>) {
+        if self.audit.is_on() && !self.audit.has_noted_end.swap(true, Ordering::Relaxed) {
+            self.note_event(connection, "shutdown", &DocumentBuf::new(), 0);
+        }
+    }
+
+    /// Writes an event, unless the filter leaves it out. `result` is an error's code, 0 for none.
+    pub(crate) fn note_event(
+        &self,
+        connection: Option<&ClientConnection>,
+        name: &str,
+        param: &DocumentBuf,
+        result: i32,
+    ) {
+        let Some(sink) = &self.audit.sink else { return };
+        let event = self.event(connection, name, param, result);
+        // What a filter cannot be asked of is written.
+        let is_chosen = |filter: &Filter| filter.try_matches(event.as_ref()).unwrap_or(true);
+        if sink.filter.as_ref().is_none_or(is_chosen) {
+            (sink.write)(&extended_json::to_relaxed(ValueRef::Document(event.as_ref())));
+        }
+    }
+
+    fn event(
+        &self,
+        connection: Option<&ClientConnection>,
+        name: &str,
+        param: &DocumentBuf,
+        result: i32,
+    ) -> DocumentBuf {
+        let mut event = DocumentBuf::new().with("atype", name).with("ts", ValueRef::DateTime(self.world.now_ms()));
+        if let Some(connection) = connection {
+            let bytes = connection.uuid(&*self.world.random);
+            event.append("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &bytes });
+            event.append("local", &end(connection.local.map_or(Peer::Unix, Peer::Tcp)));
+            event.append("remote", &end(connection.peer));
+        } else {
+            // The server itself.
+            event.append("local", &DocumentBuf::new()).append("remote", &DocumentBuf::new());
+        }
+        let user = connection.and_then(|connection| connection.user.as_ref());
+        let mut users = ArrayBuf::new();
+        if let Some(user) = user {
+            users.push(&named("user", &user.name));
+        }
+        let mut roles = ArrayBuf::new();
+        for role in user.iter().flat_map(|user| &user.roles) {
+            roles.push(&named("role", role));
+        }
+        event.with("users", &users).with("roles", &roles).with("param", param).with("result", result)
+    }
+}
+
+pub(super) fn named(what: &str, name: &Name) -> DocumentBuf {
+    DocumentBuf::new().with(what, name.name.as_str()).with("db", name.database.as_str())
+}
+
+/// One end of a connection.
+fn end(peer: Peer) -> DocumentBuf {
+    match peer {
+        Peer::Tcp(address) => of_address(address),
+        Peer::Unix => DocumentBuf::new().with("unix", "anonymous"),
+    }
+}
+
+fn of_address(address: SocketAddr) -> DocumentBuf {
+    DocumentBuf::new().with("ip", address.ip().to_string().as_str()).with("port", i32::from(address.port()))
+}
