@@ -172,7 +172,7 @@ fn a_thousand_half_open_handshakes_hold_nobody_up() {
     let half_open: Vec<_> = (0..HALF_OPEN)
         .map(|number| {
             let mut stream = TcpStream::connect(server.address()).expect("connected");
-            stream.write_all(&HELLO_BEGINNING[..1 + number % HELLO_BEGINNING.len()]).expect("sent");
+            stream.write_all(&HELLO_BEGINNING[..=number % HELLO_BEGINNING.len()]).expect("sent");
             if number % 100 == 0 {
                 assert_eq!(run(&mut bystander, "{ping: 1}"), "{ok: 1.0}");
                 connect(&server, &authority.options(Some(&client))).expect("connected");
@@ -253,7 +253,7 @@ fn a_server_does_not_start_on_files_that_it_cannot_use() {
         let (file, ca) = (file.to_str().expect("a path").to_owned(), authority.file("ca.pem"));
         let ca = ca.to_str().expect("a path");
         let flags = ["--tlsMode", "requireTLS", "--tlsCertificateKeyFile", &file, "--tlsCAFile", ca];
-        let error = Server::start(&binary(), dbpath.path(), &flags).err().expect("it does not start");
+        let Err(error) = Server::start(&binary(), dbpath.path(), &flags) else { panic!("{name}: it starts") };
         assert!(error.contains(expected), "{error}");
     }
 }
