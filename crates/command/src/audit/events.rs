@@ -101,7 +101,7 @@ fn indexes<'r>(request: &Request<'r>) -> Vec<DocumentRef<'r>> {
     array.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document).collect()
 }
 
-fn argument<'r>(body: DocumentRef<'r>) -> &'r str {
+fn argument(body: DocumentRef<'_>) -> &str {
     body.first().and_then(|first| first.value.as_str()).unwrap_or_default()
 }
 

@@ -36,7 +36,7 @@ impl Events<'_> {
         let Some(o) = document.get("o").and_then(ValueRef::as_document) else { return Ok(()) };
         match text("op") {
             "i" | "u" | "d" if text("ns").split_once('.').is_some_and(|(_, name)| name == SYSTEM_VIEWS) => {
-                let event = self.of_view(entry, o, text("op")).filter(|_| self.options.is_expanded);
+                let event = of_view(entry, o, text("op")).filter(|_| self.options.is_expanded);
                 into.extend(event.map(|document| Event { document, is_last: false }));
             }
             "i" | "u" | "d" => into.extend([self.of_document(entry, o, text("op"), text("ns"))?]),
@@ -209,34 +209,6 @@ impl Events<'_> {
         Some(event)
     }
 
-    /// What becomes of a view, or of a time series, whose documents are shown by one. It has no UUID.
-    fn of_view(&self, entry: &Entry, o: DocumentRef<'_>, op: &str) -> Option<DocumentBuf> {
-        let operation = match op {
-            "i" => "create",
-            "u" => "modify",
-            _ => "drop",
-        };
-        let key = entry.document.as_ref().get("o2").and_then(ValueRef::as_document).unwrap_or(o);
-        let full = key.get("_id").and_then(ValueRef::as_str)?;
-        let identity = Identity { number: entry.number, uuid: uuid(entry), operation, key: Some(key) };
-        let mut event = begun(entry, &of_event(entry.at, identity, false), operation);
-        put_origin(&mut event, entry);
-        put_namespace(&mut event, full);
-        if operation == "drop" {
-            return Some(event);
-        }
-        if operation == "create" {
-            let shown = o.get("viewOn").and_then(ValueRef::as_str).unwrap_or_default();
-            event.append("nsType", if shown.starts_with("system.buckets.") { "timeseries" } else { "view" });
-        }
-        let mut description = DocumentBuf::new();
-        for field in o.iter().filter(|field| field.name != "_id") {
-            description.append(field.name, field.value);
-        }
-        event.append("operationDescription", &description);
-        Some(event)
-    }
-
     fn invalidate_if(&self, is_invalid: bool, entry: &Entry, operation: &str, into: &mut impl Extend<Event>) {
         if !is_invalid {
             return;
@@ -260,6 +232,34 @@ impl Events<'_> {
         put_origin(&mut event, entry);
         event
     }
+}
+
+/// What becomes of a view, or of a time series, whose documents are shown by one. It has no UUID.
+fn of_view(entry: &Entry, o: DocumentRef<'_>, op: &str) -> Option<DocumentBuf> {
+    let operation = match op {
+        "i" => "create",
+        "u" => "modify",
+        _ => "drop",
+    };
+    let key = entry.document.as_ref().get("o2").and_then(ValueRef::as_document).unwrap_or(o);
+    let full = key.get("_id").and_then(ValueRef::as_str)?;
+    let identity = Identity { number: entry.number, uuid: uuid(entry), operation, key: Some(key) };
+    let mut event = begun(entry, &of_event(entry.at, identity, false), operation);
+    put_origin(&mut event, entry);
+    put_namespace(&mut event, full);
+    if operation == "drop" {
+        return Some(event);
+    }
+    if operation == "create" {
+        let shown = o.get("viewOn").and_then(ValueRef::as_str).unwrap_or_default();
+        event.append("nsType", if shown.starts_with("system.buckets.") { "timeseries" } else { "view" });
+    }
+    let mut description = DocumentBuf::new();
+    for field in o.iter().filter(|field| field.name != "_id") {
+        description.append(field.name, field.value);
+    }
+    event.append("operationDescription", &description);
+    Some(event)
 }
 
 fn begun(entry: &Entry, token: &DocumentBuf, operation: &str) -> DocumentBuf {
