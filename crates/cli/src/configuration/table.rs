@@ -1,5 +1,11 @@
 //! All settings: one table for files, flags, `--print-config` and `getCmdLineOpts`. docs/running.md lists the same.
 
+mod network;
+mod security;
+
+pub use network::*;
+pub use security::*;
+
 use super::addresses;
 use super::missing::refusal_of_key;
 use super::setting::{Effect, Kind, Setting, Value};
@@ -149,237 +155,6 @@ pub const REPL_SET_HOST: Setting = Setting {
     help: "How drivers reach the member of the set [default: the first address and the port]",
     value_name: "HOST:PORT",
     kind: Kind::Text(check_set_host),
-    ..PLAIN
-};
-pub const PORT: Setting = Setting {
-    keys: &["net.port"],
-    flag: "port",
-    help: "Port to listen on; 0 takes a free one [default: 27017]",
-    value_name: "PORT",
-    kind: Kind::Whole(0..=65_535),
-    default: |_| Some(Value::Whole(27_017)),
-    ..PLAIN
-};
-pub const BIND_IP: Setting = Setting {
-    keys: &["net.bindIp"],
-    flag: "bind-ip",
-    mongod_flag: Some("bind_ip"),
-    help: "Addresses to listen on, comma-separated [default: 127.0.0.1]",
-    value_name: "ADDRESSES",
-    kind: Kind::Text(addresses::check),
-    default: |configuration| (!configuration.is_on(&BIND_IP_ALL)).then(|| Value::Text("127.0.0.1".into())),
-    ..PLAIN
-};
-pub const BIND_IP_ALL: Setting = Setting {
-    keys: &["net.bindIpAll"],
-    flag: "bind-ip-all",
-    mongod_flag: Some("bind_ip_all"),
-    help: "Listen on all addresses [default: false]",
-    value_name: "true|false",
-    kind: Kind::Switch,
-    default: |_| Some(Value::Switch(false)),
-    ..PLAIN
-};
-pub const IPV6: Setting = Setting {
-    keys: &["net.ipv6"],
-    flag: "ipv6",
-    help: "Lets localhost and --bind-ip-all mean IPv6 as well [default: false]",
-    value_name: "true|false",
-    kind: Kind::Switch,
-    default: |_| Some(Value::Switch(false)),
-    ..PLAIN
-};
-pub const MAX_CONNECTIONS: Setting = Setting {
-    keys: &["net.maxIncomingConnections"],
-    flag: "max-connections",
-    mongod_flag: Some("maxConns"),
-    help: "Most connections at once [default: 65536]",
-    value_name: "COUNT",
-    kind: Kind::Whole(1..=1_000_000),
-    default: |_| Some(Value::Whole(65_536)),
-    ..PLAIN
-};
-pub const CONNECTIONS_OVERRIDE: Setting = Setting {
-    keys: &["net.maxIncomingConnectionsOverride"],
-    flag: "max-connections-override",
-    mongod_flag: Some("maxConnsOverride"),
-    help: "Addresses and ranges in CIDR notation, comma-separated, from where clients connect however many there are",
-    value_name: "RANGES",
-    kind: Kind::List(|text| parse_range(text).map(drop)),
-    ..PLAIN
-};
-pub const CONNECTIONS_BY_ADDRESS: Setting = Setting {
-    keys: &["net.maxIncomingConnectionsPerAddress"],
-    flag: "max-connections-per-address",
-    help: "Most connections at once from one address, or one network of 64 bits of IPv6 [default: no limit]",
-    value_name: "COUNT",
-    kind: Kind::Whole(1..=1_000_000),
-    ..PLAIN
-};
-pub const LOGIN_TIMEOUT_MS: Setting = Setting {
-    keys: &["net.loginTimeoutMS"],
-    flag: "login-timeout-ms",
-    help: "With --auth, how long a client may take to say something, to send a message or to log in, before somebody \
-           has logged in [default: 30000]",
-    value_name: "MS",
-    kind: Kind::Whole(1..=3_600_000),
-    default: |_| Some(Value::Whole(30_000)),
-    ..PLAIN
-};
-pub const TLS_MODE: Setting = Setting {
-    keys: &["net.tls.mode"],
-    flag: "tls-mode",
-    mongod_flag: Some("tlsMode"),
-    help: "Which connections are encrypted: disabled (none), allowTLS and preferTLS (those of clients that ask for it) or \
-           requireTLS (all) [default: disabled]",
-    value_name: "MODE",
-    kind: Kind::OneOf(&["disabled", "allowTLS", "preferTLS", "requireTLS"]),
-    default: |_| Some(Value::Text("disabled".into())),
-    ..PLAIN
-};
-pub const TLS_CERTIFICATE_KEY_FILE: Setting = Setting {
-    keys: &["net.tls.certificateKeyFile"],
-    flag: "tls-certificate-key-file",
-    mongod_flag: Some("tlsCertificateKeyFile"),
-    help: "PEM file with the server's certificate, its chain and its unencrypted key",
-    value_name: "FILE",
-    ..PLAIN
-};
-pub const TLS_CA_FILE: Setting = Setting {
-    keys: &["net.tls.CAFile"],
-    flag: "tls-ca-file",
-    mongod_flag: Some("tlsCAFile"),
-    help: "PEM file with the authorities that issue certificates of clients",
-    value_name: "FILE",
-    ..PLAIN
-};
-pub const TLS_CRL_FILE: Setting = Setting {
-    keys: &["net.tls.CRLFile"],
-    flag: "tls-crl-file",
-    mongod_flag: Some("tlsCRLFile"),
-    help: "PEM file with lists of revoked certificates",
-    value_name: "FILE",
-    ..PLAIN
-};
-pub const TLS_WITHOUT_CERTIFICATES: Setting = Setting {
-    keys: &["net.tls.allowConnectionsWithoutCertificates"],
-    flag: "tls-allow-connections-without-certificates",
-    mongod_flag: Some("tlsAllowConnectionsWithoutCertificates"),
-    help: "Take clients that show no certificate [default: false]",
-    value_name: "true|false",
-    kind: Kind::Switch,
-    default: |configuration| configuration.given(&TLS_CA_FILE).map(|_| Value::Switch(false)),
-    ..PLAIN
-};
-pub const TLS_DISABLED_PROTOCOLS: Setting = Setting {
-    keys: &["net.tls.disabledProtocols"],
-    flag: "tls-disabled-protocols",
-    mongod_flag: Some("tlsDisabledProtocols"),
-    help: "Versions not to speak, of TLS1_0, TLS1_1, TLS1_2 and TLS1_3, comma-separated; the first two never are",
-    value_name: "VERSIONS",
-    kind: Kind::Text(|text| tls::parse_disabled_protocols(text).map(drop)),
-    ..PLAIN
-};
-pub const UNIX_SOCKET: Setting = Setting {
-    keys: &["net.unixDomainSocket.enabled"],
-    flag: "unix-socket",
-    negations: &["no-unix-socket", "nounixsocket"],
-    help: "Listen on a Unix domain socket as well, mongodb-PORT.sock [default: true]",
-    value_name: "true|false",
-    kind: Kind::Switch,
-    default: |_| Some(Value::Switch(true)),
-    ..PLAIN
-};
-pub const AUTHORIZATION: Setting = Setting {
-    keys: &["security.authorization"],
-    flag: "auth",
-    help: "Let users do what their roles allow, and nobody else anything; in a file enabled or disabled [default: disabled]",
-    value_name: "true|false",
-    kind: Kind::Enabled,
-    default: |_| Some(Value::Text("disabled".into())),
-    ..PLAIN
-};
-pub const INSECURE: Setting = Setting {
-    keys: &["security.insecure"],
-    flag: "insecure",
-    help: "Listen on addresses that others reach although anybody may do everything [default: false]",
-    value_name: "true|false",
-    kind: Kind::Switch,
-    default: |_| Some(Value::Switch(false)),
-    ..PLAIN
-};
-pub const REDACT: Setting = Setting {
-    keys: &["security.redactClientLogData"],
-    flag: "redact-client-log-data",
-    mongod_flag: Some("redactClientLogData"),
-    help: "Show no values of clients in the log [default: false]",
-    value_name: "true|false",
-    kind: Kind::Switch,
-    default: |_| Some(Value::Switch(false)),
-    ..PLAIN
-};
-pub const AUDIT_DESTINATION: Setting = Setting {
-    keys: &["auditLog.destination"],
-    flag: "audit-destination",
-    mongod_flag: Some("auditDestination"),
-    help: "Where the audit log goes: file, with --audit-path [default: there is none]",
-    value_name: "NAME",
-    kind: Kind::Text(check_audit_destination),
-    ..PLAIN
-};
-pub const AUDIT_FORMAT: Setting = Setting {
-    keys: &["auditLog.format"],
-    flag: "audit-format",
-    mongod_flag: Some("auditFormat"),
-    help: "How it is written: JSON [default: JSON]",
-    value_name: "NAME",
-    kind: Kind::Text(check_audit_format),
-    ..PLAIN
-};
-pub const AUDIT_PATH: Setting = Setting {
-    keys: &["auditLog.path"],
-    flag: "audit-path",
-    mongod_flag: Some("auditPath"),
-    help: "File for the audit log, which is appended to",
-    value_name: "FILE",
-    ..PLAIN
-};
-pub const AUDIT_FILTER: Setting = Setting {
-    keys: &["auditLog.filter"],
-    flag: "audit-filter",
-    mongod_flag: Some("auditFilter"),
-    help: "Which events are written: a query, such as { atype: \"authenticate\" } [default: all]",
-    value_name: "QUERY",
-    kind: Kind::Text(|text| parse_query(text).map(drop)),
-    ..PLAIN
-};
-pub const JAVASCRIPT: Setting = Setting {
-    keys: &["security.javascriptEnabled"],
-    flag: "scripting",
-    negations: &["no-scripting", "noscripting"],
-    help: "Run the JavaScript of clients: $where, $function, $accumulator and mapReduce [default: true]",
-    value_name: "true|false",
-    kind: Kind::Switch,
-    default: |_| Some(Value::Switch(true)),
-    ..PLAIN
-};
-pub const UNIX_SOCKET_PREFIX: Setting = Setting {
-    keys: &["net.unixDomainSocket.pathPrefix"],
-    flag: "unix-socket-prefix",
-    mongod_flag: Some("unixSocketPrefix"),
-    help: "Directory of that socket [default: /tmp]",
-    value_name: "DIRECTORY",
-    default: |_| Some(Value::Text("/tmp".into())),
-    ..PLAIN
-};
-pub const FILE_PERMISSIONS: Setting = Setting {
-    keys: &["net.unixDomainSocket.filePermissions"],
-    flag: "file-permissions",
-    mongod_flag: Some("filePermissions"),
-    help: "Who may connect to that socket, as octal mode with a leading zero [default: 0700]",
-    value_name: "MODE",
-    kind: Kind::Text(|text| parse_permissions(text).map(drop)),
-    default: |_| Some(Value::Text("0700".into())),
     ..PLAIN
 };
 pub const LOG_DESTINATION: Setting = Setting {
@@ -665,38 +440,6 @@ fn check_set_host(host: &str) -> Result<(), String> {
     }
 }
 
-fn check_audit_destination(name: &str) -> Result<(), String> {
-    match name {
-        "file" => Ok(()),
-        "syslog" | "console" => Err(format!("{name} is not supported yet, only file")),
-        _ => Err(format!("'{name}' is none of file, syslog, console")),
-    }
-}
-
-fn check_audit_format(name: &str) -> Result<(), String> {
-    match name {
-        "JSON" => Ok(()),
-        "BSON" => Err("BSON is not supported yet, only JSON".into()),
-        _ => Err(format!("'{name}' is none of JSON, BSON")),
-    }
-}
-
-/// Reads a query as people write it: JSON, also where names have no quotes. That is YAML.
-/// # Errors
-/// Where it is no document.
-pub fn parse_query(text: &str) -> Result<DocumentBuf, String> {
-    let json: serde_json::Value =
-        serde_yaml_ng::from_str(text).map_err(|error| format!("'{text}' is no document: {error}"))?;
-    extended_json::parse_document(&json.to_string()).map_err(|error| format!("'{text}' is no document: {error}"))
-}
-
-/// # Errors
-/// Where it is neither an address nor a range.
-pub fn parse_range(text: &str) -> Result<AddressRange, String> {
-    AddressRange::parse(text.trim())
-        .ok_or_else(|| format!("'{text}' is neither an address nor a range in CIDR notation"))
-}
-
 fn check_engine(name: &str) -> Result<(), String> {
     if bunko_engines::find(name).is_some() {
         return Ok(());
@@ -710,14 +453,6 @@ fn check_compressor(name: &str) -> Result<(), String> {
         "zlib" => Err("zlib is not supported; zstd is the compressor for small files".into()),
         _ => Compression::parse(name, None).map(drop),
     }
-}
-
-/// # Errors
-/// Where it is not a mode as a shell would take it. mongod reads `700` as a decimal number, which nobody means.
-pub fn parse_permissions(text: &str) -> Result<u32, String> {
-    let mode = text.strip_prefix('0').and_then(|digits| u32::from_str_radix(digits, 8).ok());
-    mode.filter(|mode| *mode <= 0o777)
-        .ok_or_else(|| format!("'{text}' is not an octal mode with a leading zero, within 0000 to 0777"))
 }
 
 #[cfg(test)]
@@ -755,15 +490,6 @@ mod tests {
             if let Some(default) = (setting.default)(&configuration) {
                 assert_eq!(setting.kind.check(default.clone()), Ok(default), "{}", setting.key());
             }
-        }
-    }
-
-    #[test]
-    fn permissions_are_octal() {
-        assert_eq!(parse_permissions("0700"), Ok(0o700));
-        assert_eq!(parse_permissions("00"), Ok(0));
-        for text in ["700", "0", "0o700", "0800", "01777", "rwx", ""] {
-            assert!(parse_permissions(text).is_err_and(|error| error.contains(text)), "{text}");
         }
     }
 

@@ -98,7 +98,7 @@ impl Requests {
 }
 
 impl Drop for Log {
-    /// Without [`Log::close`] after a start that failed: whoever starts next must not find a thread at work that gives a
+    /// Without `Log::close` after a start that failed: whoever starts next must not find a thread at work that gives a
     /// segment's name to an empty file, over one that has records by then.
     fn drop(&mut self) {
         self.group_commit.close();

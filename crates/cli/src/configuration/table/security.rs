@@ -1,0 +1,103 @@
+//! Who may do what, what is noted of it, and what clients may have run.
+
+use super::{Effect, Kind, PLAIN, Setting, Value, any_text};
+use bunko_bson::{DocumentBuf, extended_json};
+
+pub const AUTHORIZATION: Setting = Setting {
+    keys: &["security.authorization"],
+    flag: "auth",
+    help: "Let users do what their roles allow, and nobody else anything; in a file enabled or disabled [default: disabled]",
+    value_name: "true|false",
+    kind: Kind::Enabled,
+    default: |_| Some(Value::Text("disabled".into())),
+    ..PLAIN
+};
+pub const INSECURE: Setting = Setting {
+    keys: &["security.insecure"],
+    flag: "insecure",
+    help: "Listen on addresses that others reach although anybody may do everything [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(false)),
+    ..PLAIN
+};
+pub const REDACT: Setting = Setting {
+    keys: &["security.redactClientLogData"],
+    flag: "redact-client-log-data",
+    mongod_flag: Some("redactClientLogData"),
+    help: "Show no values of clients in the log [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(false)),
+    ..PLAIN
+};
+pub const AUDIT_DESTINATION: Setting = Setting {
+    keys: &["auditLog.destination"],
+    flag: "audit-destination",
+    mongod_flag: Some("auditDestination"),
+    help: "Where the audit log goes: file, with --audit-path [default: there is none]",
+    value_name: "NAME",
+    kind: Kind::Text(check_audit_destination),
+    ..PLAIN
+};
+pub const AUDIT_FORMAT: Setting = Setting {
+    keys: &["auditLog.format"],
+    flag: "audit-format",
+    mongod_flag: Some("auditFormat"),
+    help: "How it is written: JSON [default: JSON]",
+    value_name: "NAME",
+    kind: Kind::Text(check_audit_format),
+    ..PLAIN
+};
+pub const AUDIT_PATH: Setting = Setting {
+    keys: &["auditLog.path"],
+    flag: "audit-path",
+    mongod_flag: Some("auditPath"),
+    help: "File for the audit log, which is appended to",
+    value_name: "FILE",
+    ..PLAIN
+};
+pub const AUDIT_FILTER: Setting = Setting {
+    keys: &["auditLog.filter"],
+    flag: "audit-filter",
+    mongod_flag: Some("auditFilter"),
+    help: "Which events are written: a query, such as { atype: \"authenticate\" } [default: all]",
+    value_name: "QUERY",
+    kind: Kind::Text(|text| parse_query(text).map(drop)),
+    ..PLAIN
+};
+pub const JAVASCRIPT: Setting = Setting {
+    keys: &["security.javascriptEnabled"],
+    flag: "scripting",
+    negations: &["no-scripting", "noscripting"],
+    help: "Run the JavaScript of clients: $where, $function, $accumulator and mapReduce [default: true]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(true)),
+    ..PLAIN
+};
+fn check_audit_destination(name: &str) -> Result<(), String> {
+    match name {
+        "file" => Ok(()),
+        "syslog" | "console" => Err(format!("{name} is not supported yet, only file")),
+        _ => Err(format!("'{name}' is none of file, syslog, console")),
+    }
+}
+
+fn check_audit_format(name: &str) -> Result<(), String> {
+    match name {
+        "JSON" => Ok(()),
+        "BSON" => Err("BSON is not supported yet, only JSON".into()),
+        _ => Err(format!("'{name}' is none of JSON, BSON")),
+    }
+}
+
+/// Reads a query as people write it: JSON, also where names have no quotes. That is YAML.
+/// # Errors
+/// Where it is no document.
+pub fn parse_query(text: &str) -> Result<DocumentBuf, String> {
+    let json: serde_json::Value =
+        serde_yaml_ng::from_str(text).map_err(|error| format!("'{text}' is no document: {error}"))?;
+    extended_json::parse_document(&json.to_string()).map_err(|error| format!("'{text}' is no document: {error}"))
+}
+
