@@ -142,7 +142,10 @@ mod tests {
         for (text, expected) in [
             ("enableTestCommands=2", "enableTestCommands: '2' is none of true, false, 1 and 0"),
             ("enableTestCommands", "'enableTestCommands' is not NAME=VALUE"),
-            ("syncdelay=5", "setParameter.syncdelay is not supported yet: at the start only those that docs/running.md names"),
+            (
+                "syncdelay=5",
+                "setParameter.syncdelay is not supported yet: at the start only those that docs/running.md names",
+            ),
         ] {
             let error = parse(&["--setParameter", text]).expect_err("refused");
             assert!(error.contains(expected), "{error}");

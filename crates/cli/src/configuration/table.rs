@@ -10,8 +10,6 @@ use super::addresses;
 use super::missing::refusal_of_key;
 use super::setting::{Effect, Kind, Setting, Value};
 use super::tls;
-use bunko_access::AddressRange;
-use bunko_bson::{DocumentBuf, extended_json};
 use bunko_command::TRANSACTION_MEMORY_BYTES;
 use bunko_engines::{Compression, ENGINES, EngineOptions};
 use std::io::IsTerminal;

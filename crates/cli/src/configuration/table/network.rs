@@ -1,8 +1,7 @@
 //! How clients reach the server: addresses, limits, TLS and the Unix socket.
 
-use super::{Effect, Kind, PLAIN, Setting, Value, addresses, any_text, tls};
+use super::{Kind, PLAIN, Setting, Value, addresses, tls};
 use bunko_access::AddressRange;
-use std::io::IsTerminal;
 
 pub const PORT: Setting = Setting {
     keys: &["net.port"],

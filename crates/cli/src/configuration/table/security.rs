@@ -1,6 +1,6 @@
 //! Who may do what, what is noted of it, and what clients may have run.
 
-use super::{Effect, Kind, PLAIN, Setting, Value, any_text};
+use super::{Kind, PLAIN, Setting, Value};
 use bunko_bson::{DocumentBuf, extended_json};
 
 pub const AUTHORIZATION: Setting = Setting {
@@ -100,4 +100,3 @@ pub fn parse_query(text: &str) -> Result<DocumentBuf, String> {
         serde_yaml_ng::from_str(text).map_err(|error| format!("'{text}' is no document: {error}"))?;
     extended_json::parse_document(&json.to_string()).map_err(|error| format!("'{text}' is no document: {error}"))
 }
-
