@@ -2,6 +2,8 @@
 
 use crate::documents::Documents;
 use crate::key::{self, KEYSPACE_BYTES, Range};
+use crate::leaf_walk::{LeafWalk, RecordRoute};
+use crate::leaves::Leaves;
 use crate::memtable::{Memtable, MemtableWalk};
 use crate::reader::Reader;
 use crate::state::State;
@@ -43,6 +45,60 @@ impl Drop for TableWalk {
     }
 }
 
+/// Entries of the tables, with the one that comes next.
+enum TableSide {
+    /// As the tree merges them.
+    Tree { walk: TableWalk, next: Option<(UserKey, UserValue)> },
+    /// Records only, in ascending order.
+    Leaves { walk: LeafWalk, next: Option<(u64, Location)> },
+}
+
+impl TableSide {
+    fn new(tree: &AnyTree, state: &State, route: &Route) -> Self {
+        let records = route.leaves.as_ref().and_then(|leaves| Some((leaves, route.records()?)));
+        if let Some((leaves, records)) = records {
+            let walk = LeafWalk::new(state.runs(), Arc::clone(leaves), records);
+            return Self::Leaves { walk, next: None };
+        }
+        let walk = TableWalk::new(|| tree.range(key::in_tree(route.keyspace, route.range.clone()), route.before, None));
+        Self::Tree { walk, next: None }
+    }
+
+    fn advance(&mut self, direction: Direction, files: &TreeFiles) -> Result<()> {
+        match self {
+            Self::Leaves { walk, next } => *next = walk.next()?,
+            Self::Tree { walk, next } => {
+                let entry = walk.next(direction).map_err(|error| files.error(error))?;
+                *next = entry.map(|(key, value)| {
+                    let own = UserKey::from(key.get(KEYSPACE_BYTES..).unwrap_or_default());
+                    // It was taken without counting.
+                    let _uncounted = bunko_heap::Uncounted::begin();
+                    drop(key);
+                    (own, value)
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The key that comes next.
+    fn key(&self) -> Option<UserKey> {
+        match self {
+            Self::Tree { next, .. } => next.as_ref().map(|(key, _)| key.clone()),
+            Self::Leaves { next, .. } => next.map(|(record, _)| UserKey::from(record.to_be_bytes())),
+        }
+    }
+
+    fn take(&mut self) -> Option<(UserKey, UserValue)> {
+        match self {
+            Self::Tree { next, .. } => next.take(),
+            Self::Leaves { next, .. } => next.take().map(|(record, location)| {
+                (UserKey::from(record.to_be_bytes()), UserValue::from(location.encode()))
+            }),
+        }
+    }
+}
+
 /// A key within its keyspace and its value; no value where it was deleted.
 type Entry = (UserKey, Option<UserValue>);
 
@@ -52,6 +108,26 @@ pub(crate) struct Route {
     pub range: Range,
     pub direction: Direction,
     pub before: SeqNo,
+    /// For a walk over records in ascending order that has turned out to be long.
+    pub leaves: Option<Arc<Leaves>>,
+}
+
+impl Route {
+    /// The range as records; `None` where the bounds are none, or nothing is between them.
+    fn records(&self) -> Option<RecordRoute> {
+        let record = |key: &Vec<u8>| key.as_slice().try_into().ok().map(u64::from_be_bytes);
+        let first = match &self.range.0 {
+            Bound::Included(key) => record(key)?,
+            Bound::Excluded(key) => record(key)?.checked_add(1)?,
+            Bound::Unbounded => 0,
+        };
+        let last = match &self.range.1 {
+            Bound::Included(key) => record(key)?,
+            Bound::Excluded(key) => record(key)?.checked_sub(1)?,
+            Bound::Unbounded => u64::MAX,
+        };
+        (first <= last).then_some(RecordRoute { keyspace: self.keyspace, first, last, before: self.before })
+    }
 }
 
 /// Memtables and tables walked together, as they were when the walk began, or when a memtable went that it had not
@@ -74,18 +150,39 @@ impl Walk {
             if let Step::Entry(entry) = self.merged.next()? {
                 return Ok(entry);
             }
-            if let Some(last) = self.merged.last.take() {
-                let last = Bound::Excluded(last.to_vec());
-                match self.route.direction {
-                    Direction::Forward => self.route.range.0 = last,
-                    Direction::Backward => self.route.range.1 = last,
-                }
+            if let Some(last) = self.merged.last_key() {
+                self.set_behind(last);
             }
             if is_over(&self.route.range) {
                 return Ok(None);
             }
-            self.merged = Merged::new(&self.tree, &self.state.load(), &self.route);
+            self.begin_anew();
         }
+    }
+
+    /// The next record where it can be told without a look at the memtables; otherwise [`Self::next`] is to be asked.
+    fn next_of_leaves(&mut self) -> Result<Option<(u64, Location)>> {
+        self.merged.next_of_leaves()
+    }
+
+    /// Walks what is behind a record by leaves; it was the last that the walk came to.
+    fn go_on_by_leaves(&mut self, record: RecordId, leaves: Arc<Leaves>) {
+        self.set_behind(record.0.to_be_bytes().to_vec());
+        if !is_over(&self.route.range) {
+            self.route.leaves = Some(leaves);
+            self.begin_anew();
+        }
+    }
+
+    fn set_behind(&mut self, last: Vec<u8>) {
+        match self.route.direction {
+            Direction::Forward => self.route.range.0 = Bound::Excluded(last),
+            Direction::Backward => self.route.range.1 = Bound::Excluded(last),
+        }
+    }
+
+    fn begin_anew(&mut self) {
+        self.merged = Merged::new(&self.tree, &self.state.load(), &self.route);
     }
 }
 
@@ -110,24 +207,52 @@ enum Step {
 struct Merged {
     /// Newest first.
     memtables: Vec<(MemtableWalk, Option<Entry>)>,
-    tables: TableWalk,
-    table_entry: Option<(UserKey, UserValue)>,
+    tables: TableSide,
     files: Arc<TreeFiles>,
     direction: Direction,
     is_started: bool,
     /// The last key that was come to, as long as memtables are walked.
     last: Option<UserKey>,
+    /// The same of a walk by leaves.
+    last_record: Option<u64>,
+    /// Below that record no memtable knows one.
+    memtables_from: u64,
 }
 
 impl Merged {
     fn new(tree: &AnyTree, state: &State, route: &Route) -> Self {
-        let Route { keyspace, range, direction, before } = route;
+        let Route { keyspace, range, direction, before, .. } = route;
         let walk = |memtable: &Arc<Memtable>| memtable.walk(*keyspace, range.clone(), *direction, *before);
         let memtables = state.memtables().map(|memtable| (walk(memtable), None)).collect();
         // After the memtables: what goes from them stands here.
-        let tables = TableWalk::new(|| tree.range(key::in_tree(*keyspace, range.clone()), *before, None));
-        let files = Arc::clone(&state.files);
-        Self { memtables, tables, table_entry: None, files, direction: *direction, is_started: false, last: None }
+        let tables = TableSide::new(tree, state, route);
+        Self {
+            memtables,
+            tables,
+            files: Arc::clone(&state.files),
+            direction: *direction,
+            is_started: false,
+            last: None,
+            last_record: None,
+            memtables_from: 0,
+        }
+    }
+
+    /// The key behind which a walk that begins anew goes on.
+    fn last_key(&mut self) -> Option<Vec<u8>> {
+        let of_leaves = self.last_record.map(|record| record.to_be_bytes().to_vec());
+        of_leaves.or_else(|| self.last.take().map(|key| key.to_vec()))
+    }
+
+    /// See [`Walk::next_of_leaves`].
+    fn next_of_leaves(&mut self) -> Result<Option<(u64, Location)>> {
+        let TableSide::Leaves { walk, next } = &mut self.tables else { return Ok(None) };
+        let Some((record, location)) = next.filter(|(record, _)| *record < self.memtables_from) else {
+            return Ok(None);
+        };
+        *next = walk.next()?;
+        self.last_record = Some(record);
+        Ok(Some((record, location)))
     }
 
     fn next(&mut self) -> Result<Step> {
@@ -138,6 +263,12 @@ impl Merged {
             }
             self.advance_tables()?;
         }
+        let step = self.next_of_all();
+        self.memtables_from = self.first_of_memtables();
+        step
+    }
+
+    fn next_of_all(&mut self) -> Result<Step> {
         loop {
             if self.memtables.iter().any(|(walk, entry)| entry.is_none() && walk.is_gone()) {
                 return Ok(Step::Gone);
@@ -145,7 +276,7 @@ impl Merged {
             self.memtables.retain(|(_, entry)| entry.is_some());
             // The usual case of a long scan: everything is in the tables.
             if self.memtables.is_empty() {
-                let entry = self.table_entry.take();
+                let entry = self.tables.take();
                 self.advance_tables()?;
                 return Ok(Step::Entry(entry));
             }
@@ -157,39 +288,39 @@ impl Merged {
                     newest.get_or_insert(value);
                 }
             }
-            if self.table_entry.as_ref().is_some_and(|(own, _)| *own == key) {
-                let value = self.table_entry.take().map(|(_, value)| value);
+            if self.tables.key().is_some_and(|own| own == key) {
+                let value = self.tables.take().map(|(_, value)| value);
                 newest.get_or_insert(value);
                 self.advance_tables()?;
             }
             self.last = Some(key.clone());
+            self.last_record = None;
             if let Some(Some(value)) = newest {
                 return Ok(Step::Entry(Some((key, value))));
             }
         }
     }
 
+    /// The first record that a memtable comes to next; the least of all where that is not known yet.
+    fn first_of_memtables(&self) -> u64 {
+        let first = |entry: &Option<Entry>| {
+            entry.as_ref().and_then(|(key, _)| key.first_chunk().map(|id| u64::from_be_bytes(*id))).unwrap_or(0)
+        };
+        self.memtables.iter().map(|(_, entry)| first(entry)).min().unwrap_or(u64::MAX)
+    }
+
     /// The key that comes next in any source.
     fn first_key(&self) -> Option<UserKey> {
-        let of_memtables = self.memtables.iter().filter_map(|(_, entry)| entry.as_ref().map(|(key, _)| key));
-        let keys = of_memtables.chain(self.table_entry.as_ref().map(|(key, _)| key));
+        let of_memtables = self.memtables.iter().filter_map(|(_, entry)| entry.as_ref().map(|(key, _)| key.clone()));
+        let keys = of_memtables.chain(self.tables.key());
         match self.direction {
             Direction::Forward => keys.min(),
             Direction::Backward => keys.max(),
         }
-        .cloned()
     }
 
     fn advance_tables(&mut self) -> Result<()> {
-        let entry = self.tables.next(self.direction).map_err(|error| self.files.error(error))?;
-        self.table_entry = entry.map(|(key, value)| {
-            let own = UserKey::from(key.get(KEYSPACE_BYTES..).unwrap_or_default());
-            // It was taken without counting.
-            let _uncounted = bunko_heap::Uncounted::begin();
-            drop(key);
-            (own, value)
-        });
-        Ok(())
+        self.tables.advance(self.direction, &self.files)
     }
 }
 
@@ -213,26 +344,47 @@ impl KeyCursor for LsmKeyCursor {
     }
 }
 
+/// Entries from which on a walk over records in ascending order goes by leaves: shorter ones are not worth one.
+const ENTRIES_WITHOUT_LEAVES: u32 = 128;
+
 /// Walks a record store; documents that stand close together are read together.
 pub(crate) struct LsmRecordCursor {
     walk: Walk,
     keyspace: KeyspaceId,
     documents: Arc<Documents>,
     reader: Reader,
+    /// For the walk once it has turned out to be long.
+    leaves: Option<Arc<Leaves>>,
+    entries: u32,
 }
 
 impl LsmRecordCursor {
-    pub fn new(walk: Walk, keyspace: KeyspaceId, documents: Arc<Documents>) -> Self {
-        Self { walk, keyspace, documents, reader: Reader::default() }
+    /// `leaves` for a walk in ascending order.
+    pub fn new(walk: Walk, keyspace: KeyspaceId, documents: Arc<Documents>, leaves: Option<Arc<Leaves>>) -> Self {
+        Self { walk, keyspace, documents, reader: Reader::default(), leaves, entries: 0 }
+    }
+
+    fn next_place(&mut self) -> Result<Option<(RecordId, Location)>> {
+        if let Some((record, location)) = self.walk.next_of_leaves()? {
+            return Ok(Some((RecordId(record), location)));
+        }
+        let Some((key, value)) = self.walk.next()? else { return Ok(None) };
+        let record =
+            key.first_chunk().map(|id| RecordId(u64::from_be_bytes(*id))).ok_or_else(|| malformed("record key"))?;
+        let location = Location::decode(&value).ok_or_else(|| malformed("location"))?;
+        self.entries = self.entries.saturating_add(1);
+        if self.entries == ENTRIES_WITHOUT_LEAVES
+            && let Some(leaves) = self.leaves.take()
+        {
+            self.walk.go_on_by_leaves(record, leaves);
+        }
+        Ok(Some((record, location)))
     }
 }
 
 impl RecordCursor for LsmRecordCursor {
     fn next(&mut self) -> Result<Option<(RecordId, Location, &[u8])>> {
-        let Some((key, value)) = self.walk.next()? else { return Ok(None) };
-        let record =
-            key.first_chunk().map(|id| RecordId(u64::from_be_bytes(*id))).ok_or_else(|| malformed("record key"))?;
-        let location = Location::decode(&value).ok_or_else(|| malformed("location"))?;
+        let Some((record, location)) = self.next_place()? else { return Ok(None) };
         Ok(Some((record, location, self.reader.read(&self.documents, self.keyspace, location)?)))
     }
 }

@@ -1,6 +1,7 @@
 //! Where documents are read from: the log, or the extent that took over their segment.
 
 use crate::extents::{Block, Extent, Registry};
+use crate::leaves::Leaves;
 use arc_swap::ArcSwap;
 use bunko_store::{KeyspaceId, Location, Log, LogHandle, Result, StorageError, segment_of};
 use quick_cache::Weighter;
@@ -16,6 +17,8 @@ pub(crate) struct Documents {
     log: LogHandle,
     pub registry: ArcSwap<Registry>,
     cache: Cache<BlockId, Arc<Block>, ByMemory>,
+    /// Where scans find documents.
+    pub leaves: Arc<Leaves>,
     pub reads: Reads,
 }
 
@@ -46,12 +49,13 @@ pub(crate) enum Home {
 }
 
 impl Documents {
-    pub fn new(log: LogHandle, registry: Registry, cache_bytes: u64) -> Self {
+    pub fn new(log: LogHandle, registry: Registry, cache_bytes: u64, leaves: Arc<Leaves>) -> Self {
         let blocks = (cache_bytes / BLOCK_BYTES_USUAL).max(1) as usize;
         Self {
             log,
             registry: ArcSwap::from_pointee(registry),
             cache: Cache::with_weighter(blocks, cache_bytes, ByMemory),
+            leaves,
             reads: Reads::default(),
         }
     }
@@ -140,7 +144,10 @@ pub(crate) fn block_number(extent: &Extent, keyspace: KeyspaceId, location: Loca
 
 /// A document that must be in a block.
 pub(crate) fn document<'b>(block: &'b Block, extent: &Extent, number: usize, location: Location) -> Result<&'b [u8]> {
-    block
-        .document(location)
-        .ok_or_else(|| extent.corrupt(number, &format!("no document from log position {}", location.position)))
+    block.document(location).ok_or_else(|| not_in_block(extent, number, location))
+}
+
+/// What is said of a block without a document that must be in it.
+pub(crate) fn not_in_block(extent: &Extent, number: usize, location: Location) -> StorageError {
+    extent.corrupt(number, &format!("no document from log position {}", location.position))
 }

@@ -7,6 +7,7 @@ use crate::documents::Documents;
 use crate::dropped::{Drops, WithoutDropped};
 use crate::extents::Registry;
 use crate::key_value::KeyValue;
+use crate::leaves::Leaves;
 use crate::leftovers::{Aside, Leftovers};
 use crate::memtable::{Keep, Memtable};
 use crate::merging::{Choice, Merger};
@@ -42,8 +43,9 @@ pub struct LsmOptions {
     pub compression: Compression,
 }
 
-/// The part of the cache that is for documents; the rest is for the trees.
+/// The part of the cache that is for documents, and that for the leaves of scans; the rest is for the trees.
 const DOCUMENTS_PART: f64 = 0.75;
+const LEAVES_PART: f64 = 0.05;
 
 /// One tree for all keyspaces, so that thousands of collections cost one memtable and one flush.
 pub struct LsmEngine {
@@ -101,7 +103,9 @@ impl LsmEngine {
         let filter = WithoutDropped::new(&accounts, &backlog, &choice);
         files.check_version()?;
         let aside = Aside::put(&files)?;
-        let tree = open_tree(&files, options.cache_bytes - documents_bytes, filter)?;
+        let leaves_bytes = (options.cache_bytes as f64 * LEAVES_PART) as u64;
+        let leaves = Arc::new(Leaves::new(leaves_bytes, &files));
+        let tree = open_tree(&files, options.cache_bytes - documents_bytes - leaves_bytes, filter)?;
         let leftovers = Arc::new(Leftovers::new(&tree, &files, aside));
         let extents_path = opening.directory.join("extents");
         let registry = Registry::open(&extents_path, note.get("extents").and_then(ValueRef::as_array))?;
@@ -110,7 +114,7 @@ impl LsmEngine {
             Some(ValueRef::Int64(next)) => u64::try_from(next).map_err(|_| malformed("nextExtent"))?,
             Some(_) => return Err(malformed("nextExtent")),
         };
-        let documents = Arc::new(Documents::new(opening.log, registry, documents_bytes));
+        let documents = Arc::new(Documents::new(opening.log, registry, documents_bytes, leaves));
         let mover =
             Mover::new(extents_path, Arc::clone(&documents), Arc::clone(&accounts), options.compression, next_extent);
         let state = Arc::new(ArcSwap::from_pointee(State::new(&tree, &files)));

@@ -19,6 +19,8 @@ mod engine;
 mod extents;
 mod key;
 mod key_value;
+mod leaf_walk;
+mod leaves;
 mod leftovers;
 mod memtable;
 mod merging;

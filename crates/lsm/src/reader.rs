@@ -1,7 +1,7 @@
 //! Reading documents one after the other: what stands beside a document in the log or in its extent is at hand for the
 //! next.
 
-use crate::documents::{Documents, Home, block_number, document};
+use crate::documents::{Documents, Home, block_number, not_in_block};
 use crate::extents::{Block, Extent};
 use bunko_store::{KeyspaceId, Location, Log, Result};
 use std::sync::Arc;
@@ -26,6 +26,8 @@ struct Current {
     block: Arc<Block>,
     /// The first block that was not read ahead.
     not_ahead: usize,
+    /// The document that a scan reads next.
+    next: usize,
 }
 
 impl Current {
@@ -38,20 +40,22 @@ impl Current {
             None => 0,
         };
         let block = documents.block(&extent, number)?;
-        Ok(Self { extent, number, block, not_ahead })
+        Ok(Self { extent, number, block, not_ahead, next: 0 })
     }
 }
 
 impl Reader {
     /// A document, lent until the next call.
     pub fn read(&mut self, documents: &Documents, keyspace: KeyspaceId, location: Location) -> Result<&[u8]> {
-        let mut is_at_hand = self.current.as_ref().is_some_and(|current| current.block.document(location).is_some());
-        while !is_at_hand {
+        let mut found = self.current.as_ref().and_then(|current| current.block.find(location, current.next));
+        while found.is_none() {
             match documents.home(location) {
                 Home::Extent(extent) => {
                     let number = block_number(&extent, keyspace, location)?;
-                    self.current = Some(Current::next(self.current.as_ref(), documents, extent, number)?);
-                    is_at_hand = true;
+                    let current = Current::next(self.current.as_ref(), documents, extent, number)?;
+                    let in_block = current.block.find(location, 0);
+                    found = Some(in_block.ok_or_else(|| not_in_block(&current.extent, number, location))?);
+                    self.current = Some(current);
                 }
                 Home::Log => match self.window.hold(documents.log(), location) {
                     Err(error) => documents.unless_moved(location, error)?,
@@ -63,8 +67,9 @@ impl Reader {
                 },
             }
         }
-        let current = self.current.as_ref().expect("the document is at hand");
-        document(&current.block, &current.extent, current.number, location)
+        let (current, number) = self.current.as_mut().zip(found).expect("the document is at hand");
+        current.next = number + 1;
+        Ok(current.block.get(number).expect("found").document)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::memtable::{Known, Memtable};
 use crate::tree_files::TreeFiles;
 use bunko_store::{KeyspaceId, Result};
 use lsm_tree::table::filter::standard_bloom;
-use lsm_tree::{AbstractTree, AnyTree, SeqNo, UserValue};
+use lsm_tree::{AbstractTree, AnyTree, SeqNo, Table, UserValue};
 use std::sync::Arc;
 
 /// One version of the tree's tables, in functions because its type has no name outside of the tree's own crate.
@@ -13,6 +13,7 @@ use std::sync::Arc;
 struct Tables {
     get: Arc<Get>,
     is_vacant: Arc<IsVacant>,
+    runs: Arc<Runs>,
 }
 
 /// Looks a key of the tree up.
@@ -20,6 +21,9 @@ type Get = dyn Fn(&[u8], SeqNo) -> lsm_tree::Result<Option<UserValue>> + Send + 
 
 /// Whether no table reaches over a key from the first to the last.
 type IsVacant = dyn Fn(&[u8], &[u8]) -> bool + Send + Sync;
+
+/// The tables of each run, in the order of their keys.
+type Runs = dyn Fn() -> Vec<Vec<Table>> + Send + Sync;
 
 /// One arrangement of what the engine holds; what comes first hides what comes later.
 #[derive(Clone)]
@@ -75,6 +79,11 @@ impl State {
         found.map_err(|error| self.files.error(error))
     }
 
+    /// The tables, by runs.
+    pub fn runs(&self) -> Vec<Vec<Table>> {
+        (self.tables.runs)()
+    }
+
     /// Whether neither a memtable knows a key from `first` to `last`, nor a table reaches over one.
     pub fn is_vacant(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> bool {
         let is_known = |memtable: &Arc<Memtable>| memtable.knows_any(keyspace, first, last);
@@ -91,7 +100,7 @@ impl State {
 /// changes it.
 fn tables_of(tree: &AnyTree) -> Tables {
     let version = tree.current_version();
-    let of_ranges = version.clone();
+    let (of_ranges, of_runs) = (version.clone(), version.clone());
     let get = move |key: &[u8], before| {
         let hash = standard_bloom::Builder::get_hash(key);
         let candidates = version.iter_levels().flat_map(|level| level.iter()).filter_map(|run| run.get_for_key(key));
@@ -106,5 +115,6 @@ fn tables_of(tree: &AnyTree) -> Tables {
         let mut ranges = of_ranges.iter_tables().map(|table| &table.metadata.key_range);
         !ranges.any(|range| &**range.min() <= last && &**range.max() >= first)
     };
-    Tables { get: Arc::new(get), is_vacant: Arc::new(is_vacant) }
+    let runs = move || of_runs.iter_levels().flat_map(|level| level.iter()).map(|run| run.to_vec()).collect();
+    Tables { get: Arc::new(get), is_vacant: Arc::new(is_vacant), runs: Arc::new(runs) }
 }

@@ -59,7 +59,7 @@ impl LsmView {
 
     /// Walks the memtables and the tables together.
     fn walk(&self, keyspace: KeyspaceId, range: Range, direction: Direction) -> Walk {
-        let route = Route { keyspace, range, direction, before: self.before };
+        let route = Route { keyspace, range, direction, before: self.before, leaves: None };
         Walk::new(self.tree.clone(), Arc::clone(&self.state), route)
     }
 
@@ -118,7 +118,8 @@ impl View for LsmView {
     fn records(&self, keyspace: KeyspaceId, range: RecordRange, direction: Direction) -> Box<dyn RecordCursor> {
         let bound = |bound: Bound<RecordId>| bound.map(|record| record.0.to_be_bytes().to_vec());
         let walk = self.walk(keyspace, (bound(range.start), bound(range.end)), direction);
-        Box::new(LsmRecordCursor::new(walk, keyspace, Arc::clone(&self.documents)))
+        let leaves = (direction == Direction::Forward).then(|| Arc::clone(&self.documents.leaves));
+        Box::new(LsmRecordCursor::new(walk, keyspace, Arc::clone(&self.documents), leaves))
     }
 
     fn keys(&self, keyspace: KeyspaceId, range: KeyRange, direction: Direction) -> Box<dyn KeyCursor> {

@@ -86,9 +86,18 @@ impl Block {
 
     /// The document that stood at a place in the log.
     pub fn document(&self, location: Location) -> Option<&[u8]> {
-        let index = self.entries.binary_search_by_key(&location.position, |entry| entry.position).ok()?;
-        let entry = self.entries[index];
-        (entry.length == location.length).then(|| self.bytes(entry))
+        self.find(location, 0).map(|number| self.bytes(self.entries[number]))
+    }
+
+    /// The number of the document that stood at a place in the log; it is looked for at `guess` first.
+    pub fn find(&self, location: Location, guess: usize) -> Option<usize> {
+        let is_guessed = self.entries.get(guess).is_some_and(|entry| entry.position == location.position);
+        let number = if is_guessed {
+            guess
+        } else {
+            self.entries.binary_search_by_key(&location.position, |entry| entry.position).ok()?
+        };
+        (self.entries[number].length == location.length).then_some(number)
     }
 
     fn bytes(&self, entry: Entry) -> &[u8] {
