@@ -92,9 +92,9 @@ impl TableSide {
     fn take(&mut self) -> Option<(UserKey, UserValue)> {
         match self {
             Self::Tree { next, .. } => next.take(),
-            Self::Leaves { next, .. } => next.take().map(|(record, location)| {
-                (UserKey::from(record.to_be_bytes()), UserValue::from(location.encode()))
-            }),
+            Self::Leaves { next, .. } => next
+                .take()
+                .map(|(record, location)| (UserKey::from(record.to_be_bytes()), UserValue::from(location.encode()))),
         }
     }
 }
