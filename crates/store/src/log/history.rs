@@ -305,3 +305,37 @@ fn header_at(window: &mut Window, segment: &Segment, position: u64) -> Result<He
 fn no_record(segment: &Segment, position: u64) -> StorageError {
     segment.corrupt(position, "no valid record, within the history")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::append::{LogOptions, SEGMENTS_PER_SECOND_MAX};
+    use crate::log::recovery;
+    use crate::{Batch, KeyspaceId, RecordId};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn timestamps_ascend_where_places_pass_a_multiple_of_4_gib_within_one_second() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        // Two segments before that, and a clock that stands still.
+        let number = 3 * SEGMENTS_PER_SECOND_MAX - 2;
+        drop(recovery::create_first(directory.path(), number).expect("made"));
+        let from = Lsn(first_record(number));
+        let found = recovery::recover(directory.path(), from, &mut |_, _| Ok(())).expect("there");
+        let log = Log::start(found, LogOptions::default(), 5500).expect("starts");
+        let (small, mut large) = (Batch::new(), Batch::new());
+        large.insert_record(KeyspaceId(1), RecordId(1), vec![7; (SEGMENT_BYTES - 4096) as usize]);
+        let mut moments = Vec::new();
+        for batch in [&small, &large, &small, &large, &small, &large, &small] {
+            log.append(batch, 5500, |moment| moments.push(moment)).expect("placed");
+        }
+        for pair in moments.windows(2) {
+            let [earlier, later] = [pair[0], pair[1]];
+            assert!(earlier.timestamp(0) < earlier.last_timestamp(), "{earlier:?} is of one second");
+            assert!(earlier.last_timestamp() < later.timestamp(0), "{earlier:?} comes before {later:?}");
+        }
+        let seconds: BTreeSet<_> = moments.iter().map(|moment| moment.timestamp(0).seconds).collect();
+        assert_eq!(seconds.into_iter().collect::<Vec<_>>(), [5, 6], "they passed it once");
+        log.close().expect("closes");
+    }
+}
