@@ -11,7 +11,7 @@ use bunko_errors::Result;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 /// Who is at the other end.
@@ -21,6 +21,23 @@ pub enum Peer {
     Tcp(SocketAddr),
     /// A client on a Unix domain socket: its end has no name.
     Unix,
+}
+
+/// Bits of an address of IPv6 that its holder can choose, as a rule.
+const IPV6_HOST_BITS: u32 = 64;
+
+impl Peer {
+    /// What counts as one address where something is limited by address: of IPv6 a network of 64 bits. `None` for all who
+    /// come by a Unix domain socket.
+    pub fn network(self) -> Option<IpAddr> {
+        let Self::Tcp(address) = self else { return None };
+        Some(match address.ip().to_canonical() {
+            IpAddr::V6(address) => {
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> IPV6_HOST_BITS << IPV6_HOST_BITS))
+            }
+            IpAddr::V4(address) => IpAddr::V4(address),
+        })
+    }
 }
 
 impl fmt::Display for Peer {

@@ -133,7 +133,7 @@ enum State {
 #[derive(Default)]
 pub struct CursorStore {
     slots: Mutex<FxHashMap<i64, Slot>>,
-    /// Of each address that has cursors, or had some at the last look; `None` is who comes by a Unix domain socket.
+    /// Of each [`Peer::network`] that has cursors, or had some at the last look; `None` is who comes by a Unix domain socket.
     /// Taken under `slots`.
     clients: Mutex<BTreeMap<Option<IpAddr>, Share>>,
     timed_out: AtomicU64,
@@ -210,12 +210,8 @@ impl CursorStore {
 
     /// One cursor more for a client.
     fn share_of(&self, peer: Peer) -> Result<Share> {
-        let address = match peer {
-            Peer::Tcp(address) => Some(address.ip()),
-            Peer::Unix => None,
-        };
         let mut clients = self.clients.lock();
-        let share = clients.entry(address).or_default();
+        let share = clients.entry(peer.network()).or_default();
         if Arc::strong_count(share) <= CLIENT_CURSORS_MAX {
             return Ok(Arc::clone(share));
         }
@@ -439,6 +435,15 @@ mod tests {
 
     fn peer(address: &str) -> Peer {
         Peer::Tcp(SocketAddr::new(address.parse().expect("an address"), 4000))
+    }
+
+    #[test]
+    fn addresses_of_one_network_are_one_client() {
+        let cursors = CursorStore::default();
+        let own = |low: usize| peer(&format!("2001:db8:0:1::{low:x}"));
+        let _shares: Vec<_> = (0..CLIENT_CURSORS_MAX).map(|low| cursors.share_of(own(low)).expect("a few")).collect();
+        assert!(cursors.share_of(own(CLIENT_CURSORS_MAX)).is_err(), "however many addresses it takes");
+        cursors.share_of(peer("2001:db8:0:2::1")).expect("another network's");
     }
 
     #[test]

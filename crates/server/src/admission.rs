@@ -6,7 +6,7 @@ use bunko_command::Peer;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +26,6 @@ pub struct AdmissionOptions {
 /// Connections of the Unix domain socket that are let in beyond the limit: whoever may use it is on this machine, and is
 /// likely to come to see what is wrong.
 const LOCAL_RESERVE: usize = 16;
-/// Bits of an address of IPv6 that its holder can choose, as a rule.
-const IPV6_HOST_BITS: u32 = 64;
 
 /// Why a connection is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +84,7 @@ impl Admission {
         if connections >= self.options.connections_max.saturating_add(reserve) {
             return Err(Refusal::Full);
         }
-        if let (Some(most), Peer::Tcp(address)) = (self.options.by_address_max, peer) {
-            let address = network_of(address.ip());
+        if let (Some(most), Some(address)) = (self.options.by_address_max, peer.network()) {
             let mut by_address = self.by_address.lock();
             let count = by_address.entry(address).or_default();
             if *count >= most {
@@ -97,14 +94,6 @@ impl Admission {
             admitted.counted = Some(address);
         }
         Ok(admitted)
-    }
-}
-
-/// What counts as one address.
-fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> IPV6_HOST_BITS << IPV6_HOST_BITS)),
-        IpAddr::V4(address) => IpAddr::V4(address),
     }
 }
 

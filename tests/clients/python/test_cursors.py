@@ -1,9 +1,14 @@
 """Cursors: batches, getMore, killCursors."""
 
+import time
+from pathlib import Path
+from urllib.parse import quote_plus
+
+import pymongo
 import pytest
 from bson import Int64
 from pymongo import CursorType
-from pymongo.errors import CursorNotFound
+from pymongo.errors import CursorNotFound, OperationFailure
 
 DOCUMENTS = 100_000
 
@@ -50,3 +55,34 @@ def test_time_of_the_first_batch_does_not_end_waits_for_data(database):
     assert list(cursor) == [{"_id": 1}]
     letters.insert_one({"_id": 2})
     assert next(cursor) == {"_id": 2}
+
+
+CLIENT_CURSORS_MAX = 25_000
+
+
+def test_idle_cursors_of_one_client_do_not_harm_others(client, things):
+    """As many idle cursors as one client may have. 100,000 of them, all that a server keeps, need four clients."""
+    socket = Path(f"/tmp/mongodb-{client.address[1]}.sock")
+    if not socket.exists():
+        pytest.skip(f"no other way to the server: there is no {socket}")
+    things.insert_many({"_id": i, "pad": "x" * 200} for i in range(1000))
+    resident_mb = lambda: client.admin.command("serverStatus")["mem"]["resident"]
+    before_mb = resident_mb()
+    with client.start_session() as session:
+        with pytest.raises(OperationFailure, match="cursors of this client are open already") as caught:
+            for _ in range(CLIENT_CURSORS_MAX + 1):
+                things.database.command({"find": "things", "batchSize": 1}, session=session)
+        assert caught.value.code == 96
+        with pymongo.MongoClient(f"mongodb://{quote_plus(str(socket))}", directConnection=True) as other:
+            others = other.clients_python.things
+            slowest_s = 0
+            for i in range(500):
+                began = time.perf_counter()
+                assert sum(1 for _ in others.find(batch_size=400)) == 1000
+                others.update_one({"_id": i}, {"$inc": {"n": 1}})
+                slowest_s = max(slowest_s, time.perf_counter() - began)
+        assert slowest_s < 1, "the others are served as ever"
+        assert resident_mb() - before_mb < 500, "20 kB a cursor at most"
+        client.admin.command("killSessions", [session.session_id])
+    assert client.admin.command("serverStatus")["metrics"]["cursor"]["open"]["total"] < 100
+    assert sum(1 for _ in things.find(batch_size=400)) == 1000
