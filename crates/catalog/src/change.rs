@@ -1,11 +1,10 @@
 //! Changing or deleting one document together with its index keys.
 
 use crate::building::BuildNotes;
-use crate::delta::Shrinking;
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, own_part, scalar_key, stored_key};
 use crate::key_list::KEY_BYTES_USUAL;
-use crate::notes::Next;
+use crate::notes::{Next, Origin};
 use crate::transaction::Owned;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{holder, is_guarded, locks_keys, record_stripe, stored_key_stripe};
@@ -23,8 +22,9 @@ pub enum Verdict {
     Keep,
     /// Store these bytes instead; `_id` equal, if perhaps of another numeric type.
     Replace(DocumentBuf),
-    /// The same, where operators made them of the document that is there.
-    Modify(DocumentBuf),
+    /// The same, where operators made them of the document that is there; with what they changed, as the oplog has it
+    /// (`diff` of `{$v: 2}`), if [`Catalog::tells_of`] it.
+    Modify(DocumentBuf, Option<DocumentBuf>),
     /// The same, where a pipeline did.
     Derive(DocumentBuf),
     /// Remove it.
@@ -88,12 +88,12 @@ impl Catalog {
                     .map(|found| found.filter(|(holder, _)| *holder == record).map(|(_, location)| location)),
             };
             let Some(location) = found.map_err(from_storage)? else { return Ok(None) };
-            let (replacement, shrinking) = match decide(DocumentRef::trusted(&current))? {
+            let (replacement, origin) = match decide(DocumentRef::trusted(&current))? {
                 Verdict::Keep => return Ok(None),
-                Verdict::Delete => (None, None),
-                Verdict::Replace(document) => (Some(document.into_bytes()), None),
-                Verdict::Modify(document) => (Some(document.into_bytes()), Some(Shrinking::Anew)),
-                Verdict::Derive(document) => (Some(document.into_bytes()), Some(Shrinking::ByLength)),
+                Verdict::Delete => (None, Origin::Replacement),
+                Verdict::Replace(document) => (Some(document.into_bytes()), Origin::Replacement),
+                Verdict::Modify(document, delta) => (Some(document.into_bytes()), Origin::Operators(delta)),
+                Verdict::Derive(document) => (Some(document.into_bytes()), Origin::Pipeline),
             };
             if let Some(replacement) = &replacement
                 && let Some(validator) = collection.validator()
@@ -146,7 +146,7 @@ impl Catalog {
                     }
                 }
             }
-            let next = replacement.as_deref().map(|document| Next { document, shrinking });
+            let next = replacement.as_deref().map(|document| Next { document, origin: &origin });
             notes::put_change(&mut batch, collection, &current, next.as_ref());
             match replacement {
                 Some(document) => {

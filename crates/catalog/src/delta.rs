@@ -1,4 +1,5 @@
-//! What is different between two versions of a document, as entries of the oplog have it (`diff` of `{$v: 2}`).
+//! What is different between two versions of a document, as entries of the oplog have it (`diff` of `{$v: 2}`), for updates by
+//! pipelines. Operators tell themselves what they change (`bunko-update`).
 //!
 //! A document's delta: `d` names fields that went, `u` has new values of fields, `i` fields that came behind the last, `s` and a
 //! field's name the delta inside it. An array's begins with `a: true`; `l` is its new length, `u` and an index a new element,
@@ -10,26 +11,12 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef
 /// How deep it is looked for differences; below, values are new as a whole.
 const DEPTH_MAX: usize = 60;
 
-/// How it is told that an array has become shorter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shrinking {
-    /// By all that is left, as for updates by operators.
-    Anew,
-    /// By the new length, as for updates by pipelines.
-    ByLength,
-}
-
 /// The delta that makes `after` of `before`; `None` where there is none, because fields changed places.
-pub(crate) fn between(before: DocumentRef<'_>, after: DocumentRef<'_>, shrinking: Shrinking) -> Option<DocumentBuf> {
-    of_documents(before, after, shrinking, DEPTH_MAX)
+pub(crate) fn between(before: DocumentRef<'_>, after: DocumentRef<'_>) -> Option<DocumentBuf> {
+    of_documents(before, after, DEPTH_MAX)
 }
 
-fn of_documents(
-    before: DocumentRef<'_>,
-    after: DocumentRef<'_>,
-    shrinking: Shrinking,
-    depth: usize,
-) -> Option<DocumentBuf> {
+fn of_documents(before: DocumentRef<'_>, after: DocumentRef<'_>, depth: usize) -> Option<DocumentBuf> {
     let (mut gone, mut given, mut came) = (DocumentBuf::new(), DocumentBuf::new(), DocumentBuf::new());
     let mut inside = DocumentBuf::new();
     let mut rest = after.iter().peekable();
@@ -42,7 +29,7 @@ fn of_documents(
         if is_same(old.value, new.value) {
             continue;
         }
-        match of_values(old.value, new.value, shrinking, depth) {
+        match of_values(old.value, new.value, depth) {
             Some(delta) => {
                 inside.append(&format!("s{}", new.name), &delta);
             }
@@ -68,30 +55,27 @@ fn of_documents(
 }
 
 /// The delta inside a value; `None` where the value is new as a whole.
-fn of_values(old: ValueRef<'_>, new: ValueRef<'_>, shrinking: Shrinking, depth: usize) -> Option<DocumentBuf> {
+fn of_values(old: ValueRef<'_>, new: ValueRef<'_>, depth: usize) -> Option<DocumentBuf> {
     let depth = depth.checked_sub(1)?;
     let delta = match (old, new) {
-        (ValueRef::Document(old), ValueRef::Document(new)) => of_documents(old, new, shrinking, depth)?,
-        (ValueRef::Array(old), ValueRef::Array(new)) => of_arrays(old, new, shrinking, depth)?,
+        (ValueRef::Document(old), ValueRef::Document(new)) => of_documents(old, new, depth)?,
+        (ValueRef::Array(old), ValueRef::Array(new)) => of_arrays(old, new, depth)?,
         _ => return None,
     };
     (delta.len_bytes() < size_of(new)).then_some(delta)
 }
 
-fn of_arrays(old: ArrayRef<'_>, new: ArrayRef<'_>, shrinking: Shrinking, depth: usize) -> Option<DocumentBuf> {
+fn of_arrays(old: ArrayRef<'_>, new: ArrayRef<'_>, depth: usize) -> Option<DocumentBuf> {
     let (before, after) = (old.iter().count(), new.iter().count());
     let mut delta = DocumentBuf::new().with("a", true);
     if after < before {
-        if shrinking == Shrinking::Anew {
-            return None;
-        }
         delta.append("l", after as i32);
     }
     let mut old = old.iter();
     for (index, new) in new.iter().enumerate() {
         let change = match old.next() {
             Some(old) if is_same(old, new) => continue,
-            Some(old) => of_values(old, new, shrinking, depth),
+            Some(old) => of_values(old, new, depth),
             None => None,
         };
         match change {
@@ -127,10 +111,10 @@ mod tests {
     use super::*;
     use bunko_bson::extended_json;
 
-    fn delta(before: &str, after: &str, shrinking: Shrinking) -> Option<String> {
+    fn delta(before: &str, after: &str) -> Option<String> {
         let parse = |text: &str| bunko_testkit::shell::parse_document(text).expect("a document");
         let (before, after) = (parse(before), parse(after));
-        let delta = between(before.as_ref(), after.as_ref(), shrinking)?;
+        let delta = between(before.as_ref(), after.as_ref())?;
         Some(extended_json::to_relaxed(ValueRef::Document(delta.as_ref())))
     }
 
@@ -139,20 +123,17 @@ mod tests {
         let told = delta(
             "{_id: 1, a: 1, b: 2, c: {d: 1, e: 'long enough to be kept apart', f: 1}}",
             "{_id: 1, b: 3, c: {d: 2, e: 'long enough to be kept apart', f: 1}, g: 1}",
-            Shrinking::Anew,
         );
         assert_eq!(told.as_deref(), Some(r#"{"d":{"a":false},"u":{"b":3},"i":{"g":1},"sc":{"u":{"d":2}}}"#));
-        assert_eq!(delta("{a: 1, b: 1}", "{b: 1, a: 1}", Shrinking::Anew), None);
+        assert_eq!(delta("{a: 1, b: 1}", "{b: 1, a: 1}"), None);
     }
 
     #[test]
-    fn arrays_grow_by_elements_and_shrink_as_updates_do() {
+    fn arrays_grow_by_elements_and_shrink_by_their_length() {
         let before = "{a: ['some text that is long', 'and some more', 3]}";
-        let grown = delta(before, "{a: ['some text that is long', 'and some more', 3, 4]}", Shrinking::Anew);
+        let grown = delta(before, "{a: ['some text that is long', 'and some more', 3, 4]}");
         assert_eq!(grown.as_deref(), Some(r#"{"sa":{"a":true,"u3":4}}"#));
         let shorter = "{a: ['some text that is long', 'and some more']}";
-        assert_eq!(delta(before, shorter, Shrinking::ByLength).as_deref(), Some(r#"{"sa":{"a":true,"l":2}}"#));
-        let anew = delta(before, shorter, Shrinking::Anew);
-        assert_eq!(anew.as_deref(), Some(r#"{"u":{"a":["some text that is long","and some more"]}}"#));
+        assert_eq!(delta(before, shorter).as_deref(), Some(r#"{"sa":{"a":true,"l":2}}"#));
     }
 }

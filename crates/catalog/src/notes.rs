@@ -12,7 +12,7 @@
 //! 8  document {e, after, before}     an operation of it, as the oplog has it; the documents where the collection keeps them
 //! ```
 
-use crate::delta::{self, Shrinking};
+use crate::delta;
 use crate::{Catalog, Collection, Namespace, from_storage};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
@@ -94,6 +94,11 @@ pub(crate) fn batch_of_start() -> Batch<'static> {
 }
 
 impl Catalog {
+    /// Whether the oplog tells of changes to a collection of that name.
+    pub fn tells_of(&self, namespace: &Namespace) -> bool {
+        self.store().keeps_history() && namespace.database() != Namespace::OPLOG_DATABASE
+    }
+
     /// Writes a record that changes nothing, so that what can be read is known to be complete up to a later time.
     /// # Errors
     /// Those of the log.
@@ -142,23 +147,33 @@ pub(crate) fn put_change(batch: &mut Batch<'_>, collection: &Collection, current
     }
     match next {
         None => put_deleted(batch, collection, current),
-        Some(Next { document, shrinking: Some(shrinking) }) => {
+        Some(Next { origin: Origin::Operators(Some(delta)), .. }) => put(batch, MODIFIED, delta),
+        Some(Next { document, origin: Origin::Pipeline }) => {
             let (before, after) = (DocumentRef::trusted(current), DocumentRef::trusted(document));
-            // What a pipeline makes is told as a whole where that is shorter, as MongoDB does.
-            let is_told = |delta: &DocumentBuf| *shrinking == Shrinking::Anew || delta.len_bytes() < document.len();
-            if let Some(delta) = delta::between(before, after, *shrinking).filter(is_told) {
+            // It is told as a whole where that is shorter, as MongoDB does.
+            let is_shorter = |delta: &DocumentBuf| delta.len_bytes() < document.len();
+            if let Some(delta) = delta::between(before, after).filter(is_shorter) {
                 put(batch, MODIFIED, &delta);
             }
         }
-        Some(Next { shrinking: None, .. }) => {}
+        Some(Next { origin: Origin::Operators(None) | Origin::Replacement, .. }) => {}
     }
 }
 
 /// The document that takes a document's place.
 pub(crate) struct Next<'d> {
     pub document: &'d [u8],
-    /// How shorter arrays are told where it is a modification of the one before; `None` where it has nothing to do with it.
-    pub shrinking: Option<Shrinking>,
+    pub origin: &'d Origin,
+}
+
+/// How it came to be.
+pub(crate) enum Origin {
+    /// It has nothing to do with the one before.
+    Replacement,
+    /// Operators made it, and tell by this delta what they changed.
+    Operators(Option<DocumentBuf>),
+    /// A pipeline made it of the one before.
+    Pipeline,
 }
 
 /// Notes that a database is gone.

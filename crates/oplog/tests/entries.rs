@@ -265,7 +265,11 @@ fn a_transaction_is_one_entry_and_several_for_those_who_follow() {
         let record = collection.record_of_id(id.into(), &*operation).expect("readable").expect("there");
         let mut decide = |_: DocumentRef<'_>| {
             let changed = DocumentBuf::new().with("_id", 3).with("n", 6);
-            Ok(if id == 3 { Verdict::Modify(changed) } else { Verdict::Delete })
+            Ok(if id == 3 {
+                Verdict::Modify(changed, Some(DocumentBuf::new().with("u", &DocumentBuf::new().with("n", 6))))
+            } else {
+                Verdict::Delete
+            })
         };
         opened.catalog.change(&collection, Target::Record(record), &*operation, &mut decide).expect("changed");
     }

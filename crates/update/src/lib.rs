@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod array_filters;
+mod delta;
 mod document_fields;
 mod dotted_path;
 mod encoded;
@@ -26,4 +27,4 @@ mod trie;
 mod update;
 mod upsert;
 
-pub use update::{ApplyContext, Insertion, Outcome, ParseContext, Targets, Update};
+pub use update::{ApplyContext, Insertion, Outcome, ParseContext, Targets, Telling, Update};

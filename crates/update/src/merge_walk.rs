@@ -3,6 +3,7 @@
 //! What no path touches is copied as byte ranges; only values at the trie's leaves are encoded anew. The rejected
 //! design, a mutable tree of the whole document, costs an allocation per field before the first operator runs.
 
+use crate::delta::Delta;
 use crate::document_fields::DocumentFields;
 use crate::dotted_path::{Trail, as_index};
 use crate::encoded::{Encoded, EncodedElements, LENGTH_BYTES};
@@ -10,9 +11,9 @@ use crate::immutable_id::{self, ID};
 use crate::nesting;
 use crate::operators::{BlockedPath, Effect, Modifier, Scene};
 use crate::trie::{Elements, Fields, Node, Trie};
-use crate::update::{ApplyContext, Insertion, dollar_prefixed, too_large};
+use crate::update::{ApplyContext, Insertion, Telling, dollar_prefixed, too_large};
 use bunko_bson::text::ElementText;
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_USER_DOCUMENT_BYTES, Type, ValueRef, Writer};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_USER_DOCUMENT_BYTES, Type, Value, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::borrow::Cow;
 
@@ -40,15 +41,18 @@ pub(crate) struct MergeWalk<'a> {
     id_is_fixed: bool,
     changed: bool,
     output: Vec<u8>,
+    /// What is told of the change, where somebody asks for it.
+    delta: Option<Delta>,
 }
 
 impl<'a> MergeWalk<'a> {
-    /// The next document; `None` where nothing changes.
+    /// The next document, with its delta where `telling` says so; `None` where nothing changes.
     pub fn run(
         trie: &'a Trie,
         document: DocumentRef<'a>,
         context: &'a ApplyContext<'a>,
-    ) -> Result<Option<DocumentBuf>> {
+        telling: Telling,
+    ) -> Result<Option<(DocumentBuf, Option<DocumentBuf>)>> {
         let fields = DocumentFields::new(document, &trie.looked_up);
         let mut walk = MergeWalk {
             trie,
@@ -58,9 +62,12 @@ impl<'a> MergeWalk<'a> {
             id_is_fixed: context.insert == Insertion::No || document.get(ID).is_some(),
             changed: false,
             output: Vec::with_capacity(document.len_bytes() + GROWTH_BYTES),
+            delta: (telling == Telling::Delta).then(Delta::new),
         };
+        walk.tell(Delta::enter_document);
         walk.document(&trie.root, document, None)?;
-        Ok(walk.changed.then(|| DocumentBuf::from_trusted(walk.output)))
+        let (next, delta) = (DocumentBuf::from_trusted(walk.output), walk.delta.map(Delta::finish));
+        Ok(walk.changed.then_some((next, delta)))
     }
 
     /// Writes a document, its fields modified in their places and those that it lacks appended.
@@ -85,7 +92,7 @@ impl<'a> MergeWalk<'a> {
         }
         self.output.extend_from_slice(&bytes[copied..bytes.len() - 1]);
         for ((name, node), _) in fields.named.iter().zip(met).filter(|(_, met)| !met) {
-            self.missing(node, &Trail::below(trail, name))?;
+            self.created(node, &Trail::below(trail, name))?;
         }
         self.close(start);
         Ok(())
@@ -123,7 +130,7 @@ impl<'a> MergeWalk<'a> {
             let below = Trail::below(Some(trail), name);
             if self.creates(node, &below)? {
                 self.pad(count, index)?;
-                self.missing(node, &below)?;
+                self.created(node, &below)?;
                 count = index + 1;
             }
         }
@@ -171,15 +178,22 @@ impl<'a> MergeWalk<'a> {
 
     /// Writes what becomes of an element that is there.
     fn existing(&mut self, node: &Node, element: &Encoded<'_>, holder: Holder, trail: &Trail<'_>) -> Result<()> {
+        let start = self.output.len();
         match (node, element.value) {
             (Node::Leaf(modifier), _) => self.leaf(modifier.as_ref(), element, holder, trail),
             (Node::Fields(fields), ValueRef::Document(document)) => {
                 self.output.extend_from_slice(element.header());
-                self.document(fields, document, Some(trail))
+                self.tell(Delta::enter_document);
+                self.document(fields, document, Some(trail))?;
+                self.tell_from(start, Delta::leave);
+                Ok(())
             }
             (Node::Fields(fields), ValueRef::Array(array)) => {
                 self.output.extend_from_slice(element.header());
-                self.array(fields, array, trail)
+                self.tell(Delta::enter_array);
+                self.array(fields, array, trail)?;
+                self.tell_from(start, Delta::leave);
+                Ok(())
             }
             (Node::Fields(fields), scalar) => {
                 for (name, child) in &self.resolve(fields, Some(trail))?.named {
@@ -190,7 +204,10 @@ impl<'a> MergeWalk<'a> {
             }
             (Node::Elements(elements), ValueRef::Array(array)) => {
                 self.output.extend_from_slice(element.header());
-                self.elements(elements, array, trail)
+                self.tell(Delta::enter_array);
+                self.elements(elements, array, trail)?;
+                self.tell_from(start, Delta::leave);
+                Ok(())
             }
             (Node::Elements(_), value) => {
                 let element = ElementText(Element { name: trail.name(), value });
@@ -215,12 +232,63 @@ impl<'a> MergeWalk<'a> {
             Effect::Make(value) => self.put(element.name, value.as_ref(), trail)?,
             Effect::MakeOther(value) => {
                 self.put(element.name, value.as_ref(), trail)?;
+                self.tell_from(start, Delta::updated);
+                return self.note_change(trail);
+            }
+            Effect::Append(value) => {
+                self.put(element.name, Value::Array(value).as_ref(), trail)?;
+                self.tell_appended(element, start);
                 return self.note_change(trail);
             }
             Effect::Remove if holder == Holder::Array => self.put(element.name, ValueRef::Null, trail)?,
             Effect::Remove => {}
         }
-        if self.output[start..] == *element.bytes { Ok(()) } else { self.note_change(trail) }
+        if self.output[start..] == *element.bytes {
+            return Ok(());
+        }
+        match &mut self.delta {
+            Some(delta) if self.output.len() == start => delta.removed(element.bytes),
+            _ => self.tell_from(start, Delta::updated),
+        }
+        self.note_change(trail)
+    }
+
+    /// Writes what is not there yet, as the outermost of what is created.
+    fn created(&mut self, node: &Node, trail: &Trail<'_>) -> Result<()> {
+        let start = self.output.len();
+        self.missing(node, trail)?;
+        if self.output.len() > start {
+            self.tell_from(start, Delta::inserted);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, what: impl FnOnce(&mut Delta)) {
+        if let Some(delta) = &mut self.delta {
+            what(delta);
+        }
+    }
+
+    /// Tells something of the element that was written last.
+    fn tell_from(&mut self, start: usize, what: impl FnOnce(&mut Delta, &[u8])) {
+        if let Some(delta) = &mut self.delta {
+            what(delta, &self.output[start..]);
+        }
+    }
+
+    /// Tells that the array that was written last has `before` in front. What was empty is told as a whole.
+    fn tell_appended(&mut self, before: &Encoded<'_>, start: usize) {
+        let (Some(delta), ValueRef::Array(array)) = (&mut self.delta, before.value) else { return };
+        let kept = array.as_document().len_bytes() - 1;
+        if kept == LENGTH_BYTES {
+            return delta.updated(&self.output[start..]);
+        }
+        delta.enter_array();
+        let now = DocumentRef::trusted(&self.output[start + before.header().len()..]);
+        for element in EncodedElements::new(now).filter(|element| element.start >= kept) {
+            delta.inserted(element.bytes);
+        }
+        delta.leave(&self.output[start..]);
     }
 
     /// Writes an element that is not there yet, if `node` creates anything.
@@ -233,6 +301,7 @@ impl<'a> MergeWalk<'a> {
                     Effect::Keep | Effect::Remove => return Ok(()),
                     Effect::Set(value) => self.put(trail.name(), value, trail)?,
                     Effect::Make(value) | Effect::MakeOther(value) => self.put(trail.name(), value.as_ref(), trail)?,
+                    Effect::Append(value) => self.put(trail.name(), Value::Array(value).as_ref(), trail)?,
                 }
                 self.note_change(trail)
             }
@@ -294,7 +363,7 @@ impl<'a> MergeWalk<'a> {
         self.context.operation.work(1)?;
         let scene = self.scene(trail);
         let message = match modifier.modify(None, &scene)? {
-            Effect::Set(_) | Effect::Make(_) | Effect::MakeOther(_) => {
+            Effect::Set(_) | Effect::Make(_) | Effect::MakeOther(_) | Effect::Append(_) => {
                 format!("Cannot create field '{part}' in element {{{element}}}")
             }
             Effect::Keep | Effect::Remove if modifier.on_blocked_path() == BlockedPath::Refused => {

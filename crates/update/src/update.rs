@@ -91,6 +91,15 @@ pub enum Outcome {
     Changed(DocumentBuf),
 }
 
+/// What is told of a change beside the new document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// Nothing.
+    Nothing,
+    /// Of operators the delta that the oplog has: by the paths that they name.
+    Delta,
+}
+
 /// A parsed update, applicable to any number of documents.
 #[derive(Debug)]
 pub struct Update(Kind);
@@ -154,8 +163,25 @@ impl Update {
     /// What the operators answer; `ImmutableField` for a change of `_id`; `Overflow` for a document nested deeper than
     /// [`bunko_bson::MAX_DEPTH_STORED`]; 17419, of an upsert 17420, for one beyond [`MAX_USER_DOCUMENT_BYTES`].
     pub fn apply(&self, document: DocumentRef<'_>, context: &ApplyContext<'_>) -> Result<Outcome> {
+        self.apply_telling(document, context, Telling::Nothing).map(|(outcome, _)| outcome)
+    }
+
+    /// The same, with what is told of the change: `diff` of an oplog's entry, for operators that change a document that is
+    /// there.
+    /// # Errors
+    /// As [`Self::apply`].
+    pub fn apply_telling(
+        &self,
+        document: DocumentRef<'_>,
+        context: &ApplyContext<'_>,
+        telling: Telling,
+    ) -> Result<(Outcome, Option<DocumentBuf>)> {
+        let mut delta = None;
         let next = match &self.0 {
-            Kind::Operators(trie) => MergeWalk::run(trie, document, context)?,
+            Kind::Operators(trie) => MergeWalk::run(trie, document, context, telling)?.map(|(next, told)| {
+                delta = told;
+                next
+            }),
             Kind::Replacement(replacement) => {
                 // One that brings no `_id` counts as a change even where it changes nothing, as on MongoDB.
                 let next = replacement.apply(document, context)?;
@@ -166,19 +192,19 @@ impl Update {
             }
         };
         let next = match (next, context.insert) {
-            (None, Insertion::No) => return Ok(Outcome::Unchanged),
+            (None, Insertion::No) => return Ok((Outcome::Unchanged, None)),
             (Some(next), Insertion::No) => next,
             (next, Insertion::Upsert) => {
                 let next = immutable_id::moved_to_front(next.unwrap_or_else(|| document.to_owned()));
                 immutable_id::check(next.as_ref())?;
                 if next.as_ref() == document {
-                    return Ok(Outcome::Unchanged);
+                    return Ok((Outcome::Unchanged, None));
                 }
                 next
             }
         };
         check_size(next.as_ref(), context.insert)?;
-        Ok(Outcome::Changed(next))
+        Ok((Outcome::Changed(next), delta))
     }
 
     /// The document that an upsert starts from: what the filter's equalities say, for a replacement only `_id`.

@@ -6,7 +6,7 @@ use crate::immutable_id::{self, ID};
 use crate::merge_walk::MergeWalk;
 use crate::operators::Set;
 use crate::trie::Plan;
-use crate::update::{ApplyContext, Insertion};
+use crate::update::{ApplyContext, Insertion, Telling};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringOrder, Timestamp, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
@@ -35,8 +35,8 @@ pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields, operation: &Operatio
         insert: Insertion::Upsert,
         operation,
     };
-    let written = MergeWalk::run(&plan.finish(), DocumentRef::EMPTY, &context)?;
-    Ok(immutable_id::moved_to_front(written.unwrap_or_default()))
+    let written = MergeWalk::run(&plan.finish(), DocumentRef::EMPTY, &context, Telling::Nothing)?;
+    Ok(immutable_id::moved_to_front(written.map(|(document, _)| document).unwrap_or_default()))
 }
 
 /// The values that a filter asks of paths, as far as it asks for exactly one.

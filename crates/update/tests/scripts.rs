@@ -8,7 +8,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 use bunko_testkit::{script, shell};
-use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Targets, Update};
+use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Targets, Telling, Update};
 
 struct Statement {
     document: DocumentBuf,
@@ -59,7 +59,10 @@ fn value(text: &str) -> Value {
     shell::parse_value(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn run(statement: &Statement) -> Result<Outcome> {
+fn applied<T>(
+    statement: &Statement,
+    apply: impl FnOnce(&Update, DocumentRef<'_>, &ApplyContext<'_>) -> Result<T>,
+) -> Result<T> {
     let filters: Vec<DocumentRef<'_>> = statement.array_filters.iter().map(DocumentBuf::as_ref).collect();
     let parsing = ParseContext {
         array_filters: &filters,
@@ -76,16 +79,20 @@ fn run(statement: &Statement) -> Result<Outcome> {
         insert: statement.insert,
         operation: &operation,
     };
-    match statement.insert {
-        Insertion::No => update.apply(statement.document.as_ref(), &context),
+    apply(&update, statement.document.as_ref(), &context)
+}
+
+fn run(statement: &Statement) -> Result<Outcome> {
+    applied(statement, |update, document, context| match statement.insert {
+        Insertion::No => update.apply(document, context),
         Insertion::Upsert => {
-            let base = update.upsert_base(statement.document.as_ref(), &operation)?;
-            Ok(match update.apply(base.as_ref(), &context)? {
+            let base = update.upsert_base(document, context.operation)?;
+            Ok(match update.apply(base.as_ref(), context)? {
                 Outcome::Unchanged => Outcome::Changed(base),
                 changed @ Outcome::Changed(_) => changed,
             })
         }
-    }
+    })
 }
 
 fn answer(result: Result<Outcome>) -> String {
@@ -106,6 +113,20 @@ fn describe(failure: &Failure) -> String {
 #[test]
 fn scripts() {
     script::run("tests/scripts", |case| match case.directive.as_str() {
+        "delta" => {
+            let statement = parse_statement(&case.input);
+            applied(&statement, |update, document, context| {
+                Ok(match update.apply_telling(document, context, Telling::Delta)? {
+                    (_, Some(delta)) => {
+                        DocumentRef::parse(delta.as_ref().as_bytes()).expect("a delta is a valid document");
+                        shell::print(ValueRef::Document(delta.as_ref()))
+                    }
+                    (Outcome::Unchanged, None) => "unchanged".to_owned(),
+                    (Outcome::Changed(_), None) => "nothing".to_owned(),
+                })
+            })
+            .unwrap_or_else(|failure| describe(&failure))
+        }
         "update" => answer(run(&parse_statement(&case.input))),
         other => panic!("unknown directive {other}"),
     });

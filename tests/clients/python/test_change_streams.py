@@ -148,3 +148,87 @@ def test_views_and_time_series_are_told_to_those_who_ask_for_all_events(set_clie
         assert usual.next()["operationType"] == "insert"
         with database.watch(show_expanded_events=True, resume_after=created["_id"]) as resumed:
             assert resumed.next() == modified
+
+
+def described(things, before, update, **options):
+    """What an event tells of an update of a document that was replaced before."""
+    things.replace_one({"_id": 1}, {"_id": 1, **before}, upsert=True)
+    with things.watch(show_expanded_events=True) as stream:
+        things.update_one({"_id": 1}, update, **options)
+        return stream.next()["updateDescription"]
+
+
+def test_an_update_is_told_by_the_paths_that_its_operators_name(things):
+    text = "what is longer than the rest of it"
+    told = described(things, {"a": {"text": text, "n": 1}}, {"$set": {"a": {"text": text, "n": 2}}})
+    assert told["updatedFields"] == {"a": {"text": text, "n": 2}}, "the operator names the whole"
+    told = described(things, {"a": {"n": 1, "m": 1, "k": 1}}, {"$inc": {"a.n": 1}, "$set": {"a.m": 1}, "$unset": {"a.k": 1}})
+    assert told["updatedFields"] == {"a.n": 2} and told["removedFields"] == ["a.k"]
+    told = described(things, {"a": [1, {"b": 1}]}, {"$push": {"a": 5}})
+    assert told["updatedFields"] == {"a.2": 5}
+    told = described(things, {"a": [1, text, 3]}, {"$pop": {"a": 1}})
+    assert told["updatedFields"] == {"a": [1, text]} and told["truncatedArrays"] == []
+    told = described(things, {"a": [1, text, 3]}, [{"$set": {"a": {"$slice": ["$a", 2]}}}])
+    assert told["updatedFields"] == {} and told["truncatedArrays"] == [{"field": "a", "newSize": 2}]
+    told = described(things, {"a": {"0": {"b": 1}}, "c": [{"b": 1}]}, {"$set": {"a.0.b": 2, "c.0.b": 2}})
+    assert told["updatedFields"] == {"a.0.b": 2, "c.0.b": 2}
+    assert told["disambiguatedPaths"] == {"a.0.b": ["a", "0", "b"]}, "an array's position needs no word"
+    told = described(things, {"c": [{"b": 1}, {"b": 2}]}, {"$inc": {"c.$[e].b": 5}}, array_filters=[{"e.b": 2}])
+    assert told["updatedFields"] == {"c.1.b": 7}
+
+
+def put_at(value, parts, new):
+    for part in parts[:-1]:
+        value = value[part]
+    if isinstance(value, list):
+        value.extend([None] * (parts[-1] + 1 - len(value)))
+    value[parts[-1]] = new
+
+
+def parts_of(path):
+    """The parts of a path in which no field's name is a number."""
+    return [int(part) if part.isdigit() else part for part in path.split(".")]
+
+
+def test_documents_are_rebuilt_from_paths(things):
+    """Whatever operators do, who follows the events has the documents, byte for byte."""
+    chance = random.Random(21)
+    things.insert_many([{"_id": key, "a": {"x": 1, "y": [1, {"z": 1}]}, "l": [1, 2]} for key in range(5)])
+    copy = {document["_id"]: document for document in things.find()}
+    updates = [
+        lambda n: {"$set": {"a.x": n}},
+        lambda n: {"$set": {"a": {"x": n, "y": [n, {"z": n}]}}},
+        lambda n: {"$inc": {"a.y.1.z": 1}, "$push": {"l": n}},
+        lambda n: {"$push": {"l": {"$each": [n, n + 1], "$position": 1}}},
+        lambda n: {"$addToSet": {"l": {"$each": [n % 7, n % 5]}}},
+        lambda n: {"$pull": {"l": {"$lt": n}}},
+        lambda n: {"$set": {f"l.{n % 9}": n}},
+        lambda n: {"$set": {f"new{n % 6}.deep.er": n}, "$unset": {f"new{(n + 1) % 6}": 1}},
+        lambda n: {"$rename": {f"new{n % 6}": f"new{(n + 3) % 6}"}},
+        lambda n: {"$unset": {"l.0": 1}},
+        lambda n: [{"$set": {"l": {"$slice": ["$l", 3]}, "text": "x" * 100}}],
+    ]
+    with things.watch(max_await_time_ms=200) as stream:
+        for number in range(400):
+            things.update_one({"_id": chance.randrange(5)}, chance.choice(updates)(number))
+        things.insert_one({"_id": "end"})
+        for event in stream:
+            if event["documentKey"]["_id"] == "end":
+                break
+            key, document = event["documentKey"]["_id"], copy[event["documentKey"]["_id"]]
+            if event["operationType"] == "replace":
+                copy[key] = event["fullDocument"]
+                continue
+            description = event["updateDescription"]
+            for truncated in description["truncatedArrays"]:
+                del document[truncated["field"]][truncated["newSize"] :]
+            for path in description["removedFields"]:
+                *above, last = parts_of(path)
+                holder = document
+                for part in above:
+                    holder = holder[part]
+                del holder[last]
+            for path, value in description["updatedFields"].items():
+                put_at(document, parts_of(path), value)
+    found = {document["_id"]: document for document in things.find({"_id": {"$ne": "end"}})}
+    assert [list(found[key].items()) for key in found] == [list(copy[key].items()) for key in found]

@@ -136,9 +136,10 @@ impl Writes<'_> {
             Ok(())
         };
         let mut attempt = |writes: &mut Self| {
+            let telling = writes.telling();
             let changes = writes.change_matching(wanted, Targets::One, &mut |document, position| {
                 context.matched_position = position;
-                let next = update.apply(document, &context)?;
+                let (next, delta) = update.apply_telling(document, &context, telling)?;
                 let returned = match (&next, modification.returning) {
                     (Outcome::Changed(next), Returning::After) => next.as_ref(),
                     _ => document,
@@ -147,7 +148,7 @@ impl Writes<'_> {
                 note_answer(&scope, || Answer::Returned { value: value.clone(), upserted: None });
                 Ok(match next {
                     Outcome::Unchanged => Verdict::Keep,
-                    Outcome::Changed(next) => verdict(&update, next),
+                    Outcome::Changed(next) => verdict(&update, next, delta),
                 })
             })?;
             outcome.is_found = changes.matched > 0;

@@ -26,7 +26,7 @@ use bunko_catalog::stored_document::{EmptyTimestamps, Stamps};
 use bunko_catalog::{Catalog, Namespace, Outcome, RetryableWrite, Verdict};
 use bunko_errors::Result;
 use bunko_store::Lsn;
-use bunko_update::Update;
+use bunko_update::{Telling, Update};
 use std::sync::Arc;
 
 /// Says what the statement at hand answers if its next batch is committed, where it may be sent again.
@@ -76,6 +76,11 @@ impl<'w> Writes<'w> {
         Ok(())
     }
 
+    /// Whether anybody is told what operators change.
+    fn telling(&self) -> Telling {
+        if self.catalog.tells_of(self.namespace) { Telling::Delta } else { Telling::Nothing }
+    }
+
     fn check_interrupt(&self) -> Result<()> {
         self.scope.operation.check()
     }
@@ -89,12 +94,12 @@ impl<'w> Writes<'w> {
 }
 
 /// A changed document, with how it came to be: the oplog tells modifications otherwise than replacements.
-fn verdict(update: &Update, next: DocumentBuf) -> Verdict {
+fn verdict(update: &Update, next: DocumentBuf, delta: Option<DocumentBuf>) -> Verdict {
     if update.is_replacement() {
         Verdict::Replace(next)
     } else if update.is_pipeline() {
         Verdict::Derive(next)
     } else {
-        Verdict::Modify(next)
+        Verdict::Modify(next, delta)
     }
 }

@@ -89,11 +89,13 @@ impl Writes<'_> {
         let mut outcome = UpdateOutcome::default();
         let mut attempt = |writes: &mut Self| {
             note_answer(&scope, || Answer::One);
+            let telling = writes.telling();
             let changes = writes.change_matching(&wanted, statement.targets, &mut |document, position| {
                 context.matched_position = position;
-                Ok(match update.apply(document, &context)? {
+                let (outcome, delta) = update.apply_telling(document, &context, telling)?;
+                Ok(match outcome {
                     Outcome::Unchanged => Verdict::Keep,
-                    Outcome::Changed(next) => verdict(&update, next),
+                    Outcome::Changed(next) => verdict(&update, next, delta),
                 })
             })?;
             outcome.matched = changes.matched;

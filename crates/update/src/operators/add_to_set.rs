@@ -4,7 +4,7 @@ use super::sorted_values::SortedValues;
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, StringOrder, Value, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
@@ -90,7 +90,7 @@ impl Modifier for AddToSet {
                 for (value, _) in self.values.as_ref().iter().zip(held).filter(|(_, held)| !held) {
                     set.push(value);
                 }
-                Ok(Effect::Make(Value::Array(set)))
+                Ok(Effect::Append(set))
             }
             Some(other) => Err(Failure::bad_value(format!(
                 "Cannot apply $addToSet to non-array field. Field named '{}' has non-array type {}",

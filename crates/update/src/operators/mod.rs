@@ -26,7 +26,7 @@ use crate::dotted_path::Trail;
 use crate::trie::Plan;
 use crate::update::ApplyContext;
 use bunko_bson::text::ElementText;
-use bunko_bson::{DocumentRef, Element, Value, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 use std::fmt;
@@ -107,6 +107,8 @@ pub(crate) enum Effect<'a> {
     Set(ValueRef<'a>),
     /// A value made now.
     Make(Value),
+    /// An array made now: the one that is there, if there is one, with new elements behind.
+    Append(ArrayBuf),
     /// A value made now that counts as another one even if its bytes are those that are there.
     MakeOther(Value),
 }

@@ -43,9 +43,11 @@ impl Push {
         Ok(push)
     }
 
-    /// Whether values only go to the end, where the array's bytes can be kept.
-    fn only_appends(&self) -> bool {
-        self.position.is_none() && self.sort.is_none() && self.slice.is_none()
+    /// Whether values only go to the end of so many elements, where the array's bytes can be kept.
+    fn only_appends(&self, count: usize) -> bool {
+        self.position.is_none_or(|position| insertion_point(position, count) == count)
+            && self.sort.is_none()
+            && self.slice.is_none()
     }
 
     fn rearrange(&self, array: ArrayRef<'_>, operation: &OperationContext) -> Result<ArrayBuf> {
@@ -112,13 +114,16 @@ impl Modifier for Push {
         };
         let operation = scene.context.operation;
         operation.work((array.as_document().len_bytes() + self.values.as_ref().as_document().len_bytes()) / 64)?;
-        if !self.only_appends() {
+        if !self.only_appends(self.position.map_or(0, |_| array.iter().count())) {
             return Ok(Effect::Make(Value::Array(self.rearrange(array, operation)?)));
+        }
+        if self.values.as_ref().iter().next().is_none() && current.is_some() {
+            return Ok(Effect::Keep);
         }
         let mut pushed = array.to_owned();
         for value in self.values.as_ref().iter() {
             pushed.push(value);
         }
-        Ok(Effect::Make(Value::Array(pushed)))
+        Ok(Effect::Append(pushed))
     }
 }
