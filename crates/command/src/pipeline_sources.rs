@@ -10,6 +10,7 @@ use bunko_aggregate::{
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
 use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::Dependencies;
 use bunko_operation::OperationContext;
 use bunko_query::{Execution, FindQuery, Footing, NearAsked, QueryScope, plan};
 use bunko_store::Snapshot;
@@ -197,7 +198,7 @@ impl Sources for PipelineSources {
         if pipeline.brings_documents() {
             return Ok(pipeline.open(Box::new(Documents::none())));
         }
-        let query = planner_query(part, Arc::clone(&environment.scope))?;
+        let query = planner_query(part, &pipeline, Arc::clone(&environment.scope))?;
         let Some(noted) = resolved.collection else {
             if query.near.is_some() {
                 return Err(no_collection_near(&resolved.namespace));
@@ -247,10 +248,10 @@ impl Sources for PipelineSources {
     }
 }
 
-/// The query that the planner makes of its part of a pipeline.
+/// The query that the planner makes of its part of a pipeline; the rest of it looks at the documents that are found.
 /// # Errors
 /// Those of filters.
-pub(crate) fn planner_query(part: PlannerPart, scope: Arc<QueryScope>) -> Result<FindQuery> {
+pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<QueryScope>) -> Result<FindQuery> {
     let filter = match part.filters.as_slice() {
         [] => DocumentBuf::new(),
         [only] => only.clone(),
@@ -262,6 +263,9 @@ pub(crate) fn planner_query(part: PlannerPart, scope: Arc<QueryScope>) -> Result
     query.sort = part.sort;
     query.skip = part.skip;
     query.limit = part.limit;
+    if let Dependencies::Fields(fields) = rest.dependencies() {
+        query.needed = Some(fields.into_iter().map(String::into_boxed_str).collect());
+    }
     Ok(query)
 }
 

@@ -100,6 +100,9 @@ pub struct FindQuery {
     /// The path whose distinct values are asked for: each value has to be in some of the documents that the plan yields,
     /// which need not be all that match.
     pub distinct_path: Option<Box<str>>,
+    /// The dotted paths that whoever reads the documents looks at; none where it is more than these. Documents may lack all
+    /// others.
+    pub needed: Option<Arc<[Box<str>]>>,
     /// What expressions in filter and projection see.
     pub scope: Arc<QueryScope>,
 }
@@ -124,6 +127,7 @@ impl FindQuery {
             key_bounds: None,
             near: None,
             distinct_path: None,
+            needed: None,
             scope,
         })
     }
@@ -195,6 +199,14 @@ impl FindQuery {
         self.shows_record_ids = true;
         // As explain shows it: MongoDB makes it a part of the projection.
         self.projection_document.append(RECORD_ID_FIELD, &DocumentBuf::new().with("$meta", "recordId"));
+    }
+
+    /// Whether only the number of documents matters, and nothing that is in them.
+    pub(crate) fn needs_no_field(&self) -> bool {
+        self.needed.as_ref().is_some_and(|needed| needed.is_empty())
+            && self.sort.is_none()
+            && self.gives_whole_documents()
+            && !self.holds_metadata()
     }
 
     /// Whether documents are given as they were found.

@@ -414,9 +414,13 @@ fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
     }
     let counted = count(collection, query(&format!("{{filter: {filter}}}"))).expect("counted");
     assert_eq!(counted, wanted.len() as u64, "counted {filter}");
+    let numbered = answer(collection, &format!("{{filter: {filter}, needed: []}}")).expect("a plan");
+    assert_eq!(records(&numbered), wanted, "{filter} where nothing is read");
     for index in whole_indexes(collection) {
         let hinted = answer(collection, &format!("{{filter: {filter}, hint: '{}'}}", index.name)).expect("a hint");
         assert_eq!(records(&hinted), wanted, "{filter} with {}", index.name);
+        let numbered = answer(collection, &format!("{{filter: {filter}, hint: '{}', needed: []}}", index.name));
+        assert_eq!(records(&numbered.expect("a hint")), wanted, "{filter} by {} where nothing is read", index.name);
         assert_eq!(in_two_windows(collection, filter, &index), wanted, "{filter} in two windows of {}", index.name);
     }
     check_told(collection, filter, &wanted);

@@ -334,7 +334,7 @@ pub(crate) fn prepare(
         _ => sent,
     };
     let (part, pipeline) = parsed.split_for_planner();
-    Ok(Aggregation { query: planner_query(part, scope)?, pipeline, resolved, sources })
+    Ok(Aggregation { query: planner_query(part, &pipeline, scope)?, pipeline, resolved, sources })
 }
 
 /// The name of a pipeline's first stage.

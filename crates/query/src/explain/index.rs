@@ -27,7 +27,7 @@ pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: 
 }
 
 /// Adds what explain says of an index itself.
-pub(super) fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf) {
+fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf) {
     let index = &bounds.index;
     let mut multikey_paths = DocumentBuf::new();
     for (position, field) in bounds.pattern.iter().enumerate() {
@@ -94,8 +94,14 @@ fn reversed(interval: &Interval) -> Interval {
     }
 }
 
+/// Adds the fields of a stage that counts the keys of one range.
+pub(crate) fn describe_count(bounds: &IndexBounds, facts: &mut DocumentBuf) {
+    describe_properties(bounds, facts);
+    describe_count_bounds(bounds, facts);
+}
+
 /// Adds the bounds of a scan that only counts: one range, as keys.
-pub(super) fn describe_count_bounds(bounds: &IndexBounds, facts: &mut DocumentBuf) {
+fn describe_count_bounds(bounds: &IndexBounds, facts: &mut DocumentBuf) {
     let (mut start, mut end) = (DocumentBuf::new(), DocumentBuf::new());
     let (mut start_inclusive, mut end_inclusive) = (true, true);
     for (field, intervals) in bounds.pattern.iter().zip(&bounds.fields) {

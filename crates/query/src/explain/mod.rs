@@ -3,7 +3,7 @@
 mod index;
 mod stages;
 
-pub(crate) use index::describe_index;
+pub(crate) use index::{describe_count, describe_index};
 pub(crate) use stages::{all_trials, tree_of};
 
 use crate::contest;

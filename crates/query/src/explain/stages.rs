@@ -1,6 +1,6 @@
 //! The tree of stages, as planned and as run.
 
-use super::index::{describe_count_bounds, describe_properties};
+use super::index::describe_count;
 use crate::contest::Trial;
 use crate::count::CountPlan;
 use crate::execution::{Execution, StageStatistics};
@@ -207,7 +207,6 @@ fn count_scan(scan: &IndexScan, detail: Detail<'_>) -> DocumentBuf {
         described = counters(described, statistics);
         described.append("keysExamined", statistics.keys_examined as i32);
     }
-    describe_properties(scan.bounds(), &mut described);
-    describe_count_bounds(scan.bounds(), &mut described);
+    describe_count(scan.bounds(), &mut described);
     described
 }

@@ -28,8 +28,8 @@ use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
     ClusteredScan, CollectionScan, DistinctScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan,
-    Limit, OrScan, ProjectionStage, RecordStage, Residual, ReturnKey, ScoreUse, Skip, Sort, StageNumber, TermScan,
-    TextMatch, TextOr,
+    KeysAlone, Limit, OrScan, ProjectionStage, RecordStage, Residual, ReturnKey, ScoreUse, Skip, Sort, StageNumber,
+    TermScan, TextMatch, TextOr,
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef, order};
@@ -412,6 +412,9 @@ impl Builder<'_> {
     }
 
     fn fetch(&mut self, input: Box<dyn RecordStage>, residual: Residual, order: Order) -> Found {
+        if residual.is_nothing() && self.query.needs_no_field() {
+            return Found { stage: Box::new(KeysAlone { input }), order };
+        }
         Found { stage: Box::new(Fetch { number: self.number(), residual, input }), order }
     }
 

@@ -79,6 +79,9 @@ pub fn find_query(find: DocumentRef<'_>) -> Result<FindQuery> {
     if find.get("showRecordId").is_some() {
         query.show_record_ids();
     }
+    if let Some(needed) = find.get("needed").and_then(ValueRef::as_array) {
+        query.needed = Some(needed.iter().filter_map(ValueRef::as_str).map(Box::from).collect());
+    }
     query.skip = find.get("skip").map_or(Ok(0), |skip| parse_count("skip", skip))?;
     query.limit = find.get("limit").map_or(Ok(None), parse_limit)?;
     Ok(query)
