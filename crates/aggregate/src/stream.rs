@@ -2,6 +2,7 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
+use bunko_expression::{FieldPath, StandIn};
 
 /// Whether a visitor wants more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,9 @@ pub enum Flow {
     /// Enough.
     Stop,
 }
+
+/// Takes a document and what stands in for one of its values.
+pub(crate) type StandInVisitor<'v> = dyn FnMut(DocumentRef<'_>, Option<&StandIn<'_>>) -> Result<Flow> + 'v;
 
 /// A source of documents, pulled one by one or visited in place.
 pub trait DocumentStream: Send {
@@ -30,6 +34,36 @@ pub trait DocumentStream: Send {
             }
         }
         Ok(())
+    }
+
+    /// Whether [`Self::visit_part`] lends documents without a copy of each.
+    fn lends_parts(&self) -> bool {
+        false
+    }
+
+    /// The same as [`Self::visit`] for one who comes back: what is behind the document that it stopped at is still to come.
+    /// # Errors
+    /// As [`Self::visit`].
+    fn visit_part(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        while let Some(document) = self.next()? {
+            if visitor(document.as_ref())? == Flow::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The path at which [`Self::visit_with_stand_ins`] lends values apart from their documents; nothing where it does not.
+    fn stand_in_path(&self) -> Option<FieldPath> {
+        None
+    }
+
+    /// The same as [`Self::visit`] for one who reads nothing that holds the value at the path: documents that differ only
+    /// there are not written out.
+    /// # Errors
+    /// As [`Self::visit`].
+    fn visit_with_stand_ins(&mut self, visitor: &mut StandInVisitor<'_>) -> Result<()> {
+        self.visit(&mut |document| visitor(document, None))
     }
 
     /// Adds what the stage on top did, beyond what all stages are asked for, to what `explain` says of it.

@@ -91,6 +91,20 @@ impl World {
     }
 }
 
+impl World {
+    /// The same by stages that are counted, and that lend each other nothing.
+    fn run_counted(&self, source: &str, input: &[DocumentBuf]) -> Result<Vec<DocumentBuf>, ErrorCode> {
+        let operation = self.operation(Arc::new(Uninterrupted));
+        let pipeline = Self::pipeline(source, &operation, input.iter().take(150).cloned().collect());
+        let (mut stream, _) = pipeline.open_counted(Box::new(Documents::new(input.to_vec())));
+        let mut found = Vec::new();
+        while let Some(document) = stream.next().map_err(|failure| failure.code())? {
+            found.push(document);
+        }
+        Ok(found)
+    }
+}
+
 /// So many documents that little memory does not hold them, by four numbers of each.
 fn documents(numbers: &[(u8, i16, u8, u8)]) -> Vec<DocumentBuf> {
     let document = |(position, (key, number, length, kind)): (usize, &(u8, i16, u8, u8))| {
@@ -128,6 +142,9 @@ fn stage() -> impl Strategy<Value = &'static str> {
         "{$lookup: {from: 'other', pipeline: [{$match: {k: 3}}], as: 'found'}}, {$set: {found: {$size: '$found'}}}",
         "{$setWindowFields: {partitionBy: '$_id', sortBy: {_id: 1}, output: {r: {$sum: '$k'}}}}",
         "{$unwind: {path: '$n', preserveNullAndEmptyArrays: true}}",
+        "{$set: {a: {b: ['$k', '$n', {c: '$t'}, []], z: '$k'}}}, {$unwind: '$a.b'}, {$group: {_id: '$a.b', n: {$sum: '$n'}, k: {$first: '$a.z'}, t: {$max: '$a.b.c'}}}, {$sort: {_id: 1}}",
+        "{$set: {a: {b: [1, '$k'], z: '$k'}}}, {$unwind: '$a.b'}, {$group: {_id: '$k', n: {$sum: '$a.b'}, all: {$push: '$a.b'}, k: {$last: '$a.z'}, t: {$first: '$t'}}}, {$sort: {_id: 1}}",
+        "{$set: {a: {b: ['$n', '$k'], z: '$k'}}}, {$unwind: '$a.b'}, {$group: {_id: '$a', n: {$sum: 1}, t: {$first: '$t'}}}, {$sort: {_id: 1}}",
     ])
 }
 
@@ -143,6 +160,9 @@ proptest! {
         let input = documents(&numbers);
         let much = World::with_memory(100 << 20).run(&pipeline, &input);
         let little = World::with_memory(LITTLE_BYTES).run(&pipeline, &input);
+        // Counted stages hand each other whole documents.
+        let apart = World::with_memory(100 << 20).run_counted(&pipeline, &input);
+        prop_assert_eq!(&much, &apart, "{} apart", pipeline);
         prop_assert_eq!(much, little, "{}", pipeline);
     }
 }

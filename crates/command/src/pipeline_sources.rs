@@ -321,4 +321,13 @@ impl DocumentStream for Planned {
         }
         Ok(())
     }
+
+    fn lends_parts(&self) -> bool {
+        true
+    }
+
+    /// A plan goes on where its visitor stopped.
+    fn visit_part(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        self.visit(visitor)
+    }
 }

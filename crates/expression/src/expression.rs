@@ -103,7 +103,10 @@ impl Expression {
             Node::Path { variable: Variable::Root, path } if !path.is_empty() => {
                 let root = context.root();
                 context.operation().work(1 + root.len_bytes() / 256)?;
-                Ok(path.of(root))
+                match context.stand_in().and_then(|stand_in| stand_in.at(path)) {
+                    Some(value) => Ok(value),
+                    None => Ok(path.of(root)),
+                }
             }
             Node::Path { variable, path } => match context.variable(*variable) {
                 None => Ok(Evaluated::Missing),

@@ -64,6 +64,12 @@ impl FieldPath {
         follow(value, &self.components)
     }
 
+    /// The same with the last components of a path.
+    #[inline]
+    pub(crate) fn follow_from<'a>(value: ValueRef<'a>, components: &[Box<str>]) -> Evaluated<'a> {
+        if components.is_empty() { Evaluated::Ref(value) } else { follow(value, components) }
+    }
+
     /// Work of following the path through a value, whose fields have to be passed by.
     #[inline]
     pub(crate) fn steps(&self, value: ValueRef<'_>) -> usize {

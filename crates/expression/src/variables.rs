@@ -1,7 +1,7 @@
 //! Variables: what `$$name` may mean while parsing, and what it is worth while evaluating.
 
-use crate::ConstantFailure;
 use crate::metadata::{AtHand, Offered};
+use crate::{ConstantFailure, StandIn};
 use bunko_bson::{ArrayRef, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_javascript::Scripts;
@@ -341,10 +341,12 @@ pub struct EvaluationContext<'a> {
     strings: &'a StringOrder,
     engine: Engine,
     at_hand: Option<&'a AtHand>,
+    stand_in: Option<&'a StandIn<'a>>,
 }
 
 impl<'a> EvaluationContext<'a> {
     /// Evaluation over `root` for `operation`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
+    #[inline]
     pub fn new(root: DocumentRef<'a>, variables: &'a Variables, now_ms: i64, operation: &'a OperationContext) -> Self {
         Self {
             root,
@@ -355,11 +357,27 @@ impl<'a> EvaluationContext<'a> {
             strings: StringOrder::BYTES,
             engine: Engine::default(),
             at_hand: None,
+            stand_in: None,
         }
+    }
+
+    /// The same where a value takes the place of the document's own. Only paths heed it: whoever reads the document as a
+    /// whole, or a document that the value is in, must not be evaluated with it; see [`StandIn::is_apart_from`].
+    #[must_use]
+    #[inline]
+    pub fn with_stand_in(self, stand_in: &'a StandIn<'a>) -> Self {
+        Self { stand_in: Some(stand_in), ..self }
+    }
+
+    /// What takes the place of a value of the document.
+    #[inline]
+    pub fn stand_in(&self) -> Option<&'a StandIn<'a>> {
+        self.stand_in
     }
 
     /// The same with the errors of that engine.
     #[must_use]
+    #[inline]
     pub fn in_engine(self, engine: Engine) -> Self {
         Self { engine, ..self }
     }
@@ -371,12 +389,14 @@ impl<'a> EvaluationContext<'a> {
 
     /// The same with strings in another order than that of their bytes.
     #[must_use]
+    #[inline]
     pub fn with_strings(self, strings: &'a StringOrder) -> Self {
         Self { strings, ..self }
     }
 
     /// The same where something is known of the document beside its fields.
     #[must_use]
+    #[inline]
     pub fn with_metadata(self, at_hand: &'a AtHand) -> Self {
         Self { at_hand: Some(at_hand), ..self }
     }
@@ -402,6 +422,7 @@ impl<'a> EvaluationContext<'a> {
     }
 
     /// The document that `$$ROOT` names.
+    #[inline]
     pub fn root(&self) -> DocumentRef<'a> {
         self.root
     }
@@ -415,6 +436,7 @@ impl<'a> EvaluationContext<'a> {
     }
 
     /// For whom it is evaluated: whatever loops counts its work there.
+    #[inline]
     pub fn operation(&self) -> &'a OperationContext {
         self.operation
     }

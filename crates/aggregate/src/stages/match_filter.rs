@@ -74,6 +74,14 @@ struct Matched {
 
 impl DocumentStream for Matched {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        if self.input.lends_parts() {
+            let mut found = None;
+            self.visit_part(&mut |document| {
+                found = Some(document.to_owned());
+                Ok(Flow::Stop)
+            })?;
+            return Ok(found);
+        }
         while let Some(document) = self.input.next()? {
             if self.stage.filter.try_matches(document.as_ref())? {
                 return Ok(Some(document));
@@ -85,5 +93,16 @@ impl DocumentStream for Matched {
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
         let filter = &self.stage.filter;
         self.input.visit(&mut |document| if filter.try_matches(document)? { visitor(document) } else { Ok(Flow::More) })
+    }
+
+    fn lends_parts(&self) -> bool {
+        self.input.lends_parts()
+    }
+
+    fn visit_part(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        let filter = &self.stage.filter;
+        let mut seen =
+            |document: DocumentRef<'_>| if filter.try_matches(document)? { visitor(document) } else { Ok(Flow::More) };
+        self.input.visit_part(&mut seen)
     }
 }

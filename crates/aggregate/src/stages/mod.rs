@@ -40,14 +40,13 @@ use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, SortPattern};
+use bunko_expression::{Dependencies, SortPattern, with_path};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use geo_near::GeoNear;
 pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use unwind::Unwinding;
-use unwind::with_path;
 
 static DEFINITIONS: &[Definition] = &[
     reshaped::ADD_FIELDS,

@@ -65,4 +65,13 @@ impl DocumentStream for Reshapes {
         let Self { stage, input, environment, buffer } = self;
         input.visit(&mut |document| stage.0.lend(&environment.context(document), buffer, &mut *visitor))
     }
+
+    fn lends_parts(&self) -> bool {
+        self.input.lends_parts()
+    }
+
+    fn visit_part(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        let Self { stage, input, environment, buffer } = self;
+        input.visit_part(&mut |document| stage.0.lend(&environment.context(document), buffer, &mut *visitor))
+    }
 }

@@ -2,10 +2,11 @@
 
 use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Stages};
+use crate::stream::StandInVisitor;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, FieldPath};
+use bunko_expression::{Dependencies, FieldPath, StandIn, with_path};
 use bunko_operation::OperationContext;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -231,39 +232,6 @@ fn through_documents<'a>(document: DocumentRef<'a>, path: &[Box<str>]) -> Option
     if rest.is_empty() { Some(value) } else { through_documents(value.as_document()?, rest) }
 }
 
-/// The document with the value at a path set, or the field removed.
-pub(super) fn with_path(document: DocumentRef<'_>, path: &[Box<str>], value: Option<ValueRef<'_>>) -> DocumentBuf {
-    let mut changed = DocumentBuf::new();
-    let Some((name, rest)) = path.split_first() else { return changed };
-    let mut found = false;
-    for element in document {
-        if found || *element.name != **name {
-            changed.append(element.name, element.value);
-            continue;
-        }
-        found = true;
-        set_field(&mut changed, name, rest, element.value.as_document().unwrap_or(DocumentRef::EMPTY), value);
-    }
-    if !found && value.is_some() {
-        set_field(&mut changed, name, rest, DocumentRef::EMPTY, value);
-    }
-    changed
-}
-
-fn set_field(
-    into: &mut DocumentBuf,
-    name: &str,
-    rest: &[Box<str>],
-    inner: DocumentRef<'_>,
-    value: Option<ValueRef<'_>>,
-) {
-    if !rest.is_empty() {
-        into.append(name, &with_path(inner, rest, value));
-    } else if let Some(value) = value {
-        into.append(name, value);
-    }
-}
-
 struct Unwound {
     stage: Arc<Unwind>,
     input: Box<dyn DocumentStream>,
@@ -323,6 +291,32 @@ impl DocumentStream for Unwound {
                 Outcome::Elements(_) => self.current = Some(Pulled::new(document)),
             }
         }
+    }
+
+    fn stand_in_path(&self) -> Option<FieldPath> {
+        self.stage.index_path.is_none().then(|| self.stage.path.clone())
+    }
+
+    fn visit_with_stand_ins(&mut self, visitor: &mut StandInVisitor<'_>) -> Result<()> {
+        if self.current.is_some() {
+            return self.visit(&mut |document| visitor(document, None));
+        }
+        let Self { stage, input, environment, .. } = self;
+        let operation = environment.operation();
+        input.visit(&mut |document| match stage.outcome(document) {
+            Outcome::Dropped => Ok(Flow::More),
+            Outcome::Kept => visitor(document, None),
+            Outcome::Changed(changed) => visitor(changed.as_ref(), None),
+            Outcome::Elements(array) => {
+                for element in array.iter() {
+                    operation.work(1)?;
+                    if visitor(document, Some(&StandIn::new(&stage.path, element)))? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+                Ok(Flow::More)
+            }
+        })
     }
 
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {

@@ -203,6 +203,8 @@ pub struct AccumulatorExpression {
     percentiles: Arc<[f64]>,
     /// The scripts of `$accumulator`, else none.
     custom: Option<Arc<Custom>>,
+    /// Whether what it keeps of a group never grows.
+    has_fixed_size: bool,
 }
 
 /// Whether an array may be an accumulator's argument.
@@ -286,6 +288,17 @@ impl AccumulatorExpression {
         self.kind.name
     }
 
+    /// Whether it is fed by its expression alone, without a look at the document.
+    pub fn reads_paths_only(&self) -> bool {
+        self.order.is_none()
+    }
+
+    /// Whether what it keeps of a group never grows.
+    #[inline]
+    pub fn has_fixed_size(&self) -> bool {
+        self.has_fixed_size
+    }
+
     /// Feeds an accumulator with what one document adds.
     /// # Errors
     /// Those of the expression and of the accumulator, what the operation says.
@@ -330,6 +343,7 @@ impl Kind {
             order: None,
             percentiles: Arc::default(),
             custom: None,
+            has_fixed_size: matches!(self.name, "$sum" | "$avg" | "$count"),
         };
         match self.form {
             Form::Expression => parsed.input = Expression::parse(argument, scope)?,

@@ -7,7 +7,9 @@ use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{AccumulatorExpression, Dependencies, Engine, Expression, check_depth};
+use bunko_expression::{
+    AccumulatorExpression, Dependencies, Engine, EvaluationContext, Expression, FieldPath, StandIn, check_depth,
+};
 use bunko_query::append_spilled;
 use bunko_scratch::Spilled;
 use std::sync::Arc;
@@ -125,10 +127,17 @@ impl Grouped {
             let (stage, environment) = (Arc::clone(&self.stage), Arc::clone(&self.environment));
             let groups = if let Some(mut input) = self.input.take() {
                 let mut groups = Groups::new(Arc::clone(&stage), Arc::clone(&environment));
-                input.visit(&mut |document| {
-                    let context = environment.context(document).in_engine(stage.engine);
-                    groups.add(&stage, &environment, &context).map(|()| Flow::More)
-                })?;
+                let mut add = |context: EvaluationContext<'_>| {
+                    groups.add(&stage, &environment, &context.in_engine(stage.engine)).map(|()| Flow::More)
+                };
+                if input.stand_in_path().is_some_and(|path| stage.takes_stand_in(&path)) {
+                    input.visit_with_stand_ins(&mut |document, stand_in| match stand_in {
+                        Some(stand_in) => add(environment.context(document).with_stand_in(stand_in)),
+                        None => add(environment.context(document)),
+                    })?;
+                } else {
+                    input.visit(&mut |document| add(environment.context(document)))?;
+                }
                 groups
             } else {
                 let Some(pending) = self.pending.pop() else { return Ok(None) };
@@ -181,6 +190,14 @@ impl Form {
 }
 
 impl Group {
+    /// Whether nothing that it reads holds the value at a path.
+    fn takes_stand_in(&self, path: &FieldPath) -> bool {
+        let mut dependencies = Dependencies::default();
+        self.add_dependencies(&mut dependencies);
+        self.fields.iter().all(|(_, accumulator)| accumulator.reads_paths_only())
+            && StandIn::is_apart_from(path, &dependencies)
+    }
+
     fn write(&self, group: Gathered, buffer: &mut Vec<u8>, environment: &Environment) -> Result<()> {
         let mut writer = Writer::new(buffer);
         check_depth(group.id.as_ref(), 1)?;

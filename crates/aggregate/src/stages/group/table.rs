@@ -9,7 +9,7 @@ use super::Group;
 use crate::Environment;
 use crate::stages::stage_memory::too_large;
 use bunko_bson::key_string::Direction;
-use bunko_bson::{DocumentRef, Value, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
 use bunko_errors::Result;
 use bunko_expression::{Accumulator, Dependencies, Evaluated, EvaluationContext};
 use bunko_operation::Gatherer;
@@ -127,14 +127,18 @@ impl Groups {
         let position = match self.find(hash) {
             Some(position) if self.slots[position].waits || self.is_too_full_to_grow() => {
                 self.slots[position].waits = true;
-                return self.put_off(hash, context.root());
+                return self.put_off(hash, context);
             }
             Some(position) => position,
-            None if self.is_too_full_for_groups() => return self.put_off(hash, context.root()),
+            None if self.is_too_full_for_groups() => return self.put_off(hash, context),
             None => self.open_group(id, context.root())?,
         };
         let accumulators = &mut self.gathered[position].accumulators;
         for ((_, expression), accumulator) in stage.fields.iter().zip(accumulators) {
+            if expression.has_fixed_size() {
+                expression.feed(&mut **accumulator, context)?;
+                continue;
+            }
             let before = accumulator.memory_bytes();
             expression.feed(&mut **accumulator, context)?;
             self.memory_bytes = (self.memory_bytes + accumulator.memory_bytes()).saturating_sub(before);
@@ -166,7 +170,9 @@ impl Groups {
             && self.environment.operation().scratch().is_some()
     }
 
-    fn put_off(&mut self, hash: u64, document: DocumentRef<'_>) -> Result<()> {
+    fn put_off(&mut self, hash: u64, context: &EvaluationContext<'_>) -> Result<()> {
+        let changed = context.stand_in().map(|stand_in| stand_in.put_into(context.root()));
+        let document = changed.as_ref().map_or(context.root(), DocumentBuf::as_ref);
         let mut bytes = document.as_bytes();
         if let Some(needed) = &self.needed {
             self.document.clear();
