@@ -79,6 +79,7 @@ impl Environment {
     }
 
     /// What expressions over a document see.
+    #[inline]
     pub(crate) fn context<'a>(&'a self, document: DocumentRef<'a>) -> EvaluationContext<'a> {
         self.scope.context(document)
     }

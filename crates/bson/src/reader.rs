@@ -103,9 +103,10 @@ impl<'a> DocumentRef<'a> {
 
     /// The first field with that name.
     pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
-        let mut elements = self.iter();
+        let (mut elements, name) = (self.iter(), name.as_bytes());
         while let Some((kind, field, body)) = elements.next_encoded() {
-            if field == name.as_bytes() {
+            // Most names differ in their length or first byte, which needs no call.
+            if field.len() == name.len() && field.first() == name.first() && field == name {
                 return decode(kind, body);
             }
         }
@@ -256,6 +257,7 @@ pub(crate) fn scope(body: &[u8]) -> Option<DocumentRef<'_>> {
 }
 
 /// Decodes a body that [`validate::body_length`] measured.
+#[inline]
 fn decode(kind: Type, body: &[u8]) -> Option<ValueRef<'_>> {
     Some(match kind {
         Type::Double => ValueRef::Double(f64::from_le_bytes(fixed(body)?)),
@@ -300,5 +302,22 @@ impl fmt::Debug for DocumentRef<'_> {
 impl fmt::Debug for ArrayRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_whole_names() {
+        let names = ["a", "ab", "abcdefg", "abcdefgh", "abcdefghi", "abcdefghijklmnopqrs", "b", ""];
+        let document =
+            names.iter().zip(0_i32..).fold(DocumentBuf::new(), |document, (name, number)| document.with(name, number));
+        for (name, number) in names.iter().zip(0_i32..) {
+            let found = document.as_ref().get(name);
+            assert!(matches!(found, Some(ValueRef::Int32(found)) if found == number), "{name}: {found:?}");
+        }
+        assert!(document.as_ref().get("abcdefgx").is_none());
     }
 }

@@ -33,6 +33,7 @@ pub enum Type {
 
 impl Type {
     /// The type behind an element's first byte.
+    #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
             0x01 => Self::Double,
@@ -277,6 +278,7 @@ pub enum Value {
 
 impl Value {
     /// The borrowed form: what order, key strings and writers take.
+    #[inline]
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
             Self::Double(number) => ValueRef::Double(*number),

@@ -25,6 +25,7 @@ impl<'a> Evaluated<'a> {
     }
 
     /// The value, null where there is none: what fills an array or a group's `_id`.
+    #[inline]
     pub fn or_null(&self) -> ValueRef<'_> {
         self.get().unwrap_or(ValueRef::Null)
     }
@@ -40,6 +41,7 @@ impl<'a> Evaluated<'a> {
     }
 
     /// Whether it is missing, null or undefined, which most operators answer with null.
+    #[inline]
     pub fn is_nullish(&self) -> bool {
         self.get().is_none_or(ValueRef::is_nullish)
     }
@@ -83,12 +85,14 @@ impl<'a> Evaluated<'a> {
 }
 
 impl<'a> From<Option<ValueRef<'a>>> for Evaluated<'a> {
+    #[inline]
     fn from(value: Option<ValueRef<'a>>) -> Self {
         value.map_or(Self::Missing, Self::Ref)
     }
 }
 
 impl<'a> From<ValueRef<'a>> for Evaluated<'a> {
+    #[inline]
     fn from(value: ValueRef<'a>) -> Self {
         Self::Ref(value)
     }
@@ -98,6 +102,7 @@ impl<'a> From<ValueRef<'a>> for Evaluated<'a> {
 macro_rules! evaluated_from {
     ($($from:ty => $variant:path),* $(,)?) => {
         $(impl From<$from> for Evaluated<'_> {
+            #[inline]
             fn from(value: $from) -> Self {
                 Self::Owned($variant(value))
             }

@@ -22,6 +22,7 @@ pub enum Number {
 
 impl Number {
     /// The value, if it is a number.
+    #[inline]
     pub fn of(value: ValueRef<'_>) -> Option<Self> {
         match value {
             ValueRef::Int32(number) => Some(Self::Int32(number)),

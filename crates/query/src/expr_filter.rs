@@ -86,6 +86,7 @@ impl QueryScope {
     }
 
     /// The context for evaluating over `document`.
+    #[inline]
     pub fn context<'a>(&'a self, document: DocumentRef<'a>) -> EvaluationContext<'a> {
         EvaluationContext::new(document, &self.variables, self.now_ms, &self.operation)
             .with_strings(&self.strings)

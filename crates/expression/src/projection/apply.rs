@@ -50,21 +50,31 @@ impl Application<'_, '_> {
             return self.fields_alone(node, document);
         }
         self.work(node.children.len())?;
-        let mut done = vec![false; node.children.len()];
+        let (mut done, mut met) = (Marks::default(), Marks::default());
+        let mut rest = if self.mode == Mode::Inclusion { node.fields } else { usize::MAX };
         for element in document.iter().encoded() {
+            if rest == 0 {
+                break;
+            }
             self.work(1)?;
             match node.position(element.name_bytes()) {
                 Some(index) => {
                     let Some(value) = element.value() else { break };
                     let (name, child) = &node.children[index];
-                    done[index] = self.field(name, value, child)? == Written::Done;
+                    done.set(index, self.field(name, value, child)? == Written::Done);
+                    if !matches!(child, Child::Computed(_)) && !met.get(index) {
+                        met.set(index, true);
+                        rest -= 1;
+                    }
                 }
                 None if self.mode == Mode::Inclusion => {}
                 None => self.copy_encoded(&element)?,
             }
         }
-        for ((name, child), _) in node.children.iter().zip(&done).filter(|(_, done)| !**done) {
-            self.missing_field(name, child, document)?;
+        for (index, (name, child)) in node.children.iter().enumerate() {
+            if !done.get(index) {
+                self.missing_field(name, child, document)?;
+            }
         }
         Ok(())
     }
@@ -242,6 +252,30 @@ impl Application<'_, '_> {
         let written = self.nested(name, element, node);
         self.is_in_nested_array = around;
         written
+    }
+}
+
+/// Which fields of a node are marked; a few without an allocation.
+#[derive(Default)]
+struct Marks {
+    few: u64,
+    more: Vec<bool>,
+}
+
+impl Marks {
+    fn get(&self, index: usize) -> bool {
+        if index < 64 { (self.few >> index) & 1 == 1 } else { self.more.get(index - 64).copied().unwrap_or(false) }
+    }
+
+    fn set(&mut self, index: usize, mark: bool) {
+        if index < 64 {
+            self.few = (self.few & !(1 << index)) | (u64::from(mark) << index);
+            return;
+        }
+        if self.more.len() <= index - 64 {
+            self.more.resize(index - 63, false);
+        }
+        self.more[index - 64] = mark;
     }
 }
 

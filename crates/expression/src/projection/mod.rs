@@ -57,6 +57,8 @@ struct Node {
     children: Vec<(Box<str>, Child)>,
     /// Where each name is, where there are more than a few.
     positions: BTreeMap<Box<str>, usize>,
+    /// How many of them are not computed: where a document has had them, an inclusion reads no more of it.
+    fields: usize,
     /// Whether something below is computed, so that it appears even where the document has no such field.
     computes: bool,
     /// Whether `a.$` leads through it, so that an array in its place is cut.
@@ -102,6 +104,7 @@ impl Node {
     }
 
     fn add(&mut self, name: &str, child: Child) {
+        self.fields += usize::from(!matches!(child, Child::Computed(_)));
         self.children.push((name.into(), child));
         let last = self.children.len() - 1;
         match last.cmp(&FEW_CHILDREN) {

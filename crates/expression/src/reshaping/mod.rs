@@ -59,7 +59,8 @@ impl Reshaping {
     pub fn apply(&self, context: &EvaluationContext<'_>) -> Result<DocumentBuf> {
         match &self.change {
             Change::Fields(projection) => {
-                let mut bytes = Vec::new();
+                // Room for a few fields at once: what it grows by costs more than the fields do.
+                let mut bytes = Vec::with_capacity(context.root().len_bytes().clamp(32, 256));
                 projection.apply(context, None, &mut bytes)?;
                 Ok(DocumentBuf::from_trusted(bytes))
             }
