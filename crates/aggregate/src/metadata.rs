@@ -3,7 +3,7 @@
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
-use bunko_expression::{AtHand, Offered};
+use bunko_expression::{AtHand, Offered, SortPattern};
 use std::sync::Arc;
 
 /// What becomes of metadata at a stage.
@@ -13,6 +13,8 @@ pub enum Carried {
     Along,
     /// Documents are kept back, and come out as they went in: they hold their metadata meanwhile.
     Inside,
+    /// The same, and from then on it is known by what they were sorted.
+    Sorted,
     /// Nothing is known of what comes out.
     Lost,
     /// The stage makes some, and loses what was there.
@@ -24,6 +26,7 @@ impl Carried {
     pub(crate) fn behind(self, environment: Environment) -> Environment {
         let offered = match self {
             Self::Along | Self::Inside => return environment,
+            Self::Sorted => environment.scope.offered.and(Offered::SORT_KEY),
             Self::Lost => Offered::NONE,
             Self::Made(offered) => offered,
         };
@@ -32,6 +35,43 @@ impl Carried {
         }
         let scope = Arc::new(environment.scope.offering(offered));
         Environment { scope, ..environment }
+    }
+}
+
+/// Documents of a sort; by what each was sorted is at hand with it.
+pub(crate) struct TellingSortKeys {
+    pub(crate) input: Box<dyn DocumentStream>,
+    pub(crate) pattern: SortPattern,
+    pub(crate) environment: Arc<Environment>,
+}
+
+impl TellingSortKeys {
+    fn tell(pattern: &SortPattern, environment: &Environment, document: DocumentRef<'_>) -> Result<()> {
+        let values = pattern.key_values(document, environment.operation(), environment.strings())?;
+        environment.scope.at_hand.add("sortKey", &values);
+        Ok(())
+    }
+}
+
+impl DocumentStream for TellingSortKeys {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let document = self.input.next()?;
+        if let Some(document) = &document {
+            Self::tell(&self.pattern, &self.environment, document.as_ref())?;
+        }
+        Ok(document)
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        let Self { input, pattern, environment } = self;
+        input.visit(&mut |document| {
+            Self::tell(pattern, environment, document)?;
+            visitor(document)
+        })
+    }
+
+    fn describe_run(&self, facts: &mut DocumentBuf) {
+        self.input.describe_run(facts);
     }
 }
 

@@ -1,12 +1,12 @@
 //! Pipelines: stages in their order.
 
-use crate::metadata::{Carried, Holding, Releasing};
+use crate::metadata::{Carried, Holding, Releasing, TellingSortKeys};
 use crate::stage_run::Counted;
 use crate::stages::{self, Plannable, position};
 use crate::{DocumentStream, Environment, Flow, Stage, StageRun, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Engine, SortPattern, check_document_bytes};
+use bunko_expression::{Dependencies, Engine, Offered, SortPattern, check_document_bytes};
 use std::sync::Arc;
 
 /// Most stages of a pipeline. Source: MongoDB limits, "Number of Stages".
@@ -69,7 +69,8 @@ impl Pipeline {
                     let message = format!("{} is only valid as the first stage in a pipeline.", stage.name());
                     return Err(Failure::new(ErrorCode(40602), message));
                 }
-                environment = stage.metadata().behind(environment);
+                let carried = if stage.brings_documents() { Carried::Lost } else { stage.metadata() };
+                environment = carried.behind(environment);
                 push(&mut stages, stage);
             }
             ends.push(stages.len());
@@ -185,12 +186,20 @@ impl Pipeline {
     /// A stage on top of its input. One that keeps documents back gets them with their metadata, if anything reads it.
     fn open_stage(&self, stage: &Arc<dyn Stage>, input: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
         let at_hand = &self.environment.scope.at_hand;
-        if stage.metadata() != Carried::Inside || !at_hand.is_wanted() {
+        if !matches!(stage.metadata(), Carried::Inside | Carried::Sorted) || !at_hand.is_wanted() {
             return Arc::clone(stage).open(input, &self.environment);
         }
         let input = Box::new(Holding { input, at_hand: Arc::clone(at_hand) });
         let input = Arc::clone(stage).open(input, &self.environment);
-        Box::new(Releasing { input, at_hand: Arc::clone(at_hand) })
+        let input = Box::new(Releasing { input, at_hand: Arc::clone(at_hand) });
+        match stage.plannable() {
+            Plannable::Sort(pattern) if at_hand.wants(Offered::SORT_KEY) => Box::new(TellingSortKeys {
+                input,
+                pattern: pattern.clone(),
+                environment: Arc::clone(&self.environment),
+            }),
+            _ => input,
+        }
     }
 
     /// The same, with what each stage that was sent, and that the planner has left, does while it runs.

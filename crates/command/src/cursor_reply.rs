@@ -168,6 +168,7 @@ pub fn write_next_batch(
     if end == End::Reached {
         cursors.finish(id);
     }
+    invocation.next_of = is_open.then_some(id);
     reply.append("id", if is_open { id } else { 0 }).append("ns", namespace.as_str()).end();
     Ok(())
 }

@@ -126,6 +126,8 @@ pub struct Answer {
     pub delay: Option<Duration>,
     /// How long to wait before the same request is answered again, and again, if the client allows it.
     pub repeat_after: Option<Duration>,
+    /// The cursor whose next batch follows at once, without being asked for, if the client allows it.
+    pub next_of: Option<i64>,
 }
 
 impl Service {
@@ -247,6 +249,7 @@ impl Service {
         let has_integer_ok = invocation.has_integer_ok;
         answer.delay = invocation.delay;
         answer.repeat_after = invocation.repeat_after;
+        answer.next_of = invocation.next_of.filter(|_| outcome.is_ok());
         // A write that came before a failure is acknowledged with the failure, so it must hold too.
         answer.acknowledgement = Acknowledgement::of(invocation.options.write_concern, written);
         if let Err(Halt::Awaits(_)) = &outcome {

@@ -43,6 +43,8 @@ pub struct Invocation<'a> {
     pub has_integer_ok: bool,
     /// Answer again after that long, where the client listens for it; only `hello` does.
     pub repeat_after: Option<Duration>,
+    /// The cursor that a `getMore` has left open.
+    pub(crate) next_of: Option<i64>,
     /// The cursor that a command brings which goes on after a wait, or leaves where it is to wait.
     pub(crate) parked: Option<ParkedCursor>,
     /// What a failpoint adds to the reply.
@@ -104,6 +106,7 @@ impl<'a> Invocation<'a> {
             delay: None,
             has_integer_ok: false,
             repeat_after: None,
+            next_of: None,
             parked: None,
             injected: None,
             run_on,

@@ -18,6 +18,8 @@ struct Known {
 enum Source {
     /// An earlier stage must make it; how messages call it.
     Stage(Offered, &'static str),
+    /// What led to the document knows it: the plan of a query, a `$sort`.
+    Plan(Offered),
     /// A search node alone makes it, and there is none: it is missing.
     SearchNode,
     /// It is not kept yet.
@@ -38,9 +40,9 @@ const NAMES: &[Known] = &[
         place: Place::Anywhere,
     },
     Known { name: "geoNearPoint", source: Source::Stage(Offered::NEAR, "$geoNear point"), place: Place::NotInSort },
-    Known { name: "indexKey", source: Source::Unsupported, place: Place::NotInSort },
+    Known { name: "indexKey", source: Source::Plan(Offered::INDEX_KEY), place: Place::NotInSort },
     Known { name: "randVal", source: Source::Unsupported, place: Place::Anywhere },
-    Known { name: "recordId", source: Source::Unsupported, place: Place::NotInSort },
+    Known { name: "recordId", source: Source::Plan(Offered::RECORD_ID), place: Place::NotInSort },
     Known { name: "score", source: Source::Stage(Offered::SCORE, "score"), place: Place::Anywhere },
     Known {
         name: "scoreDetails",
@@ -51,7 +53,7 @@ const NAMES: &[Known] = &[
     Known { name: "searchScore", source: Source::SearchNode, place: Place::Anywhere },
     Known { name: "searchScoreDetails", source: Source::SearchNode, place: Place::NotInSort },
     Known { name: "searchSequenceToken", source: Source::SearchNode, place: Place::NotInSort },
-    Known { name: "sortKey", source: Source::Unsupported, place: Place::NotInSort },
+    Known { name: "sortKey", source: Source::Plan(Offered::SORT_KEY), place: Place::NotInSort },
     Known { name: "textScore", source: Source::Stage(Offered::TEXT, "text score"), place: Place::Anywhere },
     Known { name: "timeseriesBucketMaxTime", source: Source::Unsupported, place: Place::NotInSort },
     Known { name: "timeseriesBucketMinTime", source: Source::Unsupported, place: Place::NotInSort },
@@ -96,7 +98,16 @@ impl Known {
                 let message = format!("query requires {called} metadata, but it is not available");
                 return Err(Failure::new(ErrorCode(40218), message));
             }
-            Source::Stage(..) => scope.want_metadata(),
+            Source::Plan(needed) if !scope.offers(needed) => {
+                let message =
+                    format!("$meta: \"{}\" is not supported yet where nothing before it tells that", self.name);
+                return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
+            }
+            Source::Plan(Offered::SORT_KEY) if scope.has_collation() => {
+                let message = "$meta: \"sortKey\" is not supported yet together with a collation";
+                return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
+            }
+            Source::Stage(needed, _) | Source::Plan(needed) => scope.want_metadata(needed),
             Source::SearchNode => {}
         }
         Ok(self.name)
@@ -118,6 +129,7 @@ mod tests {
         let code = |name: &str| parse(ValueRef::String(name), &scope).map_err(|failure| failure.code().0);
         assert_eq!(code("textScore"), Err(40218));
         assert_eq!(code("searchScore"), Ok("searchScore"));
+        assert_eq!(code("recordId"), Err(115));
         assert_eq!(code("nothing"), Err(17308));
     }
 }

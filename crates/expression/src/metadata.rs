@@ -9,12 +9,15 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The first field of a document that metadata travels in. A client may have a field of that name: it is looked for only
 /// where one was put in front.
 pub const HELD_FIELD: &str = "\u{1}metadata";
+
+/// The bit of what is wanted that says that anything is.
+const ANYTHING: u16 = 1 << 8;
 
 /// Kinds of metadata that must have been made before they can be read: a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +37,15 @@ impl Offered {
     /// What a score was made of.
     pub const SCORE_DETAILS: Self = Self(8);
 
+    /// The record's id.
+    pub const RECORD_ID: Self = Self(16);
+    /// The key by which an index led to the document.
+    pub const INDEX_KEY: Self = Self(32);
+    /// The values that the document was sorted by.
+    pub const SORT_KEY: Self = Self(64);
+    /// What the plan of a query knows of each document.
+    pub const PLAN: Self = Self::RECORD_ID.and(Self::INDEX_KEY);
+
     /// What is in one or in the other.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
@@ -49,19 +61,35 @@ impl Offered {
 /// The metadata of the document that a pipeline's stages look at.
 #[derive(Debug, Default)]
 pub struct AtHand {
-    is_wanted: AtomicBool,
+    /// A set of [`Offered`], with a bit of its own where anything is wanted.
+    wanted: AtomicU16,
     current: Mutex<Option<Arc<DocumentBuf>>>,
 }
 
 impl AtHand {
     /// Notes that something reads it.
     pub fn want(&self) {
-        self.is_wanted.store(true, Ordering::Relaxed);
+        self.want_of(Offered::NONE);
+    }
+
+    /// Notes that something reads that of it.
+    pub fn want_of(&self, what: Offered) {
+        self.wanted.fetch_or(ANYTHING | u16::from(what.0), Ordering::Relaxed);
+    }
+
+    /// Notes that something reads whatever is read of another's.
+    pub fn want_as(&self, other: &Self) {
+        self.wanted.fetch_or(other.wanted.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Whether something reads that of it, once everything has been parsed.
+    pub fn wants(&self, what: Offered) -> bool {
+        self.wanted.load(Ordering::Relaxed) & u16::from(what.0) != 0
     }
 
     /// Whether something reads it, once everything has been parsed.
     pub fn is_wanted(&self) -> bool {
-        self.is_wanted.load(Ordering::Relaxed)
+        self.wanted.load(Ordering::Relaxed) != 0
     }
 
     /// What is known of the document at hand.
@@ -72,6 +100,18 @@ impl AtHand {
     /// Takes what is known of the next document; nothing of one that was made anew.
     pub fn set(&self, metadata: Option<Arc<DocumentBuf>>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = metadata;
+    }
+
+    /// Adds what is known of the document at hand under a name, or replaces it.
+    pub fn add<'v>(&self, name: &str, value: impl Into<ValueRef<'v>>) {
+        let mut known = DocumentBuf::new();
+        if let Some(current) = self.current() {
+            for field in current.as_ref().as_ref().iter().filter(|field| field.name != name) {
+                known.append(field.name, field.value);
+            }
+        }
+        known.append(name, value.into());
+        self.set(Some(Arc::new(known)));
     }
 
     /// The value of one name.
@@ -127,6 +167,19 @@ mod tests {
         assert_eq!(at_hand.release(made.as_ref()).as_ref().as_bytes(), made.as_ref().as_bytes());
         let again = at_hand.release(at_hand.hold(document.as_ref()).as_ref());
         assert_eq!(again.as_ref().as_bytes(), document.as_ref().as_bytes());
+    }
+
+    #[test]
+    fn what_is_added_replaces_what_had_that_name_and_leaves_the_rest() {
+        let at_hand = AtHand::default();
+        assert!(!at_hand.is_wanted());
+        at_hand.want_of(Offered::SORT_KEY);
+        assert!(at_hand.is_wanted() && at_hand.wants(Offered::SORT_KEY) && !at_hand.wants(Offered::PLAN));
+        at_hand.add("recordId", 1_i64);
+        at_hand.add("sortKey", 5);
+        at_hand.add("recordId", 2_i64);
+        assert!(matches!(at_hand.value("recordId"), Some(Value::Int64(2))));
+        assert!(matches!(at_hand.value("sortKey"), Some(Value::Int32(5))));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::metadata::HELD_FIELD;
 use crate::{Dependencies, FieldPath, ParseScope, meta};
 use bunko_bson::key_string::Direction;
-use bunko_bson::{DocumentRef, StringOrder, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 
@@ -100,6 +100,27 @@ impl SortPattern {
         Ok(())
     }
 
+    /// The values that the document's key is made of, field by field: what `{$meta: "sortKey"}` tells.
+    /// # Errors
+    /// As [`Self::append_key`].
+    pub fn key_values(
+        &self,
+        document: DocumentRef<'_>,
+        operation: &OperationContext,
+        strings: &StringOrder,
+    ) -> Result<ArrayBuf> {
+        let places = self.parts.iter().map(|(path, _)| Place::new(document, path)).collect();
+        let mut least: Option<(Vec<u8>, ArrayBuf)> = None;
+        self.each_key(places, strings, &mut |candidate, places| {
+            operation.work(candidate.len() / 16 + self.parts.len())?;
+            if least.as_ref().is_none_or(|(least, _)| candidate < *least) {
+                least = Some((candidate, places.iter().map(|place| place.value).collect()));
+            }
+            Ok(())
+        })?;
+        Ok(least.map(|(_, values)| values).unwrap_or_default())
+    }
+
     /// The least of the keys that the document's arrays give it.
     fn append_least_key(
         &self,
@@ -110,7 +131,7 @@ impl SortPattern {
     ) -> Result<()> {
         let places = self.parts.iter().map(|(path, _)| Place::new(document, path)).collect();
         let mut least: Option<Vec<u8>> = None;
-        self.each_key(places, strings, &mut |candidate| {
+        self.each_key(places, strings, &mut |candidate, _| {
             // A key is about as long as the values that it was made of.
             operation.work(candidate.len() / 16 + self.parts.len())?;
             if least.as_ref().is_none_or(|least| candidate < *least) {
@@ -127,7 +148,7 @@ impl SortPattern {
         &self,
         mut places: Vec<Place<'_, '_>>,
         strings: &StringOrder,
-        visit: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+        visit: &mut dyn FnMut(Vec<u8>, &[Place<'_, '_>]) -> Result<()>,
     ) -> Result<()> {
         places.iter_mut().for_each(Place::advance);
         let arrays: Vec<_> = places.iter().filter_map(Place::array).collect();
@@ -136,7 +157,7 @@ impl SortPattern {
             for (place, (_, direction)) in places.iter().zip(&self.parts) {
                 strings.append_key(&mut key, place.value, *direction);
             }
-            return visit(key);
+            return visit(key, &places);
         };
         if arrays.iter().any(|other| !std::ptr::eq(other.as_bytes(), array.as_bytes())) {
             return Err(Failure::bad_value("cannot sort with keys that are parallel arrays"));

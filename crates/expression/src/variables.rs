@@ -189,14 +189,19 @@ impl ParseScope {
         Self { offered, at_hand: Some(Arc::clone(at_hand)), ..self }
     }
 
+    /// Whether strings have an order of their own.
+    pub(crate) fn has_collation(&self) -> bool {
+        self.strings != StringOrder::default()
+    }
+
     /// Whether all of that is known of documents.
     pub(crate) fn offers(&self, needed: Offered) -> bool {
         self.offered.has(needed)
     }
 
     /// Notes that an expression reads metadata.
-    pub(crate) fn want_metadata(&self) {
-        self.at_hand.iter().for_each(|at_hand| at_hand.want());
+    pub(crate) fn want_metadata(&self, what: Offered) {
+        self.at_hand.iter().for_each(|at_hand| at_hand.want_of(what));
     }
 
     /// Counts work, see [`OperationContext::work`].

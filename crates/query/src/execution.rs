@@ -224,6 +224,12 @@ impl Execution {
         Ok(())
     }
 
+    /// Whether documents come out of the stages with the metadata that they hold.
+    fn releases(&self) -> bool {
+        let is_projected = self.run.output == Output::Projected && !self.run.query.gives_whole_documents();
+        self.run.holds_metadata && !is_projected
+    }
+
     fn advance(&mut self) -> Result<Option<(RecordId, DocumentRef<'_>)>> {
         self.look_first()?;
         if self.is_at_end {
@@ -231,20 +237,20 @@ impl Execution {
         }
         if let Some((record, document)) = self.first.take() {
             self.returned += 1;
-            self.released = document;
+            self.released = if self.releases() { self.run.query.release(record, document.as_ref())? } else { document };
             return Ok(Some((record, self.released.as_ref())));
         }
         // Until the outcome says otherwise.
         self.is_at_end = true;
+        let releases = self.releases();
         let row = self.root.next(&mut self.run)?;
         if row.is_some() {
             self.is_at_end = false;
             self.returned += 1;
         }
         let Some(row) = row else { return Ok(None) };
-        let is_projected = self.run.output == Output::Projected && !self.run.query.gives_whole_documents();
-        if self.run.holds_metadata && !is_projected {
-            self.released = self.run.query.scope.at_hand.release(row.document);
+        if releases {
+            self.released = self.run.query.release(row.record, row.document)?;
             return Ok(Some((row.record, self.released.as_ref())));
         }
         Ok(Some((row.record, row.document)))

@@ -17,6 +17,12 @@ use std::sync::Arc;
 /// Where `showRecordId` puts the record id. Source: MongoDB manual, "cursor.showRecordId()".
 const RECORD_ID_FIELD: &str = "$recordId";
 
+/// Under which name a record's id is known beside its document.
+const RECORD_ID: &str = "recordId";
+
+/// The same of the values that it was sorted by.
+const SORT_KEY: &str = "sortKey";
+
 /// Under which name the key that led to a document is kept with it.
 pub(crate) const INDEX_KEY: &str = "indexKey";
 
@@ -132,8 +138,8 @@ impl FindQuery {
         })
     }
 
-    /// What is known of its documents beside their fields.
-    fn offered(&self) -> Offered {
+    /// What of its documents is known beside their fields that the filter makes.
+    fn made(&self) -> Offered {
         match self.filter.text() {
             Some(_) => Offered::TEXT,
             None if planner::is_near(self) => Offered::NEAR,
@@ -143,12 +149,51 @@ impl FindQuery {
 
     /// The scope of what is evaluated on documents that were found.
     fn parse_scope(&self) -> ParseScope {
-        self.scope.parse_scope().offering(self.offered(), &self.scope.at_hand)
+        let offered = self.made().and(Offered::PLAN).and(Offered::SORT_KEY);
+        self.scope.parse_scope().offering(offered, &self.scope.at_hand)
     }
 
     /// Whether documents hold their metadata between the stages of the plan.
     pub(crate) fn holds_metadata(&self) -> bool {
-        self.returns_keys || self.scope.at_hand.is_wanted() && self.offered() != Offered::NONE
+        self.returns_keys
+            || self.scope.at_hand.is_wanted() && (self.made() != Offered::NONE || self.reads_what_plans_know())
+    }
+
+    /// Whether something reads record ids, keys of indexes or what documents were sorted by.
+    pub fn reads_what_plans_know(&self) -> bool {
+        self.scope.at_hand.wants(Offered::PLAN.and(Offered::SORT_KEY))
+    }
+
+    /// Whether something reads record ids.
+    pub(crate) fn reads_record_ids(&self) -> bool {
+        self.shows_record_ids || self.scope.at_hand.wants(Offered::RECORD_ID)
+    }
+
+    /// Whether something reads the keys that lead to documents.
+    pub(crate) fn reads_keys(&self) -> bool {
+        self.returns_keys || self.scope.at_hand.wants(Offered::INDEX_KEY)
+    }
+
+    /// Takes the metadata out of a document that holds it, and has at hand what is known of its record besides.
+    /// # Errors
+    /// Those of sort keys.
+    pub(crate) fn release(&self, record: RecordId, document: DocumentRef<'_>) -> Result<DocumentBuf> {
+        let at_hand = &self.scope.at_hand;
+        let document = at_hand.release(document);
+        if at_hand.wants(Offered::RECORD_ID) {
+            at_hand.add(RECORD_ID, record.0.cast_signed());
+        }
+        if at_hand.wants(Offered::INDEX_KEY)
+            && let Some(known) = at_hand.current()
+            && let Some(key) = known.as_ref().as_ref().get(INDEX_KEY).and_then(ValueRef::as_document)
+        {
+            at_hand.add(INDEX_KEY, &exact_key(key, document.as_ref()));
+        }
+        if let Some(sort) = self.sort.as_ref().filter(|_| at_hand.wants(Offered::SORT_KEY)) {
+            let values = sort.key_values(document.as_ref(), &self.scope.operation, &self.scope.strings)?;
+            at_hand.add(SORT_KEY, &values);
+        }
+        Ok(document)
     }
 
     /// What of it decides about its plan.
@@ -268,6 +313,9 @@ impl FindQuery {
         let kind = ProjectionKind::Find(&compile_element);
         self.projection = Some(Projection::parse(projection, kind, &self.parse_scope())?);
         self.scope.constant_failure.check("Failed to optimize projection")?;
+        if self.scope.at_hand.wants(Offered::SORT_KEY) {
+            self.check_sort_key()?;
+        }
         let is_positional = self.projection.as_ref().is_some_and(|parsed| parsed.positional_path().is_some());
         if is_positional && holds_expr(self.filter.root()) {
             let message = "$expr is not allowed in the query of a positional projection";
@@ -275,6 +323,19 @@ impl FindQuery {
         }
         self.projection_document = projection.to_owned();
         Ok(())
+    }
+
+    /// # Errors
+    /// `BadValue` where there is no sort; `CommandNotSupported` for one by metadata.
+    fn check_sort_key(&self) -> Result<()> {
+        match &self.sort {
+            None => Err(Failure::bad_value("cannot use sortKey $meta projection without a sort")),
+            Some(sort) if sort.reads_metadata() => {
+                let message = "$meta: \"sortKey\" is not supported yet together with a sort by $meta";
+                Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message))
+            }
+            Some(_) => Ok(()),
+        }
     }
 
     /// Whether every document matches.

@@ -2,7 +2,7 @@
 
 use crate::acknowledge::{let_the_ready_run, stronger, wait};
 use crate::admission::Admitted;
-use crate::execute::{Executed, execute, execute_apart};
+use crate::execute::{Executed, ask_for_next, execute, execute_apart};
 use crate::executor::Executor;
 use crate::first_bytes::{self, Foreign, HTTP_ANSWER};
 use crate::input::Input;
@@ -169,6 +169,8 @@ enum Stop {
     Pause,
     /// A frame whose reply, which begins at `start`, is held back and maybe repeated.
     Hold { answer: Answer, request_id: i32, start: usize },
+    /// A frame whose reply is followed by others: the next batches of a cursor.
+    Stream(Header, Vec<u8>, i64),
     /// A frame that would take long.
     Long(Header, Vec<u8>),
     /// A frame whose command has nothing to say yet.
@@ -179,6 +181,14 @@ enum Stop {
     Close,
     /// No frame at all.
     Foreign(Foreign),
+}
+
+/// Why a frame is run again.
+enum More {
+    /// It has nothing to say yet.
+    Later(Box<Await>),
+    /// The cursor's next batch follows.
+    Batch(i64),
 }
 
 impl Session {
@@ -331,6 +341,10 @@ impl Session {
                 }
                 Ok(Executed::Done(answer)) => {
                     pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
+                    if let Some(cursor) = answer.next_of {
+                        pass.stop = Stop::Stream(header, frame.to_vec(), cursor);
+                        break;
+                    }
                 }
                 Ok(Executed::TooLong) => {
                     pass.stop = Stop::Long(header, frame.to_vec());
@@ -358,7 +372,7 @@ impl Session {
     async fn finish(&mut self, mut out: Vec<u8>, mut pass: Pass) -> Result<(), Ended> {
         let mut ended = None;
         let mut held = None;
-        let mut awaits = None;
+        let mut more = None;
         match std::mem::replace(&mut pass.stop, Stop::Pause) {
             Stop::Pause => {}
             Stop::Malformed(error) => ended = Some(error.into()),
@@ -373,29 +387,36 @@ impl Session {
                 return Err(Ended::Foreign(foreign));
             }
             Stop::Hold { answer, request_id, start } => held = Some((answer, request_id, start)),
+            Stop::Stream(header, frame, cursor) => more = Some((header, frame, More::Batch(cursor))),
             Stop::Long(header, frame) => {
                 let (frame, replies, executed) = self.apart(header, frame, out).await;
                 out = replies;
                 match executed? {
                     Executed::Done(answer) => {
                         pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
+                        more = answer.next_of.map(|cursor| (header, frame, More::Batch(cursor)));
                     }
-                    Executed::Awaits(wait) => awaits = Some((header, frame, wait)),
+                    Executed::Awaits(wait) => more = Some((header, frame, More::Later(wait))),
                     Executed::ClosesConnection => ended = Some(Ended::FailPoint),
                     Executed::TooLong => {}
                 }
             }
-            Stop::Await(header, frame, wait) => awaits = Some((header, frame, wait)),
+            Stop::Await(header, frame, wait) => more = Some((header, frame, More::Later(wait))),
         }
         let peers = self.executor.connections();
         wait(&self.service, pass.acknowledgement, peers).await.map_err(|_| Ended::Storage)?;
         if let Some((answer, request_id, start)) = held {
             return self.hold(out, answer, request_id, start).await;
         }
+        if let Some((header, frame, More::Batch(cursor))) = more {
+            self.send_batch(&out, cursor).await?;
+            scratch::with(|scratch| scratch.replies.give(out));
+            return self.go_on(header, frame, More::Batch(cursor)).await;
+        }
         self.send(&out).await?;
         scratch::with(|scratch| scratch.replies.give(out));
-        if let Some((header, frame, wait)) = awaits {
-            return self.attend(header, frame, *wait).await;
+        if let Some((header, frame, later)) = more {
+            return self.go_on(header, frame, later).await;
         }
         ended.map_or(Ok(()), Err)
     }
@@ -423,21 +444,25 @@ impl Session {
         (returned.frame, returned.out, returned.executed)
     }
 
-    /// Waits for what a command waits for, runs it again, and so on until it has something to say. No thread waits with
-    /// it: a bell, a timer or the socket wakes the connection's task.
-    async fn attend(&mut self, header: Header, frame: Vec<u8>, wait: Await) -> Result<(), Ended> {
-        let (mut frame, mut wait) = (frame, wait);
+    /// Sends a batch that others follow. A cursor is closed whose client does not take it.
+    async fn send_batch(&mut self, bytes: &[u8], cursor: i64) -> Result<(), Ended> {
+        let sent = self.send(bytes).await;
+        if sent.is_err() {
+            self.service.cursors.kill(cursor, None);
+        }
+        sent
+    }
+
+    /// Waits for what a command waits for, runs it again, and so on until it has something to say; or runs it again for the
+    /// next batch, and so on until there is none. No thread waits with it: a bell, a timer or the socket wakes the
+    /// connection's task.
+    async fn go_on(&mut self, mut header: Header, mut frame: Vec<u8>, mut more: More) -> Result<(), Ended> {
         loop {
-            let Await { news, stop, until } = wait;
-            tokio::select! {
-                () = news => {}
-                () = stop => {}
-                () = tokio::time::sleep_until(until.into()) => {}
-                () = self.stream.ended() => {
-                    // The command hears of it, and gives its cursor back.
-                    if let Some(absence) = self.client.as_ref().and_then(ClientConnection::absence) {
-                        absence.note();
-                    }
+            match more {
+                More::Later(wait) => self.wait_for_news(*wait).await,
+                More::Batch(_) => {
+                    ask_for_next(&mut header, &mut frame);
+                    let_the_ready_run().await;
                 }
             }
             let mut out = scratch::with(|scratch| scratch.replies.take());
@@ -449,16 +474,38 @@ impl Session {
             if matches!(executed, Ok(Executed::TooLong)) {
                 (frame, out, executed) = self.apart(header, frame, out).await;
             }
-            match executed? {
-                Executed::Awaits(next) => wait = *next,
+            let next = match executed? {
+                Executed::Awaits(next) => Some(More::Later(next)),
                 Executed::ClosesConnection => return Err(Ended::FailPoint),
+                Executed::Done(Answer { next_of: Some(cursor), .. }) => {
+                    self.send_batch(&out, cursor).await?;
+                    Some(More::Batch(cursor))
+                }
                 Executed::Done(_) | Executed::TooLong => {
                     self.send(&out).await?;
-                    scratch::with(|scratch| scratch.replies.give(out));
-                    return Ok(());
+                    None
+                }
+            };
+            scratch::with(|scratch| scratch.replies.give(out));
+            match next {
+                Some(next) => more = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn wait_for_news(&mut self, wait: Await) {
+        let Await { news, stop, until } = wait;
+        tokio::select! {
+            () = news => {}
+            () = stop => {}
+            () = tokio::time::sleep_until(until.into()) => {}
+            () = self.stream.ended() => {
+                // The command hears of it, and gives its cursor back.
+                if let Some(absence) = self.client.as_ref().and_then(ClientConnection::absence) {
+                    absence.note();
                 }
             }
-            scratch::with(|scratch| scratch.replies.give(out));
         }
     }
 

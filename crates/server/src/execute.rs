@@ -82,6 +82,7 @@ fn message(
     };
     let request = Request { database, body: message.body, message: Some(&message) };
     let is_streaming_allowed = message.flags.contains(MessageFlags::EXHAUST_ALLOWED);
+    let begin = out.len();
     let start = begin_message(out, reply_id(&message.header), message.header.request_id, MessageFlags::NONE);
     let answer = service.run(connection, request, run_on, out);
     let mut answer = match answer {
@@ -92,13 +93,27 @@ fn message(
         }
     };
     answer.repeat_after = answer.repeat_after.filter(|_| is_streaming_allowed);
+    answer.next_of = answer.next_of.filter(|_| is_streaming_allowed);
     if message.flags.contains(MessageFlags::MORE_TO_COME) {
         // The client does not listen.
         start.discard(out);
         return Ok(Executed::Done(Answer { acknowledgement: answer.acknowledgement, ..Answer::default() }));
     }
     start.finish(out)?;
+    if answer.next_of.is_some() {
+        let flags = begin + HEADER_BYTES..begin + HEADER_BYTES + 4;
+        out[flags].copy_from_slice(&MessageFlags::MORE_TO_COME.0.to_le_bytes());
+    }
     Ok(Executed::Done(answer))
+}
+
+/// Makes of a request with `exhaustAllowed`, whose reply said that more is to come, the one that the next reply answers: each
+/// answers the one before it.
+/// Source: MongoDB wire protocol, "OP_MSG", "Flag Bits".
+pub(crate) fn ask_for_next(header: &mut Header, frame: &mut [u8]) {
+    header.request_id = reply_id(header);
+    // Behind the length.
+    frame[4..8].copy_from_slice(&header.request_id.to_le_bytes());
 }
 
 fn from_bson(error: BsonError) -> Failure {

@@ -30,7 +30,7 @@ pub(crate) fn query(
         Ok(answer) => {
             let head = ReplyHead::COMMAND;
             write_reply(out, query.request_id, query.request_id, head, |out| out.extend_from_slice(&reply))?;
-            Ok(Executed::Done(Answer { repeat_after: None, ..answer }))
+            Ok(Executed::Done(Answer { repeat_after: None, next_of: None, ..answer }))
         }
         Err(halt) => Ok(Executed::of(halt)),
     }
@@ -121,7 +121,8 @@ fn run_cursor(
     let mut reply = Vec::new();
     let request = Request { database, body: body.as_ref(), message: None };
     let answer = match service.run(connection, request, run_on, &mut reply) {
-        Ok(answer) => answer,
+        // These clients ask for each batch.
+        Ok(answer) => Answer { next_of: None, ..answer },
         Err(halt) => return Ok(Executed::of(halt)),
     };
     let reply = DocumentRef::trusted(&reply);

@@ -63,7 +63,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         facets.push((element.name.to_owned(), pipeline));
     }
     if inside.scope.at_hand.is_wanted() {
-        environment.scope.at_hand.want();
+        environment.scope.at_hand.want_as(&inside.scope.at_hand);
     }
     Ok(vec![Box::new(Facet { facets, at_hand: Arc::clone(&inside.scope.at_hand) })])
 }

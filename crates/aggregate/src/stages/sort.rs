@@ -44,7 +44,7 @@ impl Stage for Sort {
     }
 
     fn metadata(&self) -> Carried {
-        Carried::Inside
+        if self.pattern.reads_metadata() { Carried::Inside } else { Carried::Sorted }
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

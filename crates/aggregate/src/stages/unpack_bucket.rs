@@ -1,6 +1,7 @@
 //! `$_internalUnpackBucket`: the measurements of a time series' buckets. The views over such collections begin with it.
 
 use super::{Definition, Reads, Stage, Stages};
+use crate::metadata::Carried;
 use crate::stage_fields::StageFields;
 use crate::{DocumentStream, Environment};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -50,6 +51,11 @@ impl Stage for UnpackBucket {
     ) -> Box<dyn DocumentStream> {
         let unpacked = Vec::new().into_iter();
         Box::new(Unpacking { stage: self, input, environment: Arc::clone(environment), unpacked, rest: None })
+    }
+
+    fn metadata(&self) -> Carried {
+        // A measurement has no record of its own.
+        Carried::Lost
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

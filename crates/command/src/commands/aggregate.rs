@@ -323,8 +323,13 @@ pub(crate) fn prepare(
     }
     let is_view = resolved.as_ref().is_some_and(|resolved| resolved.views_count > 0);
     // What is known of a view's documents is told by the view's stages.
-    let offered = if is_view { Offered::ANY } else { Offered::NONE };
+    let found = match namespace {
+        Some(namespace) if !is_oplog(catalog, namespace) => Offered::PLAN,
+        _ => Offered::NONE,
+    };
+    let offered = if is_view { Offered::ANY } else { found };
     let alone = Environment { scope: Arc::new(environment.scope.offering(offered)), ..environment.clone() };
+    let environment = Environment { scope: Arc::new(environment.scope.offering(found)), ..environment };
     let sent = Pipeline::parse(stages, alone)?;
     let parsed = match (&resolved, namespace) {
         (Some(resolved), Some(namespace)) if resolved.views_count > 0 => {

@@ -128,6 +128,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
                 return Err(invocation.unsupported(name).into());
             }
         }
+        if query.reads_what_plans_know() {
+            let message = "$meta of recordId, indexKey and sortKey over the oplog is not supported yet";
+            return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message).into());
+        }
         invocation.refuse_if_long(true)?;
         let source = oplog_view::find(invocation, query, invocation.document("sort")?, at_end)?;
         let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);

@@ -116,9 +116,13 @@ impl Builder<'_> {
     }
 
     fn root(&mut self) -> Result<Box<dyn DocumentStage>> {
-        if self.query.shows_record_ids && self.collection.is_clustered() {
+        if self.query.reads_record_ids() && self.collection.is_clustered() {
             // MongoDB's record ids there are made of the `_id`, ours are numbers.
-            let message = "'showRecordId' of a clustered collection is not supported yet";
+            let message = if self.query.shows_record_ids {
+                "'showRecordId' of a clustered collection is not supported yet"
+            } else {
+                "$meta: \"recordId\" of a clustered collection is not supported yet"
+            };
             return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
         }
         let Found { mut stage, order } = self.found()?;
@@ -133,8 +137,10 @@ impl Builder<'_> {
         if query.skip > 0 {
             stage = Box::new(Skip { number: self.number(), count: query.skip, input: stage });
         }
-        if query.returns_keys {
+        if query.reads_keys() {
             self.check_keys_can_be_told()?;
+        }
+        if query.returns_keys {
             stage = Box::new(ReturnKey { number: self.number(), input: stage });
         } else if !query.gives_whole_documents() {
             stage = Box::new(ProjectionStage { number: self.number(), input: stage });
@@ -153,7 +159,8 @@ impl Builder<'_> {
             index.kind.answers() == Answers::ByField && index.strings == StringOrder::default()
         };
         let Some(used) = self.used.iter().find(|used| !is_readable(used)) else { return Ok(()) };
-        let message = format!("'returnKey' by keys of the index '{}' is not supported yet", used.index.name);
+        let asked = if self.query.returns_keys { "'returnKey'" } else { "$meta: \"indexKey\"" };
+        let message = format!("{asked} by keys of the index '{}' is not supported yet", used.index.name);
         Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message))
     }
 
@@ -202,7 +209,7 @@ impl Builder<'_> {
         }
         if let Some(id) = looked_up_id(root)
             && can_look_up(self.collection, id.as_ref(), strings)
-            && !self.query.returns_keys
+            && !self.query.holds_metadata()
         {
             return Ok(self.express(id));
         }
@@ -243,7 +250,7 @@ impl Builder<'_> {
     fn best(&mut self, ranked: Vec<Candidate>) -> Option<Candidate> {
         let mut ranked = ranked.into_iter();
         let best = ranked.next()?;
-        if best.bounds.is_narrowed() && !self.query.returns_keys {
+        if best.bounds.is_narrowed() && !self.query.reads_keys() {
             let predicates = predicates_of(self.query.filter.root());
             self.rivals = choose::rivals(&best, predicates, self.query.sort.as_ref(), ranked);
         }

@@ -233,7 +233,7 @@ impl Scan {
 /// Says which key led to the record that comes next, where something reads it. A clustered collection is its own index, which
 /// leads nowhere.
 fn hold_key(bounds: &IndexBounds, key: &[u8], run: &Run) {
-    if !run.query.returns_keys {
+    if !run.query.reads_keys() {
         return;
     }
     let directions: Vec<_> = bounds.pattern.iter().map(|field| field.direction).collect();

@@ -78,7 +78,7 @@ impl Documents for Projecting {
         }
         let mut document = row.document;
         if run.holds_metadata {
-            self.released = run.query.scope.at_hand.release(document);
+            self.released = run.query.release(row.record, document)?;
             document = self.released.as_ref();
         }
         let document = run.query.given(row.record, document, &mut self.projected)?;

@@ -6,7 +6,7 @@ use crate::QueryScope;
 use crate::find_query::{FindQuery, Hint};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_catalog::{Outcome as Answer, Verdict};
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::check_document_bytes;
 use bunko_update::{Outcome, ParseContext, Targets, Update};
 use std::sync::Arc;
@@ -171,6 +171,10 @@ impl Projected {
         let Some(fields) = statement.projection.filter(|fields| !fields.is_empty()) else { return Ok(Self(None)) };
         let mut query = FindQuery::new(DocumentRef::EMPTY, writes.scope.clone())?;
         query.set_projection(fields)?;
+        if query.reads_what_plans_know() {
+            let message = "$meta of recordId, indexKey and sortKey in the fields of findAndModify is not supported yet";
+            return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
+        }
         let is_positional = query.projection.as_ref().is_some_and(|projection| projection.positional_path().is_some());
         let returns_new = matches!(&statement.action, Action::Update(update) if update.returning == Returning::After);
         if is_positional && returns_new {
