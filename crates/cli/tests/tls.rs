@@ -193,6 +193,124 @@ fn resident_bytes(server: &Server) -> u64 {
 }
 
 #[test]
+fn users_log_in_by_certificate() {
+    let (authority, dbpath) = (Authority::new(), temporary_dbpath());
+    let more = ["--auth", "--tlsAllowConnectionsWithoutCertificates"];
+    let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &more);
+    let file = |name| authority.options(Some(&authority.write_client(name, Validity::Now)));
+    let x509 = |name| file(name) + "&authMechanism=MONGODB-X509";
+    let command = |name: &str, role: &str| {
+        format!("{{createUser: 'CN={name},OU=tests,O=Bunko', roles: [{{role: '{role}', db: 'admin'}}]}}")
+    };
+    let external = |connection: &mut Connection, text: &str| {
+        let command = shell::parse_document(text).expect(text);
+        connection.run_command("$external", command.as_ref()).map(drop).map_err(|error| error.to_string())
+    };
+    // A certificate is no user, and nobody hears which half is missing.
+    let nobody = connect(&server, &x509("ann")).err().expect("there is no such user");
+    assert!(nobody.contains("Authentication failed") && nobody.contains("18"), "{nobody}");
+    let mut first = connect(&server, &file("ann")).expect("connected");
+    external(&mut first, &command("root", "root")).expect("the first user");
+    assert!(external(&mut first, &command("ann", "root")).is_err(), "the exception is over");
+    let mut root = connect(&server, &x509("root")).expect("logged in");
+    external(&mut root, &command("ann", "readAnyDatabase")).expect("created");
+    // Speculatively, as drivers do, too.
+    for hello in
+        ["", "{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: 'MONGODB-X509', db: '$external'}}"]
+    {
+        let mut ann = connect(&server, &if hello.is_empty() { x509("ann") } else { file("ann") }).expect("connected");
+        if !hello.is_empty() {
+            let reply = run(&mut ann, hello);
+            let expected = r#"speculativeAuthenticate: {dbname: "$external", user: "CN=ann,OU=tests,O=Bunko"}"#;
+            assert!(reply.contains(expected), "{reply}");
+        }
+        let status = run(&mut ann, "{connectionStatus: 1}");
+        assert!(status.contains(r#"[{user: "CN=ann,OU=tests,O=Bunko", db: "$external"}]"#), "{status}");
+        assert!(run(&mut ann, "{find: 'c'}").contains("ok: 1.0"));
+        assert!(run(&mut ann, "{insert: 'c', documents: [{}]}").contains("not authorized"));
+    }
+    // Nobody is somebody else, and nobody without a certificate is anybody.
+    let mut other = connect(&server, &file("ann")).expect("connected");
+    let claim = "{authenticate: 1, mechanism: 'MONGODB-X509', user: 'CN=root,OU=tests,O=Bunko'}";
+    assert!(external(&mut other, claim).is_err_and(|error| error.contains("18")));
+    assert_logged(&server, "the client's certificate names somebody else");
+    let mut bare = connect(&server, &authority.options(None)).expect("connected");
+    assert!(external(&mut bare, claim).is_err_and(|error| error.contains("18")));
+    assert_logged(&server, "the client showed no certificate by TLS");
+    let hello = "{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: 'MONGODB-X509', db: '$external'}}";
+    assert!(!run(&mut bare, hello).contains("speculativeAuthenticate"));
+    // A login ends with its user.
+    let mut ann = connect(&server, &x509("ann")).expect("logged in");
+    external(&mut root, "{dropUser: 'CN=ann,OU=tests,O=Bunko'}").expect("dropped");
+    assert!(run(&mut ann, "{find: 'c'}").contains("requires authentication"));
+}
+
+#[test]
+fn tools_speak_tls_and_log_in() {
+    let (authority, dbpath, out) = (Authority::new(), temporary_dbpath(), temporary_dbpath());
+    let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &["--auth"]);
+    let file = authority.write_client("root", Validity::Now);
+    let options = authority.options(Some(&file));
+    let mut connection = connect(&server, &options).expect("connected");
+    run(&mut connection, "{createUser: 'root', pwd: 'secret', roles: ['root']}");
+    let uri = format!("mongodb://root:secret@localhost:{}/?{options}", server.address().port());
+    let mut connection = Connection::connect(&uri.parse().expect("valid")).expect("logged in");
+    let subject = "CN=root,OU=tests,O=Bunko";
+    let create = format!("{{createUser: '{subject}', roles: [{{role: 'root', db: 'admin'}}]}}");
+    let create = shell::parse_document(&create).expect("a command");
+    connection.run_command("$external", create.as_ref()).expect("created");
+    let insert = shell::parse_document("{insert: 'c', documents: [{_id: 1}, {_id: 2}]}").expect("a command");
+    connection.run_command("own", insert.as_ref()).expect("inserted");
+    let (port, ca) = (server.address().port().to_string(), authority.file("ca.pem"));
+    let (ca, file) = (ca.to_str().expect("a path"), file.to_str().expect("a path"));
+    let place = ["--host", "localhost", "--port", &port];
+    let tls = ["--tls", "--tlsCAFile", ca, "--tlsCertificateKeyFile", file];
+    let ssl = ["--ssl", "--sslCAFile", ca, "--sslPEMKeyFile", file];
+    let scram = ["-u", "root", "-p", "secret", "--authenticationDatabase", "admin"];
+    let x509 = ["--authenticationMechanism", "MONGODB-X509"];
+    let named =
+        |tls: &[&str], login: &[&str]| [&place[..], tls, login].concat().into_iter().map(str::to_owned).collect();
+    let whole_uri = |uri: String| vec!["--uri".to_owned(), uri];
+    let ways: [Vec<String>; 4] = [
+        named(&tls, &scram),
+        named(&ssl, &x509),
+        whole_uri(uri.clone()),
+        whole_uri(format!("mongodb://localhost:{port}/?{options}&authMechanism=MONGODB-X509")),
+    ];
+    for (number, way) in ways.iter().enumerate() {
+        let directory = out.path().join(number.to_string());
+        let directory = directory.to_str().expect("a path");
+        tool("dump", way, &["--db", "own", "--out", directory]).expect("dumped");
+        run(&mut connection, "{ping: 1}");
+        connection.run_command("own", DocumentBuf::new().with("dropDatabase", 1_i32).as_ref()).expect("dropped");
+        tool("restore", way, &[directory]).expect("restored");
+        let count = connection.run_command("own", DocumentBuf::new().with("count", "c").as_ref()).expect("counted");
+        assert!(matches!(count.as_ref().get("n"), Some(ValueRef::Int32(2))), "{way:?}: {count:?}");
+    }
+    // Whom the tool does not trust, whom the server does not know, and who brings no certificate.
+    let system: Vec<String> = named(&["--tls", "--tlsCertificateKeyFile", file], &scram);
+    assert!(tool("dump", &system, &["--archive"]).is_err_and(|said| said.contains("TLS")));
+    let bare: Vec<String> = named(&tls[..3], &scram);
+    tool("dump", &bare, &["--archive"]).expect_err("no certificate");
+    let wrong = ["-u", "root", "-p", "wrong", "--authenticationDatabase", "admin"];
+    let wrong: Vec<String> = named(&tls, &wrong);
+    assert!(tool("dump", &wrong, &["--archive"]).is_err_and(|said| said.contains("Authentication failed")));
+    for way in &ways[2..] {
+        let bench: Vec<_> = ["run", "oltp"].into_iter().map(str::to_owned).chain(way.iter().cloned()).collect();
+        // What so short a run lacks otherwise is not of interest here.
+        let said = tool("bench", &bench, &["--scale", "1MB", "--duration", "1s"]).err().unwrap_or_default();
+        assert!(!said.contains("uthenticat") && !said.contains("authoriz") && !said.contains("TLS"), "{said}");
+    }
+}
+
+/// Runs a tool with what names the server, and more; what it said where it failed.
+fn tool(name: &str, way: &[String], more: &[&str]) -> Result<(), String> {
+    let output = std::process::Command::new(binary()).arg(name).args(way).args(more).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(()) } else { Err(said) }
+}
+
+#[test]
 fn certificates_are_rotated_under_load() {
     let (authority, dbpath) = (Authority::new(), temporary_dbpath());
     let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &[]);

@@ -7,6 +7,7 @@ mod plain;
 mod scram;
 mod scram_sha_1;
 mod scram_sha_256;
+mod x509;
 
 use crate::connection::Connection;
 use crate::error::ClientError;
@@ -40,7 +41,7 @@ fn variant(mechanism: Mechanism) -> Option<&'static Variant> {
     match mechanism {
         Mechanism::ScramSha1 => Some(&scram_sha_1::VARIANT),
         Mechanism::ScramSha256 => Some(&scram_sha_256::VARIANT),
-        Mechanism::Plain => None,
+        Mechanism::Plain | Mechanism::X509 => None,
     }
 }
 
@@ -97,6 +98,10 @@ pub(crate) fn authenticate(
         );
     }
     let mechanism = credential.mechanism.unwrap_or_else(|| negotiated(connection.hello()));
+    if mechanism == Mechanism::X509 {
+        let command = x509::command(credential);
+        return Conversation { connection, credential, mechanism }.exchange(&command).map(|_| ());
+    }
     let mut conversation = Conversation { connection, credential, mechanism };
     match variant(mechanism) {
         None => conversation.start(&plain::message(credential)).map(|_| ()),

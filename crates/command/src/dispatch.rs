@@ -314,11 +314,9 @@ pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), Failure> {
 
 /// Whether what a command has written may be users or roles. What a pipeline brings forth may go into any database.
 fn may_change_users(command: &Command, request: &Request<'_>) -> bool {
-    request.database == access_control::DATABASE || matches!(command.name, "aggregate" | "mapReduce")
+    let is_theirs = |database| [access_control::DATABASE, access_control::EXTERNAL_DATABASE].contains(&database);
+    is_theirs(request.database) || matches!(command.name, "aggregate" | "mapReduce")
 }
-
-/// Where clients log in whom another system knows; no database has that name.
-const EXTERNAL: &str = "$external";
 
 fn no_such_command(name: &str) -> Failure {
     if known_commands::is_known(name) {
@@ -334,7 +332,7 @@ fn admit(
     command: &Command,
     request: &Request<'_>,
 ) -> Result<GenericOptions, Failure> {
-    if request.database != EXTERNAL {
+    if request.database != access_control::EXTERNAL_DATABASE {
         check_database(request.database)?;
     }
     if command.databases != Databases::Any && request.database != "admin" {

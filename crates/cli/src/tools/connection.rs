@@ -1,6 +1,7 @@
 //! Which server a tool talks to, and how it tells how far it is.
 
 use super::in_process::InProcess;
+use super::tls_arguments::TlsArguments;
 use crate::watch;
 use bunko_client::{ReadPreference, Uri, WriteConcern, percent_encoded};
 use bunko_tools::progress::{Progress, Reporter, Style};
@@ -17,8 +18,20 @@ const DEFAULT_HOST: &str = "localhost";
 
 /// What stands in a connection string, or is of no use to a data directory. All of it is named: what a flag requires is
 /// not asked for where something else rules it out.
-const HOST_AND_USER: [&str; 6] =
-    ["host", "port", "username", "password", "authentication_database", "authentication_mechanism"];
+const HOST_AND_USER: [&str; 12] = [
+    "host",
+    "port",
+    "username",
+    "password",
+    "authentication_database",
+    "authentication_mechanism",
+    "tls",
+    "tls_ca_file",
+    "tls_certificate_key_file",
+    "tls_allow_invalid_certificates",
+    "tls_allow_invalid_hostnames",
+    "tls_insecure",
+];
 
 /// Flags that name a server; they mean what they mean to the classic tools.
 #[derive(Args)]
@@ -42,9 +55,11 @@ pub struct ServerArguments {
     /// The database that knows the user
     #[arg(long = "authenticationDatabase", value_name = "DATABASE", requires = "username")]
     authentication_database: Option<String>,
-    /// SCRAM-SHA-1, SCRAM-SHA-256 or PLAIN
-    #[arg(long = "authenticationMechanism", value_name = "NAME", requires = "username")]
+    /// SCRAM-SHA-1, SCRAM-SHA-256, PLAIN or MONGODB-X509
+    #[arg(long = "authenticationMechanism", value_name = "NAME")]
     authentication_mechanism: Option<String>,
+    #[command(flatten)]
+    tls: TlsArguments,
     /// Give up on a server that answers nothing for so many seconds
     #[arg(
         long = "server-timeout",
@@ -225,6 +240,7 @@ impl ServerArguments {
         ];
         let options: Vec<_> = options
             .into_iter()
+            .chain(self.tls.options())
             .filter_map(|(name, value)| value.map(|value| format!("{name}={}", percent_encoded(value))))
             .collect();
         let uri = format!("mongodb://{user}{}/?{}", hosts.join(","), options.join("&"));
@@ -287,6 +303,8 @@ mod tests {
         let credential = set.credential.expect("a credential");
         assert_eq!((credential.user.as_str(), credential.source.as_str()), ("me@x", "admin"));
         assert_eq!(uri("--uri mongodb://h:9/db").address(), "h:9");
+        let x509 = uri("--tls --tlsCertificateKeyFile me.pem --authenticationMechanism MONGODB-X509").credential;
+        assert_eq!(x509.expect("a credential").source, "$external");
         assert!(Line::try_parse_from(["tool", "--uri", "mongodb://h", "--port", "1"]).is_err());
         assert!(Line::try_parse_from(["tool", "--dbpath", "d", "--port", "1"]).is_err());
     }

@@ -5,6 +5,7 @@ mod connection;
 mod dump;
 mod in_process;
 mod restore;
+mod tls_arguments;
 
 pub use dump::DumpArguments;
 pub use restore::RestoreArguments;

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// What a list of the dump has no use for: it reads what the dump says of itself.
-const WITHOUT_EFFECT_ON_A_LIST: [&str; 31] = [
+const WITHOUT_EFFECT_ON_A_LIST: [&str; 37] = [
     "uri",
     "host",
     "port",
@@ -31,6 +31,12 @@ const WITHOUT_EFFECT_ON_A_LIST: [&str; 31] = [
     "password",
     "authentication_database",
     "authentication_mechanism",
+    "tls",
+    "tls_ca_file",
+    "tls_certificate_key_file",
+    "tls_allow_invalid_certificates",
+    "tls_allow_invalid_hostnames",
+    "tls_insecure",
     "dbpath",
     "storage_engine",
     "log_format",

@@ -5,7 +5,7 @@ mod matrix;
 
 use super::{binary, run};
 use crate::peer::{Peer, errmsg};
-use bunko_bson::DocumentBuf;
+use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_client::{ClientError, Connection, Uri};
 use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
@@ -224,7 +224,7 @@ fn cursors_sessions_and_operations_are_their_users() {
         (guarded.user("one", "[{role: 'read', db: 'own'}]"), guarded.user("other", "[{role: 'read', db: 'own'}]"));
     let session = "lsid: {id: UUID('00112233-4455-4677-8899-aabbccddeeff')}";
     let opened = run(&mut one, "own", &format!("{{find: 'c', batchSize: 1, {session}}}"));
-    let cursor = opened.as_ref().get("cursor").and_then(bunko_bson::ValueRef::as_document).expect("a cursor");
+    let cursor = opened.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor");
     let id = cursor.get("id").and_then(bunko_bson::number::as_i64_exact).expect("an id");
     let more = format!("{{getMore: NumberLong('{id}'), collection: 'c', batchSize: 1, {session}}}");
     // A session belongs to who named it first, and a cursor to who opened it, whatever session is named.
@@ -328,4 +328,27 @@ fn tools_log_in() {
         "{}",
         said(&measured)
     );
+}
+
+#[test]
+fn sessions_are_killed_by_user() {
+    let mut guarded = Guarded::start();
+    run(&mut guarded.root, "own", "{insert: 'c', documents: [{_id: 1}, {_id: 2}, {_id: 3}, {_id: 4}, {_id: 5}]}");
+    let mut cursors = Vec::new();
+    for (number, name) in ["one", "other"].into_iter().enumerate() {
+        let mut connection = guarded.user(name, "[{role: 'read', db: 'own'}]");
+        let session = format!("lsid: {{id: UUID('00112233-4455-4677-8899-aabbccddeef{number}')}}");
+        let found = run(&mut connection, "own", &format!("{{find: 'c', batchSize: 1, {session}}}"));
+        let id = found.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("id"));
+        let Some(ValueRef::Int64(id)) = id else { panic!("no cursor: {found:?}") };
+        let more = format!("{{getMore: NumberLong('{id}'), collection: 'c', batchSize: 1, {session}}}");
+        cursors.push((connection, more));
+    }
+    let mut codes = |root: &mut Connection, kill: &str| {
+        run(root, "admin", kill);
+        cursors.iter_mut().map(|(connection, more)| attempt(connection, "own", more).0).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&mut guarded.root, "{killAllSessions: [{user: 'one', db: 'own'}]}"), [0, 0], "another database");
+    assert_eq!(codes(&mut guarded.root, "{killAllSessions: [{user: 'one', db: 'admin'}]}"), [43, 0]);
+    assert_eq!(codes(&mut guarded.root, "{killAllSessions: []}"), [43, 43]);
 }

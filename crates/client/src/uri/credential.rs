@@ -13,6 +13,8 @@ pub enum Mechanism {
     ScramSha256,
     /// The password itself (LDAP); only over TLS.
     Plain,
+    /// The certificate that the client shows in its TLS handshake.
+    X509,
 }
 
 impl Mechanism {
@@ -22,19 +24,22 @@ impl Mechanism {
             Self::ScramSha1 => "SCRAM-SHA-1",
             Self::ScramSha256 => "SCRAM-SHA-256",
             Self::Plain => "PLAIN",
+            Self::X509 => "MONGODB-X509",
         }
     }
 
     /// The mechanism of that name, which is case-sensitive; `None` for one that is not done here.
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        [Self::ScramSha1, Self::ScramSha256, Self::Plain].into_iter().find(|mechanism| mechanism.name() == name)
+        [Self::ScramSha1, Self::ScramSha256, Self::Plain, Self::X509]
+            .into_iter()
+            .find(|mechanism| mechanism.name() == name)
     }
 
     /// The database that knows the user, where the connection string names none at all.
     pub(super) fn default_source(self) -> &'static str {
         match self {
             Self::ScramSha1 | Self::ScramSha256 => "admin",
-            Self::Plain => "$external",
+            Self::Plain | Self::X509 => "$external",
         }
     }
 }
@@ -48,7 +53,7 @@ impl fmt::Display for Mechanism {
 /// A user, the password, and where and how they are checked. `Debug` does not show the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// The user's name.
+    /// The user's name; empty where it is left to the certificate.
     pub user: String,
     pub(crate) password: String,
     /// `authSource`: the database that knows the user.

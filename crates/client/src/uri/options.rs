@@ -172,6 +172,9 @@ impl Options {
         tls: Option<&TlsOptions>,
     ) -> Result<Option<Credential>, UriError> {
         let mechanism = self.auth_mechanism;
+        if mechanism == Some(Mechanism::X509) {
+            return self.certificate_credential(user_info, tls).map(Some);
+        }
         let Some(UserInfo { user, password }) = user_info else {
             return if mechanism.is_some() { Err(UriError::MissingUser) } else { Ok(None) };
         };
@@ -181,6 +184,27 @@ impl Options {
         let default_source = mechanism.unwrap_or(Mechanism::ScramSha256).default_source();
         let source = self.auth_source.as_deref().or(database).unwrap_or(default_source).to_owned();
         Ok(Some(Credential { user, password: password.ok_or(UriError::MissingPassword)?, source, mechanism }))
+    }
+
+    /// Who authenticates by a certificate: it names the user, so that the connection string need not.
+    fn certificate_credential(
+        &self,
+        user_info: Option<UserInfo>,
+        tls: Option<&TlsOptions>,
+    ) -> Result<Credential, UriError> {
+        const NAME: &str = "authMechanism 'MONGODB-X509'";
+        if tls.is_none_or(|tls| tls.certificate_key_file.is_none()) {
+            return Err(UriError::Unsupported(format!("{NAME} without tls=true and tlsCertificateKeyFile")));
+        }
+        let source = Mechanism::X509.default_source();
+        if self.auth_source.as_deref().is_some_and(|given| given != source) {
+            return Err(UriError::Contradiction(format!("{NAME} and an authSource other than {source}")));
+        }
+        let (user, password) = user_info.map_or_else(Default::default, |info| (info.user, info.password));
+        if password.is_some() {
+            return Err(UriError::Contradiction(format!("{NAME} and a password")));
+        }
+        Ok(Credential { user, password: String::new(), source: source.to_owned(), mechanism: self.auth_mechanism })
     }
 
     /// What TLS asks for.

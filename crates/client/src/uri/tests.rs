@@ -76,6 +76,9 @@ fn credentials_are_read() {
     assert_eq!(plain, ("u".into(), "p".into(), "$external".into(), Some(Mechanism::Plain)));
     let sha1 = credential("mongodb://u:p@h/?authMechanism=SCRAM-SHA-1");
     assert_eq!(sha1.3, Some(Mechanism::ScramSha1));
+    let x509 = "mongodb://h/db?authMechanism=MONGODB-X509&tls=true&tlsCertificateKeyFile=me.pem";
+    assert_eq!(credential(x509), (String::new(), String::new(), "$external".into(), Some(Mechanism::X509)));
+    assert_eq!(credential(&x509.replace("h/", "CN%3Dann%2CO%3DBunko@h/")).0, "CN=ann,O=Bunko");
     // authSource alone authenticates nobody.
     assert_eq!(parse("mongodb://h/?authSource=db").credential, None);
 }
@@ -111,11 +114,16 @@ fn what_is_not_honoured_is_refused_by_name() {
         let message = refusal(&format!("mongodb://a/?{options}"));
         assert!(message.contains(named) && message.contains("not supported"), "{message}");
     }
-    for mechanism in ["GSSAPI", "MONGODB-X509", "MONGODB-AWS", "MONGODB-OIDC", "MONGODB-CR", "scram-sha-1"] {
+    for mechanism in ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "MONGODB-CR", "scram-sha-1"] {
         let message = refusal(&format!("mongodb://u:p@a/?authMechanism={mechanism}"));
         assert!(message.contains(mechanism), "{message}");
     }
     assert!(refusal("mongodb://u:p@a/?authMechanism=PLAIN").contains("without tls=true"));
+    let x509 = "authMechanism=MONGODB-X509&tls=true";
+    assert!(refusal(&format!("mongodb://a/?{x509}")).contains("without tls=true and tlsCertificateKeyFile"));
+    let x509 = format!("{x509}&tlsCertificateKeyFile=me.pem");
+    assert!(refusal(&format!("mongodb://a/?{x509}&authSource=admin")).contains("authSource other than $external"));
+    assert!(refusal(&format!("mongodb://u:p@a/?{x509}")).contains("a password"));
     assert!(refusal("mongodb://a,b/?directConnection=true").contains("more than one host"));
     assert!(refusal("mongodb://%2Ftmp%2Fa.sock/?tls=true").contains("Unix domain socket"));
 }

@@ -5,6 +5,7 @@
 use super::logged_in::LoggedIn;
 use super::roles::all_inherited;
 use super::users::find_user;
+use super::x509::authenticate_in_hello;
 use crate::audit::note_login;
 use crate::connection::{ClientConnection, Peer};
 use crate::invocation::Invocation;
@@ -20,6 +21,8 @@ use std::sync::atomic::Ordering;
 
 /// The only conversation that a connection has at a time.
 const CONVERSATION_ID: i32 = 1;
+/// What stands for the credentials of a user whom a certificate names.
+pub(crate) const EXTERNAL: &str = "external";
 /// Random bytes of a nonce.
 const NONCE_BYTES: usize = 24;
 
@@ -57,7 +60,7 @@ struct Step {
     payload: String,
 }
 
-fn failed() -> Failure {
+pub(super) fn failed() -> Failure {
     Failure::new(ErrorCode::AUTHENTICATION_FAILED, "Authentication failed.")
 }
 
@@ -110,7 +113,12 @@ pub(crate) fn offer_in_hello(invocation: &mut Invocation<'_>, reply: &mut Writer
     let Some(first) = invocation.document("speculativeAuthenticate")? else { return Ok(()) };
     invocation.connection.login = None;
     let text = |field| first.get(field).and_then(ValueRef::as_str);
-    let is_sasl = first.first().is_some_and(|first| first.name == "saslStart");
+    let command = first.first().map_or("", |first| first.name);
+    if command == "authenticate" {
+        authenticate_in_hello(invocation.service, invocation.connection, first, reply);
+        return Ok(());
+    }
+    let is_sasl = command == "saslStart";
     let (true, Some(mechanism), Some(database), Some(payload)) =
         (is_sasl, text("mechanism").and_then(Mechanism::named), text("db"), payload_of(first))
     else {
@@ -148,7 +156,7 @@ fn start(
     exchange: LastExchange,
 ) -> Result<Step> {
     let first = ClientFirst::parse(payload).map_err(|rejection| {
-        log_refusal(service, connection, &Name::new("", database), mechanism, rejection.reason());
+        log_refusal(service, connection, &Name::new("", database), mechanism.name(), rejection.reason());
         failed()
     })?;
     let user = Name::new(first.user.as_str(), database);
@@ -179,23 +187,23 @@ fn go_on(service: &Service, connection: &mut ClientConnection, login: Login, pay
     let Login { user, mechanism, stage, exchange } = login;
     let (proved, answer) = match stage {
         Stage::Proved(_) if !payload.is_empty() => {
-            log_refusal(service, connection, &user, mechanism, Rejection::Malformed.reason());
+            log_refusal(service, connection, &user, mechanism.name(), Rejection::Malformed.reason());
             return Err(failed());
         }
         Stage::Proved(proved) => {
-            log_in(service, connection, *proved, mechanism)?;
+            log_in(service, connection, *proved, mechanism.name())?;
             return Ok(Step { is_done: true, payload: String::new() });
         }
         Stage::Challenged(conversation) => {
             let answer = conversation.finish(payload).map_err(|rejection| {
-                log_refusal(service, connection, &user, mechanism, rejection.reason());
+                log_refusal(service, connection, &user, mechanism.name(), rejection.reason());
                 failed()
             })?;
-            (admitted(service, connection, &user, mechanism)?, answer)
+            (admitted(service, connection, &user, mechanism.name())?, answer)
         }
     };
     match exchange {
-        LastExchange::Skipped => log_in(service, connection, proved, mechanism)?,
+        LastExchange::Skipped => log_in(service, connection, proved, mechanism.name())?,
         LastExchange::Empty => {
             connection.login = Some(Login { user, mechanism, stage: Stage::Proved(Box::new(proved)), exchange });
         }
@@ -204,7 +212,12 @@ fn go_on(service: &Service, connection: &mut ClientConnection, login: Login, pay
 }
 
 /// Reads what somebody may do who has proved to be that user, if they may log in from where they are.
-fn admitted(service: &Service, connection: &ClientConnection, user: &Name, mechanism: Mechanism) -> Result<LoggedIn> {
+pub(super) fn admitted(
+    service: &Service,
+    connection: &ClientConnection,
+    user: &Name,
+    mechanism: &str,
+) -> Result<LoggedIn> {
     let generation = service.access.generation();
     let refuse = |reason| {
         log_refusal(service, connection, user, mechanism, reason);
@@ -230,23 +243,34 @@ fn address_of(connection: &ClientConnection) -> Option<IpAddr> {
 
 /// A connection has one user at a time: to log in once more as the same renews what they may do, as another takes a
 /// `logout` before.
-fn log_in(service: &Service, connection: &mut ClientConnection, proved: LoggedIn, mechanism: Mechanism) -> Result<()> {
+pub(super) fn log_in(
+    service: &Service,
+    connection: &mut ClientConnection,
+    proved: LoggedIn,
+    mechanism: &str,
+) -> Result<()> {
     if let Some(other) = connection.user.as_ref().filter(|other| other.name != proved.name) {
         let message = format!("the connection is authenticated as {} already: log out first", other.name);
         return Err(Failure::new(ErrorCode::PROTOCOL_ERROR, message));
     }
     let (client, user) = (format!("conn{}", connection.id), &proved.name);
-    tracing::info!(target: "ACCESS", id = 5_286_306, ctx = client, remote = %connection.peer, user = user.name, db = user.database, mechanism = mechanism.name(), "Successfully authenticated");
+    tracing::info!(target: "ACCESS", id = 5_286_306, ctx = client, remote = %connection.peer, user = user.name, db = user.database, mechanism, "Successfully authenticated");
     let name = proved.name.clone();
     connection.set_user(Some(proved));
-    note_login(service, connection, &name, mechanism.name(), None);
+    note_login(service, connection, &name, mechanism, None);
     Ok(())
 }
 
-fn log_refusal(service: &Service, connection: &ClientConnection, user: &Name, mechanism: Mechanism, reason: &str) {
+pub(super) fn log_refusal(
+    service: &Service,
+    connection: &ClientConnection,
+    user: &Name,
+    mechanism: &str,
+    reason: &str,
+) {
     let client = format!("conn{}", connection.id);
-    tracing::info!(target: "ACCESS", id = 5_286_307, ctx = client, remote = %connection.peer, user = user.name, db = user.database, mechanism = mechanism.name(), reason, "Failed to authenticate");
-    note_login(service, connection, user, mechanism.name(), Some(ErrorCode::AUTHENTICATION_FAILED));
+    tracing::info!(target: "ACCESS", id = 5_286_307, ctx = client, remote = %connection.peer, user = user.name, db = user.database, mechanism, reason, "Failed to authenticate");
+    note_login(service, connection, user, mechanism, Some(ErrorCode::AUTHENTICATION_FAILED));
 }
 
 fn unavailable(mechanism: &str) -> Failure {
@@ -297,5 +321,7 @@ pub(crate) fn mechanisms_of(user: DocumentRef<'_>) -> Vec<&'static str> {
     let credentials = user.get("credentials").and_then(ValueRef::as_document);
     let has = |mechanism: &Mechanism| credentials.is_some_and(|kept| kept.get(mechanism.name()).is_some());
     let all = [Mechanism::ScramSha1, Mechanism::ScramSha256];
-    all.iter().filter(|mechanism| has(mechanism)).map(|mechanism| mechanism.name()).collect()
+    let is_external = credentials.is_some_and(|kept| kept.get(EXTERNAL).is_some());
+    let scram = all.iter().filter(|mechanism| has(mechanism)).map(|mechanism| mechanism.name());
+    scram.chain(is_external.then_some(EXTERNAL)).collect()
 }

@@ -11,9 +11,10 @@ mod role_fields;
 mod roles;
 mod user_fields;
 mod users;
+mod x509;
 
 pub(crate) use logged_in::LoggedIn;
-pub(crate) use login::{Login, continue_login, mechanisms_of, offer_in_hello, start_login};
+pub(crate) use login::{EXTERNAL, Login, continue_login, mechanisms_of, offer_in_hello, start_login};
 pub(crate) use redaction::redacted;
 pub(crate) use role_fields::{
     check_grantable, check_privileges_grantable, name_of_argument, privileges, restrictions, role_names,
@@ -23,6 +24,7 @@ pub(crate) use roles::{
 };
 pub(crate) use user_fields::UserFields;
 pub(crate) use users::{find_user, insert_user, user_not_found, users_where};
+pub(crate) use x509::{EXTERNAL_DATABASE, authenticate};
 
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;

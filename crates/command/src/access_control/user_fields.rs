@@ -1,6 +1,7 @@
 //! The fields of `createUser` and `updateUser`.
 
 use super::role_fields::{restrictions, role_names};
+use super::x509::EXTERNAL_DATABASE;
 use crate::invocation::Invocation;
 use bunko_access::{Mechanism, Name, ScramCredential, mongodb_digest};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
@@ -41,12 +42,28 @@ impl<'a> UserFields<'a> {
             mechanisms: mechanisms(invocation)?,
             password: text.map(if is_plain { Password::Plain } else { Password::Digested }),
         };
+        if database == EXTERNAL_DATABASE {
+            fields.refuse_passwords()?;
+        }
         let has_sha_256 =
             fields.mechanisms.as_ref().is_none_or(|mechanisms| mechanisms.contains(&Mechanism::ScramSha256));
         if !is_plain && has_sha_256 {
             return Err(Failure::bad_value("Use of SCRAM-SHA-256 requires undigested passwords"));
         }
         Ok(fields)
+    }
+
+    /// Somebody else knows a user of `$external`: the server has no password of theirs, nor a mechanism for it.
+    fn refuse_passwords(&self) -> Result<()> {
+        if self.password.is_some() {
+            let message = "Cannot set the password for users defined on the '$external' database";
+            return Err(Failure::bad_value(message));
+        }
+        if self.mechanisms.is_some() {
+            let message = "Cannot set mechanisms for users defined on the '$external' database";
+            return Err(Failure::bad_value(message));
+        }
+        Ok(())
     }
 
     /// Whether a password is among them.

@@ -1,7 +1,7 @@
 //! How the first user comes to be: while there is none, a client on the same machine may make one, and do nothing else.
 //! Source: MongoDB manual 8.2, "Localhost Exception in Self-Managed Deployments".
 
-use crate::access_control::{DATABASE, USERS};
+use crate::access_control::{DATABASE, EXTERNAL_DATABASE, USERS};
 use crate::connection::{ClientConnection, Peer};
 use crate::service::Service;
 use bunko_access::{Action, ActionSet, Authorization, Privilege, Resource};
@@ -12,8 +12,10 @@ use std::sync::LazyLock;
 static ALLOWED: LazyLock<Authorization> = LazyLock::new(|| {
     let users = ActionSet::of(&[Action::CreateUser, Action::GrantRole]);
     let set = ActionSet::of(&[Action::ReplSetConfigure, Action::ReplSetGetStatus]);
+    let external = Resource::Database(EXTERNAL_DATABASE.into());
     Authorization::new(&[
         Privilege { resource: Resource::Database(DATABASE.into()), actions: users },
+        Privilege { resource: external, actions: ActionSet::of(&[Action::CreateUser]) },
         Privilege { resource: Resource::Cluster, actions: set },
     ])
 });

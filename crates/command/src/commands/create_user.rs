@@ -1,8 +1,9 @@
-//! `createUser`: a user of a database, with a password and roles.
+//! `createUser`: a user of a database, with a password and roles; in `$external` one whom a certificate names.
 //! Source: MongoDB manual 8.2, "createUser".
 
 use crate::access_control::{
-    UserFields, begin_change, check_grantable, documents_of, find_user, insert_user, name_of_argument,
+    EXTERNAL, EXTERNAL_DATABASE, UserFields, begin_change, check_grantable, documents_of, find_user, insert_user,
+    name_of_argument,
 };
 use crate::authorization::{Privileges, localhost_exception, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -30,7 +31,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     check_database(&name)?;
     let fields = UserFields::parse(invocation, &name.database)?;
     let Some(roles) = &fields.roles else { return Err(missing("roles").into()) };
-    if !fields.has_password() {
+    if !fields.has_password() && name.database != EXTERNAL_DATABASE {
         let message =
             "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db";
         return Err(Failure::bad_value(message).into());
@@ -42,7 +43,10 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         return Err(Failure::new(USER_EXISTS, format!("User \"{name}\" already exists")).into());
     }
     let id = random_uuid(&*invocation.service.world.random);
-    let credentials = fields.credentials(invocation, &name.name)?.unwrap_or_default();
+    let credentials = match name.database.as_str() {
+        EXTERNAL_DATABASE => DocumentBuf::new().with(EXTERNAL, true),
+        _ => fields.credentials(invocation, &name.name)?.unwrap_or_default(),
+    };
     let mut document = DocumentBuf::new()
         .with("_id", &name.id())
         .with("userId", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &id })
@@ -75,7 +79,6 @@ fn missing(field: &str) -> Failure {
 fn check_database(name: &Name) -> Result<()> {
     match name.database.as_str() {
         "local" => Err(Failure::bad_value("Cannot create users in the local database")),
-        "$external" => Err(Failure::not_supported_yet("a user of '$external', whom another system knows,")),
         _ => Ok(()),
     }
 }

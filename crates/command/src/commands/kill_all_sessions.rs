@@ -1,11 +1,11 @@
-//! `killAllSessions`: `killSessions` for an administrator.
+//! `killAllSessions`: `killSessions` for an administrator, of everybody or of the users that are named.
 
 use super::kill_sessions::kill;
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
-use bunko_access::Action;
+use bunko_access::{Action, Name};
 use bunko_bson::{DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -27,35 +27,35 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
             argument.kind().alias()
         ))
     })?;
-    let mut count = 0;
-    for user in users.iter() {
+    let mut chosen = Vec::new();
+    for (index, user) in users.iter().enumerate() {
         let user = user.as_document().ok_or_else(|| {
             Failure::type_mismatch(format!(
-                "BSON field 'killAllSessions.killAllSessions.{count}' is the wrong type '{}', expected type 'object'",
+                "BSON field 'killAllSessions.killAllSessions.{index}' is the wrong type '{}', expected type 'object'",
                 user.kind().alias()
             ))
         })?;
-        check_user(user)?;
-        count += 1;
+        chosen.push(name_of(user)?);
     }
-    // There are no users yet, so nobody named has a session; an empty list means everybody.
-    if count == 0 {
-        kill(invocation, |_| true);
-    }
+    let sessions = &invocation.service.sessions;
+    // An empty list means everybody. Whose a session is is known where logins are asked for; otherwise it is nobody's.
+    kill(invocation, |session| {
+        chosen.is_empty() || sessions.owner(session).is_some_and(|owner| chosen.contains(&owner))
+    });
     Ok(())
 }
 
-fn check_user(user: DocumentRef<'_>) -> Result<(), Failure> {
+fn name_of(user: DocumentRef<'_>) -> Result<Name, Failure> {
     if let Some(unknown) = user.iter().find(|field| !matches!(field.name, "user" | "db")) {
         let message = format!("BSON field 'KillAllSessionsUser.{}' is an unknown field.", unknown.name);
         return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
     }
     let fields = Fields::new("KillAllSessionsUser", user);
-    for name in ["user", "db"] {
+    let part = |name: &str| {
         fields.string(name)?.ok_or_else(|| {
             let message = format!("BSON field 'KillAllSessionsUser.{name}' is missing but a required field");
             Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-        })?;
-    }
-    Ok(())
+        })
+    };
+    Ok(Name::new(part("user")?, part("db")?))
 }

@@ -1,11 +1,10 @@
-//! `saslStart` and `saslContinue`: logging in. `authenticate` is for certificates, by which nobody can log in yet.
+//! `saslStart` and `saslContinue`: logging in. `authenticate` is for certificates.
 
-use crate::access_control::{continue_login, start_login};
+use crate::access_control::{authenticate, continue_login, start_login};
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::{Command, Databases, TransactionUse};
 use crate::invocation::Invocation;
-use bunko_bson::Writer;
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{ErrorCode, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "saslStart",
@@ -33,7 +32,7 @@ pub(super) const AUTHENTICATE: Command = Command {
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::BeforeLogin,
-    run: refuse,
+    run: |invocation, reply| Ok(slowly_refused(authenticate(invocation, reply), invocation)?),
 };
 
 /// Has a refusal wait as long as `authFailedDelayMs` says, so that passwords cannot be guessed fast. No thread waits.
@@ -44,9 +43,4 @@ fn slowly_refused(outcome: Result<()>, invocation: &mut Invocation<'_>) -> Resul
         invocation.delay = Some(delay);
     }
     outcome
-}
-
-/// As MongoDB does where a user does not exist.
-fn refuse(_: &mut Invocation<'_>, _: &mut Writer<'_>) -> std::result::Result<(), Halt> {
-    Err(Failure::new(ErrorCode::AUTHENTICATION_FAILED, "Authentication failed.").into())
 }

@@ -1,0 +1,77 @@
+//! TLS of a tool: the flags of mongosh, and those that mongodump has for the same.
+
+use clap::Args;
+
+/// What is asked of the connection. Each flag is an option of a connection string.
+#[derive(Args)]
+pub struct TlsArguments {
+    /// Speak TLS
+    #[arg(long, visible_alias = "ssl")]
+    tls: bool,
+    /// Trust the authorities of this PEM file, and not those of the system
+    #[arg(long = "tlsCAFile", visible_alias = "sslCAFile", value_name = "FILE", requires = "tls")]
+    tls_ca_file: Option<String>,
+    /// Show the certificate of this PEM file, which holds the unencrypted key as well
+    #[arg(long = "tlsCertificateKeyFile", visible_alias = "sslPEMKeyFile", value_name = "FILE", requires = "tls")]
+    tls_certificate_key_file: Option<String>,
+    /// Take any certificate, so that anybody may sit in between
+    #[arg(long = "tlsAllowInvalidCertificates", visible_alias = "sslAllowInvalidCertificates", requires = "tls")]
+    tls_allow_invalid_certificates: bool,
+    /// Take a certificate for another host's name
+    #[arg(long = "tlsAllowInvalidHostnames", visible_alias = "sslAllowInvalidHostnames", requires = "tls")]
+    tls_allow_invalid_hostnames: bool,
+    /// The same as both
+    #[arg(
+        long = "tlsInsecure",
+        requires = "tls",
+        conflicts_with_all = ["tls_allow_invalid_certificates", "tls_allow_invalid_hostnames"]
+    )]
+    tls_insecure: bool,
+}
+
+impl TlsArguments {
+    /// As options of a connection string.
+    pub fn options(&self) -> [(&'static str, Option<&str>); 6] {
+        let on = |flag: bool| flag.then_some("true");
+        [
+            ("tls", on(self.tls)),
+            ("tlsCAFile", self.tls_ca_file.as_deref()),
+            ("tlsCertificateKeyFile", self.tls_certificate_key_file.as_deref()),
+            ("tlsAllowInvalidCertificates", on(self.tls_allow_invalid_certificates)),
+            ("tlsAllowInvalidHostnames", on(self.tls_allow_invalid_hostnames)),
+            ("tlsInsecure", on(self.tls_insecure)),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        tls: TlsArguments,
+    }
+
+    #[test]
+    fn both_spellings_mean_the_same() {
+        let options = |line: &str| {
+            let line = Line::try_parse_from(std::iter::once("tool").chain(line.split_whitespace())).ok()?;
+            let given = line.tls.options().into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+            Some(given.collect::<Vec<_>>().join("&"))
+        };
+        let ours = options("--tls --tlsCAFile ca --tlsCertificateKeyFile me --tlsAllowInvalidHostnames");
+        assert_eq!(
+            ours.as_deref(),
+            Some("tls=true&tlsCAFile=ca&tlsCertificateKeyFile=me&tlsAllowInvalidHostnames=true")
+        );
+        assert_eq!(ours, options("--ssl --sslCAFile ca --sslPEMKeyFile me --sslAllowInvalidHostnames"));
+        assert_eq!(options("--tls --tlsInsecure").as_deref(), Some("tls=true&tlsInsecure=true"));
+        assert_eq!(options("").as_deref(), Some(""));
+        for refused in ["--tlsCAFile ca", "--tlsInsecure", "--tls --tlsInsecure --tlsAllowInvalidHostnames"] {
+            assert_eq!(options(refused), None, "{refused}");
+        }
+    }
+}
