@@ -2,20 +2,25 @@
 //!
 //! Source: MongoDB's specification of retryable writes for drivers; `stmtId` and `stmtIds` as its own tools send them.
 
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::service::Service;
 use bunko_bson::{ValueRef, Writer, number};
-use bunko_catalog::{Catalog, Outcome, RetryableWrite};
+use bunko_catalog::{Outcome, RetryableWrite};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::Lsn;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// What a command must know to do each of its statements once; nothing where it is not to be retried.
 pub(crate) struct Retries<'i> {
     write: Option<Arc<RetryableWrite>>,
-    catalog: &'i Catalog,
+    service: &'i Service,
     ids: StatementIds,
     retried: Vec<i32>,
     lsn: Option<Lsn>,
+    /// Whether a failpoint asked for it instead of a reply.
+    closes_connection: Cell<bool>,
 }
 
 /// The numbers of the statements, by position.
@@ -32,7 +37,8 @@ impl<'i> Retries<'i> {
         let write = invocation.retryable_write().cloned();
         // Without a number that of a statement means nothing, as in MongoDB.
         let ids = if write.is_some() { StatementIds::parse(invocation, count)? } else { StatementIds::From(0) };
-        Ok(Self { write, catalog: &invocation.service.catalog, ids, retried: Vec::new(), lsn: None })
+        let (retried, closes_connection) = (Vec::new(), Cell::new(false));
+        Ok(Self { write, service: invocation.service, ids, retried, lsn: None, closes_connection })
     }
 
     /// Refuses statements for many documents, of which a part may be done when the reply is lost; `asked` is what asks for
@@ -53,24 +59,49 @@ impl<'i> Retries<'i> {
     pub(crate) fn did(&mut self, position: usize) -> Result<Option<Outcome>> {
         let Some(write) = &self.write else { return Ok(None) };
         let id = self.ids.at(position);
-        let Some((outcome, lsn)) = write.outcome_of(self.catalog, id)? else { return Ok(None) };
+        let Some((outcome, lsn)) = write.outcome_of(&self.service.catalog, id)? else { return Ok(None) };
         self.retried.push(id);
         self.lsn = self.lsn.max(lsn);
         Ok(Some(outcome))
     }
 
     /// The statement at that position comes next.
-    pub(crate) fn begin(&self, position: usize) {
-        if let Some(write) = &self.write {
-            write.begin(self.ids.at(position));
-        }
+    /// # Errors
+    /// What a failpoint says.
+    pub(crate) fn begin(&self, position: usize) -> Result<()> {
+        let Some(write) = &self.write else { return Ok(()) };
+        self.meet_failpoint().map_or(Ok(()), Err)?;
+        write.begin(self.ids.at(position));
+        Ok(())
     }
 
-    /// Documents come next whose positions among the statements are these.
-    pub(crate) fn begin_inserts(&self, positions: impl Iterator<Item = usize>) {
-        if let Some(write) = &self.write {
-            write.begin_inserts(positions.map(|position| self.ids.at(position)).collect());
+    /// Documents come next whose positions among the statements are these. How many of them are to be inserted, and what the
+    /// next one fails with, if a failpoint says so.
+    pub(crate) fn begin_inserts(&self, positions: impl Iterator<Item = usize>) -> Option<(usize, Failure)> {
+        let write = self.write.as_ref()?;
+        let (mut ids, mut refused) = (Vec::new(), None);
+        for (count, position) in positions.enumerate() {
+            if let Some(failure) = self.meet_failpoint() {
+                refused = Some((count, failure));
+                break;
+            }
+            ids.push(self.ids.at(position));
         }
+        write.begin_inserts(ids);
+        refused
+    }
+
+    fn meet_failpoint(&self) -> Option<Failure> {
+        let trouble = self.service.fail_points.meet_statement(&self.service.world)?;
+        self.closes_connection.set(self.closes_connection.get() | trouble.closes_connection);
+        trouble.failure
+    }
+
+    /// All statements were done that are to be done.
+    /// # Errors
+    /// [`Halt::ClosesConnection`] where a failpoint asked for it.
+    pub(crate) fn end(&self) -> Result<(), Halt> {
+        if self.closes_connection.get() { Err(Halt::ClosesConnection) } else { Ok(()) }
     }
 
     /// The record that an acknowledgement of what was done before waits for.

@@ -55,7 +55,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let mut deleted = 0;
     let outcome = run_each(&statements, order, |position, statement| {
         match retries.did(position)? {
-            None => retries.begin(position),
+            None => retries.begin(position)?,
             Some(Outcome::One) => {
                 deleted += 1;
                 return Ok(());
@@ -76,6 +76,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         service.counters.note_deletes(statements.len() as u64, deleted);
     }
     let failures = outcome?;
+    retries.end()?;
     reply.append("n", deleted as i32);
     retries.write(reply);
     write_errors(reply, &failures);

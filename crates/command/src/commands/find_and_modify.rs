@@ -60,7 +60,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         retries.write_one(reply);
         return Ok(());
     }
-    retries.begin(0);
+    if let Err(failure) = retries.begin(0) {
+        retries.end()?;
+        return Err(failure.into());
+    }
     let scope = scope(invocation)?;
     let mut writes =
         Writes::new(&service.catalog, &namespace, &service.world, Arc::clone(&scope)).with_empty_timestamps(empty);
@@ -78,6 +81,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Action::Remove => service.counters.note_deletes(0, changed),
         Action::Update(_) => service.counters.note_updates(0, changed),
     }
+    retries.end()?;
     write_outcome(reply, &statement.action, &outcome);
     Ok(())
 }

@@ -65,7 +65,17 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
             }
         }
     }
-    retries.begin_inserts((0..storable.documents.len()).map(|index| storable.position(index)));
+    if let Some((count, failure)) =
+        retries.begin_inserts((0..storable.documents.len()).map(|index| storable.position(index)))
+    {
+        // What stands behind it fails as well, where the order does not matter.
+        let last = if order == Order::Ordered { count + 1 } else { storable.documents.len() };
+        if order == Order::Ordered {
+            refused.clear();
+        }
+        refused.extend((count..last).map(|index| (storable.position(index), failure.clone())));
+        storable.documents.truncate(count);
+    }
     let inserted = insert(&service.catalog, &namespace, &storable.documents, order, invocation)
         .or_else(|failure| time_series::insert_instead(invocation, &namespace, &storable.documents, order, failure))?;
     invocation.note_written(inserted.lsn.max(retries.written()));
@@ -73,6 +83,7 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     if let Some(failure) = inserted.stopped_by {
         return Err(failure.into());
     }
+    retries.end()?;
     let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
     let mut failures: Vec<(usize, Failure)> =
         inserted.failures.into_iter().map(|(index, failure)| (storable.position(index), failure)).collect();

@@ -60,7 +60,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let mut upserted: Vec<(usize, Value)> = Vec::new();
     let outcome = run_each(&statements, order, |position, statement| {
         match retries.did(position)? {
-            None => retries.begin(position),
+            None => retries.begin(position)?,
             Some(Outcome::One) => {
                 matched += 1;
                 modified += 1;
@@ -89,6 +89,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         service.counters.note_updates(statements.len() as u64, modified);
     }
     let failures = outcome?;
+    retries.end()?;
     reply.append("n", (matched + upserted.len() as u64) as i32).append("nModified", modified as i32);
     write_upserted(reply, &upserted);
     retries.write(reply);

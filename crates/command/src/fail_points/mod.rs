@@ -7,10 +7,11 @@ mod mode;
 mod trouble;
 
 pub(crate) use mode::Mode;
-pub(crate) use trouble::{InjectedError, Trouble};
+pub(crate) use trouble::{InjectedError, StatementTrouble, Trouble};
 
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::service::World;
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
@@ -25,13 +26,16 @@ pub(crate) enum FailPoint {
     GetMore,
     /// Whatever has a time limit is out of time.
     TimeLimit,
+    /// A statement of a retryable write fails, or its connection is closed before the reply.
+    RetryableWrite,
 }
 
 /// Names, and the fields that their `data` may have.
-const POINTS: [(FailPoint, &str, &[&str]); 3] = [
+const POINTS: [(FailPoint, &str, &[&str]); 4] = [
     (FailPoint::Command, "failCommand", &trouble::FIELDS),
     (FailPoint::GetMore, "failGetMoreAfterCursorCheckout", &["errorCode", "closeConnection"]),
     (FailPoint::TimeLimit, "maxTimeAlwaysTimeOut", &[]),
+    (FailPoint::RetryableWrite, "onPrimaryTransactionalWrite", &["closeConnection", "failBeforeCommitExceptionCode"]),
 ];
 
 impl FailPoint {
@@ -116,7 +120,8 @@ impl FailPoints {
         if invocation.command.name == "configureFailPoint" {
             return Ok(());
         }
-        if invocation.options.max_time.is_some() && self.take(FailPoint::TimeLimit, invocation).is_some() {
+        if invocation.options.max_time.is_some() && self.take(FailPoint::TimeLimit, &invocation.service.world).is_some()
+        {
             return Err(Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit").into());
         }
         let trouble = {
@@ -127,7 +132,7 @@ impl FailPoints {
             }
             invocation.refuse_if_long(trouble.holds_up())?;
             drop(slots);
-            self.take(FailPoint::Command, invocation)
+            self.take(FailPoint::Command, &invocation.service.world)
         };
         trouble.map_or(Ok(()), |trouble| trouble.befall(invocation))
     }
@@ -136,14 +141,19 @@ impl FailPoints {
     /// # Errors
     /// What it is to fail with.
     pub(crate) fn meet_get_more(&self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
-        self.take(FailPoint::GetMore, invocation).map_or(Ok(()), |trouble| trouble.befall(invocation))
+        self.take(FailPoint::GetMore, &invocation.service.world).map_or(Ok(()), |trouble| trouble.befall(invocation))
+    }
+
+    /// Asked once for each statement of a retryable write, before it is done: what happens to it.
+    pub(crate) fn meet_statement(&self, world: &World) -> Option<StatementTrouble> {
+        if self.is_any_on() { self.take(FailPoint::RetryableWrite, world).map(Trouble::of_statement) } else { None }
     }
 
     /// What a point does now, if it fires.
-    fn take(&self, point: FailPoint, invocation: &Invocation<'_>) -> Option<Trouble> {
+    fn take(&self, point: FailPoint, world: &World) -> Option<Trouble> {
         let mut slots = self.slots.lock();
         let slot = &mut slots[point as usize];
-        let trouble = slot.fires(&*invocation.service.world.random).then(|| slot.trouble.clone());
+        let trouble = slot.fires(&*world.random).then(|| slot.trouble.clone());
         self.note_whether_any_is_on(&*slots);
         trouble
     }

@@ -24,6 +24,8 @@ pub(super) const FIELDS: [&str; 11] = [
     "failLocalClients",
 ];
 
+/// The code that a statement fails with before its commit.
+const BEFORE_COMMIT: &str = "failBeforeCommitExceptionCode";
 /// How long a command that is held up sleeps before it is asked whether it has to stop.
 const NAP: Duration = Duration::from_millis(10);
 
@@ -52,6 +54,15 @@ pub(crate) struct InjectedError {
     pub labels: Option<Vec<String>>,
 }
 
+/// What a point does to a statement of a retryable write.
+#[derive(Debug)]
+pub(crate) struct StatementTrouble {
+    /// Whether the connection is closed instead of a reply.
+    pub closes_connection: bool,
+    /// What the statement fails with before anything is done; `None` where it is done.
+    pub failure: Option<Failure>,
+}
+
 impl Trouble {
     /// Reads it for a point that takes those fields.
     /// # Errors
@@ -72,10 +83,15 @@ impl Trouble {
         } else {
             None
         };
-        let code = |value: ValueRef<'_>| {
+        let code = |name: &str| {
+            let Some(value) = fields.field(name) else { return Ok(None) };
             let code = number::as_i64_exact(value).and_then(|code| i32::try_from(code).ok());
-            code.map(ErrorCode).ok_or_else(|| wrong_type("data.errorCode", value, "int"))
+            let code = code.ok_or_else(|| wrong_type(&format!("data.{name}"), value, "int"))?;
+            Ok(Some(ErrorCode(code)).filter(|code| code.0 != 0))
         };
+        // A point that fails before the commit closes the connection unless it is told otherwise.
+        let fails_before_commit = known.contains(&BEFORE_COMMIT);
+        let error_code = if fails_before_commit { BEFORE_COMMIT } else { "errorCode" };
         let names = |name: &str| fields.array(name)?.map(|array| texts(name, array.iter())).transpose();
         Ok(Self {
             point,
@@ -83,8 +99,8 @@ impl Trouble {
             application: text("appName")?,
             namespace: text("namespace")?,
             block,
-            closes_connection: fields.boolean("closeConnection", false)?,
-            error: fields.field("errorCode").map(code).transpose()?.filter(|code| code.0 != 0),
+            closes_connection: fields.boolean("closeConnection", fails_before_commit)?,
+            error: code(error_code)?,
             labels: names("errorLabels")?,
             write_concern_error: fields.document("writeConcernError")?.map(DocumentRef::to_owned),
         })
@@ -99,6 +115,13 @@ impl Trouble {
             && self.namespace.as_deref().is_none_or(|wanted| {
                 namespace(command.name, invocation.request.database, invocation.request.body) == wanted
             })
+    }
+
+    /// What it does to a statement of a retryable write.
+    pub(super) fn of_statement(self) -> StatementTrouble {
+        let point = self.point;
+        let failure = |code| Failure::new(code, format!("Failing command via '{point}' failpoint"));
+        StatementTrouble { closes_connection: self.closes_connection, failure: self.error.map(failure) }
     }
 
     /// Whether the command waits.

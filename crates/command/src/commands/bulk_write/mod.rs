@@ -94,6 +94,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     bulk.execute(invocation)?;
     let BulkWrite { totals, results, retries, .. } = bulk;
     invocation.note_written(retries.written());
+    retries.end()?;
     write_document_list(invocation, reply, Namespace::of_cursor("admin", "$cmd.bulkWrite")?, results)?;
     reply
         .append("nErrors", totals.errors)
@@ -247,7 +248,14 @@ impl<'i> BulkWrite<'i> {
         }
         let mut inserted = 0;
         if !storable.is_empty() {
-            self.retries.begin_inserts(positions.iter().map(|position| first + position));
+            if let Some((count, failure)) =
+                self.retries.begin_inserts(positions.iter().map(|position| first + position))
+            {
+                // What stands behind it fails as well, where the order does not matter.
+                let refused = if self.order == Order::Ordered { 1 } else { positions.len() - count };
+                failures.extend(positions[count..].iter().take(refused).map(|position| (*position, failure.clone())));
+                storable.truncate(count);
+            }
             let outcome =
                 service.catalog.insert(&target.namespace, &storable, self.order, invocation).or_else(|failure| {
                     time_series::insert_instead(invocation, &target.namespace, &storable, self.order, failure)
@@ -295,7 +303,7 @@ impl<'i> BulkWrite<'i> {
         update: DocumentRef<'_>,
     ) -> Result<DocumentBuf> {
         match self.retries.did(position)? {
-            None => self.retries.begin(position),
+            None => self.retries.begin(position)?,
             Some(Outcome::One) => {
                 return Ok(self.updated(&UpdateOutcome { matched: 1, modified: 1, upserted: None }));
             }
@@ -342,7 +350,7 @@ impl<'i> BulkWrite<'i> {
         delete: DocumentRef<'_>,
     ) -> Result<DocumentBuf> {
         match self.retries.did(position)? {
-            None => self.retries.begin(position),
+            None => self.retries.begin(position)?,
             Some(Outcome::One) => return Ok(self.deleted(1)),
             Some(Outcome::Upserted(_) | Outcome::Returned { .. }) => return Err(other_kind("delete")),
         }
