@@ -64,6 +64,7 @@ impl Environment {
     /// The same world, in which expressions see these variables.
     #[must_use]
     pub(crate) fn with_variables(&self, variables: Variables) -> Self {
+        let variables = variables.with_cluster_time(self.scope.variables.cluster_time());
         let scope = QueryScope { variables, ..self.scope.over_others() };
         Self { scope: Arc::new(scope), ..self.clone() }
     }

@@ -73,7 +73,7 @@ impl Collection {
     pub(crate) fn new(store: Arc<Store>, parts: Parts) -> Result<Self> {
         let cap = Cap::of(parts.options.as_ref()).map(Arc::new);
         let strings = strings(parts.options.as_ref())?;
-        let validator = Validator::of(parts.options.as_ref(), store.clock(), &strings).map(Arc::new);
+        let validator = Validator::of(parts.options.as_ref(), &store, &strings).map(Arc::new);
         Ok(Self {
             store,
             strings,
@@ -339,7 +339,7 @@ impl Collection {
 
     /// Gives it other options. The caller keeps writers out.
     pub(crate) fn set_options(&self, options: DocumentBuf) {
-        let validator = Validator::of(options.as_ref(), self.store.clock(), &self.strings).map(Arc::new);
+        let validator = Validator::of(options.as_ref(), &self.store, &self.strings).map(Arc::new);
         self.has_validator.store(validator.is_some(), Ordering::Release);
         self.validator.store(validator);
         let cap = Cap::of(options.as_ref()).map(Arc::new);

@@ -8,7 +8,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
 use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
 use bunko_operation::{OperationContext, OperationSource};
-use bunko_store::Clock;
+use bunko_store::Store;
 use std::sync::Arc;
 
 /// Which writes are checked.
@@ -41,7 +41,7 @@ pub(crate) struct Validator {
 
 impl Validator {
     /// The validator that the options of a collection with that order of strings ask for, if they do.
-    pub fn of(options: DocumentRef<'_>, clock: &Clock, strings: &StringOrder) -> Option<Self> {
+    pub fn of(options: DocumentRef<'_>, store: &Arc<Store>, strings: &StringOrder) -> Option<Self> {
         let validator = options.get("validator").and_then(ValueRef::as_document)?;
         let text = |name: &str| options.get(name).and_then(ValueRef::as_str);
         let level = match text("validationLevel") {
@@ -57,7 +57,7 @@ impl Validator {
         if validator.is_empty() {
             return None;
         }
-        Some(Self { filter: parse(validator, clock, strings), level, action })
+        Some(Self { filter: parse(validator, store, strings), level, action })
     }
 
     /// Checks a document that is about to be written, in the place of `replaced` if there was one.
@@ -101,12 +101,12 @@ impl Validator {
 /// Parses a validator for the first time.
 /// # Errors
 /// As [`Filter::parse_validator`].
-pub fn check_validator(validator: DocumentRef<'_>, clock: &Clock) -> Result<()> {
-    parse(validator, clock, StringOrder::BYTES).map(drop)
+pub fn check_validator(validator: DocumentRef<'_>, store: &Arc<Store>) -> Result<()> {
+    parse(validator, store, StringOrder::BYTES).map(drop)
 }
 
-fn parse(validator: DocumentRef<'_>, clock: &Clock, strings: &StringOrder) -> Result<Filter> {
-    Filter::parse_validator(validator, &ExprInValidator { clock: Arc::clone(clock), strings: strings.clone() })
+fn parse(validator: DocumentRef<'_>, store: &Arc<Store>, strings: &StringOrder) -> Result<Filter> {
+    Filter::parse_validator(validator, &ExprInValidator { store: Arc::clone(store), strings: strings.clone() })
 }
 
 fn log(namespace: &Namespace, information: DocumentRef<'_>) {
@@ -119,24 +119,27 @@ fn log(namespace: &Namespace, information: DocumentRef<'_>) {
 
 /// Compiles the operands of `$expr` in a validator, which outlives the operation that brought it.
 struct ExprInValidator {
-    clock: Clock,
+    store: Arc<Store>,
     strings: StringOrder,
 }
 
 struct Predicate {
     expression: Expression,
-    variables: Variables,
-    clock: Clock,
+    store: Arc<Store>,
     strings: StringOrder,
+}
+
+/// What a validator may name at this moment: a store that keeps its history is that of a set's member, and its newest
+/// time is the cluster's.
+fn variables_of(store: &Store) -> Variables {
+    Variables::new().with_cluster_time(store.keeps_history().then(|| store.newest_time()))
 }
 
 impl ExprCompiler for ExprInValidator {
     fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
-        let variables = Variables::default();
-        let scope = ParseScope::new(&variables).folding(&self.strings, &Arc::default());
+        let scope = ParseScope::new(&variables_of(&self.store)).folding(&self.strings, &Arc::default());
         let expression = Expression::parse(expression, &scope)?;
-        let (clock, strings) = (Arc::clone(&self.clock), self.strings.clone());
-        Ok(Arc::new(Predicate { expression, variables, clock, strings }))
+        Ok(Arc::new(Predicate { expression, store: Arc::clone(&self.store), strings: self.strings.clone() }))
     }
 
     fn strings(&self) -> &StringOrder {
@@ -146,7 +149,7 @@ impl ExprCompiler for ExprInValidator {
 
 impl ExprPredicate for Predicate {
     fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool> {
-        let now_ms = i64::try_from((self.clock)()).unwrap_or(i64::MAX);
+        let now_ms = i64::try_from((self.store.clock())()).unwrap_or(i64::MAX);
         let unlimited;
         let operation = match operation {
             Some(operation) => operation,
@@ -155,7 +158,8 @@ impl ExprPredicate for Predicate {
                 &unlimited
             }
         };
-        let context = EvaluationContext::new(document, &self.variables, now_ms, operation).with_strings(&self.strings);
+        let variables = variables_of(&self.store);
+        let context = EvaluationContext::new(document, &variables, now_ms, operation).with_strings(&self.strings);
         Ok(self.expression.evaluate(&context)?.is_true())
     }
 }

@@ -51,7 +51,7 @@ impl<'a> ValidationOptions<'a> {
                 ),
             ));
         }
-        check_validator(validator, invocation.service.catalog.store().clock())
+        check_validator(validator, invocation.service.catalog.store())
     }
 
     /// A collection's options with these in the place of those that it had.

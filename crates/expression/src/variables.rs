@@ -2,28 +2,40 @@
 
 use crate::metadata::{AtHand, Offered};
 use crate::{ConstantFailure, StandIn};
-use bunko_bson::{ArrayRef, DocumentRef, StringOrder, Value, ValueRef};
+use bunko_bson::{ArrayRef, DocumentRef, StringOrder, Timestamp, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_javascript::Scripts;
 use bunko_operation::OperationContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Values of the variables that a command defines with `let`.
+/// Values of the variables that a command defines with `let`, and of `$$CLUSTER_TIME` where there is a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     names: Vec<String>,
     /// One each; none where the variable's expression had no value.
     values: Vec<Option<Value>>,
+    cluster_time: Option<Timestamp>,
 }
 
 impl Variables {
     /// No variables beyond the system's own.
-    pub const NONE: &'static Self = &Self { names: Vec::new(), values: Vec::new() };
+    pub const NONE: &'static Self = &Self { names: Vec::new(), values: Vec::new(), cluster_time: None };
 
     /// No variables beyond the system's own.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, with the time of the cluster; none on a server alone.
+    #[must_use]
+    pub fn with_cluster_time(self, cluster_time: Option<Timestamp>) -> Self {
+        Self { cluster_time, ..self }
+    }
+
+    /// The time of the cluster, where there is one.
+    pub fn cluster_time(&self) -> Option<Timestamp> {
+        self.cluster_time
     }
 
     /// Defines a variable, which may be missing; a later definition of the same name hides the earlier.
@@ -44,6 +56,8 @@ pub(crate) enum Variable {
     Root,
     /// `$$NOW`: when the command began.
     Now,
+    /// `$$CLUSTER_TIME`: the time of the cluster when the command began.
+    ClusterTime,
     /// `$$REMOVE`: always missing.
     Remove,
     /// `$$USER_ROLES`: nobody has any, because there are no users.
@@ -94,6 +108,7 @@ pub struct ParseScope {
     strings: StringOrder,
     constant_failure: Arc<ConstantFailure>,
     builtins: Builtins,
+    has_cluster_time: bool,
     offered: Offered,
     at_hand: Option<Arc<AtHand>>,
     scripts: Option<Arc<Scripts>>,
@@ -116,6 +131,7 @@ impl Default for ParseScope {
 impl ParseScope {
     /// A scope with the system's variables and these. Expressions parsed in it must be evaluated with the same.
     pub fn new(variables: &Variables) -> Self {
+        let has_cluster_time = variables.cluster_time.is_some();
         let globals = variables.names.iter().enumerate();
         let variables: BTreeMap<_, _> = globals.map(|(index, name)| (name.clone(), Variable::Global(index))).collect();
         let current = variables.get("CURRENT").copied().unwrap_or(Variable::Root);
@@ -128,6 +144,7 @@ impl ParseScope {
             strings: StringOrder::default(),
             constant_failure: Arc::default(),
             builtins: Builtins::default(),
+            has_cluster_time,
             offered: Offered::NONE,
             at_hand: None,
             scripts: None,
@@ -248,6 +265,7 @@ impl ParseScope {
             (Builtins::Unavailable, _) => unavailable(51144),
             (Builtins::Available, "NOW") => Ok(Variable::Now),
             (Builtins::Available, "USER_ROLES") => Ok(Variable::UserRoles),
+            (Builtins::Available, "CLUSTER_TIME") if self.has_cluster_time => Ok(Variable::ClusterTime),
             _ => unavailable(10_071_200),
         }
     }
@@ -340,6 +358,7 @@ impl Engine {
 pub struct EvaluationContext<'a> {
     root: DocumentRef<'a>,
     globals: &'a [Option<Value>],
+    cluster_time: Option<Timestamp>,
     locals: Option<&'a Binding<'a>>,
     now_ms: i64,
     operation: &'a OperationContext,
@@ -356,6 +375,7 @@ impl<'a> EvaluationContext<'a> {
         Self {
             root,
             globals: &variables.values,
+            cluster_time: variables.cluster_time,
             locals: None,
             now_ms,
             operation,
@@ -455,6 +475,7 @@ impl<'a> EvaluationContext<'a> {
         match variable {
             Variable::Root => Some(ValueRef::Document(self.root)),
             Variable::Now => Some(ValueRef::DateTime(self.now_ms)),
+            Variable::ClusterTime => self.cluster_time.map(ValueRef::Timestamp),
             Variable::Remove => None,
             Variable::UserRoles => Some(ValueRef::Array(ArrayRef::EMPTY)),
             Variable::Decision(decision) => Some(decision.value()),
@@ -478,6 +499,20 @@ impl<'a> EvaluationContext<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_cluster_has_a_time() {
+        let cluster_time = Timestamp { seconds: 7, increment: 3 };
+        let parse =
+            |variables: &Variables| Expression::parse(ValueRef::String("$$CLUSTER_TIME"), &ParseScope::new(variables));
+        assert_eq!(parse(Variables::NONE).map(drop).map_err(|failure| failure.code().0), Err(10_071_200));
+        let variables = Variables::new().with_cluster_time(Some(cluster_time));
+        let expression = parse(&variables).expect("parses");
+        let operation = OperationContext::unlimited();
+        let context = EvaluationContext::new(DocumentRef::EMPTY, &variables, 0, &operation);
+        let evaluated = expression.evaluate(&context).expect("evaluates");
+        assert!(matches!(evaluated.get(), Some(ValueRef::Timestamp(time)) if time == cluster_time));
+    }
     use crate::Expression;
     use bunko_bson::DocumentBuf;
 

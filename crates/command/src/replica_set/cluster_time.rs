@@ -67,6 +67,11 @@ impl Service {
         Ok(())
     }
 
+    /// What `$$CLUSTER_TIME` is at this moment: the latest time that a member of a set knows; none on a server alone.
+    pub(crate) fn cluster_time(&self) -> Option<Timestamp> {
+        self.replica_set.as_ref().map(|set| set.cluster_time.latest(self.operation_time()))
+    }
+
     /// Makes sure that whatever happened up to a time can be read, and that its time is known to have passed.
     /// # Errors
     /// `InvalidOptions` for a time that nobody has told; those of writing to the log.

@@ -318,6 +318,8 @@ impl<'i> BulkWrite<'i> {
         let creation = if statement.upsert == Upsert::Yes { Creation::Implied } else { Creation::None };
         check_writable(&service.catalog, &target.namespace, creation)?;
         target.check_uuid(invocation)?;
+        self.pass_time(invocation);
+        let target = &self.namespaces[namespace];
         let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope))
             .with_empty_timestamps(self.empty);
         let outcome = writes.update(&statement);
@@ -327,6 +329,14 @@ impl<'i> BulkWrite<'i> {
         })?;
         service.counters.note_updates(1, outcome.modified);
         Ok(self.updated(&outcome))
+    }
+
+    /// Lets the next operation see the time of the cluster as the one before has left it.
+    fn pass_time(&mut self, invocation: &Invocation<'_>) {
+        if let Some(time) = invocation.service.cluster_time() {
+            let scope = Arc::make_mut(&mut self.scope);
+            scope.variables = std::mem::take(&mut scope.variables).with_cluster_time(Some(time));
+        }
     }
 
     /// Counts what an update did; its result.
@@ -359,6 +369,8 @@ impl<'i> BulkWrite<'i> {
         let statement = delete::parse(delete)?;
         check_writable(&service.catalog, &target.namespace, Creation::None)?;
         target.check_uuid(invocation)?;
+        self.pass_time(invocation);
+        let target = &self.namespaces[namespace];
         let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope));
         let deleted = writes.delete(&statement);
         invocation.note_written(writes.written());
