@@ -3,7 +3,6 @@
 use super::change::Change;
 use super::entry::Place;
 use crate::counters::Counters;
-use crate::system_namespace::check_creatable;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, text::ValueText};
 use bunko_catalog::{Catalog, Collection, Namespace, Order, Target, Verdict, stored_document};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -59,7 +58,7 @@ impl<'s> Documents<'s> {
     }
 
     fn insert_stored(&mut self, place: &Place, documents: &[Cow<'_, [u8]>], done: &mut usize) -> Result<()> {
-        let namespace = self.target(place)?.ok_or_else(|| missing_collection(place))?;
+        let namespace = self.target(place)?;
         // Most are new, and go in together.
         let inserted = self.catalog.insert(&namespace, documents, Order::Ordered, self.operation)?;
         self.written = self.written.max(inserted.lsn);
@@ -97,16 +96,18 @@ impl<'s> Documents<'s> {
         Err(overtaken(namespace, id))
     }
 
-    /// Changes the document with that `_id`. That there is none is no failure: a later entry has deleted it.
+    /// Changes the document with that `_id`.
+    /// # Errors
+    /// `NamespaceNotFound`; `UnknownError` where there is no such document and none is to be made.
     pub fn update(&mut self, place: &Place, id: ValueRef<'_>, change: &Change<'_>, upsert: Upsert) -> Result<()> {
         self.counters.note_updates(1, 0);
         for _ in 0..ATTEMPTS_MAX {
             let found = match self.collection(place) {
                 Some(collection) => collection.record_of_id(id, self.operation)?.map(|record| (collection, record)),
-                None => None,
+                None => return Err(missing_collection(place)),
             };
             let Some((collection, record)) = found else {
-                return if upsert == Upsert::Yes { self.upsert(place, id, change) } else { Ok(()) };
+                return if upsert == Upsert::Yes { self.upsert(place, id, change) } else { Err(missing_document(id)) };
             };
             let operation = self.operation;
             let sighting =
@@ -121,7 +122,7 @@ impl<'s> Documents<'s> {
 
     fn upsert(&mut self, place: &Place, id: ValueRef<'_>, change: &Change<'_>) -> Result<()> {
         let Some(document) = change.inserted(id, self.operation)? else { return Ok(()) };
-        let Some(namespace) = self.target(place)? else { return Ok(()) };
+        let namespace = self.target(place)?;
         self.put(&namespace, &document)
     }
 
@@ -164,17 +165,12 @@ impl<'s> Documents<'s> {
         find_collection(self.catalog, &place.namespace, place.uuid)
     }
 
-    /// Where a new document goes: a collection that only a name is known of is created. `None` where one of that
-    /// identity is asked for and not there.
-    fn target(&self, place: &Place) -> Result<Option<Namespace>> {
-        match self.collection(place) {
-            Some(collection) => Ok(Some(collection.namespace().as_ref().clone())),
-            None if place.uuid.is_some() => Ok(None),
-            None => {
-                check_creatable(&place.namespace)?;
-                Ok(Some(place.namespace.clone()))
-            }
-        }
+    /// Where a new document goes.
+    /// # Errors
+    /// `NamespaceNotFound`: an entry before has made the collection, or there is none.
+    fn target(&self, place: &Place) -> Result<Namespace> {
+        let collection = self.collection(place).ok_or_else(|| missing_collection(place))?;
+        Ok(collection.namespace().as_ref().clone())
     }
 }
 
@@ -205,8 +201,17 @@ fn is_duplicate_id(failure: &Failure) -> bool {
         && pattern.is_some_and(|pattern| pattern.count() == 1)
 }
 
+fn missing_document(id: ValueRef<'_>) -> Failure {
+    let message = format!("Failed to apply update: there is no document with the _id {}", ValueText(id));
+    Failure::new(ErrorCode::UNKNOWN_ERROR, message)
+}
+
 fn missing_collection(place: &Place) -> Failure {
-    let uuid = place.uuid.unwrap_or_default();
+    let Some(uuid) = place.uuid else {
+        let namespace = &place.namespace;
+        let message = format!("cannot apply insert or update operation on a non-existent namespace {namespace}");
+        return Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message);
+    };
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &uuid };
     let message =
         format!("Failed to apply operation due to missing collection ({}): {}", ValueText(uuid), place.namespace);

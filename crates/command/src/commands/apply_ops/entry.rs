@@ -35,13 +35,14 @@ pub(super) struct Place {
 impl<'a> Entry<'a> {
     /// Reads one element of `applyOps`.
     /// # Errors
-    /// `BadValue` and `FailedToParse` name the field; `InvalidNamespace`; `NoSuchKey` where `_id` is missing.
+    /// `NoSuchKey`, `TypeMismatch`, `IllegalOperation`, 40414, `BadValue` and `FailedToParse` name the field;
+    /// `InvalidNamespace`; `NoSuchKey` where `_id` is missing.
     pub fn parse(entry: DocumentRef<'a>) -> Result<Self> {
-        let op = string(entry, "op")?;
+        let op = kind(entry)?;
         if op == "n" {
             return Ok(Self::Nothing);
         }
-        let name = string(entry, "ns")?;
+        let name = namespace(entry)?;
         let object = document(entry, "o")?;
         let uuid = entry.get("ui").map(|value| parse_uuid(entry, value)).transpose()?;
         let place = || Namespace::parse(name).map(|namespace| Place { namespace, uuid });
@@ -76,20 +77,44 @@ fn bad(entry: DocumentRef<'_>, what: &str) -> Failure {
     Failure::bad_value(format!("{what}: {}", excerpt(entry)))
 }
 
-fn string<'a>(entry: DocumentRef<'a>, name: &str) -> Result<&'a str> {
-    match entry.get(name) {
-        Some(ValueRef::String("")) => Err(bad(entry, &format!("\"{name}\" field value cannot be empty"))),
+fn illegal(entry: DocumentRef<'_>, what: &str) -> Failure {
+    Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("{what}: {}", excerpt(entry)))
+}
+
+/// What kind of operation it is.
+fn kind(entry: DocumentRef<'_>) -> Result<&str> {
+    match entry.get("op") {
+        Some(ValueRef::String("")) => Err(illegal(entry, "\"op\" field value cannot be empty")),
         Some(ValueRef::String(text)) => Ok(text),
-        Some(_) => Err(bad(entry, &format!("\"{name}\" field is not a string"))),
-        None => Err(bad(entry, &format!("op does not contain required \"{name}\" field"))),
+        Some(other) => {
+            let kind = other.kind().alias();
+            Err(Failure::type_mismatch(format!("\"op\" had the wrong type. Expected string, found {kind}")))
+        }
+        None => Err(Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"op\"")),
+    }
+}
+
+/// Where the operation is.
+fn namespace(entry: DocumentRef<'_>) -> Result<&str> {
+    match entry.get("ns") {
+        Some(ValueRef::String("")) => Err(illegal(entry, "\"ns\" field value cannot be empty")),
+        Some(ValueRef::String(text)) => Ok(text),
+        Some(_) => Err(illegal(entry, "\"ns\" field is not a string")),
+        None => Err(illegal(entry, "op does not contain required \"ns\" field")),
     }
 }
 
 fn document<'a>(entry: DocumentRef<'a>, name: &str) -> Result<DocumentRef<'a>> {
     match entry.get(name) {
         Some(ValueRef::Document(document)) => Ok(document),
-        Some(_) => Err(bad(entry, &format!("\"{name}\" field is not an object"))),
-        None => Err(bad(entry, &format!("op does not contain required \"{name}\" field"))),
+        Some(other) => Err(Failure::type_mismatch(format!(
+            "BSON field 'applyOps.{name}' is the wrong type '{}', expected type 'object'",
+            other.kind().alias()
+        ))),
+        None => {
+            let message = format!("BSON field 'applyOps.{name}' is missing but a required field");
+            Err(Failure::new(ErrorCode(40414), message))
+        }
     }
 }
 

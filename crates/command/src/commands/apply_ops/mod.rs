@@ -1,8 +1,8 @@
 //! `applyOps`: applies entries of an oplog, one after the other, up to the first that fails.
 //!
 //! **Invariant:** entries applied twice in their order end as if they had been applied once: inserts replace, a missing
-//! document is neither updated nor deleted, and what says that a collection or an index is made or gone already is
-//! no failure.
+//! document is not deleted, and what says that a collection or an index is made or gone already is no failure. That a
+//! document to be updated is missing, or the collection of an insert or an update, is one.
 //! Source: MongoDB manual, "applyOps"; the fields of oplog entries as `local.oplog.rs` shows them.
 
 mod change;
@@ -14,7 +14,7 @@ mod entry;
 use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use documents::Documents;
 use entry::{Entry, Place};
@@ -23,7 +23,15 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "applyOps",
     aliases: &[],
-    fields: &["allowAtomic", "alwaysUpsert", "bypassDocumentValidation", "preCondition"],
+    fields: &[
+        "allowAtomic",
+        "alwaysUpsert",
+        "bypassDocumentValidation",
+        "count",
+        "partialTxn",
+        "preCondition",
+        "prepare",
+    ],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::everything),
@@ -31,13 +39,8 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    for option in ["alwaysUpsert", "preCondition"] {
-        if invocation.field(option).is_some() {
-            return Err(invocation.unsupported(option).into());
-        }
-    }
-    // It permits only.
-    invocation.boolean("allowAtomic", true)?;
+    // `allowAtomic` permits only, whatever its value is.
+    check_options(invocation)?;
     if invocation.boolean("bypassDocumentValidation", false)? {
         invocation.operation().bypass_validation();
     }
@@ -56,6 +59,39 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             Err(failure.with_details(results.as_ref()).into())
         }
         Err(too_long) => Err(too_long),
+    }
+}
+
+/// Refuses what only entries of an oplog may have, and what MongoDB has given up.
+/// # Errors
+/// `TypeMismatch`; `BadValue` for `prepare`, 31056 for `partialTxn`, 31240 for `count`, 6711600 for `preCondition`, 6711601
+/// for `alwaysUpsert`.
+fn check_options(invocation: &Invocation<'_>) -> Result<()> {
+    let refused =
+        |code, name: &str| Err(Failure::new(ErrorCode(code), format!("applyOps command cannot have '{name}' field")));
+    if invocation.field("prepare").is_some() {
+        return refused(ErrorCode::BAD_VALUE.0, "prepare");
+    }
+    if invocation.field("partialTxn").is_some() {
+        return refused(31056, "partialTxn");
+    }
+    match invocation.field("count") {
+        None => {}
+        Some(count) if number::as_f64(count).is_none() => {
+            return Err(invocation.mismatch("count", count, "type 'long'"));
+        }
+        Some(_) => return refused(31240, "count"),
+    }
+    if invocation.field("preCondition").is_some() {
+        let message = "The 'preCondition' field is not supported any more";
+        return Err(Failure::new(ErrorCode(6_711_600), message));
+    }
+    match invocation.field("alwaysUpsert") {
+        None | Some(ValueRef::Null | ValueRef::Boolean(false)) => Ok(()),
+        Some(ValueRef::Boolean(true)) => {
+            Err(Failure::new(ErrorCode(6_711_601), "The 'alwaysUpsert' field is not supported any more"))
+        }
+        Some(other) => Err(invocation.mismatch("alwaysUpsert", other, "type 'bool'")),
     }
 }
 

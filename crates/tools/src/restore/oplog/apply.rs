@@ -10,9 +10,13 @@ use bunko_client::CommandError;
 const OPERATIONS_MAX: usize = 1000;
 /// Bytes of operations in one command, unless a single one is longer: they stand in one document.
 const OPERATIONS_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// MongoDB's `NamespaceNotFound`, `IndexNotFound` and `NamespaceExists`: the dump was made while this happened, and has
-/// its result already.
-const ALREADY_DONE: [i32; 3] = [26, 27, CommandError::NAMESPACE_EXISTS];
+/// MongoDB's `NamespaceNotFound`, `IndexNotFound` and `NamespaceExists`, and `UnknownError` with which it refuses the update
+/// of a document that is not there: the dump was made while this happened, and has its result already.
+const OVERTAKEN: [i32; 4] = [26, 27, CommandError::NAMESPACE_EXISTS, 8];
+
+fn is_overtaken(refusal: &CommandError) -> bool {
+    OVERTAKEN.contains(&refusal.code)
+}
 
 /// Gathers operations and applies them in order.
 ///
@@ -65,23 +69,40 @@ impl<'r> Applier<'r> {
         if count == 0 {
             return Ok(());
         }
-        let concern = self.run.options.write_concern.to_document();
-        let command = DocumentBuf::new().with("applyOps", &self.operations).with("writeConcern", &concern);
-        // Over a new link the same operations are applied once more, which changes nothing.
-        let reply = self.run.command(&mut self.link, Activity::Server, ("admin", "$cmd"), &command)?;
-        match reply {
-            Err(refusal) if count > 1 || !ALREADY_DONE.contains(&refusal.code) => return Err(self.refused(&refusal)),
-            _ => {}
+        let operations = std::mem::take(&mut self.operations);
+        match self.send(&operations)? {
+            Err(refusal) if is_overtaken(&refusal) => self.apply_each(&operations)?,
+            Err(refusal) => return Err(self.refused(count, &refusal)),
+            Ok(_) => {}
         }
         self.applied += count as u64;
-        self.operations = ArrayBuf::new();
         self.bytes = 0;
         Ok(())
     }
 
-    fn refused(&self, refusal: &CommandError) -> ToolError {
+    /// Applies one operation after the other, and passes over those that later ones have overtaken. What was applied
+    /// already changes nothing once more.
+    fn apply_each(&mut self, operations: &ArrayBuf) -> Result<(), ToolError> {
+        for operation in operations.as_ref().iter() {
+            let one: ArrayBuf = [operation].into_iter().collect();
+            match self.send(&one)? {
+                Err(refusal) if !is_overtaken(&refusal) => return Err(self.refused(operations.count(), &refusal)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, operations: &ArrayBuf) -> Result<Result<DocumentBuf, CommandError>, ToolError> {
+        let concern = self.run.options.write_concern.to_document();
+        let command = DocumentBuf::new().with("applyOps", operations).with("writeConcern", &concern);
+        // Over a new link the same operations are applied once more, which changes nothing.
+        self.run.command(&mut self.link, Activity::Server, ("admin", "$cmd"), &command)
+    }
+
+    fn refused(&self, count: usize, refusal: &CommandError) -> ToolError {
         let shown = |at: Timestamp| format!("{}:{}", at.seconds, at.increment);
-        let times = match self.operations.count() {
+        let times = match count {
             1 => shown(self.first_at),
             _ => format!("{} to {}", shown(self.first_at), shown(self.last_at)),
         };
