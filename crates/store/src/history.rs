@@ -133,6 +133,22 @@ impl Store {
         Ok(history.next_record()?.map(|record| record.moment))
     }
 
+    /// Whether all that happened since notes began can still be read back: nothing of it has been given up.
+    pub fn history_is_whole(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.start() == kept.noted_from())
+    }
+
+    /// Waits until all that readers see by now is on disk, and so part of [`Store::durable_history`].
+    ///
+    /// # Errors
+    /// As syncing the log.
+    pub fn sync_history(&self) -> Result<()> {
+        match self.history_span() {
+            Some(span) => self.journal.sync_blocking(span.end),
+            None => Ok(()),
+        }
+    }
+
     /// Has what was written up to `end` synced soon; who waits for [`Store::durable_bell`] is to hear of it.
     pub(crate) fn hurry(&self, end: Lsn) {
         // One sync at a time is asked for: whoever hears of it and misses something asks again.

@@ -232,3 +232,38 @@ def test_documents_are_rebuilt_from_paths(things):
                 put_at(document, parts_of(path), value)
     found = {document["_id"]: document for document in things.find({"_id": {"$ne": "end"}})}
     assert [list(found[key].items()) for key in found] == [list(copy[key].items()) for key in found]
+
+
+def test_a_stream_goes_on_behind_any_form_of_a_token(things):
+    with things.watch(max_await_time_ms=500) as stream:
+        things.insert_many([{"_id": number} for number in range(3)])
+        token = stream.next()["_id"]["_data"]
+    for form in (token, token.lower(), token[:-2], token + "FF", token + "00"):
+        with things.watch(resume_after={"_data": form, "other": 1}) as resumed:
+            assert [resumed.next()["documentKey"]["_id"] for _ in range(2)] == [1, 2], form
+    with pytest.raises(OperationFailure) as cut:
+        with things.watch(start_after={"_data": token[:-4]}) as resumed:
+            resumed.try_next()
+    assert cut.value.code == 15
+
+
+def test_a_token_of_another_collection_fails_when_the_next_event_comes(set_client, things):
+    other = set_client.clients_streams.create_collection("other")
+    with other.watch(max_await_time_ms=500) as stream:
+        other.insert_one({"_id": 1})
+        token = stream.next()["_id"]
+    with things.watch(resume_after=token, max_await_time_ms=100) as resumed:
+        assert resumed.try_next() is None
+        things.insert_one({"_id": 1})
+        with pytest.raises(OperationFailure) as unknown:
+            resumed.try_next()
+        assert unknown.value.code == 280
+
+
+def test_a_stream_begins_before_the_set_did(things):
+    with things.watch() as stream:
+        mark = stream.resume_token["_data"]
+    things.insert_one({"_id": 1})
+    early = {"_data": mark[:2] + "00000001" + mark[10:]}
+    with things.watch(resume_after=early) as resumed:
+        assert resumed.next()["operationType"]

@@ -3,13 +3,14 @@
 use super::event::{Event, Events};
 use super::options::{Beginning, Image, Options};
 use super::split::{self, fragments};
-use super::token::{Token, high_water};
+use super::token::{self, Token, high_water};
 use super::{STAGE, Target, check_server};
 use crate::cursor_store::CursorSource;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use bunko_aggregate::{DocumentStream, Environment, Pipeline};
+use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -30,7 +31,7 @@ const STAGES_AFTER: [&str; 8] =
 /// Opens a stream for `aggregate`.
 /// # Errors
 /// 40573 on a server without history; what is wrong with options, stages, token and namespace; `ChangeStreamHistoryLost`
-/// where the beginning has been given up, `ChangeStreamFatalError` where the token is of no event here.
+/// where the beginning has been given up. That a token is of no event here is found out by reading.
 pub(crate) fn open(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
@@ -121,6 +122,8 @@ struct Reading {
     token: DocumentBuf,
     token_at: Timestamp,
     is_over: bool,
+    /// That of the event behind which the stream goes on, as long as this has not come by.
+    sought: Option<Token>,
     operation: Arc<OperationContext>,
 }
 
@@ -133,7 +136,7 @@ impl Reading {
         operation: Arc<OperationContext>,
     ) -> Result<Self> {
         let store = catalog.store();
-        let (from, resumed) = match &options.beginning {
+        let (from, sought) = match &options.beginning {
             Beginning::Now => (None, None),
             Beginning::At(time) => (Some(*time), None),
             Beginning::After(token) if token.is_high_water => (Some(token.at), None),
@@ -143,13 +146,15 @@ impl Reading {
             None => Feed::from_now(store),
             Some(time) => {
                 check_history(catalog, time)?;
+                // What was acknowledged before the stream is opened again is in its first batch.
+                store.sync_history().map_err(bunko_catalog::from_storage)?;
                 Feed::from_time(store, time).map_err(lost)?
             }
         };
         let feed = feed.ok_or_else(history_lost)?;
         let from = from.unwrap_or_else(|| feed.seen());
-        let token = high_water(from);
-        let mut reading = Self {
+        let token = sought.as_ref().map_or_else(|| high_water(from), Token::to_document);
+        Ok(Self {
             feed,
             catalog: Arc::clone(catalog),
             target,
@@ -160,46 +165,61 @@ impl Reading {
             token,
             token_at: from,
             is_over: false,
+            sought,
             operation,
-        };
-        if let Some(token) = resumed {
-            reading.pass(&token)?;
-        }
-        Ok(reading)
+        })
     }
 
-    /// Reads up to the event of a token.
-    fn pass(&mut self, token: &Token) -> Result<()> {
-        let wanted = token.at;
+    /// Reads up to the event of a token; false where it has not come by yet.
+    ///
+    /// # Errors
+    /// `ChangeStreamFatalError` where a later event comes first, `Overflow` for a token that ends within its event.
+    fn pass(&mut self, token: &Token) -> Result<bool> {
         let mut options = self.options.clone();
         if token.fragment.is_none() {
             // Images are not part of a token, and may be gone.
             (options.full_document, options.before) = (Image::None, Image::None);
         }
-        let (events, place) = loop {
+        loop {
+            self.operation.work(WORK_PER_EVENT)?;
             let Self { feed, target, .. } = self;
-            let entry = feed.next(&|namespace| target.wants(namespace)).map_err(lost)?;
-            let entry = entry.filter(|entry| entry.at <= wanted).ok_or_else(|| unknown_token(token))?;
-            if entry.at < wanted {
+            let Some(entry) = feed.next(&|namespace| target.wants(namespace)).map_err(lost)? else { return Ok(false) };
+            if entry.at < token.at {
                 continue;
             }
             // All events of a transaction are of one time.
             let mut events = Vec::new();
             Events { catalog: &self.catalog, target: &self.target, options: &options }.of(&entry, &mut events)?;
-            let is_it = |event: &Event| token_of(&event.document).is_some_and(|own| token.is(own));
-            if let Some(place) = events.iter().position(is_it) {
-                break (events, place);
+            if entry.at > token.at && !events.is_empty() {
+                return Err(unknown_token(token));
             }
-        };
-        self.token = DocumentBuf::new().with("_data", token.data.as_str());
-        // An invalidation that follows is still to be told, and so is what is left of an event in fragments.
-        if !token.is_invalidate {
-            self.ahead.extend(events.into_iter().skip(place + usize::from(token.fragment.is_none())));
+            let place_of = |is_it: &dyn Fn(DocumentRef<'_>) -> bool| {
+                events.iter().position(|event| token_of(&event.document).is_some_and(is_it))
+            };
+            let Some(place) = place_of(&|own| token.is(own)) else {
+                if place_of(&|own| token.is_cut_from(own)).is_some() {
+                    return Err(token::cut());
+                }
+                continue;
+            };
+            if let Some(own) = token_of(&events[place].document) {
+                self.token = own.to_owned();
+            }
+            // An invalidation that follows is still to be told, and so is what is left of an event in fragments.
+            if !token.is_invalidate {
+                self.ahead.extend(events.into_iter().skip(place + usize::from(token.fragment.is_none())));
+            }
+            return Ok(true);
         }
-        Ok(())
     }
 
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        if let Some(token) = self.sought.take()
+            && !self.pass(&token)?
+        {
+            self.sought = Some(token);
+            return Ok(None);
+        }
         loop {
             if self.is_over {
                 return Ok(None);
@@ -237,6 +257,10 @@ fn token_of(event: &DocumentBuf) -> Option<DocumentRef<'_>> {
 }
 
 fn check_history(catalog: &Catalog, time: Timestamp) -> Result<()> {
+    // Nothing has happened before the set began.
+    if catalog.store().history_is_whole() {
+        return Ok(());
+    }
     let oldest = catalog.store().oldest_moment().map_err(bunko_catalog::from_storage).map_err(lost)?;
     if oldest.is_some_and(|oldest| time < oldest.timestamp(0)) {
         return Err(history_lost());
@@ -255,7 +279,10 @@ fn lost(failure: Failure) -> Failure {
 }
 
 fn unknown_token(token: &Token) -> Failure {
-    let message = format!("cannot resume stream; the resume token was not found. {{_data: \"{}\"}}", token.data);
+    let message = format!(
+        "cannot resume stream; the resume token was not found. {}",
+        ValueText(ValueRef::from(&token.to_document()))
+    );
     Failure::new(ErrorCode::CHANGE_STREAM_FATAL_ERROR, message)
 }
 

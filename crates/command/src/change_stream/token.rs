@@ -26,6 +26,10 @@ const OBJECT: u8 = 0x46;
 const STRING: u8 = 0x3c;
 const OBJECT_ID: u8 = 0x64;
 const END: u8 = 0x04;
+/// [`END`] as a client sees it.
+const END_DIGITS: &str = "04";
+/// What follows the version in a high-water mark: no number, no invalidation, no collection.
+const HIGH_WATER: [u8; 4] = [ZERO, ZERO, FALSE, NULL];
 /// Begins a number from 1 to 63, whose double follows in one byte; each one more begins one with a byte more.
 const SMALL_NUMBER: u8 = 0x2b;
 /// Most bytes of a number within a transaction.
@@ -44,8 +48,8 @@ pub(super) struct Token {
     pub is_invalidate: bool,
     /// Which fragment of a large event it is that of, from 0.
     pub fragment: Option<u8>,
-    /// As it came, but for the fragment.
-    pub data: String,
+    /// As it came, but for the fragment. Behind the end there may be anything, and the end itself may be missing.
+    data: String,
 }
 
 /// What identifies an event besides its time.
@@ -62,7 +66,8 @@ pub(super) struct Identity<'e> {
 /// The mark that says that all before a time has been told.
 pub(super) fn high_water(at: Timestamp) -> DocumentBuf {
     let mut bytes = beginning(at);
-    bytes.extend([ZERO, ZERO, FALSE, NULL, END]);
+    bytes.extend(HIGH_WATER);
+    bytes.push(END);
     encoded(&bytes)
 }
 
@@ -163,50 +168,83 @@ impl Token {
     /// # Errors
     /// `InvalidResumeToken` for what no server has given.
     pub fn parse(token: DocumentRef<'_>) -> Result<Self> {
+        // Other fields say nothing.
         let Some(ValueRef::String(data)) = token.get(DATA) else {
             return Err(invalid("Bad resume token: _data of missing or of wrong type"));
         };
-        if let Some(other) = token.iter().find(|field| !matches!(field.name, DATA | "_typeBits")) {
-            return Err(invalid(&format!("Bad resume token: it has a field '{}'", other.name)));
-        }
         let bytes = decoded(data).ok_or_else(|| invalid("resume token string was not a valid hex string"))?;
-        Self::of_bytes(&bytes, data).ok_or_else(|| invalid("Bad resume token: it was cut or changed"))
+        Self::of_bytes(&bytes, data)
     }
 
-    fn of_bytes(bytes: &[u8], data: &str) -> Option<Self> {
-        let (time, rest) = bytes.strip_prefix(&[TIMESTAMP])?.split_first_chunk::<8>()?;
-        let (seconds, increment) = time.split_first_chunk::<4>()?;
-        let at = Timestamp {
-            seconds: u32::from_be_bytes(*seconds),
-            increment: u32::from_be_bytes(increment.try_into().ok()?),
-        };
-        let rest = rest.strip_prefix(&VERSION)?;
+    /// What identifies the event is left to [`Self::is`], but for its beginning.
+    fn of_bytes(bytes: &[u8], data: &str) -> Result<Self> {
+        let (time, rest) = behind(bytes, &[TIMESTAMP])?.split_first_chunk::<8>().ok_or_else(cut)?;
+        let time = u64::from_be_bytes(*time);
+        let at = Timestamp { seconds: (time >> 32) as u32, increment: time as u32 };
+        let rest = behind(rest, &VERSION)?;
         let mut data = data.to_ascii_uppercase();
-        if rest == [ZERO, ZERO, FALSE, NULL, END] {
-            return Some(Self { at, is_high_water: true, is_invalidate: false, fragment: None, data });
+        if rest.first() == Some(&ZERO) {
+            behind(rest, &HIGH_WATER)?;
+            return Ok(Self { at, is_high_water: true, is_invalidate: false, fragment: None, data });
         }
-        let rest = behind_number(rest.strip_prefix(&EVENT)?)?;
-        let (&flag, rest) = rest.split_first()?;
+        let rest = behind(rest, &EVENT)?;
+        let rest = behind_number(rest).ok_or_else(|| if rest.len() <= NUMBER_BYTES_MAX { cut() } else { changed() })?;
+        let (&flag, rest) = rest.split_first().ok_or_else(cut)?;
         if !matches!(flag, TRUE | FALSE) {
-            return None;
+            return Err(changed());
+        }
+        if rest.is_empty() {
+            return Err(cut());
         }
         // What identifies the event ends with a zero; doubles of numbers are none.
         let (fragment, number_bytes) = match rest {
-            [.., 0, END] => (None, 0),
             [.., 0, ZERO, END] => (Some(0), 1),
             [.., 0, SMALL_NUMBER, double, END] if double.is_multiple_of(2) && *double <= 126 => (Some(double / 2), 2),
-            _ => return None,
+            _ => (None, 0),
         };
         // Without the digits of the number, and before those of the end.
         let number_at = data.len() - 2 * (1 + number_bytes);
         data.replace_range(number_at..number_at + 2 * number_bytes, "");
-        Some(Self { at, is_high_water: false, is_invalidate: flag == TRUE, fragment, data })
+        Ok(Self { at, is_high_water: false, is_invalidate: flag == TRUE, fragment, data })
     }
 
-    /// Whether it is that token, or that of a fragment of its event.
+    /// Whether it is that token of an event, or that of a fragment of it.
     pub fn is(&self, token: DocumentRef<'_>) -> bool {
-        token.get(DATA).and_then(ValueRef::as_str) == Some(self.data.as_str())
+        let rest = identity(token).and_then(|identity| self.data.strip_prefix(identity));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(END_DIGITS))
     }
+
+    /// Whether it is only the beginning of that token.
+    pub fn is_cut_from(&self, token: DocumentRef<'_>) -> bool {
+        identity(token).is_some_and(|identity| identity.len() > self.data.len() && identity.starts_with(&self.data))
+    }
+
+    /// As the client gave it, but for the fragment.
+    pub fn to_document(&self) -> DocumentBuf {
+        DocumentBuf::new().with(DATA, self.data.as_str())
+    }
+}
+
+/// The digits of an event's own token up to its end. None begins with another's: the objects inside end with a zero.
+fn identity(token: DocumentRef<'_>) -> Option<&str> {
+    token.get(DATA)?.as_str()?.strip_suffix(END_DIGITS)
+}
+
+/// What follows `expected`.
+/// # Errors
+/// `Overflow` where the bytes end within it, `InvalidResumeToken` where there are others.
+fn behind<'b>(bytes: &'b [u8], expected: &[u8]) -> Result<&'b [u8]> {
+    bytes.strip_prefix(expected).ok_or_else(|| if expected.starts_with(bytes) { cut() } else { changed() })
+}
+
+/// # Errors
+/// Source: MongoDB's answers to tokens that were cut.
+pub(super) fn cut() -> Failure {
+    Failure::new(ErrorCode::OVERFLOW, "Bad resume token: it ends too early")
+}
+
+fn changed() -> Failure {
+    invalid("Bad resume token: it was changed")
 }
 
 fn decoded(digits: &str) -> Option<Vec<u8>> {
@@ -262,11 +300,18 @@ mod tests {
         tokens.extend([high_water(later), event(later, false)]);
         assert!(tokens.windows(2).all(|pair| data(&pair[0]) < data(&pair[1])));
         for token in &tokens {
-            assert!(Token::parse(token.as_ref()).expect("whole").is(token.as_ref()));
             let digits = data(token);
-            for end in 0..digits.len() {
-                let cut = DocumentBuf::new().with(DATA, &digits[..end]);
-                assert!(Token::parse(cut.as_ref()).is_err(), "{end}");
+            let parse = |digits: &str| Token::parse(DocumentBuf::new().with(DATA, digits).as_ref());
+            assert!(parse(&digits).expect("whole").is(token.as_ref()));
+            // Without its end, and with more behind it, it is the same.
+            for same in [digits[..digits.len() - 2].to_owned(), format!("{digits}FF"), format!("{digits}00")] {
+                assert!(parse(&same).expect("tolerated").is(token.as_ref()), "{same}");
+            }
+            for end in 0..digits.len() - 3 {
+                match parse(&digits[..end]) {
+                    Ok(parsed) => assert!(parsed.is_cut_from(token.as_ref()) && !parsed.is(token.as_ref()), "{end}"),
+                    Err(failure) => assert!(matches!(failure.code().0, 15 | 260), "{end}: {failure}"),
+                }
             }
         }
     }
