@@ -41,7 +41,7 @@ pub use writer::Writer;
 pub const MAX_USER_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 /// Largest document inside a message: a user document and the server's own fields around it.
 pub const MAX_INTERNAL_DOCUMENT_BYTES: usize = MAX_USER_DOCUMENT_BYTES + 16 * 1024;
-/// Deepest nesting that a parsed document may have.
+/// How many documents and arrays there may be around a value's own in a parsed document.
 pub const MAX_DEPTH_ACCEPTED: usize = 200;
 /// Deepest nesting that a stored document may have.
 pub const MAX_DEPTH_STORED: usize = 180;

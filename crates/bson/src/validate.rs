@@ -88,10 +88,11 @@ pub(crate) fn document(bytes: &[u8]) -> Result<(), BsonError> {
     if bytes.len() > 48_000_000 {
         return Err(BsonError::TooLarge { length: bytes.len() });
     }
-    nested(bytes, 0, 1)
+    nested(bytes, 0, 0)
 }
 
-/// `base` is where `bytes` begins in the outermost document, for error messages.
+/// `base` is where `bytes` begins in the outermost document, for error messages; `depth` counts the documents and arrays
+/// around it.
 fn nested(bytes: &[u8], base: usize, depth: usize) -> Result<(), BsonError> {
     if depth > MAX_DEPTH_ACCEPTED {
         return Err(BsonError::TooDeep);
@@ -216,7 +217,8 @@ mod tests {
             }
             inner
         };
-        assert!(DocumentRef::parse(nest(MAX_DEPTH_ACCEPTED).as_ref().as_bytes()).is_ok());
-        assert_eq!(DocumentRef::parse(nest(MAX_DEPTH_ACCEPTED + 1).as_ref().as_bytes()), Err(BsonError::TooDeep));
+        // The outermost is at depth 0.
+        assert!(DocumentRef::parse(nest(MAX_DEPTH_ACCEPTED + 1).as_ref().as_bytes()).is_ok());
+        assert_eq!(DocumentRef::parse(nest(MAX_DEPTH_ACCEPTED + 2).as_ref().as_bytes()), Err(BsonError::TooDeep));
     }
 }

@@ -5,7 +5,7 @@ use super::{ExtendedJsonError, typed};
 use crate::{ArrayBuf, DocumentBuf, MAX_DEPTH_ACCEPTED, Value};
 
 /// The deepest document that is accepted, and in it the deepest wrapper: `{"$dbPointer": {"$id": {"$oid": ...}}}`.
-const MAX_DEPTH_JSON: usize = MAX_DEPTH_ACCEPTED + 3;
+const MAX_DEPTH_JSON: usize = MAX_DEPTH_ACCEPTED + 4;
 
 /// One value and nothing behind it.
 pub(super) fn parse(scanner: &mut Scanner<'_>) -> Result<Value, ExtendedJsonError> {

@@ -135,12 +135,14 @@ fn errors_say_where() {
 #[test]
 fn depth_is_judged_as_bson() {
     let arrays = |depth: usize, leaf: &str| format!("{}{leaf}{}", "[".repeat(depth), "]".repeat(depth));
-    let deepest =
-        arrays(crate::MAX_DEPTH_ACCEPTED, r#"{"$dbPointer":{"$ref":"a.b","$id":{"$oid":"5f0000010102030405abcdef"}}}"#);
+    let deepest = arrays(
+        crate::MAX_DEPTH_ACCEPTED + 1,
+        r#"{"$dbPointer":{"$ref":"a.b","$id":{"$oid":"5f0000010102030405abcdef"}}}"#,
+    );
     assert_eq!(to_canonical(parse_value(&deepest).expect("deep enough").as_ref()), deepest);
-    let error = parse_value(&arrays(crate::MAX_DEPTH_ACCEPTED + 1, "")).expect_err("too deep");
+    let error = parse_value(&arrays(crate::MAX_DEPTH_ACCEPTED + 2, "")).expect_err("too deep");
     assert_eq!(error.reason, "BSON nested deeper than 200 levels");
     let error = parse_value(&"[".repeat(100_000)).expect_err("far too deep");
     assert!(error.reason.starts_with("expected at most 200 levels of nesting"), "{error}");
-    assert_eq!(error.column, crate::MAX_DEPTH_ACCEPTED + 4);
+    assert_eq!(error.column, crate::MAX_DEPTH_ACCEPTED + 5);
 }

@@ -149,7 +149,10 @@ impl Fusion for RankFusion {
     fn score(&self, fused: &mut [Fused], inputs: &[Input], _: &Environment) -> Result<()> {
         for one in fused {
             let ranks = one.measured.iter().zip(inputs);
-            one.score = ranks.filter_map(|(rank, input)| Some(input.weight * (1.0 / (RANK_CONSTANT + (*rank)?)))).sum();
+            // An empty `sum` of floats is -0.0, and so would be that of weights which are.
+            one.score = ranks
+                .filter_map(|(rank, input)| Some(input.weight * (1.0 / (RANK_CONSTANT + (*rank)?))))
+                .fold(0.0, |sum, part| sum + part);
         }
         Ok(())
     }
