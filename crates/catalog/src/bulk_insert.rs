@@ -1,6 +1,7 @@
 //! Inserting many documents past the log: their bytes are written once, where they will stay.
 
 use crate::insert::{BATCH_COUNT_MAX, Inserted, Order, Place};
+use crate::user_writes;
 use crate::waiting::share;
 use crate::{Catalog, Collection, Namespace, from_storage};
 use bunko_errors::Result;
@@ -26,7 +27,7 @@ impl Catalog {
         operation: &dyn OperationSource,
     ) -> Result<Inserted> {
         let bytes: usize = documents.iter().map(|document| document.len()).sum();
-        if bytes < BULK_BYTES_MIN {
+        if bytes < BULK_BYTES_MIN || user_writes::check(namespace, operation).is_err() {
             return self.insert(namespace, documents, order, operation);
         }
         let collection = self.collection_or_create(namespace, operation)?;

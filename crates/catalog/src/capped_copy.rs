@@ -4,6 +4,7 @@
 use crate::capped::Cap;
 use crate::insert::{BATCH_COUNT_MAX, Place};
 use crate::transaction::{announce, exclude_all};
+use crate::user_writes;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, CreateOptions, Namespace, Order, from_storage};
 use bunko_bson::DocumentBuf;
@@ -40,6 +41,7 @@ impl Catalog {
         operation: &dyn OperationSource,
         own: &dyn OperationSource,
     ) -> Result<Lsn> {
+        user_writes::check(copy.to, operation)?;
         if copy.from == copy.to { self.convert(copy, operation, own) } else { self.clone_capped(copy, operation, own) }
     }
 

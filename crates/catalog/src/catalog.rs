@@ -9,6 +9,7 @@ use crate::namespace::check_database;
 use crate::past::PastStates;
 use crate::retry::HistoryRecords;
 use crate::transaction::{Owners, TransactionMemory, announce, exclude_all};
+use crate::user_writes;
 use crate::waiting::lock;
 use crate::{
     EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, Transaction, from_storage, notes, persistence,
@@ -178,6 +179,7 @@ impl Catalog {
         create: CreateOptions,
         operation: &dyn OperationSource,
     ) -> Result<(Arc<Collection>, Lsn)> {
+        user_writes::check(namespace, operation)?;
         if let Some(transaction) = Transaction::of(operation) {
             return Ok((transaction.create(namespace, create, operation)?, NOT_LOGGED));
         }
@@ -272,6 +274,7 @@ impl Catalog {
         operation: &dyn OperationSource,
         change: &mut dyn FnMut(DocumentRef<'_>) -> Result<DocumentBuf>,
     ) -> Result<Option<Lsn>> {
+        user_writes::check(namespace, operation)?;
         let present = self.collection(namespace);
         let _announced = present.as_deref().map(|present| announce(present, operation)).transpose()?;
         let _changes = lock(&self.changes, operation)?;
@@ -333,6 +336,7 @@ impl Catalog {
         namespace: &Namespace,
         operation: &dyn OperationSource,
     ) -> Result<Option<DropOutcome>> {
+        user_writes::check(namespace, operation)?;
         let present = self.collection(namespace);
         let _announced = present.as_deref().map(|present| announce(present, operation)).transpose()?;
         let mut changes = lock(&self.changes, operation)?;
@@ -362,6 +366,7 @@ impl Catalog {
     /// As [`Self::drop_collection`]; those before are dropped then.
     pub fn drop_database(&self, database: &str, operation: &dyn OperationSource) -> Result<(usize, Option<Lsn>)> {
         check_database(database)?;
+        user_writes::check_database(database, operation)?;
         let mut last = None;
         let collections = self.collections(database);
         for collection in &collections {

@@ -6,6 +6,7 @@ use crate::index_keys::{index_keys, own_part, scalar_key, stored_key};
 use crate::key_list::KEY_BYTES_USUAL;
 use crate::notes::{Next, Origin};
 use crate::transaction::Owned;
+use crate::user_writes;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{holder, is_guarded, locks_keys, record_stripe, stored_key_stripe};
 use crate::{Catalog, Collection, Index, Multikey, Transaction, from_storage, notes};
@@ -58,6 +59,7 @@ impl Catalog {
         operation: &dyn OperationSource,
         decide: &mut dyn FnMut(DocumentRef<'_>) -> Result<Verdict>,
     ) -> Result<Option<Lsn>> {
+        user_writes::check(&collection.namespace(), operation)?;
         let (record, id_key) = match target {
             Target::Record(record) => (record, None),
             Target::Id(record, id) => (record, Some(collection.id_key(id))),

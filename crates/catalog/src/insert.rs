@@ -7,6 +7,7 @@ use crate::index_keys::own_part;
 use crate::key_list::KeyList;
 use crate::taken::Taken;
 use crate::transaction::Owned;
+use crate::user_writes;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{holder, is_guarded, locks_keys, put_key, record_stripe, stored_key_stripe};
 use crate::{Catalog, Collection, Index, Namespace, RetryableWrite, Transaction, from_storage, notes};
@@ -91,6 +92,11 @@ impl Catalog {
         order: Order,
         operation: &dyn OperationSource,
     ) -> Result<Inserted> {
+        if let Err(failure) = user_writes::check(namespace, operation) {
+            let count = if order == Order::Ordered { documents.len().min(1) } else { documents.len() };
+            let failures = (0..count).map(|position| (position, failure.clone())).collect();
+            return Ok(Inserted { failures, ..Inserted::default() });
+        }
         let mut inserted = Inserted::default();
         let mut first = 0;
         let mut count_max = BATCH_COUNT_MAX;

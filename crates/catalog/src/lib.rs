@@ -42,6 +42,7 @@ pub mod stored_document;
 mod taken;
 mod transaction;
 mod unique_conversion;
+mod user_writes;
 mod validation;
 mod validator;
 mod views;

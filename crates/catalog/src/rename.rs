@@ -1,6 +1,7 @@
 //! Giving a collection another name.
 
 use crate::transaction::{announce, exclude_all};
+use crate::user_writes;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Namespace, from_storage, notes, persistence};
 use bunko_bson::DocumentBuf;
@@ -33,6 +34,8 @@ impl Catalog {
         if from == to {
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
         }
+        user_writes::check(from, operation)?;
+        user_writes::check(to, operation)?;
         let present = [from, to].map(|namespace| self.collection(namespace));
         let present = present.iter().flatten().map(|present| announce(present, operation));
         let _announced = present.collect::<Result<Vec<_>>>()?;

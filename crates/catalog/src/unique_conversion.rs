@@ -2,6 +2,7 @@
 
 use crate::index_keys::own_part;
 use crate::transaction::announce;
+use crate::user_writes;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Index, from_storage};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
@@ -35,6 +36,7 @@ impl Catalog {
         conversion: Conversion,
         operation: &dyn OperationSource,
     ) -> Result<Option<Lsn>> {
+        user_writes::check(&collection.namespace(), operation)?;
         if !index.prepares_unique {
             let message = "Cannot make index unique with 'unique: true' without 'prepareUnique' set before";
             return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));

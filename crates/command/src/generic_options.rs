@@ -238,7 +238,7 @@ pub(crate) fn writes(command: &str) -> bool {
 
 /// Whether the command of that name may have a write concern. A pipeline may, whether or not it ends with a stage that writes.
 fn takes_write_concern(command: &str) -> bool {
-    writes(command) || matches!(command, "aggregate" | "abortTransaction")
+    writes(command) || matches!(command, "aggregate" | "abortTransaction" | "setUserWriteBlockMode")
 }
 
 fn ends_transaction(command: &Command) -> bool {

@@ -416,6 +416,9 @@ impl<'a> Invocation<'a> {
         if self.written.is_some() {
             operation.note_change();
         }
+        if self.service.blocks_writes_of(self.connection) {
+            operation.keep_from_writing();
+        }
         Context { interruption, operation }
     }
 
@@ -450,7 +453,9 @@ impl<'a> Invocation<'a> {
     }
 
     fn new_scope(&self) -> QueryScope {
-        QueryScope::new(self.service.world.now_ms(), Arc::clone(self.operation()))
+        let mut scope = QueryScope::new(self.service.world.now_ms(), Arc::clone(self.operation()));
+        scope.variables = scope.variables.with_cluster_time(self.service.cluster_time());
+        scope
     }
 
     /// The operation with what may interrupt it, for the cursor that keeps it.

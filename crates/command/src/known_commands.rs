@@ -55,7 +55,6 @@ const NAMES: &[&str] = &[
     "setAllowMigrations",
     "setAuditConfig",
     "setQuerySettings",
-    "setUserWriteBlockMode",
     "shardCollection",
     "shardingState",
     "split",

@@ -66,6 +66,7 @@ mod system_namespace;
 mod time_series;
 mod time_to_live;
 mod transactions;
+mod user_write_block;
 mod validation_options;
 mod view_definition;
 mod view_reads;

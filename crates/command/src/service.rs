@@ -21,6 +21,7 @@ use crate::stored_settings;
 use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
 use crate::transactions::Transactions;
+use crate::user_write_block::UserWriteBlock;
 use crate::write_lock::WriteLock;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef};
 use bunko_catalog::Catalog;
@@ -221,6 +222,8 @@ pub struct Service {
     pub(crate) fail_points: FailPoints,
     /// What holds writes back while files are copied.
     pub write_lock: WriteLock,
+    /// Whether users may write.
+    pub(crate) user_write_block: UserWriteBlock,
     /// What `getParameter` and `setParameter` see.
     pub parameters: Parameters,
     /// How fast connections are taken.
@@ -270,6 +273,7 @@ impl Service {
             auto_compaction: AutoCompaction::default(),
             fail_points: FailPoints::default(),
             write_lock: WriteLock::default(),
+            user_write_block: UserWriteBlock::kept(&catalog),
             parameters,
             pace: ConnectionPace::default(),
             counters: Arc::default(),

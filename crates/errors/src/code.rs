@@ -134,6 +134,7 @@ codes! {
     MECHANISM_UNAVAILABLE = 334 "MechanismUnavailable";
     CANNOT_CONVERT_INDEX_TO_UNIQUE = 359 "CannotConvertIndexToUnique";
     COLLECTION_UUID_MISMATCH = 361 "CollectionUUIDMismatch";
+    USER_WRITES_BLOCKED = 371 "UserWritesBlocked";
     OUT_OF_DISK_SPACE = 14031 "OutOfDiskSpace";
     CANNOT_MODIFY = 10003 "CannotGrowDocumentInCappedNamespace";
     BSON_OBJECT_TOO_LARGE = 10334 "BSONObjectTooLarge";

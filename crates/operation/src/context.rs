@@ -55,6 +55,7 @@ pub struct OperationContext {
     /// What the next random number is made of.
     random: AtomicU64,
     bypasses_validation: AtomicBool,
+    is_kept_from_writing: AtomicBool,
     unit: OnceLock<Arc<UnitOfWork>>,
     stages: StageLimits,
     may_use_disk: AtomicBool,
@@ -82,6 +83,7 @@ impl OperationContext {
             turn: Mutex::new(turn),
             random: AtomicU64::new(0),
             bypasses_validation: AtomicBool::new(false),
+            is_kept_from_writing: AtomicBool::new(false),
             unit: OnceLock::new(),
             may_use_disk: AtomicBool::new(stages.disk_use == DiskUse::Allowed),
             stages,
@@ -153,6 +155,16 @@ impl OperationContext {
     /// Whether what it writes need not satisfy validators.
     pub fn bypasses_validation(&self) -> bool {
         self.bypasses_validation.load(Ordering::Relaxed)
+    }
+
+    /// It may not write to databases of users: `setUserWriteBlockMode`.
+    pub fn keep_from_writing(&self) {
+        self.is_kept_from_writing.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it may not write to databases of users.
+    pub fn is_kept_from_writing(&self) -> bool {
+        self.is_kept_from_writing.load(Ordering::Relaxed)
     }
 
     /// What one of its stages may gather in memory, in bytes.

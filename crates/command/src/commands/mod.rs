@@ -91,6 +91,7 @@ mod server_status;
 mod set_feature_compatibility_version;
 mod set_index_commit_quorum;
 mod set_parameter;
+mod set_user_write_block_mode;
 mod shutdown;
 mod start_session;
 mod top;
@@ -205,6 +206,7 @@ pub const COMMANDS: &[Command] = &[
     set_feature_compatibility_version::COMMAND,
     set_index_commit_quorum::COMMAND,
     set_parameter::COMMAND,
+    set_user_write_block_mode::COMMAND,
     shutdown::COMMAND,
     start_session::COMMAND,
     top::COMMAND,

@@ -12,6 +12,7 @@ use crate::machine;
 use crate::operation_class::OperationClass;
 use crate::replica_set::ReplicaSet;
 use crate::service::Service;
+use crate::user_write_block::Reason;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_store::LatencyCounts;
@@ -77,7 +78,7 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
     if let Some(set) = &service.replica_set
         && is_wanted(body, "repl")
     {
-        write_replica_set(set, reply);
+        write_replica_set(service, set, reply);
     }
     for section in SECTIONS.iter().filter(|section| is_wanted(body, section.name)) {
         reply.begin_document(section.name);
@@ -92,7 +93,7 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
     }
 }
 
-fn write_replica_set(set: &ReplicaSet, reply: &mut Writer<'_>) {
+fn write_replica_set(service: &Service, set: &ReplicaSet, reply: &mut Writer<'_>) {
     let hosts: ArrayBuf = [set.host()].into_iter().collect();
     reply
         .begin_document("repl")
@@ -104,7 +105,12 @@ fn write_replica_set(set: &ReplicaSet, reply: &mut Writer<'_>) {
         .append("primary", set.host())
         .append("me", set.host())
         .append("electionId", ReplicaSet::election_id())
-        .append("rbid", 1)
+        .append("rbid", 1);
+    let blocked = service.user_write_block.reason();
+    // 1 where users may write. Source: MongoDB manual 8.2, "serverStatus", `repl.userWriteBlockMode`.
+    reply
+        .append("userWriteBlockMode", if blocked.is_some() { 2 } else { 1 })
+        .append("userWriteBlockReason", blocked.map_or(0, Reason::number))
         .end();
 }
 

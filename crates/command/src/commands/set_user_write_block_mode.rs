@@ -1,0 +1,94 @@
+//! `setUserWriteBlockMode`: blocks the writes of users, or lets them go on.
+//! Source: MongoDB manual 8.2, `setUserWriteBlockMode`.
+
+use crate::authorization::Privileges;
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::invocation::Invocation;
+use crate::stored_settings;
+use crate::user_write_block::{COLLECTION, DATABASE, ID, Reason};
+use bunko_access::Action;
+use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, Writer};
+use bunko_errors::{ErrorCode, Failure};
+use std::time::Duration;
+
+pub(super) const COMMAND: Command = Command {
+    name: "setUserWriteBlockMode",
+    aliases: &[],
+    fields: &["global", "reason"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::SetUserWriteBlockMode),
+    run,
+};
+
+/// How long the command waits before it looks again whether a write of before still runs.
+const LOOK: Duration = Duration::from_millis(1);
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    if invocation.field("global").is_none_or(ValueRef::is_nullish) {
+        let message = "BSON field 'setUserWriteBlockMode.global' is missing but a required field";
+        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
+    }
+    let blocks = invocation.strict_boolean("global", false)?;
+    let reason = reason(invocation)?;
+    if invocation.service.replica_set.is_none() {
+        let message = "setUserWriteBlockMode cannot be run on standalone nodes";
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
+    }
+    // Writes of before are waited for.
+    invocation.refuse_if_long(true)?;
+    let block = &invocation.service.user_write_block;
+    match (block.reason(), blocks) {
+        (None, false) => Ok(()),
+        (None, true) => {
+            stored_settings::keep(invocation, DATABASE, COLLECTION, &reason.to_document())?;
+            block.set(Some(reason));
+            wait_for_writes(invocation)
+        }
+        (Some(present), true) if present == reason => wait_for_writes(invocation),
+        (Some(present), false) if present == reason => {
+            forget(invocation)?;
+            block.set(None);
+            Ok(())
+        }
+        (Some(_), true) => {
+            let message =
+                "Cannot acquire user writes critical section with different options than the already existing one";
+            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into())
+        }
+        (Some(_), false) => {
+            let message =
+                "Cannot release user writes critical section with different reason than the already-set reason";
+            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into())
+        }
+    }
+}
+
+fn reason(invocation: &Invocation<'_>) -> Result<Reason, Failure> {
+    if invocation.field("reason").is_none_or(ValueRef::is_nullish) {
+        return Ok(Reason::Unspecified);
+    }
+    let name = invocation.string("reason")?.unwrap_or_default();
+    Reason::of(name).ok_or_else(|| {
+        Failure::bad_value(format!(
+            "Enumeration value '{name}' for field 'setUserWriteBlockMode.reason' is not a valid value."
+        ))
+    })
+}
+
+/// Takes away what is kept about the block.
+fn forget(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
+    let statement = DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", ID)).with("limit", 1);
+    let deletes: ArrayBuf = [&statement].into_iter().collect();
+    let body = DocumentBuf::new().with("delete", COLLECTION).with("deletes", &deletes);
+    stored_settings::write(invocation, DATABASE, &body).map(drop)
+}
+
+/// Waits for the writes that began before the block: behind the reply there are none.
+fn wait_for_writes(invocation: &Invocation<'_>) -> Result<(), Halt> {
+    while invocation.service.operations.is_one_writing() {
+        invocation.operation().check()?;
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}

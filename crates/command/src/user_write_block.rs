@@ -1,0 +1,111 @@
+//! The block of writes of users that `setUserWriteBlockMode` sets. It is kept over restarts.
+//!
+//! An operation learns of the block when it begins, and the catalog refuses its writes. Users who may bypass the block never
+//! learn of it, nor does what the server does by itself.
+
+use crate::authorization::Asker;
+use crate::connection::ClientConnection;
+use crate::service::Service;
+use crate::stored_settings;
+use bunko_access::Action;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::Catalog;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Where the block is kept, as MongoDB keeps it: one document, as long as it is on.
+pub(crate) const DATABASE: &str = "config";
+/// See [`DATABASE`].
+pub(crate) const COLLECTION: &str = "user_writes_critical_sections";
+/// The `_id` of the document: it is about all collections.
+pub(crate) const ID: &str = "";
+const BLOCKS: &str = "blockUserWrites";
+const REASON: &str = "userWritesBlockReason";
+
+/// Why writes are blocked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Unspecified,
+    ClusterToClusterMigrationInProgress,
+    DiskUseThresholdExceeded,
+}
+
+impl Reason {
+    const ALL: [(Self, &'static str); 3] = [
+        (Self::Unspecified, "Unspecified"),
+        (Self::ClusterToClusterMigrationInProgress, "ClusterToClusterMigrationInProgress"),
+        (Self::DiskUseThresholdExceeded, "DiskUseThresholdExceeded"),
+    ];
+
+    /// The reason of that name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, other)| *other == name).map(|(reason, _)| reason)
+    }
+
+    fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// As `serverStatus` shows it.
+    pub fn number(self) -> i32 {
+        self as i32
+    }
+
+    /// The document that is kept while writes are blocked for this reason.
+    pub fn to_document(self) -> DocumentBuf {
+        DocumentBuf::new()
+            .with("_id", ID)
+            .with(BLOCKS, true)
+            .with("blockNewUserShardedDDL", false)
+            .with(REASON, self.name())
+    }
+}
+
+/// Whether writes of users are blocked, and why.
+#[derive(Debug, Default)]
+pub(crate) struct UserWriteBlock {
+    /// 0 where they are not, else one more than the reason's place.
+    state: AtomicU8,
+}
+
+impl UserWriteBlock {
+    /// As it has been kept. A document that says nothing of a reason has none in particular.
+    pub fn kept(catalog: &Catalog) -> Self {
+        let block = Self::default();
+        // Where it cannot be read nothing else can be, either.
+        let kept = stored_settings::find(catalog, DATABASE, COLLECTION, ID).ok().flatten();
+        block.set(kept.as_ref().and_then(|kept| reason_of(kept.as_ref())));
+        block
+    }
+
+    /// Why writes are blocked; `None` where they are not.
+    pub fn reason(&self) -> Option<Reason> {
+        let place = usize::from(self.state.load(Ordering::SeqCst)).checked_sub(1)?;
+        Reason::ALL.get(place).map(|(reason, _)| *reason)
+    }
+
+    /// Blocks writes of operations that begin from now on, or no more.
+    pub fn set(&self, reason: Option<Reason>) {
+        self.state.store(reason.map_or(0, |reason| reason as u8 + 1), Ordering::SeqCst);
+    }
+}
+
+fn reason_of(kept: DocumentRef<'_>) -> Option<Reason> {
+    if !matches!(kept.get(BLOCKS), Some(ValueRef::Boolean(true))) {
+        return None;
+    }
+    let named = kept.get(REASON).and_then(ValueRef::as_str).and_then(Reason::of);
+    Some(named.unwrap_or(Reason::Unspecified))
+}
+
+impl Service {
+    /// Whether the writes of whoever is at the other end of a connection are blocked. Where nobody asks for privileges, nobody
+    /// has that of bypassing it.
+    pub(crate) fn blocks_writes_of(&self, connection: &ClientConnection) -> bool {
+        if self.user_write_block.reason().is_none() {
+            return false;
+        }
+        let may_bypass =
+            || Asker::of(self, connection).is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode));
+        !(self.access.is_enforced() && may_bypass())
+    }
+}
