@@ -2,7 +2,6 @@
 
 mod audit;
 mod matrix;
-mod write_block;
 
 use super::{binary, run};
 use crate::peer::{Peer, errmsg};
