@@ -266,7 +266,7 @@ pub(crate) mod tests {
         let sized = |shape, bytes| DatasetOptions { document_bytes: Some(bytes), ..options(shape) };
         assert_eq!(
             error(&options("flat")),
-            "'flat' is no shape; there are plain, counter, docsize, multiplication-table, ycsb, nested, analytics"
+            "'flat' is no shape; there are plain, counter, docsize, multiplication-table, ycsb, nested, analytics, events"
         );
         assert_eq!(error(&sized("plain", 29)), "29 bytes do not hold the fields of 'plain', which take 30");
         assert_eq!(error(&sized("counter", 40)), "40 bytes do not hold the fields of 'counter', which take 41");

@@ -26,6 +26,8 @@ pub(crate) enum Content {
     Text(usize),
     /// One of these words, all of the same length.
     Word(&'static [&'static str]),
+    /// These letters and a number behind them, always of [`LABEL_DIGITS`] digits.
+    Label(&'static str, fn(&Position) -> u64),
     /// Text that takes what the document's size leaves, in equal parts if there are several.
     Pad,
     Document(&'static [Field]),
@@ -61,6 +63,8 @@ enum Fill {
         /// The field that decides which one.
         field: &'static str,
     },
+    /// A number in decimal digits.
+    Digits(fn(&Position) -> u64),
     RandomText,
 }
 
@@ -71,6 +75,7 @@ impl Fill {
             // Close to the one of the document before.
             Self::Id => COPY_COST + 3,
             Self::Int32(_) | Self::Boolean(_) | Self::Word { .. } => 2,
+            Self::Digits(_) => 4,
             Self::Double(_) | Self::DateTime(_) => 7,
             Self::RandomText => LITERAL_COST,
         }
@@ -92,6 +97,9 @@ pub(crate) struct Layout {
     /// In ascending order.
     holes: Vec<Hole>,
 }
+
+/// Digits of a label: more than any dataset has documents.
+const LABEL_DIGITS: usize = 16;
 
 /// Random text is made in blocks that stay in the first-level cache.
 const BLOCK_BYTES: usize = 256;
@@ -173,6 +181,10 @@ impl Layout {
                     let word = words[(position.random(field) % words.len() as u64) as usize];
                     out.extend_from_slice(word.as_bytes());
                 }
+                Fill::Digits(value) => {
+                    let number = value(position) % 10_u64.pow(LABEL_DIGITS as u32);
+                    out.extend_from_slice(format!("{number:0width$}", width = LABEL_DIGITS).as_bytes());
+                }
                 Fill::RandomText => write_random_text(&mut random, hole.length, out),
             }
             copied = hole.at + hole.length;
@@ -225,6 +237,10 @@ impl Encoder<'_> {
                 assert!(words.iter().all(|word| word.len() == length), "all words of '{name}' have one length");
                 self.writer.append(name, &"0".repeat(length));
                 self.hole(length, 1, Fill::Word { words, field: name });
+            }
+            Content::Label(letters, value) => {
+                self.writer.append(name, &format!("{letters}{}", "0".repeat(LABEL_DIGITS)));
+                self.hole(LABEL_DIGITS, 1, Fill::Digits(value));
             }
             Content::Pad => {
                 let length = (self.pad_bytes)();

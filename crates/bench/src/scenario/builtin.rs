@@ -35,6 +35,7 @@ builtin! {
     "larger-than-memory"
     "point-operations"
     "analytics"
+    "events"
     "ycsb-a"
     "ycsb-b"
     "ycsb-c"
