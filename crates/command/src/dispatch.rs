@@ -180,7 +180,7 @@ impl Service {
         if command.databases == Databases::AdminOfTests && !self.fail_points.are_allowed() {
             return Err(no_such_command(name).into());
         }
-        let options = admit(self, connection, command, &request)
+        let mut options = admit(self, connection, command, &request)
             .inspect_err(|_| self.counters.note_refused(Some(command.name)))?;
         let shown = redacted(command.name, request.body);
         let beginning = Beginning {
@@ -200,6 +200,9 @@ impl Service {
             None => (connection.begin_operation(&self.operations, &beginning), None),
         };
         if let Some(set) = &self.replica_set {
+            if !options.has_write_concern {
+                options.write_concern.is_journaled = self.default_concerns.is_journaled();
+            }
             options.cluster_time.map_or(Ok(()), |told| self.hear_cluster_time(set, told))?;
             let told = match options.read_concern.state {
                 Some(StateAsked::At(time)) => {

@@ -18,6 +18,8 @@ use std::time::Duration;
 pub struct GenericOptions {
     /// What must hold before success is reported.
     pub write_concern: WriteConcern,
+    /// Whether the request names one.
+    pub(crate) has_write_concern: bool,
     /// What is wrong with the write concern, where that is told beside the outcome of a write that is done all the same.
     pub(crate) unmet_write_concern: Option<Failure>,
     /// The time of the cluster that the client knows of, where this is a member of a set.
@@ -70,6 +72,7 @@ const WRITERS: &[&str] = &[
     "revokePrivilegesFromRole",
     "revokeRolesFromRole",
     "revokeRolesFromUser",
+    "setDefaultRWConcern",
     "setFeatureCompatibilityVersion",
     "setIndexCommitQuorum",
     "update",
@@ -109,6 +112,7 @@ impl GenericOptions {
     pub(crate) fn parse(deployment: Deployment, command: &Command, request: &Request<'_>) -> Result<Self> {
         let mut options = Self {
             write_concern: WriteConcern::default(),
+            has_write_concern: false,
             unmet_write_concern: None,
             cluster_time: None,
             read_concern: ReadConcern::default(),
@@ -177,6 +181,7 @@ impl GenericOptions {
                     return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
                 }
                 self.write_concern = concern;
+                self.has_write_concern = true;
                 self.unmet_write_concern = unmet;
             }
             "readConcern" => {

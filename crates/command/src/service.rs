@@ -15,7 +15,7 @@ use crate::fail_points::FailPoints;
 use crate::operations::Operations;
 use crate::parameters::Parameters;
 use crate::profiler::Profiler;
-use crate::replica_set::ReplicaSet;
+use crate::replica_set::{DefaultConcerns, ReplicaSet};
 use crate::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
 use crate::stored_settings;
 use crate::time_series::OpenBuckets;
@@ -246,6 +246,8 @@ pub struct Service {
     pub process: Process,
     /// The set that it is the only member of, where it is in one.
     pub(crate) replica_set: Option<ReplicaSet>,
+    /// The concerns of commands that name none, where it is in one.
+    pub(crate) default_concerns: DefaultConcerns,
 }
 
 impl Service {
@@ -286,6 +288,7 @@ impl Service {
             log_lines,
             process,
             replica_set: None,
+            default_concerns: DefaultConcerns::default(),
         }
     }
 

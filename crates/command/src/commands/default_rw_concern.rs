@@ -1,12 +1,18 @@
-//! `getDefaultRWConcern` and `setDefaultRWConcern`: defaults of a replica set or a cluster, which a single server has
-//! not.
+//! `getDefaultRWConcern` and `setDefaultRWConcern`: the concerns of commands that name none. A set has them, a server
+//! without replicas has not.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::fields::{truth, wrong_type};
 use crate::invocation::Invocation;
+use crate::replica_set::Deployment;
+use crate::replica_set::default_concerns::{COLLECTION, DATABASE, Set};
+use crate::stored_settings;
+use crate::write_concern::WriteConcern;
 use bunko_access::Action;
-use bunko_bson::Writer;
-use bunko_errors::{ErrorCode, Failure};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_catalog::stored_document::Stamps;
+use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const GET: Command = Command {
     name: "getDefaultRWConcern",
@@ -15,7 +21,7 @@ pub(super) const GET: Command = Command {
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::GetDefaultRwConcern),
-    run,
+    run: get,
 };
 
 pub(super) const SET: Command = Command {
@@ -25,10 +31,129 @@ pub(super) const SET: Command = Command {
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::SetDefaultRwConcern),
-    run,
+    run: set,
 };
 
-fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    refuse_without_set(invocation)?;
+    let in_memory = invocation.strict_boolean("inMemory", false)?;
+    write_defaults(invocation, reply);
+    if in_memory {
+        reply.append("inMemory", true);
+    }
+    Ok(())
+}
+
+fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    refuse_without_set(invocation)?;
+    let read = invocation.document("defaultReadConcern")?;
+    let write = invocation.document("defaultWriteConcern")?;
+    if read.is_none() && write.is_none() {
+        let message = "At least one of the 'defaultReadConcern' or 'defaultWriteConcern' fields must be present";
+        return Err(Failure::bad_value(message).into());
+    }
+    let before = invocation.service.default_concerns.set();
+    let write = match write {
+        None => before.as_ref().and_then(|before| before.write.clone()),
+        Some(write) if write.is_empty() => {
+            if before.is_some_and(|before| before.write.is_some()) {
+                let message = "The global default write concern cannot be unset once it is set.";
+                return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
+            }
+            None
+        }
+        Some(write) => Some(checked_write(invocation.service.deployment(), write)?),
+    };
+    let read = match read {
+        None => invocation.service.default_concerns.set().and_then(|before| before.read),
+        Some(read) => checked_read(read)?,
+    };
+    let world = &invocation.service.world;
+    let set = Set { read, write, time: world.timestamp(), wall_clock_ms: world.now_ms() };
+    stored_settings::keep(invocation, DATABASE, COLLECTION, &set.kept())?;
+    invocation.service.default_concerns.apply(set);
+    write_defaults(invocation, reply);
+    Ok(())
+}
+
+fn refuse_without_set(invocation: &Invocation<'_>) -> Result<()> {
+    if invocation.service.deployment() == Deployment::SetMember {
+        return Ok(());
+    }
     let message = format!("'{}' is not supported on standalone nodes.", invocation.command.name);
-    Err(Failure::new(ErrorCode(51300), message).into())
+    Err(Failure::new(ErrorCode(51300), message))
+}
+
+/// The level to keep; none where the document unsets it.
+fn checked_read(concern: DocumentRef<'_>) -> Result<Option<DocumentBuf>> {
+    let mut level = None;
+    for element in concern {
+        match (element.name, element.value) {
+            ("level", ValueRef::Null | ValueRef::Undefined) => {}
+            ("level", ValueRef::String(name)) => level = Some(name),
+            ("level", value) => return Err(wrong_type("defaultReadConcern.level", value, "string")),
+            (name, _) => {
+                let message = format!("BSON field 'defaultReadConcern.{name}' is an unknown field.");
+                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            }
+        }
+    }
+    match level {
+        None => Ok(None),
+        Some(level @ ("local" | "available" | "majority")) => Ok(Some(DocumentBuf::new().with("level", level))),
+        Some(level @ ("linearizable" | "snapshot")) => {
+            Err(Failure::bad_value(format!("level: '{level}' is not suitable for the default read concern")))
+        }
+        Some(level) => Err(Failure::bad_value(format!(
+            "Enumeration value '{level}' for field 'defaultReadConcern.level' is not a valid value."
+        ))),
+    }
+}
+
+/// The write concern to keep: one that every write can meet.
+fn checked_write(deployment: Deployment, concern: DocumentRef<'_>) -> Result<DocumentBuf> {
+    let (parsed, unmet) = WriteConcern::parse(deployment, concern)?;
+    if let Some(unmet) = unmet {
+        return Err(unmet);
+    }
+    let Some(w) = concern.get("w") else {
+        return Err(Failure::bad_value("missing w field is not suitable for the default write concern"));
+    };
+    if parsed.is_unacknowledged {
+        return Err(Failure::bad_value("Unacknowledged write concern is not suitable for the default write concern"));
+    }
+    let mut kept = DocumentBuf::new();
+    match w.as_str() {
+        Some(mode) => kept.append("w", mode),
+        None => kept.append("w", number::clamp_to_i64(w).unwrap_or(1) as i32),
+    };
+    if let Some(journaled) = concern.get("j").filter(|value| !value.is_nullish()) {
+        kept.append("j", truth(journaled));
+    }
+    if let Some(synced) = concern.get("fsync").filter(|value| !value.is_nullish()) {
+        kept.append("fsync", truth(synced));
+    }
+    let timeout = concern.get("wtimeout").and_then(number::clamp_to_i64).unwrap_or(0);
+    kept.append("wtimeout", timeout.clamp(0, i64::from(i32::MAX)) as i32);
+    Ok(kept)
+}
+
+fn write_defaults(invocation: &Invocation<'_>, reply: &mut Writer<'_>) {
+    let service = invocation.service;
+    let set = service.default_concerns.set();
+    let source = |is_set: bool| if is_set { "global" } else { "implicit" };
+    let read = set.as_ref().and_then(|set| set.read.clone());
+    let write = set.as_ref().and_then(|set| set.write.clone());
+    let (read_source, write_source) = (source(read.is_some()), source(write.is_some()));
+    reply.append("defaultReadConcern", &read.unwrap_or_else(|| DocumentBuf::new().with("level", "local")));
+    let majority = || DocumentBuf::new().with("w", "majority").with("wtimeout", 0_i32);
+    reply.append("defaultWriteConcern", &write.unwrap_or_else(majority));
+    if let Some(set) = &set {
+        reply.append("updateOpTime", ValueRef::Timestamp(set.time));
+        reply.append("updateWallClockTime", ValueRef::DateTime(set.wall_clock_ms));
+    }
+    reply.append("defaultWriteConcernSource", write_source);
+    reply.append("defaultReadConcernSource", read_source);
+    let noticed_ms = set.map_or(service.started_at_ms, |set| set.wall_clock_ms);
+    reply.append("localUpdateWallClockTime", ValueRef::DateTime(noticed_ms));
 }

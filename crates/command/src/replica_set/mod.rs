@@ -2,12 +2,15 @@
 
 mod cluster_time;
 mod configuration;
+pub(crate) mod default_concerns;
 
 pub(crate) use cluster_time::{ClusterTime, parse as parse_cluster_time};
+pub(crate) use default_concerns::DefaultConcerns;
 
 use crate::connection::{ClientConnection, Peer};
 use crate::dispatch::{Halt, Request, RunOn};
 use crate::service::Service;
+use crate::stored_settings;
 use crate::write_concern::Acknowledgement;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef, number};
 use bunko_catalog::stored_document::Stamps;
@@ -92,6 +95,15 @@ impl Service {
             let updates: ArrayBuf = [&statement].into_iter().collect();
             let body = DocumentBuf::new().with("update", COLLECTION).with("updates", &updates);
             self.run_own(database, body.as_ref())?;
+        }
+        let concerns = stored_settings::find(
+            &self.catalog,
+            default_concerns::DATABASE,
+            default_concerns::COLLECTION,
+            default_concerns::NAME,
+        )?;
+        if let Some(kept) = concerns {
+            self.default_concerns.apply(default_concerns::Set::of_kept(kept.as_ref()));
         }
         self.replica_set = Some(ReplicaSet {
             name: name.to_owned(),
