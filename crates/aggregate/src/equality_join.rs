@@ -2,7 +2,7 @@
 
 use crate::joined_path::matched_values;
 use crate::sub_pipeline::behind;
-use crate::{Access, DocumentStream, Documents, Environment, Pipeline, SourceName};
+use crate::{Access, DocumentStream, Documents, Environment, Lookups, Pipeline, SourceName};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, StringOrder, ValueRef};
 use bunko_errors::Result;
@@ -18,8 +18,18 @@ pub(crate) struct EqualityJoin {
     table: Option<Table>,
     /// How the collection is read, once it is known: the pipeline has one snapshot of it.
     access: Option<Access>,
+    one_value: OneValue,
     /// Whose memory the table takes.
     gatherer: Gatherer,
+}
+
+/// How the documents of one value are found.
+enum OneValue {
+    /// None were looked for yet.
+    NotAsked,
+    Lookups(Box<dyn Lookups>),
+    /// By a plan for each.
+    Plans,
 }
 
 /// The other collection, by the values at the path.
@@ -40,7 +50,7 @@ struct Built {
 impl EqualityJoin {
     /// A join for a stage, in whose memory the table is.
     pub fn new(source: SourceName, path: FieldPath, gatherer: Gatherer) -> Self {
-        Self { source, path, table: None, access: None, gatherer }
+        Self { source, path, table: None, access: None, one_value: OneValue::NotAsked, gatherer }
     }
 
     /// What of the other collection went on disk.
@@ -63,19 +73,13 @@ impl EqualityJoin {
         if values.is_empty() {
             return over(Vec::new(), pipeline, environment);
         }
+        if let [value] = values
+            && let Some(found) = self.look_up(*value, pipeline, environment)?
+        {
+            return over(found, pipeline, environment);
+        }
         match self.access(environment) {
-            Access::Id => {
-                if let [value] = values
-                    && !matches!(
-                        value,
-                        ValueRef::Array(_) | ValueRef::Null | ValueRef::Undefined | ValueRef::Regex { .. }
-                    )
-                {
-                    let found = environment.sources.by_id(&self.source, *value)?;
-                    return over(found.into_iter().collect(), pipeline, environment);
-                }
-            }
-            Access::Index => {}
+            Access::Id | Access::Index => {}
             Access::Scan => {
                 if self.table.is_none() {
                     self.table = Some(self.build(environment)?);
@@ -89,6 +93,26 @@ impl EqualityJoin {
         let filter = match_any(&self.path, values);
         let stages = behind(&[ValueRef::from(&filter)], pipeline);
         environment.sources.open(&self.source, stages.as_ref(), environment)
+    }
+
+    /// The documents of one value, where they are found without a plan. A pipeline behind may give an index more to choose by.
+    fn look_up(
+        &mut self,
+        value: ValueRef<'_>,
+        pipeline: ArrayRef<'_>,
+        environment: &Environment,
+    ) -> Result<Option<Vec<DocumentBuf>>> {
+        let access = self.access(environment);
+        if access == Access::Scan || access == Access::Index && !pipeline.is_empty() {
+            return Ok(None);
+        }
+        if let OneValue::NotAsked = self.one_value {
+            let lookups = environment.sources.lookups(&self.source, &self.path.dotted(), environment.strings())?;
+            self.one_value = lookups.map_or(OneValue::Plans, OneValue::Lookups);
+        }
+        let OneValue::Lookups(lookups) = &mut self.one_value else { return Ok(None) };
+        let mut found = Vec::new();
+        Ok(lookups.find(value, &mut found)?.then_some(found))
     }
 
     fn access(&mut self, environment: &Environment) -> Access {

@@ -24,12 +24,20 @@ impl SourceName {
 /// The quickest way to the documents whose path equals a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The path is `_id`: [`Sources::by_id`].
+    /// The path is `_id`: [`Sources::lookups`] finds them.
     Id,
-    /// An index begins with the path: open a pipeline that filters by it.
+    /// An index begins with the path: [`Sources::lookups`], or a pipeline that filters by it.
     Index,
     /// All documents have to be looked at.
     Scan,
+}
+
+/// Documents of one collection by one value each, found the same way every time.
+pub trait Lookups: Send {
+    /// Adds the documents whose path equals the value; false, with none added, where this way does not find them.
+    /// # Errors
+    /// Those of the storage; what the operation says.
+    fn find(&mut self, value: ValueRef<'_>, found: &mut Vec<DocumentBuf>) -> Result<bool>;
 }
 
 /// A stage that begins a pipeline with documents of the server's own.
@@ -61,11 +69,12 @@ pub trait Sources: Send + Sync + fmt::Debug {
     /// How the documents are found whose `path` equals a value, strings being in that order.
     fn access(&self, source: &SourceName, path: &str, strings: &StringOrder) -> Access;
 
-    /// The document with that `_id`, where [`Self::access`] says so. Nulls, arrays and regexes mean more than equality
-    /// and are not to be asked for.
+    /// A way to the documents whose `path` equals one value that needs no plan for each; `None` where there is none.
     /// # Errors
-    /// Those of the storage.
-    fn by_id(&self, source: &SourceName, id: ValueRef<'_>) -> Result<Option<DocumentBuf>>;
+    /// Those of the operation's transaction.
+    fn lookups(&self, _source: &SourceName, _path: &str, _strings: &StringOrder) -> Result<Option<Box<dyn Lookups>>> {
+        Ok(None)
+    }
 
     /// Whether a source stage may begin a pipeline over that collection, or over none. Other names mean nothing here.
     /// # Errors
@@ -103,9 +112,5 @@ impl Sources for NoSources {
 
     fn access(&self, _: &SourceName, _: &str, _: &StringOrder) -> Access {
         Access::Scan
-    }
-
-    fn by_id(&self, source: &SourceName, _: ValueRef<'_>) -> Result<Option<DocumentBuf>> {
-        Err(Self::refusal(source))
     }
 }

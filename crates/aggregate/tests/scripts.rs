@@ -31,10 +31,6 @@ impl Sources for Collections {
     fn access(&self, _: &SourceName, _: &str, _: &bunko_bson::StringOrder) -> Access {
         Access::Scan
     }
-
-    fn by_id(&self, _: &SourceName, _: ValueRef<'_>) -> Result<Option<DocumentBuf>, Failure> {
-        unreachable!("no collection is read by _id")
-    }
 }
 
 fn document(line: &str) -> DocumentBuf {

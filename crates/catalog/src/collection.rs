@@ -127,6 +127,11 @@ impl Collection {
         self.indexes.load()
     }
 
+    /// Whether an index has its keys there, be it complete or not.
+    pub fn has_index(&self, keyspace: KeyspaceId) -> bool {
+        self.indexes.load().iter().any(|index| index.keyspace == keyspace)
+    }
+
     /// The indexes that queries may use.
     pub fn ready_indexes(&self) -> Vec<Arc<Index>> {
         self.indexes.load().iter().filter(|index| index.state() == IndexState::Ready).cloned().collect()

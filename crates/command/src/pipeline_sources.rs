@@ -4,15 +4,15 @@ use crate::service::Service;
 use crate::source_stages::{self, Surroundings};
 use crate::{collation_option, time_series};
 use bunko_aggregate::{
-    Access, DocumentStream, Documents, Environment, Flow, Pipeline, Plannable, PlannerPart, SourceName, SourceStage,
-    Sources, Stage, involved_collections,
+    Access, DocumentStream, Documents, Environment, Flow, Lookups, Pipeline, Plannable, PlannerPart, SourceName,
+    SourceStage, Sources, Stage, involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
 use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use bunko_operation::OperationContext;
-use bunko_query::{Execution, FindQuery, Footing, NearAsked, QueryScope, plan};
+use bunko_query::{EqualityLookup, Execution, FindQuery, Footing, NearAsked, QueryScope, plan};
 use bunko_store::Snapshot;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -225,13 +225,18 @@ impl Sources for PipelineSources {
         }
     }
 
-    fn by_id(&self, source: &SourceName, id: ValueRef<'_>) -> Result<Option<DocumentBuf>> {
+    fn lookups(&self, source: &SourceName, path: &str, strings: &StringOrder) -> Result<Option<Box<dyn Lookups>>> {
         let resolved = self.note_namespace(&self.namespace(source)?)?;
-        let Some(noted) = resolved.collection else { return Ok(None) };
-        let mut document = Vec::new();
-        let snapshot = self.snapshot(&noted.collection)?;
-        let is_found = noted.collection.find_id_at(&snapshot, id, &mut document)?;
-        Ok(is_found.then(|| DocumentBuf::from_trusted(document)))
+        let Resolved { views_count: 0, collection: Some(Noted { collection, indexes }), .. } = resolved else {
+            return Ok(None);
+        };
+        let snapshot = self.snapshot(&collection)?;
+        if path == "_id" && collection.strings() == strings {
+            return Ok(Some(Box::new(ById { collection, snapshot, document: Vec::new() })));
+        }
+        let operation = Arc::clone(&self.operation);
+        let lookup = EqualityLookup::new(&collection, &indexes, path, strings, snapshot, operation);
+        Ok(lookup.map(|lookup| Box::new(ByIndex(lookup)) as Box<dyn Lookups>))
     }
 
     fn check_source_stage(&self, name: &str, over: Option<&SourceName>) -> Result<()> {
@@ -245,6 +250,34 @@ impl Sources for PipelineSources {
         // The stage of a view's own pipeline speaks of the collection below.
         let resolved = self.note_namespace(&self.namespace(over)?)?;
         source_stages::inside(stage, &resolved.namespace, &self.surroundings)
+    }
+}
+
+/// Documents by their `_id`.
+struct ById {
+    collection: Arc<Collection>,
+    snapshot: Arc<Snapshot>,
+    document: Vec<u8>,
+}
+
+impl Lookups for ById {
+    fn find(&mut self, value: ValueRef<'_>, found: &mut Vec<DocumentBuf>) -> Result<bool> {
+        if matches!(value, ValueRef::Array(_) | ValueRef::Null | ValueRef::Undefined | ValueRef::Regex { .. }) {
+            return Ok(false);
+        }
+        if self.collection.find_id_at(&self.snapshot, value, &mut self.document)? {
+            found.push(DocumentBuf::from_trusted(self.document.clone()));
+        }
+        Ok(true)
+    }
+}
+
+/// Documents by an index.
+struct ByIndex(EqualityLookup);
+
+impl Lookups for ByIndex {
+    fn find(&mut self, value: ValueRef<'_>, found: &mut Vec<DocumentBuf>) -> Result<bool> {
+        self.0.find(value, found)
     }
 }
 

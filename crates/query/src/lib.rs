@@ -11,6 +11,7 @@
 mod contest;
 mod count;
 mod distinct;
+mod equality_lookup;
 mod execution;
 mod explain;
 mod expr_filter;
@@ -27,6 +28,7 @@ pub mod write;
 
 pub use count::{CountPlan, count};
 pub use distinct::{DistinctValues, distinct, distinct_of_plan, distinct_query};
+pub use equality_lookup::EqualityLookup;
 pub use execution::{Execution, ExecutionStatistics};
 pub use explain::{Explained, Verbosity, append_spilled, explain_count, explain_plan};
 pub use expr_filter::{ExprInFilter, QueryScope, parse_filter, parse_plan_filter, parse_stage_filter};

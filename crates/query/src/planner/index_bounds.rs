@@ -55,7 +55,7 @@ pub(crate) enum ScanRange {
 }
 
 /// Whether a path names an array index, in which the index's keys and the filter see different values.
-pub(super) fn names_array_index(path: &str) -> bool {
+pub(crate) fn names_array_index(path: &str) -> bool {
     path.split('.').any(|component| component.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

@@ -16,7 +16,7 @@ mod predicates;
 mod sort_order;
 mod text_plan;
 
-pub(crate) use index_bounds::{IndexBounds, ScanRange};
+pub(crate) use index_bounds::{IndexBounds, ScanRange, names_array_index};
 pub(crate) use intervals::{Edge, Interval, Intervals};
 pub(crate) use key_window::KeyWindow;
 pub(crate) use near_plan::is_near;

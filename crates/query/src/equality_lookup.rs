@@ -1,0 +1,105 @@
+//! Documents by one value of a path, again and again on one snapshot: what a join asks for, with no plan for each value.
+
+use crate::planner::names_array_index;
+use bunko_bson::key_string::MAX_BYTE;
+use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
+use bunko_catalog::{Answers, Collection, Index, KeyForm, from_storage};
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
+use bunko_store::{Direction, KeyRange, RecordId, Snapshot, View};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// An index whose first field is the path, and what its keys are looked up in.
+pub struct EqualityLookup {
+    collection: Arc<Collection>,
+    index: Arc<Index>,
+    snapshot: Arc<Snapshot>,
+    operation: Arc<OperationContext>,
+    key: Vec<u8>,
+    /// Records of the value that is looked up: several keys may lead to one.
+    records: Vec<RecordId>,
+    document: Vec<u8>,
+}
+
+impl EqualityLookup {
+    /// A lookup by the shortest of the indexes that serve it, of equals the oldest; `None` where none does. All of them must have been ready
+    /// when the snapshot was taken.
+    pub fn new(
+        collection: &Arc<Collection>,
+        indexes: &[Arc<Index>],
+        path: &str,
+        strings: &StringOrder,
+        snapshot: Arc<Snapshot>,
+        operation: Arc<OperationContext>,
+    ) -> Option<Self> {
+        let serves = |index: &&Arc<Index>| {
+            let is_first = |field: &bunko_catalog::IndexField| field.path == path && field.form == KeyForm::Value;
+            index.kind.answers() == Answers::ByField
+                && !index.is_hidden
+                && !index.is_clustered
+                && index.partial_filter.is_none()
+                && index.strings.is_bytes()
+                && index.fields.first().is_some_and(is_first)
+        };
+        if names_array_index(path) || !strings.is_bytes() {
+            return None;
+        }
+        let index = indexes.iter().filter(serves).min_by_key(|index| index.fields.len())?;
+        Some(Self {
+            collection: Arc::clone(collection),
+            index: Arc::clone(index),
+            snapshot,
+            operation,
+            key: Vec::new(),
+            records: Vec::new(),
+            document: Vec::new(),
+        })
+    }
+
+    /// Adds the documents whose path equals `value`, in the order of the index; whether its keys tell which they are.
+    /// # Errors
+    /// Those of the storage; what the operation says.
+    pub fn find(&mut self, value: ValueRef<'_>, found: &mut Vec<DocumentBuf>) -> Result<bool> {
+        // A missing field has the key of null, an array those of its elements.
+        let is_told =
+            !matches!(value, ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_) | ValueRef::Regex { .. });
+        if !is_told || !self.collection.has_index(self.index.keyspace) {
+            return Ok(false);
+        }
+        self.index.note_use();
+        self.key.clear();
+        self.index.strings.append_key(&mut self.key, value, self.index.fields[0].direction);
+        self.find_records()?;
+        let keyspace = self.collection.records();
+        for record in &self.records {
+            self.operation.work(1 + self.document.len() / 64)?;
+            let location = self.snapshot.record(keyspace, *record, &mut self.document).map_err(from_storage)?;
+            if location.is_some() {
+                found.push(DocumentBuf::from_trusted(self.document.clone()));
+            }
+        }
+        Ok(true)
+    }
+
+    fn find_records(&mut self) -> Result<()> {
+        self.records.clear();
+        let keyspace = self.index.keyspace;
+        if !self.index.ends_with_record() && self.index.fields.len() == 1 {
+            self.records.extend(self.snapshot.key(keyspace, &self.key).map_err(from_storage)?);
+            return Ok(());
+        }
+        let mut end = self.key.clone();
+        end.push(MAX_BYTE);
+        let range = KeyRange { start: Bound::Included(self.key.clone()), end: Bound::Excluded(end) };
+        let mut keys = self.snapshot.keys(keyspace, range, Direction::Forward);
+        let mut seen = std::collections::HashSet::new();
+        while let Some((_, record)) = keys.next().map_err(from_storage)? {
+            self.operation.work(1)?;
+            if self.index.fields.len() == 1 || seen.insert(record) {
+                self.records.push(record);
+            }
+        }
+        Ok(())
+    }
+}
