@@ -2,7 +2,7 @@
 
 use crate::building::BuildNotes;
 use crate::duplicate_key::duplicate_key;
-use crate::index_keys::{index_keys, own_part, scalar_key, stored_key};
+use crate::index_keys::{index_keys, note_growth, note_types, own_part, scalar_key, stored_key};
 use crate::key_list::KEY_BYTES_USUAL;
 use crate::notes::{Next, Origin};
 use crate::transaction::Owned;
@@ -202,10 +202,12 @@ impl Catalog {
             // Usually the indexed fields did not change: then two short keys are all it takes to know.
             if let Some(new) = new
                 && index.build().is_none()
-                && scalar_key(index, DocumentRef::trusted(old), &mut old_single)
-                && scalar_key(index, DocumentRef::trusted(new), &mut new_single)
+                && scalar_key(index, DocumentRef::trusted(old), &mut old_single).is_some()
+                && let Some(types) = scalar_key(index, DocumentRef::trusted(new), &mut new_single)
                 && old_single == new_single
             {
+                // Equal numbers of another type have the same key.
+                note_types(&mut grown, position, index, types);
                 continue;
             }
             let before = match all_keys(index, old, record, None) {
@@ -236,10 +238,8 @@ fn all_keys(
     grown: Option<(usize, &mut Vec<(usize, Multikey)>)>,
 ) -> Result<BTreeSet<Vec<u8>>> {
     let keys = index_keys(index, DocumentRef::trusted(document))?;
-    if let Some((position, grown)) = grown
-        && !index.multikey().covers(&keys.multikey)
-    {
-        grown.push((position, keys.multikey));
+    if let Some((position, grown)) = grown {
+        note_growth(grown, position, index, &keys.multikey);
     }
     Ok(keys
         .keys

@@ -1,7 +1,7 @@
 //! One index of a collection.
 
 use crate::building::IndexBuild;
-use crate::{IndexSpec, KeyForm, Multikey};
+use crate::{IndexSpec, KeyForm, KeyTypes, Multikey};
 use arc_swap::ArcSwap;
 use bunko_bson::key_string::Direction;
 use bunko_store::KeyspaceId;
@@ -43,6 +43,8 @@ pub struct Index {
     is_ready: AtomicBool,
     /// Shared with what the index was before its specification was changed: a writer may still hold that.
     multikey: Arc<ArcSwap<Multikey>>,
+    /// The types in it once more, for writers: they look at them for each key.
+    types: Arc<AtomicU64>,
     uses: AtomicU64,
 }
 
@@ -63,6 +65,7 @@ impl Index {
             build: None,
             is_ready: AtomicBool::new(false),
             multikey: Arc::default(),
+            types: Arc::default(),
             uses: AtomicU64::new(0),
         }
     }
@@ -75,7 +78,12 @@ impl Index {
     /// The same index, complete, under another specification.
     pub(crate) fn respecified(&self, spec: IndexSpec) -> Self {
         let uses = AtomicU64::new(self.uses());
-        Self { multikey: Arc::clone(&self.multikey), uses, ..Self::new(spec, self.keyspace) }
+        Self {
+            multikey: Arc::clone(&self.multikey),
+            types: Arc::clone(&self.types),
+            uses,
+            ..Self::new(spec, self.keyspace)
+        }
     }
 
     pub(crate) fn built_by(self, build: Arc<IndexBuild>) -> Self {
@@ -117,11 +125,21 @@ impl Index {
         self.multikey.load_full()
     }
 
-    pub(crate) fn set_multikey(&self, multikey: impl Into<Arc<Multikey>>) {
-        self.multikey.store(multikey.into());
+    /// The types of the values in its keys, as of now.
+    #[inline]
+    pub(crate) fn key_types(&self) -> KeyTypes {
+        KeyTypes::from_bits(self.types.load(Ordering::Acquire))
     }
 
-    /// Adds arrays. One caller at a time: whoever holds the lock of the catalog's record.
+    pub(crate) fn set_multikey(&self, multikey: impl Into<Arc<Multikey>>) {
+        let multikey = multikey.into();
+        let types = multikey.types().bits();
+        self.multikey.store(multikey);
+        // Whoever sees them writes keys that plans have to know of.
+        self.types.store(types, Ordering::Release);
+    }
+
+    /// Adds arrays and types. One caller at a time: whoever holds the lock of the catalog's record.
     pub(crate) fn add_multikey(&self, more: &Multikey) {
         self.set_multikey(self.multikey().with(more));
     }

@@ -7,7 +7,7 @@
 use crate::building::{BuildNotes, IndexBuild, aborted};
 use crate::catalog::Difference;
 use crate::duplicate_key::duplicate_key;
-use crate::index_keys::{index_keys, stored_key};
+use crate::index_keys::{index_keys, note_growth, stored_key};
 use crate::transaction::announce;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{key_stripe, record_stripe};
@@ -79,7 +79,7 @@ struct Found {
 #[derive(Default)]
 struct Gathered {
     keys: Vec<Found>,
-    /// Arrays that an index does not know of yet, by its position.
+    /// Arrays and types that an index does not know of yet, by its position.
     grown: Vec<(usize, Multikey)>,
     /// Records whose keys cannot be derived.
     refused: Vec<(RecordId, Failure)>,
@@ -98,9 +98,7 @@ impl Gathered {
             match index_keys(index, document) {
                 Err(failure) => self.refused.push((record, failure)),
                 Ok(found) => {
-                    if !index.multikey().covers(&found.multikey) {
-                        self.grown.push((position, found.multikey));
-                    }
+                    note_growth(&mut self.grown, position, index, &found.multikey);
                     for mut key in found.keys {
                         stored_key(index, &mut key, record);
                         self.bytes += key.len();

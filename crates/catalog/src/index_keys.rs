@@ -7,7 +7,7 @@
 //! Source: MongoDB manual, "Multikey Indexes".
 
 use crate::array_walk::ArrayWalk;
-use crate::{IndexSpec, Multikey};
+use crate::{Index, IndexSpec, KeyTypes, Multikey};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::RecordId;
@@ -63,9 +63,9 @@ impl KeySet<'_> {
 /// is both an element's position and a field of an element; what the index's kind says besides.
 pub fn index_keys(index: &IndexSpec, document: DocumentRef<'_>) -> Result<IndexKeys> {
     let mut single = Vec::with_capacity(24);
-    if scalar_key(index, document, &mut single) {
+    if let Some(types) = scalar_key(index, document, &mut single) {
         check_length(index, &single)?;
-        return Ok(IndexKeys { keys: BTreeSet::from([single]), multikey: Multikey::default() });
+        return Ok(IndexKeys { keys: BTreeSet::from([single]), multikey: Multikey::of_types(types) });
     }
     if let Some(partial) = &index.partial_filter
         && !partial.takes(document)?
@@ -77,32 +77,58 @@ pub fn index_keys(index: &IndexSpec, document: DocumentRef<'_>) -> Result<IndexK
     Ok(IndexKeys { keys: keys.keys, multikey })
 }
 
-/// The common case: an index that takes all documents by their values, and no array on any path, so exactly one key. False
-/// for all else.
-pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut Vec<u8>) -> bool {
+/// The common case: an index that takes all documents by their values, and no array on any path, so exactly one key, and the
+/// types of its values where the index tells them. `None` for all else.
+pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut Vec<u8>) -> Option<KeyTypes> {
     if !index.is_plain {
-        return false;
+        return None;
     }
-    for field in index.fields.iter() {
-        let Some(value) = scalar_at(document, &field.path) else { return false };
-        index.strings.append_key(key, value, field.direction);
+    let mut types = KeyTypes::default();
+    for (position, field) in index.fields.iter().enumerate() {
+        let value = scalar_at(document, &field.path).ok()?;
+        index.strings.append_key(key, value.unwrap_or(ValueRef::Null), field.direction);
+        if index.tells_types {
+            types.note(position, value);
+        }
     }
-    true
+    Some(types)
 }
 
-/// The value at a path that meets no array, null where it is missing; `None` where it meets one.
-fn scalar_at<'a>(document: DocumentRef<'a>, path: &str) -> Option<ValueRef<'a>> {
+/// Notes what a document adds to what is known of an index, at that position of those that are written to.
+pub(crate) fn note_growth(grown: &mut Vec<(usize, Multikey)>, position: usize, index: &Index, found: &Multikey) {
+    if index.multikey().covers(found) {
+        return;
+    }
+    match grown.iter_mut().find(|(known, _)| *known == position) {
+        Some((_, known)) => *known = known.with(found),
+        None => grown.push((position, found.clone())),
+    }
+}
+
+/// The same of a document without arrays on the index's paths.
+#[inline]
+pub(crate) fn note_types(grown: &mut Vec<(usize, Multikey)>, position: usize, index: &Index, found: KeyTypes) {
+    if !index.key_types().covers(found) {
+        note_growth(grown, position, index, &Multikey::of_types(found));
+    }
+}
+
+/// A path that leads to more than one value, or through an array.
+struct MeetsArray;
+
+/// The value at a path that meets no array; none where it is missing.
+fn scalar_at<'a>(document: DocumentRef<'a>, path: &str) -> Result<Option<ValueRef<'a>>, MeetsArray> {
     let mut document = document;
     let mut rest = path;
     loop {
         let (name, tail) = rest.split_once('.').map_or((rest, None), |(name, tail)| (name, Some(tail)));
         let value = document.get(name);
         match (value, tail) {
-            (Some(ValueRef::Array(_)), _) => return None,
-            (None, _) => return Some(ValueRef::Null),
-            (Some(value), None) => return Some(value),
+            (Some(ValueRef::Array(_)), _) => return Err(MeetsArray),
+            (None, _) => return Ok(None),
+            (Some(value), None) => return Ok(Some(value)),
             (Some(ValueRef::Document(inner)), Some(tail)) => (document, rest) = (inner, tail),
-            (Some(_), Some(_)) => return Some(ValueRef::Null),
+            (Some(_), Some(_)) => return Ok(None),
         }
     }
 }

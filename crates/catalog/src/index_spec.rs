@@ -52,6 +52,8 @@ pub struct IndexSpec {
     pub document: DocumentBuf,
     /// Whether it is an ordered index that has keys of all documents.
     pub(crate) is_plain: bool,
+    /// Whether the types of the values in its keys are noted. Those of `_id` are not: each collection would have a record more.
+    pub tells_types: bool,
 }
 
 impl IndexSpec {
@@ -77,6 +79,7 @@ impl IndexSpec {
             has_own_strings: false,
             document: spec,
             is_plain: true,
+            tells_types: false,
         }
     }
 
@@ -146,6 +149,7 @@ impl IndexSpec {
         let this = Self {
             name: name.to_owned(),
             is_plain: takes_all && read.kind.name().is_empty(),
+            tells_types: read.kind.name().is_empty(),
             kind: read.kind,
             fields: read.fields.into(),
             is_unique: options.is_unique,

@@ -1,6 +1,6 @@
 //! The index keys of many documents, side by side.
 
-use crate::index_keys::{KEY_BYTES_MAX, index_keys, own_part, scalar_key, stored_key};
+use crate::index_keys::{KEY_BYTES_MAX, index_keys, note_growth, note_types, own_part, scalar_key, stored_key};
 use crate::taken::Taken;
 use crate::transaction::Owned;
 use crate::write::locks_keys;
@@ -54,7 +54,7 @@ impl KeyList {
         indexes.iter().enumerate().map(of_index).collect::<bunko_store::Result<_>>().map_err(from_storage)
     }
 
-    /// Adds the keys of a document; the arrays of each index that gained some.
+    /// Adds the keys of a document; the arrays and types of each index that gained some.
     pub(crate) fn add(
         &mut self,
         indexes: &[Arc<Index>],
@@ -66,16 +66,17 @@ impl KeyList {
         let body = DocumentRef::trusted(bytes);
         for (position, index) in indexes.iter().enumerate() {
             let start = self.bytes.len();
-            if scalar_key(index, body, &mut self.bytes) && self.bytes.len() - start <= KEY_BYTES_MAX {
+            if let Some(types) = scalar_key(index, body, &mut self.bytes)
+                && self.bytes.len() - start <= KEY_BYTES_MAX
+            {
+                note_types(grown, position, index, types);
                 stored_key(index, &mut self.bytes, record);
                 self.entries.push(KeyEntry { document, index: position, start, end: self.bytes.len() });
                 continue;
             }
             self.bytes.truncate(start);
             let keys = index_keys(index, body)?;
-            if !index.multikey().covers(&keys.multikey) {
-                grown.push((position, keys.multikey));
-            }
+            note_growth(grown, position, index, &keys.multikey);
             for key in keys.keys {
                 let start = self.bytes.len();
                 self.bytes.extend_from_slice(&key);

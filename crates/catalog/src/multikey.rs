@@ -1,47 +1,69 @@
-//! Where on the paths of an index documents have arrays.
+//! What is known of all documents in an index: where on its paths they have arrays, and which types of values.
+
+use crate::KeyTypes;
 
 /// The last component that is told apart; those behind it count as this one.
 const COMPONENT_MAX: u32 = 63;
 
-/// The components of an index's paths at which some document has an array, field by field.
+/// The components of an index's paths at which some document has an array, field by field; and the types of the values.
 ///
 /// It is known for each component and not only for each field: this decides whether two fields lead through the same
 /// array, and so whether their values in one key belong together.
 #[derive(Clone, Debug, Default)]
-pub struct Multikey(Vec<u64>);
+pub struct Multikey {
+    arrays: Vec<u64>,
+    types: KeyTypes,
+}
 
 impl Multikey {
     /// Of each field one bit for each component, the first component the lowest bit.
-    pub(crate) fn from_bits(bits: Vec<u64>) -> Self {
-        Self(bits)
+    pub(crate) fn from_bits(arrays: Vec<u64>, types: KeyTypes) -> Self {
+        Self { arrays, types }
     }
 
-    /// As [`Self::from_bits`] takes them; fields behind the last one with an array may be left out.
+    /// No arrays, and values of those types.
+    pub(crate) fn of_types(types: KeyTypes) -> Self {
+        Self { arrays: Vec::new(), types }
+    }
+
+    /// The same arrays, and values of those types.
+    pub(crate) fn with_types(self, types: KeyTypes) -> Self {
+        Self { types, ..self }
+    }
+
+    /// The types of the values that documents have had in an index that tells them.
+    pub fn types(&self) -> KeyTypes {
+        self.types
+    }
+
+    /// The arrays, as [`Self::from_bits`] takes them; fields behind the last one with an array may be left out.
     pub(crate) fn bits(&self) -> &[u64] {
-        &self.0
+        &self.arrays
     }
 
     pub(crate) fn note(&mut self, field: usize, component: usize) {
-        if self.0.len() <= field {
-            self.0.resize(field + 1, 0);
+        if self.arrays.len() <= field {
+            self.arrays.resize(field + 1, 0);
         }
-        self.0[field] |= 1 << bit(component);
+        self.arrays[field] |= 1 << bit(component);
     }
 
-    /// All arrays that this and `other` know of.
+    /// All arrays and types that this and `other` know of.
     pub(crate) fn with(&self, other: &Self) -> Self {
-        let fields = self.0.len().max(other.0.len());
-        Self((0..fields).map(|field| self.of_field(field) | other.of_field(field)).collect())
+        let fields = self.arrays.len().max(other.arrays.len());
+        let arrays = (0..fields).map(|field| self.of_field(field) | other.of_field(field)).collect();
+        Self { arrays, types: self.types.with(other.types) }
     }
 
     /// Whether no document has an array on any path.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|bits| *bits == 0)
+        self.arrays.iter().all(|bits| *bits == 0)
     }
 
-    /// Whether it knows of each array that `other` knows of.
+    /// Whether it knows of each array and type that `other` knows of.
     pub fn covers(&self, other: &Self) -> bool {
-        other.0.iter().enumerate().all(|(field, bits)| bits & !self.of_field(field) == 0)
+        self.types.covers(other.types)
+            && other.arrays.iter().enumerate().all(|(field, bits)| bits & !self.of_field(field) == 0)
     }
 
     /// Whether some document has an array on the path of that field.
@@ -55,7 +77,7 @@ impl Multikey {
     }
 
     fn of_field(&self, field: usize) -> u64 {
-        self.0.get(field).copied().unwrap_or(0)
+        self.arrays.get(field).copied().unwrap_or(0)
     }
 }
 

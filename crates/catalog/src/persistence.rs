@@ -2,7 +2,7 @@
 
 use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
-use crate::{EngineChoice, Index, IndexState, Multikey, Namespace, from_storage};
+use crate::{EngineChoice, Index, IndexState, KeyTypes, Multikey, Namespace, from_storage};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -105,7 +105,8 @@ fn read_engine(document: DocumentRef<'_>) -> Result<EngineChoice> {
 fn read_index(document: DocumentRef<'_>) -> Result<Index> {
     let spec = document.get("spec").and_then(ValueRef::as_document).ok_or_else(|| malformed("spec"))?;
     let spec = read_spec(spec)?;
-    let multikey = read_multikey(document).ok_or_else(|| malformed("multikey"))?;
+    let types = if spec.tells_types { read_types(document) } else { KeyTypes::default() };
+    let multikey = read_multikey(document, types).ok_or_else(|| malformed("multikey"))?;
     let is_ready = is_true(document, "ready") && has_present_sort_keys(document, &spec)?;
     let state = if is_ready { IndexState::Ready } else { IndexState::Building };
     // One that is made anew gets the keys of any unique index.
@@ -152,13 +153,21 @@ fn has_present_sort_keys(document: DocumentRef<'_>, spec: &IndexSpec) -> Result<
 }
 
 /// For each field of the index its components with arrays, as bits.
-fn read_multikey(document: DocumentRef<'_>) -> Option<Multikey> {
+fn read_multikey(document: DocumentRef<'_>, types: KeyTypes) -> Option<Multikey> {
     let bits = document.get("multikey")?.as_array()?;
     let bits = bits.iter().map(|bits| match bits {
         ValueRef::Int64(bits) => Some(bits as u64),
         _ => None,
     });
-    bits.collect::<Option<Vec<u64>>>().map(Multikey::from_bits)
+    bits.collect::<Option<Vec<u64>>>().map(|arrays| Multikey::from_bits(arrays, types))
+}
+
+/// The types of an index's values; of one that a server without them has made nothing is known.
+fn read_types(document: DocumentRef<'_>) -> KeyTypes {
+    match document.get("keyTypes") {
+        Some(ValueRef::Int64(bits)) => KeyTypes::from_bits(bits as u64),
+        _ => KeyTypes::UNKNOWN,
+    }
 }
 
 /// A collection's record, under the name and with the indexes given.
@@ -177,11 +186,15 @@ pub(crate) fn encode_with(
 ) -> DocumentBuf {
     let mut encoded_indexes = ArrayBuf::new();
     for index in indexes {
+        let multikey = multikey(index);
         let mut document = DocumentBuf::new()
             .with("spec", &index.document)
             .with("keyspace", i64::from(index.keyspace.0))
             .with("ready", is_ready(index))
-            .with("multikey", &multikey(index).bits().iter().map(|bits| *bits as i64).collect::<ArrayBuf>());
+            .with("multikey", &multikey.bits().iter().map(|bits| *bits as i64).collect::<ArrayBuf>());
+        if index.tells_types {
+            document.append("keyTypes", multikey.types().bits() as i64);
+        }
         if index.was_converted {
             document.append("converted", true);
         }

@@ -78,7 +78,8 @@ impl Catalog {
         Ok(lsn)
     }
 
-    /// Saves that an index became multikey, before any key that makes it so is written. The caller holds the
+    /// Saves that an index became multikey, or got values of a type that it did not have, before any key that makes it so is
+    /// written. The caller holds the
     /// collection's structure shared.
     pub(crate) fn grow_multikey(
         &self,
@@ -121,7 +122,7 @@ impl Catalog {
     }
 }
 
-/// Whether any of those arrays, by index position, is new.
+/// Whether any of those arrays and types, by index position, is new.
 fn is_growing(indexes: &[Arc<Index>], grown: &[(usize, Multikey)]) -> bool {
     grown.iter().any(|(position, arrays)| !indexes[*position].multikey().covers(arrays))
 }

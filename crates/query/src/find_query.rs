@@ -4,12 +4,13 @@ use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_plan_filter};
 use crate::near::NearAsked;
 use crate::planner;
+use crate::stages::is_simple;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::{Index, exact_key};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
-use bunko_expression::{Offered, ParseScope, Projection, SortPattern, check_document_bytes};
+use bunko_expression::{Dependencies, Offered, ParseScope, Projection, SortPattern, check_document_bytes};
 use bunko_matcher::{ElemMatch, Filter};
 use bunko_store::{Direction, RecordId};
 use std::sync::Arc;
@@ -244,6 +245,28 @@ impl FindQuery {
         self.shows_record_ids = true;
         // As explain shows it: MongoDB makes it a part of the projection.
         self.projection_document.append(RECORD_ID_FIELD, &DocumentBuf::new().with("$meta", "recordId"));
+    }
+
+    /// Has plans leave out what the projection drops, where it only names fields. Not for readers of whole documents.
+    pub fn needs_only_projected(&mut self) {
+        let Some(projection) = self.projection.as_ref().filter(|projection| projection.is_inclusion()) else { return };
+        if !is_simple(self.projection_document.as_ref()) {
+            return;
+        }
+        let mut dependencies = Dependencies::default();
+        projection.add_dependencies(&mut dependencies);
+        if let Dependencies::Fields(fields) = dependencies
+            && !fields.is_empty()
+        {
+            self.needed = Some(fields.into_iter().map(String::into_boxed_str).collect());
+        }
+    }
+
+    /// The paths that are all it needs of the documents that are found, where it needs them as they are stored.
+    pub(crate) fn needed_alone(&self) -> Option<&[Box<str>]> {
+        let is_more =
+            self.shows_record_ids || self.returns_keys || self.holds_metadata() || self.distinct_path.is_some();
+        self.needed.as_deref().filter(|_| !is_more)
     }
 
     /// Whether only the number of documents matters, and nothing that is in them.

@@ -380,6 +380,37 @@ fn check_told(collection: &Arc<Collection>, filter: &str, wanted: &[u64]) {
     }
 }
 
+/// Fields that are needed alone are those of the documents, whatever gives them.
+fn check_covered(collection: &Arc<Collection>, filter: &str) {
+    for index in whole_indexes(collection).iter().filter(|index| index.kind.name().is_empty()) {
+        let paths: Vec<&str> = index.fields.iter().map(|field| field.path.as_str()).collect();
+        for some in [&paths[..], &paths[paths.len() - 1..]] {
+            let projection = braced(some.iter().map(|path| format!("'{path}': 1")).chain(["_id: 0".to_owned()]));
+            // Paths may lead through each other, and an `_id` may be among them.
+            let Ok(shape) = find_query(document(&format!("{{projection: {projection}}}")).as_ref()) else { continue };
+            let list = some.iter().map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
+            let shaped = |rest: &str| {
+                let find = format!("{{filter: {filter}, {rest}}}");
+                let mut execution = plan(collection, query(&find)).expect(&find).open().expect(&find);
+                let mut found = Vec::new();
+                while let Some((record, document)) = execution.next_record().expect(&find) {
+                    let mut buffer = Vec::new();
+                    let projected = shape.projected(document, &mut buffer).expect("a simple projection");
+                    let mut fields: Vec<_> = projected.iter().collect();
+                    fields.sort_unstable_by_key(|field| field.name);
+                    let sorted = fields.iter().fold(DocumentBuf::new(), |all, field| all.with(field.name, field.value));
+                    found.push((record.0, text(&sorted)));
+                }
+                found.sort_unstable();
+                found
+            };
+            let scanned = shaped("hint: {$natural: 1}");
+            let covered = shaped(&format!("hint: '{}', needed: [{list}]", index.name));
+            assert_eq!(covered, scanned, "{filter} with {} for {list}", index.name);
+        }
+    }
+}
+
 /// Distinct values are those of a scan of the collection; of equal ones any may be told.
 fn check_distinct(collection: &Arc<Collection>, filter: &str) {
     let told = |path: &str, hint: &str| {
@@ -424,6 +455,7 @@ fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
         assert_eq!(in_two_windows(collection, filter, &index), wanted, "{filter} in two windows of {}", index.name);
     }
     check_told(collection, filter, &wanted);
+    check_covered(collection, filter);
     check_distinct(collection, filter);
     let Some(sort) = sort else { return };
     let window = format!("skip: {skip}, limit: {}", limit.unwrap_or(0));

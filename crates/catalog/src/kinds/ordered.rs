@@ -4,7 +4,7 @@ use super::{Answers, IndexKind, KindEntry, ReadKind};
 use crate::array_walk::ArrayWalk;
 use crate::index_keys::KeySet;
 use crate::key_pattern::read_fields;
-use crate::{IndexSpec, Multikey};
+use crate::{IndexSpec, KeyTypes, Multikey};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
 use std::sync::Arc;
@@ -26,18 +26,23 @@ impl IndexKind for Ordered {
     fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey> {
         let paths = index.fields.iter().map(|field| field.path.as_str());
         let mut values = Vec::with_capacity(index.fields.len());
-        ArrayWalk::run(paths, document, &mut |found| {
+        let mut types = KeyTypes::default();
+        let arrays = ArrayWalk::run(paths, document, &mut |found| {
             values.clear();
             values.extend(found);
             if index.is_sparse && values.iter().all(Option::is_none) {
                 return Ok(());
             }
             let mut key = Vec::with_capacity(24);
-            for (value, field) in values.iter().zip(index.fields.iter()) {
+            for (position, (value, field)) in values.iter().zip(index.fields.iter()).enumerate() {
+                if index.tells_types {
+                    types.note(position, *value);
+                }
                 index.strings.append_key(&mut key, value.unwrap_or(ValueRef::Null), field.direction);
             }
             keys.add(key)
-        })
+        })?;
+        Ok(arrays.with_types(types))
     }
 
     fn answers(&self) -> Answers {

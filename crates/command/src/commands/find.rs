@@ -285,6 +285,7 @@ pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQ
     query.set_key_bounds(key_bound("min")?, key_bound("max")?);
     query.skip = fields.size("skip")?.unwrap_or(0);
     query.limit = fields.field("limit").map(parse_limit).transpose()?.flatten();
+    query.needs_only_projected();
     Ok(query)
 }
 

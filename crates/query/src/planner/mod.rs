@@ -6,6 +6,7 @@
 mod by_path;
 mod choose;
 mod collated;
+mod covered_plan;
 mod distinct_plan;
 mod index_bounds;
 mod intervals;
@@ -27,9 +28,9 @@ use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
-    ClusteredScan, CollectionScan, DistinctScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan, IndexScan,
-    KeysAlone, Limit, OrScan, ProjectionStage, RecordStage, Residual, ReturnKey, ScoreUse, Skip, Sort, StageNumber,
-    TermScan, TextMatch, TextOr,
+    ClusteredScan, CollectionScan, Covered, DistinctScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan,
+    IndexScan, KeysAlone, Limit, OrScan, ProjectionStage, RecordStage, Residual, ReturnKey, ScoreUse, Skip, Sort,
+    StageNumber, TermScan, TextMatch, TextOr,
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef, order};
@@ -60,7 +61,8 @@ fn build(collection: &Arc<Collection>, query: Arc<FindQuery>, chosen: Option<Key
     let index_filter = index_filter(collection, &query);
     let is_filtered = index_filter.is_some();
     let (used, rivals) = (Vec::new(), Vec::new());
-    let mut builder = Builder { collection, query: &query, index_filter, chosen, stages: 0, used, rivals };
+    let mut builder =
+        Builder { collection, query: &query, index_filter, chosen, stages: 0, is_covered: false, used, rivals };
     let root = builder.root()?;
     let Builder { stages, used, rivals, .. } = builder;
     Ok(Plan::new(Parts { collection: Arc::clone(collection), query, root, stages, used, rivals, is_filtered }))
@@ -104,6 +106,8 @@ struct Builder<'q> {
     /// The index to use, where it was chosen among rivals.
     chosen: Option<KeyspaceId>,
     stages: usize,
+    /// Whether the documents that are found are projected already.
+    is_covered: bool,
     used: Vec<UsedIndex>,
     /// Indexes that may serve better than the one that is used.
     rivals: Vec<Arc<Index>>,
@@ -142,7 +146,7 @@ impl Builder<'_> {
         }
         if query.returns_keys {
             stage = Box::new(ReturnKey { number: self.number(), input: stage });
-        } else if !query.gives_whole_documents() {
+        } else if !query.gives_whole_documents() && !self.is_covered {
             stage = Box::new(ProjectionStage { number: self.number(), input: stage });
         }
         if let Some(limit) = limit {
@@ -394,8 +398,20 @@ impl Builder<'_> {
         if candidate.bounds.index.is_clustered {
             return self.clustered_scan(candidate.bounds, direction, residual, order);
         }
+        let covered = self.covered(&candidate.bounds, &residual, order);
         let scan = self.scan(candidate.bounds, direction);
+        if let Some(fields) = covered {
+            self.is_covered = true;
+            return Found { stage: Box::new(Covered { number: self.number(), scan, fields }), order };
+        }
         self.fetch(Box::new(scan), residual, order)
+    }
+
+    /// The fields of an index that are all that is needed, where its keys alone give the answer.
+    fn covered(&self, bounds: &IndexBounds, residual: &Residual, order: Order) -> Option<Vec<usize>> {
+        let is_ordered = self.query.sort.is_none() || order == Order::AsAsked;
+        let needed = self.query.needed_alone().filter(|_| is_ordered && residual.is_nothing())?;
+        covered_plan::fields(bounds, needed)
     }
 
     fn clustered_scan(&mut self, bounds: IndexBounds, direction: Direction, residual: Residual, order: Order) -> Found {

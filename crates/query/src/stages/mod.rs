@@ -3,6 +3,7 @@
 
 mod clustered_scan;
 mod collection_scan;
+mod covered;
 mod distinct_scan;
 mod eof;
 mod express;
@@ -23,6 +24,7 @@ mod text_or;
 
 pub(crate) use clustered_scan::ClusteredScan;
 pub(crate) use collection_scan::CollectionScan;
+pub(crate) use covered::Covered;
 pub(crate) use distinct_scan::DistinctScan;
 pub(crate) use eof::Eof;
 pub(crate) use express::Express;
@@ -33,7 +35,7 @@ pub(crate) use index_scan::IndexScan;
 pub(crate) use keys_alone::KeysAlone;
 pub(crate) use limit::Limit;
 pub(crate) use or_scan::OrScan;
-pub(crate) use projection::ProjectionStage;
+pub(crate) use projection::{ProjectionStage, is_simple};
 pub(crate) use residual::Residual;
 pub(crate) use return_key::ReturnKey;
 pub(crate) use skip::Skip;

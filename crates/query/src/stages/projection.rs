@@ -38,7 +38,7 @@ impl Stage for ProjectionStage {
 }
 
 /// Whether a projection only includes or excludes fields of the top level.
-fn is_simple(projection: DocumentRef<'_>) -> bool {
+pub(crate) fn is_simple(projection: DocumentRef<'_>) -> bool {
     projection.iter().all(|element| {
         !element.name.contains('.') && (element.value.is_number() || matches!(element.value, ValueRef::Boolean(_)))
     })

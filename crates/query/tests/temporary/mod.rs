@@ -79,6 +79,9 @@ pub fn find_query(find: DocumentRef<'_>) -> Result<FindQuery> {
     if find.get("showRecordId").is_some() {
         query.show_record_ids();
     }
+    if find.get("projectionOnly").is_some() {
+        query.needs_only_projected();
+    }
     if let Some(needed) = find.get("needed").and_then(ValueRef::as_array) {
         query.needed = Some(needed.iter().filter_map(ValueRef::as_str).map(Box::from).collect());
     }

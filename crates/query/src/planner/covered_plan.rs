@@ -1,0 +1,33 @@
+//! What an index answers alone: fields whose values its keys give back exactly.
+
+use super::index_bounds::{IndexBounds, names_array_index};
+
+/// The positions of the fields that hold all of `needed`, in the order of the index; `None` where the index does not give
+/// all of them back.
+pub(super) fn fields(bounds: &IndexBounds, needed: &[Box<str>]) -> Option<Vec<usize>> {
+    let index = &bounds.index;
+    if !index.tells_types || !index.strings.is_bytes() || needed.is_empty() {
+        return None;
+    }
+    let types = bounds.multikey.types();
+    let is_told = |position: usize, path: &str| {
+        !bounds.is_multikey_at(position) && !names_array_index(path) && types.are_exact_at(position, path)
+    };
+    let is_needed = |path: &str| needed.iter().any(|needed| **needed == *path);
+    let mut found = Vec::with_capacity(needed.len());
+    for (position, field) in index.fields.iter().enumerate().filter(|(_, field)| is_needed(&field.path)) {
+        // Two fields of one document below would have to be put together in the document's order.
+        let own_top = top(&field.path);
+        if !is_told(position, &field.path)
+            || found.iter().any(|other: &usize| top(&index.fields[*other].path) == own_top)
+        {
+            return None;
+        }
+        found.push(position);
+    }
+    (found.len() == needed.len()).then_some(found)
+}
+
+fn top(path: &str) -> &str {
+    path.split_once('.').map_or(path, |(top, _)| top)
+}

@@ -1,0 +1,149 @@
+//! PROJECTION_COVERED: what is needed of documents, from the keys of one index.
+
+use super::index_scan::Scan;
+use super::{DocumentStage, Documents, IndexScan, RecordStage, Records, Row, Stage, StageNumber};
+use crate::execution::{Run, StageStatistics};
+use crate::find_query::FindQuery;
+use crate::plan::Effort;
+use bunko_bson::key_string::{Direction, decode};
+use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
+use bunko_catalog::{KeyTypes, ReadBack, from_storage};
+use bunko_errors::Result;
+use bunko_store::{RecordId, View};
+use std::sync::Arc;
+
+/// Makes documents of the fields that are needed, in the order of the index, as MongoDB does.
+pub(crate) struct Covered {
+    pub number: StageNumber,
+    pub scan: IndexScan,
+    /// Positions in the index, ascending.
+    pub fields: Vec<usize>,
+}
+
+impl Stage for Covered {
+    fn name(&self, _query: &FindQuery) -> &'static str {
+        "PROJECTION_COVERED"
+    }
+
+    fn number(&self) -> StageNumber {
+        self.number
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        vec![&self.scan]
+    }
+
+    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+        if !query.projection_document.as_ref().is_empty() {
+            facts.append("transformBy", &query.projection_document);
+            return;
+        }
+        let mut projection = DocumentBuf::new();
+        let mut has_id = false;
+        for path in query.needed.iter().flat_map(|needed| needed.iter()) {
+            has_id |= **path == *"_id";
+            projection.append(path, true);
+        }
+        if !has_id {
+            projection.append("_id", false);
+        }
+        facts.append("transformBy", &projection);
+    }
+
+    fn describe_run(&self, _statistics: &StageStatistics, _facts: &mut DocumentBuf) {}
+
+    fn effort(&self) -> Effort {
+        self.scan.effort()
+    }
+}
+
+impl DocumentStage for Covered {
+    fn open(&self, _run: &Run) -> Box<dyn Documents> {
+        let bounds = self.scan.bounds();
+        let last = self.fields.last().copied().unwrap_or(0);
+        let fields =
+            self.fields.iter().map(|&position| (position, Arc::<str>::from(bounds.pattern[position].path.as_str())));
+        Box::new(Covering {
+            number: self.number,
+            scan: self.scan.open_scan().keeping_keys(),
+            directions: bounds.pattern[..=last].iter().map(|field| field.direction).collect(),
+            fields: fields.collect(),
+            types: bounds.multikey.types(),
+            document: Vec::new(),
+        })
+    }
+
+    fn decided_by_keys(&self) -> Option<&dyn RecordStage> {
+        Some(&self.scan)
+    }
+}
+
+struct Covering {
+    number: StageNumber,
+    scan: Scan,
+    /// Of the fields up to the last that is needed.
+    directions: Vec<Direction>,
+    /// Positions and paths of those that are.
+    fields: Vec<(usize, Arc<str>)>,
+    types: KeyTypes,
+    document: Vec<u8>,
+}
+
+impl Covering {
+    fn search(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        while let Some(record) = self.scan.next(run)? {
+            if self.write().is_some() {
+                return Ok(Some(record));
+            }
+            // A key that cannot be read is left to the document.
+            let records = run.collection.records();
+            if run.snapshot.record(records, record, &mut self.document).map_err(from_storage)?.is_some() {
+                run.at(self.number).docs_examined += 1;
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes the document of the last key; `None` where the key does not tell all of it.
+    fn write(&mut self) -> Option<()> {
+        let mut values = decode(self.scan.key(), &self.directions)?;
+        self.document.clear();
+        let mut writer = Writer::new(&mut self.document);
+        for (position, path) in &self.fields {
+            let told = std::mem::replace(&mut values[*position], Value::Null);
+            match self.types.read_back(*position, told) {
+                ReadBack::Value(value) => append(&mut writer, path, &value),
+                ReadBack::Missing => {}
+                ReadBack::Unknown => return None,
+            }
+        }
+        writer.end();
+        Some(())
+    }
+}
+
+fn append(writer: &mut Writer<'_>, path: &str, value: &Value) {
+    match path.split_once('.') {
+        None => {
+            writer.append(path, value);
+        }
+        Some((top, below)) => {
+            writer.begin_document(top);
+            append(writer, below, value);
+            writer.end();
+        }
+    }
+}
+
+impl Documents for Covering {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        let found = self.search(run)?;
+        let statistics = run.at(self.number);
+        match found {
+            Some(_) => statistics.advanced += 1,
+            None => statistics.is_at_end = true,
+        }
+        Ok(found.map(|record| Row { record, document: DocumentRef::trusted(&self.document) }))
+    }
+}
