@@ -1,6 +1,7 @@
 //! What the server remembers about one client.
 
 use crate::access_control::{LoggedIn, Login};
+use crate::authorization::cursors::Owner;
 use crate::awaiting::{Parked, ParkedCursor};
 use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use crate::service::Service;
@@ -117,7 +118,7 @@ impl ClientConnection {
     /// Logs somebody in, or whoever is logged in out.
     pub(crate) fn set_user(&mut self, user: Option<LoggedIn>) {
         if let Some(registration) = &self.registration {
-            registration.note_user(user.as_ref().map(|user| &user.name));
+            registration.note_user(user.as_ref().map(Owner::of_user));
         }
         self.user = user;
     }

@@ -276,6 +276,12 @@ impl CursorStore {
         self.slots.lock().get(&id).is_some_and(|slot| !slot.owner.as_ref().is_some_and(is_own))
     }
 
+    /// Whose the cursors are that belong to somebody.
+    pub(crate) fn owners(&self) -> Vec<(i64, Owner)> {
+        let slots = self.slots.lock();
+        slots.iter().filter_map(|(id, slot)| Some((*id, slot.owner.clone()?))).collect()
+    }
+
     /// Whether a cursor's next batch may take long.
     pub fn is_long(&self, id: i64) -> bool {
         let slots = self.slots.lock();

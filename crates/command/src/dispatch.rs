@@ -199,6 +199,10 @@ impl Service {
             Some((operation, cursor)) => (operation, Some(cursor)),
             None => (connection.begin_operation(&self.operations, &beginning), None),
         };
+        if connection.user.as_ref().is_some_and(|user| self.access.is_enforced() && !user.is_current(self)) {
+            // What was revoked since it was admitted did not find the operation yet.
+            admit(self, connection, command, &request)?;
+        }
         if let Some(set) = &self.replica_set {
             if !options.has_write_concern {
                 options.write_concern.is_journaled = self.default_concerns.is_journaled();
@@ -233,6 +237,7 @@ impl Service {
         let start = out.len();
         let room_before = out.capacity();
         let mut reply = Writer::new(out);
+        let generation = self.access.generation();
         let outcome = if self.write_lock.is_closed() && writes(command.name) {
             invocation.wait_for_write_lock().and_then(|()| (command.run)(&mut invocation, &mut reply))
         } else {
@@ -248,6 +253,9 @@ impl Service {
         let written = invocation.written();
         if written.is_some() && may_change_users(command, &request) {
             self.access.note_change();
+        }
+        if self.access.generation() != generation {
+            access_control::end_revoked(self, invocation.opid());
         }
         let has_integer_ok = invocation.has_integer_ok;
         answer.delay = invocation.delay;

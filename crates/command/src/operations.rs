@@ -4,6 +4,7 @@
 //! begins costs one uncontended lock and one small copy. A map with an entry for each running operation would be
 //! locked by all connections, twice for each operation.
 
+use crate::authorization::cursors::Owner;
 use crate::connection::Peer;
 use crate::generic_options::writes;
 use crate::sessions::SessionId;
@@ -50,8 +51,8 @@ struct Details {
     started: Instant,
     session: Option<SessionId>,
     metadata: Option<DocumentBuf>,
-    /// Who is logged in.
-    user: Option<Name>,
+    /// Who is logged in, and what they could do when that was read.
+    user: Option<Owner>,
     /// Whether it waits for the end of the lock against writes.
     is_held_back: bool,
 }
@@ -229,7 +230,18 @@ impl Operations {
     pub(crate) fn user_of(&self, opid: u32) -> Option<Name> {
         let slots = self.registry.slots.lock();
         let slot = slots.values().find(|slot| opid != 0 && slot.running.load(Ordering::Acquire) == opid)?;
-        slot.details.lock().user.clone()
+        slot.details.lock().user.as_ref().map(|user| user.name().clone())
+    }
+
+    /// The operations that run for somebody, but the one that asks.
+    pub(crate) fn running_for(&self, asking: u32) -> Vec<(u32, Owner)> {
+        let slots: Vec<_> = self.registry.slots.lock().values().cloned().collect();
+        let running = |slot: Arc<OperationSlot>| {
+            let details = slot.details.lock();
+            let opid = slot.running.load(Ordering::Acquire);
+            Some((opid, details.user.clone()?)).filter(|_| opid != 0 && opid != asking)
+        };
+        slots.into_iter().filter_map(running).collect()
     }
 
     /// Asks the operations of the chosen sessions to stop, but the one that asks.
@@ -294,8 +306,8 @@ impl Registration {
     }
 
     /// Notes who is logged in from now on.
-    pub(crate) fn note_user(&self, user: Option<&Name>) {
-        self.slot.details.lock().user = user.cloned();
+    pub(crate) fn note_user(&self, user: Option<Owner>) {
+        self.slot.details.lock().user = user;
     }
 
     /// Where to note that the client has gone away.
@@ -343,7 +355,7 @@ impl OperationSlot {
             running_for: details.started.elapsed(),
             session: details.session,
             metadata: details.metadata.clone(),
-            user: details.user.clone(),
+            user: details.user.as_ref().map(|user| user.name().clone()),
             is_held_back: details.is_held_back,
         }
     }

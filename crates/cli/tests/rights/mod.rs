@@ -331,6 +331,88 @@ fn tools_log_in() {
 }
 
 #[test]
+fn what_is_revoked_ends_what_runs() {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let mut guarded = Guarded::start();
+    run(&mut guarded.root, "own", "{create: 'c', capped: true, size: 100000}");
+    let documents: Vec<_> = (0..1000).map(|id| format!("{{_id: {id}}}")).collect();
+    run(&mut guarded.root, "own", &format!("{{insert: 'c', documents: [{}]}}", documents.join(", ")));
+    let bystander = guarded.user("bystander", "[{role: 'read', db: 'own'}]");
+    let mut cases = vec![("{invalidateUserCache: 1}", bystander)];
+    for (number, revocation) in [
+        "{revokeRolesFromUser: 'u0', roles: [{role: 'read', db: 'own'}]}",
+        "{dropUser: 'u1'}",
+        "{updateUser: 'u2', roles: []}",
+        "{delete: 'system.users', deletes: [{q: {user: 'u3'}, limit: 1}]}",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        cases.push((revocation, guarded.user(&format!("u{number}"), "[{role: 'read', db: 'own'}]")));
+    }
+    // A fifth of a second for each document, and a stream that waits for what comes.
+    let busy = "{find: 'c', filter: {$where: 'function() { const t = Date.now(); while (Date.now() - t < 200) {} }'}}";
+    for waits in [true, false] {
+        let mut running = Vec::new();
+        for (revocation, mut connection) in cases {
+            let command = if waits {
+                let found =
+                    run(&mut connection, "own", "{find: 'c', tailable: true, awaitData: true, batchSize: 1000}");
+                let id =
+                    found.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("id"));
+                let Some(ValueRef::Int64(id)) = id else { panic!("no cursor: {found:?}") };
+                format!("{{getMore: NumberLong('{id}'), collection: 'c', maxTimeMS: 600000}}")
+            } else {
+                busy.to_owned()
+            };
+            let thread = std::thread::spawn(move || {
+                let (code, message) = attempt(&mut connection, "own", &command);
+                (Instant::now(), code, message)
+            });
+            running.push((revocation, thread));
+        }
+        let is_running = |root: &mut Connection| {
+            let found = run(root, "admin", "{currentOp: 1, ns: 'own.c', active: true}");
+            found.as_ref().get("inprog").and_then(ValueRef::as_array).expect("inprog").iter().count()
+        };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while is_running(&mut guarded.root) < running.len() {
+            assert!(Instant::now() < deadline, "{} run", is_running(&mut guarded.root));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut goes_on = None;
+        for (revocation, thread) in running {
+            let revoked = Instant::now();
+            run(&mut guarded.root, "admin", revocation);
+            if revocation.contains("invalidate") {
+                goes_on = Some(thread);
+                continue;
+            }
+            let (ended, code, message) = thread.join().expect("an answer");
+            assert_eq!(code, 11601, "{revocation}: {message}");
+            let took = ended.saturating_duration_since(revoked);
+            assert!(took < PATIENCE, "{revocation}: {took:?}");
+        }
+        let goes_on = goes_on.expect("a bystander");
+        assert!(!goes_on.is_finished(), "nobody revoked what the bystander may do");
+        run(&mut guarded.root, "admin", "{dropUser: 'bystander'}");
+        assert_eq!(goes_on.join().expect("an answer").1, 11601);
+        if !waits {
+            return;
+        }
+        // All once more, for what computes.
+        cases = Vec::new();
+        for (name, revocation) in [
+            ("bystander", "{invalidateUserCache: 1}"),
+            ("u4", "{dropUser: 'u4'}"),
+            ("u5", "{updateUser: 'u5', roles: []}"),
+        ] {
+            cases.push((revocation, guarded.user(name, "[{role: 'read', db: 'own'}]")));
+        }
+    }
+}
+
+#[test]
 fn sessions_are_killed_by_user() {
     let mut guarded = Guarded::start();
     run(&mut guarded.root, "own", "{insert: 'c', documents: [{_id: 1}, {_id: 2}, {_id: 3}, {_id: 4}, {_id: 5}]}");

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct LoggedIn {
     pub name: Name,
     /// The user's own id: another user of that name has another.
-    id: Option<Vec<u8>>,
+    pub id: Option<Arc<[u8]>>,
     /// What they may do, as of `generation`.
     pub privileges: Arc<[Privilege]>,
     /// The same, in the form that commands are held against.
@@ -43,17 +43,23 @@ impl LoggedIn {
         })
     }
 
+    /// What the user of that name may do now; `None` where there is none.
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn of(service: &Service, name: &Name) -> Result<Option<Self>> {
+        let generation = service.access.generation();
+        let Some(user) = find_user(&service.catalog, name)? else { return Ok(None) };
+        Self::read(service, name, user.as_ref(), generation).map(Some)
+    }
+
     /// The same as of now, where users or roles may have changed since; `None` where the user is gone.
     /// # Errors
     /// Where they cannot be read.
     pub fn renewed(self, service: &Service) -> Result<Option<Self>> {
-        let generation = service.access.generation();
-        if generation == self.generation {
+        if self.is_current(service) {
             return Ok(Some(self));
         }
-        let Some(user) = find_user(&service.catalog, &self.name)? else { return Ok(None) };
-        let now = Self::read(service, &self.name, user.as_ref(), generation)?;
-        Ok(Some(now).filter(|now| now.id == self.id))
+        Ok(Self::of(service, &self.name)?.filter(|now| now.id == self.id))
     }
 
     /// Whether [`Self::renewed`] has nothing to do.
@@ -62,9 +68,9 @@ impl LoggedIn {
     }
 }
 
-fn user_id(user: DocumentRef<'_>) -> Option<Vec<u8>> {
+fn user_id(user: DocumentRef<'_>) -> Option<Arc<[u8]>> {
     match user.get("userId")? {
-        ValueRef::Binary { bytes, .. } => Some(bytes.to_vec()),
+        ValueRef::Binary { bytes, .. } => Some(bytes.into()),
         _ => None,
     }
 }

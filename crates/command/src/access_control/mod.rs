@@ -7,6 +7,7 @@
 mod logged_in;
 mod login;
 mod redaction;
+mod revocation;
 mod role_fields;
 mod roles;
 mod user_fields;
@@ -16,6 +17,7 @@ mod x509;
 pub(crate) use logged_in::LoggedIn;
 pub(crate) use login::{EXTERNAL, Login, continue_login, mechanisms_of, offer_in_hello, start_login};
 pub(crate) use redaction::redacted;
+pub(crate) use revocation::end_revoked;
 pub(crate) use role_fields::{
     check_grantable, check_privileges_grantable, name_of_argument, privileges, restrictions, role_names,
 };

@@ -9,10 +9,12 @@ use bunko_access::{Action, Name, Privilege};
 use bunko_bson::{ArrayRef, ValueRef};
 use std::sync::Arc;
 
-/// Who opened a cursor, and what they could do then.
+/// Who opened a cursor or runs an operation, and what they could do then.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     name: Name,
+    /// Another user of that name has another.
+    id: Option<Arc<[u8]>>,
     privileges: Arc<[Privilege]>,
 }
 
@@ -20,20 +22,30 @@ impl Owner {
     /// Whose cursor it is that a command opens; `None` on a server that asks for no privileges.
     pub(crate) fn of(invocation: &Invocation<'_>) -> Option<Self> {
         let user = invocation.connection.user.as_ref().filter(|_| invocation.service.access.is_enforced())?;
-        Some(Self { name: user.name.clone(), privileges: Arc::clone(&user.privileges) })
+        Some(Self::of_user(user))
+    }
+
+    /// Who is logged in.
+    pub(crate) fn of_user(user: &LoggedIn) -> Self {
+        Self { name: user.name.clone(), id: user.id.clone(), privileges: Arc::clone(&user.privileges) }
     }
 
     pub(crate) fn name(&self) -> &Name {
         &self.name
     }
 
-    /// Whether that is the user, who still may do all that the cursor was opened with.
-    fn is_still(&self, user: &LoggedIn) -> bool {
+    /// Whether that is the user, and not another one of the same name.
+    pub(crate) fn is_of(&self, user: &LoggedIn) -> bool {
+        self.name == user.name && self.id == user.id
+    }
+
+    /// Whether that is the user, who still may do all that they could then.
+    pub(crate) fn is_still(&self, user: &LoggedIn) -> bool {
         let keeps = |before: &Privilege| {
             let now = user.privileges.iter().find(|now| now.resource == before.resource);
             now.is_some_and(|now| before.actions.without(now.actions).is_empty())
         };
-        self.name == user.name && (Arc::ptr_eq(&self.privileges, &user.privileges) || self.privileges.iter().all(keeps))
+        self.is_of(user) && (Arc::ptr_eq(&self.privileges, &user.privileges) || self.privileges.iter().all(keeps))
     }
 }
 
