@@ -380,6 +380,8 @@ fn what_is_revoked_ends_what_runs() {
             assert!(Instant::now() < deadline, "{} run", is_running(&mut guarded.root));
             std::thread::sleep(Duration::from_millis(10));
         }
+        // One that waits is admitted anew when it is woken, and refused then.
+        let is_end = |code| code == 11601 || waits && code == 13;
         let mut goes_on = None;
         for (revocation, thread) in running {
             let revoked = Instant::now();
@@ -389,14 +391,14 @@ fn what_is_revoked_ends_what_runs() {
                 continue;
             }
             let (ended, code, message) = thread.join().expect("an answer");
-            assert_eq!(code, 11601, "{revocation}: {message}");
+            assert!(is_end(code), "{revocation}: {code} {message}");
             let took = ended.saturating_duration_since(revoked);
             assert!(took < PATIENCE, "{revocation}: {took:?}");
         }
         let goes_on = goes_on.expect("a bystander");
         assert!(!goes_on.is_finished(), "nobody revoked what the bystander may do");
         run(&mut guarded.root, "admin", "{dropUser: 'bystander'}");
-        assert_eq!(goes_on.join().expect("an answer").1, 11601);
+        assert!(is_end(goes_on.join().expect("an answer").1));
         if !waits {
             return;
         }
