@@ -59,7 +59,7 @@ impl Catalog {
         operation: &dyn OperationSource,
         decide: &mut dyn FnMut(DocumentRef<'_>) -> Result<Verdict>,
     ) -> Result<Option<Lsn>> {
-        user_writes::check(&collection.namespace(), operation)?;
+        user_writes::check_collection(collection, operation)?;
         let (record, id_key) = match target {
             Target::Record(record) => (record, None),
             Target::Id(record, id) => (record, Some(collection.id_key(id))),

@@ -59,7 +59,7 @@ impl Catalog {
         specs: &[IndexSpec],
         operation: &dyn OperationSource,
     ) -> Result<IndexesCreated> {
-        user_writes::check(&collection.namespace(), operation)?;
+        user_writes::check_collection(collection, operation)?;
         if let Some(transaction) = Transaction::of(operation) {
             return transaction.create_indexes(collection, specs, operation);
         }
@@ -161,7 +161,7 @@ impl Catalog {
         names: &[&str],
         operation: &dyn OperationSource,
     ) -> Result<IndexesDropped> {
-        user_writes::check(&collection.namespace(), operation)?;
+        user_writes::check_collection(collection, operation)?;
         let _announced = announce(collection, operation)?;
         let _changes = lock(&self.changes, operation)?;
         let mut dropped = Vec::with_capacity(names.len());
@@ -189,7 +189,7 @@ impl Catalog {
     /// # Errors
     /// What the operation says.
     pub fn drop_all_indexes(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<IndexesDropped> {
-        user_writes::check(&collection.namespace(), operation)?;
+        user_writes::check_collection(collection, operation)?;
         let _announced = announce(collection, operation)?;
         let _changes = lock(&self.changes, operation)?;
         let others: Vec<_> = collection.indexes().iter().filter(|index| !index.is_id()).cloned().collect();
@@ -260,7 +260,7 @@ impl Catalog {
         options: DocumentRef<'_>,
         operation: &dyn OperationSource,
     ) -> Result<Lsn> {
-        user_writes::check(&collection.namespace(), operation)?;
+        user_writes::check_collection(collection, operation)?;
         let mut changes = lock(&self.changes, operation)?;
         self.respecify_under(&mut changes, collection, name, options, operation)
     }

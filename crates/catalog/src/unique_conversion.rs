@@ -36,7 +36,7 @@ impl Catalog {
         conversion: Conversion,
         operation: &dyn OperationSource,
     ) -> Result<Option<Lsn>> {
-        user_writes::check(&collection.namespace(), operation)?;
+        user_writes::check_collection(collection, operation)?;
         if !index.prepares_unique {
             let message = "Cannot make index unique with 'unique: true' without 'prepareUnique' set before";
             return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));

@@ -2,7 +2,7 @@
 //! change asks here first.
 //! Source: MongoDB manual 8.2, `setUserWriteBlockMode`.
 
-use crate::Namespace;
+use crate::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 
@@ -14,6 +14,14 @@ const INTERNAL_DATABASES: [&str; 3] = ["admin", "config", "local"];
 /// `UserWritesBlocked`.
 pub(crate) fn check(namespace: &Namespace, operation: &dyn OperationSource) -> Result<()> {
     if namespace.collection() == "system.profile" { Ok(()) } else { check_database(namespace.database(), operation) }
+}
+
+/// The same of a collection, whose name is not looked up where nobody's writes are blocked.
+/// # Errors
+/// `UserWritesBlocked`.
+#[inline]
+pub(crate) fn check_collection(collection: &Collection, operation: &dyn OperationSource) -> Result<()> {
+    if operation.operation().is_kept_from_writing() { check(&collection.namespace(), operation) } else { Ok(()) }
 }
 
 /// The same for all of a database.
