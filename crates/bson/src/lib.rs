@@ -43,5 +43,7 @@ pub const MAX_USER_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 pub const MAX_INTERNAL_DOCUMENT_BYTES: usize = MAX_USER_DOCUMENT_BYTES + 16 * 1024;
 /// How many documents and arrays there may be around a value's own in a parsed document.
 pub const MAX_DEPTH_ACCEPTED: usize = 200;
+/// How much deeper a document may nest that the server puts around a client's.
+pub const LEVELS_AROUND_MAX: usize = 20;
 /// Deepest nesting that a stored document may have.
 pub const MAX_DEPTH_STORED: usize = 180;

@@ -76,6 +76,15 @@ impl<'a> DocumentRef<'a> {
         Ok(Self(bytes))
     }
 
+    /// The same for a document of the server's own around one that [`Self::parse`] accepts, which is at most
+    /// [`crate::LEVELS_AROUND_MAX`] levels further inside.
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_around(bytes: &'a [u8]) -> Result<Self, BsonError> {
+        validate::document_of_levels(bytes, crate::MAX_DEPTH_ACCEPTED + 1 + crate::LEVELS_AROUND_MAX)?;
+        Ok(Self(bytes))
+    }
+
     /// Takes bytes that were parsed before and have been kept under a checksum since.
     pub fn trusted(bytes: &'a [u8]) -> Self {
         Self(if bytes.len() < EMPTY.len() { &EMPTY } else { bytes })

@@ -85,16 +85,21 @@ pub(crate) fn body_length(kind: Type, rest: &[u8]) -> Option<usize> {
 
 /// Checks that `bytes` is exactly one document, to its leaves.
 pub(crate) fn document(bytes: &[u8]) -> Result<(), BsonError> {
+    document_of_levels(bytes, MAX_DEPTH_ACCEPTED + 1)
+}
+
+/// The same for one that may have that many levels, of which it is the first itself.
+pub(crate) fn document_of_levels(bytes: &[u8], levels: usize) -> Result<(), BsonError> {
     if bytes.len() > 48_000_000 {
         return Err(BsonError::TooLarge { length: bytes.len() });
     }
-    nested(bytes, 0, 0)
+    nested(bytes, 0, levels)
 }
 
-/// `base` is where `bytes` begins in the outermost document, for error messages; `depth` counts the documents and arrays
-/// around it.
-fn nested(bytes: &[u8], base: usize, depth: usize) -> Result<(), BsonError> {
-    if depth > MAX_DEPTH_ACCEPTED {
+/// `base` is where `bytes` begins in the outermost document, for error messages; `levels` is how many there may
+/// be, it and those inside.
+fn nested(bytes: &[u8], base: usize, levels: usize) -> Result<(), BsonError> {
+    if levels == 0 {
         return Err(BsonError::TooDeep);
     }
     if bytes.len() < 5 || length_at(bytes) != Some(bytes.len()) || bytes[bytes.len() - 1] != 0 {
@@ -110,7 +115,7 @@ fn nested(bytes: &[u8], base: usize, depth: usize) -> Result<(), BsonError> {
         let body_start = name_start + name_length + 1;
         let length =
             body_length(kind, &bytes[body_start..end]).ok_or(BsonError::BadLength { offset: base + body_start })?;
-        body(kind, &bytes[body_start..body_start + length], base + body_start, depth)?;
+        body(kind, &bytes[body_start..body_start + length], base + body_start, levels)?;
         position = body_start + length;
     }
     Ok(())
@@ -132,10 +137,10 @@ fn name_length(bytes: &[u8], offset: usize) -> Result<usize, BsonError> {
     Err(BsonError::BadString { offset })
 }
 
-fn body(kind: Type, bytes: &[u8], offset: usize, depth: usize) -> Result<(), BsonError> {
+fn body(kind: Type, bytes: &[u8], offset: usize, levels: usize) -> Result<(), BsonError> {
     match kind {
         Type::String | Type::JavaScript | Type::Symbol => string(bytes, offset),
-        Type::Document | Type::Array => nested(bytes, offset, depth + 1),
+        Type::Document | Type::Array => nested(bytes, offset, levels - 1),
         Type::Boolean if bytes[0] > 1 => Err(BsonError::BadBoolean { offset }),
         Type::Binary if bytes[4] == crate::BinarySubtype::OLD => {
             let inner = length_at(&bytes[5..]).and_then(|length| length.checked_add(4));
@@ -148,7 +153,7 @@ fn body(kind: Type, bytes: &[u8], offset: usize, depth: usize) -> Result<(), Bso
             let code = bytes.get(4..).ok_or(bad)?;
             let code_length = body_length(Type::String, code).ok_or(bad)?;
             string(&code[..code_length], offset + 4)?;
-            nested(&code[code_length..], offset + 4 + code_length, depth + 1)
+            nested(&code[code_length..], offset + 4 + code_length, levels - 1)
         }
         _ => Ok(()),
     }

@@ -70,14 +70,14 @@ impl<'a> Note<'a> {
                 let (uuid, name) = rest.split_first_chunk()?;
                 Self::Collection { uuid: *uuid, namespace: std::str::from_utf8(name).ok()? }
             }
-            DELETED => Self::Deleted(DocumentRef::parse(rest).ok()?),
-            COMMAND => Self::Command(DocumentRef::parse(rest).ok()?),
+            DELETED => Self::Deleted(DocumentRef::parse_around(rest).ok()?),
+            COMMAND => Self::Command(DocumentRef::parse_around(rest).ok()?),
             STARTED => Self::Started,
-            MODIFIED => Self::Modified(DocumentRef::parse(rest).ok()?),
-            BEFORE => Self::Before(DocumentRef::parse(rest).ok()?),
-            TRANSACTION => Self::Transaction(DocumentRef::parse(rest).ok()?),
+            MODIFIED => Self::Modified(DocumentRef::parse_around(rest).ok()?),
+            BEFORE => Self::Before(DocumentRef::parse_around(rest).ok()?),
+            TRANSACTION => Self::Transaction(DocumentRef::parse_around(rest).ok()?),
             OPERATION => {
-                let told = DocumentRef::parse(rest).ok()?;
+                let told = DocumentRef::parse_around(rest).ok()?;
                 let document = |name| told.get(name).and_then(ValueRef::as_document);
                 Self::Operation { entry: document("e")?, after: document("after"), before: document("before") }
             }
