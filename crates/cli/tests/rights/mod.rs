@@ -2,6 +2,7 @@
 
 mod audit;
 mod matrix;
+mod write_block;
 
 use super::{binary, run};
 use crate::peer::{Peer, errmsg};

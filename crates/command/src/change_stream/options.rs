@@ -35,7 +35,7 @@ pub(super) struct Options {
 
 impl Options {
     /// # Errors
-    /// `IDLUnknownField`, `TypeMismatch`, `BadValue`; 40674 for two places to begin at; what is wrong with a token.
+    /// `IDLUnknownField`, `TypeMismatch`, `BadValue`; 40674 for two places to begin at, 50865 where both are tokens; what is wrong with a token.
     pub fn parse(specification: ValueRef<'_>) -> Result<Self> {
         let fields = specification.as_document().ok_or_else(|| {
             Failure::new(
@@ -82,6 +82,10 @@ impl Options {
                     return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
                 }
             }
+        }
+        if fields.get("resumeAfter").is_some() && fields.get("startAfter").is_some() {
+            let message = "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage";
+            return Err(Failure::new(ErrorCode(50865), message));
         }
         if places > 1 {
             let message = "Only one type of resume option is allowed, but multiple were found.";
