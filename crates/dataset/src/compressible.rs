@@ -135,9 +135,11 @@ mod tests {
                 for declared in [1.0, 1.5, 2.6, 6.8] {
                     // A kilobyte in a dozen short fields: names and numbers alone take what the ratio allows, or let
                     // the whole shrink by a fifth whatever the text is.
-                    if [("nested", 1_000, 6.8), ("events", 1_000, 6.8), ("events", 1_000, 1.0)]
-                        .contains(&(shape.name, document_bytes, declared))
-                    {
+                    if [("nested", 1_000, 6.8), ("events", 1_000, 6.8), ("events", 1_000, 1.0)].contains(&(
+                        shape.name,
+                        document_bytes,
+                        declared,
+                    )) {
                         continue;
                     }
                     let reached = ratio(shape, document_bytes, Compressible::Ratio(declared));

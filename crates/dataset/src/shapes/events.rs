@@ -48,9 +48,26 @@ static OPERATIONS: &[&str] = &[
     "create", "create", "create", "create", "create", "create", "delete", "delete", "update",
 ];
 static COLLECTIONS: &[&str] = &[
-    "feed.liking", "feed.liking", "feed.liking", "feed.liking", "feed.liking", "feed.liking", "feed.liking",
-    "feed.liking", "feed.liking", "feed.liking", "user.follow", "user.follow", "user.follow", "user.follow",
-    "feed.posted", "feed.posted", "feed.posted", "feed.shared", "feed.shared", "user.blocks",
+    "feed.liking",
+    "feed.liking",
+    "feed.liking",
+    "feed.liking",
+    "feed.liking",
+    "feed.liking",
+    "feed.liking",
+    "feed.liking",
+    "feed.liking",
+    "feed.liking",
+    "user.follow",
+    "user.follow",
+    "user.follow",
+    "user.follow",
+    "feed.posted",
+    "feed.posted",
+    "feed.posted",
+    "feed.shared",
+    "feed.shared",
+    "user.blocks",
 ];
 static LANGUAGES: &[&str] = &["en", "en", "en", "en", "en", "ja", "ja", "pt", "pt", "de"];
 

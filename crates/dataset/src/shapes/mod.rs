@@ -100,7 +100,9 @@ mod tests {
             dataset.write(7, &mut first);
             dataset.write(12_345, &mut second);
             let (first, second) = (DocumentRef::trusted(&first), DocumentRef::trusted(&second));
-            for (a, b) in first.iter().zip(second.iter()).filter(|(a, _)| !["n", "kuku", "active", "kind"].contains(&a.name)) {
+            for (a, b) in
+                first.iter().zip(second.iter()).filter(|(a, _)| !["n", "kuku", "active", "kind"].contains(&a.name))
+            {
                 assert_ne!(format!("{:?}", a.value), format!("{:?}", b.value), "{} of {}", a.name, shape.name);
             }
         }

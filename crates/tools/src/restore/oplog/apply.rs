@@ -3,19 +3,23 @@
 use super::super::run::Run;
 use crate::progress::Activity;
 use crate::{Link, ToolError};
-use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp};
+use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, ValueRef};
 use bunko_client::CommandError;
 
 /// Operations in one command, at most.
 const OPERATIONS_MAX: usize = 1000;
 /// Bytes of operations in one command, unless a single one is longer: they stand in one document.
 const OPERATIONS_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// MongoDB's `NamespaceNotFound`, `IndexNotFound` and `NamespaceExists`, and `UnknownError` with which it refuses the update
-/// of a document that is not there: the dump was made while this happened, and has its result already.
-const OVERTAKEN: [i32; 4] = [26, 27, CommandError::NAMESPACE_EXISTS, 8];
+/// MongoDB's `NamespaceNotFound`, `IndexNotFound` and `NamespaceExists`: the dump was made while this happened, and has its
+/// result already.
+const OVERTAKEN: [i32; 3] = [26, 27, CommandError::NAMESPACE_EXISTS];
+/// MongoDB's `UnknownError`, with which it refuses, among other things, the update of a document that is not there.
+const UNKNOWN_ERROR: i32 = 8;
 
-fn is_overtaken(refusal: &CommandError) -> bool {
-    OVERTAKEN.contains(&refusal.code)
+/// Whether later operations, which the dump has seen, explain that this one is refused.
+fn is_overtaken(operation: ValueRef<'_>, refusal: &CommandError) -> bool {
+    let kind = operation.as_document().and_then(|operation| operation.get("op")).and_then(ValueRef::as_str);
+    OVERTAKEN.contains(&refusal.code) || refusal.code == UNKNOWN_ERROR && kind == Some("u")
 }
 
 /// Gathers operations and applies them in order.
@@ -71,7 +75,12 @@ impl<'r> Applier<'r> {
         }
         let operations = std::mem::take(&mut self.operations);
         match self.send(&operations)? {
-            Err(refusal) if is_overtaken(&refusal) => self.apply_each(&operations)?,
+            Err(refusal) if operations.as_ref().iter().any(|operation| is_overtaken(operation, &refusal)) => {
+                // Of a single one there is nothing else to apply.
+                if count > 1 {
+                    self.apply_each(&operations)?;
+                }
+            }
             Err(refusal) => return Err(self.refused(count, &refusal)),
             Ok(_) => {}
         }
@@ -86,7 +95,9 @@ impl<'r> Applier<'r> {
         for operation in operations.as_ref().iter() {
             let one: ArrayBuf = [operation].into_iter().collect();
             match self.send(&one)? {
-                Err(refusal) if !is_overtaken(&refusal) => return Err(self.refused(operations.count(), &refusal)),
+                Err(refusal) if !is_overtaken(operation, &refusal) => {
+                    return Err(self.refused(operations.count(), &refusal));
+                }
                 _ => {}
             }
         }
