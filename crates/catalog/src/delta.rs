@@ -59,13 +59,13 @@ fn of_values(old: ValueRef<'_>, new: ValueRef<'_>, depth: usize) -> Option<Docum
     let depth = depth.checked_sub(1)?;
     let delta = match (old, new) {
         (ValueRef::Document(old), ValueRef::Document(new)) => of_documents(old, new, depth)?,
-        (ValueRef::Array(old), ValueRef::Array(new)) => of_arrays(old, new, depth)?,
+        (ValueRef::Array(old), ValueRef::Array(new)) => of_arrays(old, new, depth),
         _ => return None,
     };
     (delta.len_bytes() < size_of(new)).then_some(delta)
 }
 
-fn of_arrays(old: ArrayRef<'_>, new: ArrayRef<'_>, depth: usize) -> Option<DocumentBuf> {
+fn of_arrays(old: ArrayRef<'_>, new: ArrayRef<'_>, depth: usize) -> DocumentBuf {
     let (before, after) = (old.iter().count(), new.iter().count());
     let mut delta = DocumentBuf::new().with("a", true);
     if after < before {
@@ -87,7 +87,7 @@ fn of_arrays(old: ArrayRef<'_>, new: ArrayRef<'_>, depth: usize) -> Option<Docum
             }
         }
     }
-    Some(delta)
+    delta
 }
 
 /// Whether two values have the same bytes: to the consumers of a delta `1` and `1.0` are different.

@@ -183,7 +183,7 @@ impl Layout {
                 }
                 Fill::Digits(value) => {
                     let number = value(position) % 10_u64.pow(LABEL_DIGITS as u32);
-                    out.extend_from_slice(format!("{number:0width$}", width = LABEL_DIGITS).as_bytes());
+                    out.extend_from_slice(format!("{number:0LABEL_DIGITS$}").as_bytes());
                 }
                 Fill::RandomText => write_random_text(&mut random, hole.length, out),
             }

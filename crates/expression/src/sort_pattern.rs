@@ -148,7 +148,7 @@ impl SortPattern {
         &self,
         mut places: Vec<Place<'_, '_>>,
         strings: &StringOrder,
-        visit: &mut dyn FnMut(Vec<u8>, &[Place<'_, '_>]) -> Result<()>,
+        visit: &mut KeyVisitor<'_>,
     ) -> Result<()> {
         places.iter_mut().for_each(Place::advance);
         let arrays: Vec<_> = places.iter().filter_map(Place::array).collect();
@@ -199,6 +199,9 @@ fn plain<'a>(document: DocumentRef<'a>, path: &[Box<str>]) -> Option<ValueRef<'a
         _ => Some(ValueRef::Null),
     }
 }
+
+/// What is told of each key: with the places that its values are at.
+type KeyVisitor<'v> = dyn FnMut(Vec<u8>, &[Place<'_, '_>]) -> Result<()> + 'v;
 
 /// How far a field's path has been followed.
 #[derive(Clone, Copy)]
