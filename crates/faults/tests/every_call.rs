@@ -120,6 +120,7 @@ fn case(engine: &'static Entry, fault: Option<Fault>) -> Result<Option<(String, 
     let mut run = Run { watch: &watch, engine, model: Model::default(), alternative: None, messages: Vec::new() };
     let server = run.take(&workload::everything())?;
     let is_killed = fault.is_some_and(|fault| fault.at % 2 == 0);
+    let mut tidy = Ok(());
     if let Some(server) = server {
         run.look(&server)?;
         if is_killed {
@@ -128,19 +129,23 @@ fn case(engine: &'static Entry, fault: Option<Fault>) -> Result<Option<(String, 
         } else {
             let (outcome, tables) = server.close_counting();
             run.messages.extend(outcome.err());
-            left_of_tables(scratch.path(), tables, &watch.failed())?;
+            tidy = left_of_tables(scratch.path(), tables, &watch.failed());
         }
     }
     let hit = watch.hit();
-    if let (Some(hit), Some(fault)) = (&hit, fault) {
-        explained(hit, fault, &run.messages)?;
-    }
+    let told = match (&hit, fault) {
+        (Some(hit), Some(fault)) => explained(hit, fault, &run.messages),
+        _ => Ok(()),
+    };
     let messages = std::mem::take(&mut run.messages);
     if is_told() {
         println!("{fault:?} hit {hit:?}: {messages:#?}");
     }
     watch.plan(None);
     recovered(run).map_err(|found| format!("{found}; fault at {hit:?}; it was said: {messages:?}"))?;
+    // What is lost comes before what is left over or badly told: often it is the reason for both.
+    tidy?;
+    told?;
     Ok(hit.map(|hit| (hit, Inventory::of(scratch.path()))))
 }
 
@@ -202,7 +207,7 @@ fn recovered(mut run: Run<'_>) -> Result<(), String> {
     for step in more.into_iter().filter(|step| step.makes_sense(&run.model)).collect::<Vec<_>>() {
         match server.run(step.database(), step.command().expect("a command").as_ref()) {
             Outcome::Acknowledged(_) => step.apply(&mut run.model),
-            other => return Err(format!("{step:?} without a fault: {other:?}")),
+            other => return Err(format!("a promise is broken: {step:?} without a fault: {other:?}")),
         }
     }
     check::all(&server, &run.model).map_err(|found| format!("a promise is broken: in the end {found:?}"))?;
