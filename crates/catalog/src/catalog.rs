@@ -247,6 +247,7 @@ impl Catalog {
             records,
             catalog_record,
             indexes: vec![Arc::new(id_index)],
+            search_indexes: Vec::new(),
             next_record: RecordId::FIRST,
         };
         Collection::new(Arc::clone(&self.store), parts)

@@ -5,7 +5,7 @@ use crate::key_list::KEY_BYTES_USUAL;
 use crate::past::Reading;
 use crate::transaction::Occupancy;
 use crate::validator::Validator;
-use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, PlanCache, from_storage};
+use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, PlanCache, SearchIndex, from_storage};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
@@ -40,6 +40,7 @@ pub struct Collection {
     pub(crate) records: KeyspaceId,
     pub(crate) catalog_record: RecordId,
     indexes: ArcSwap<Vec<Arc<Index>>>,
+    search_indexes: ArcSwap<Vec<Arc<SearchIndex>>>,
     index_filters: ArcSwap<IndexFilters>,
     plan_cache: PlanCache,
     next_record: AtomicU64,
@@ -66,6 +67,7 @@ pub(crate) struct Parts {
     pub records: KeyspaceId,
     pub catalog_record: RecordId,
     pub indexes: Vec<Arc<Index>>,
+    pub search_indexes: Vec<Arc<SearchIndex>>,
     pub next_record: RecordId,
 }
 
@@ -90,6 +92,7 @@ impl Collection {
             records: parts.records,
             catalog_record: parts.catalog_record,
             indexes: ArcSwap::from_pointee(parts.indexes),
+            search_indexes: ArcSwap::from_pointee(parts.search_indexes),
             index_filters: ArcSwap::default(),
             plan_cache: PlanCache::default(),
             next_record: AtomicU64::new(parts.next_record.0),
@@ -155,6 +158,21 @@ impl Collection {
     pub(crate) fn set_indexes(&self, indexes: Vec<Arc<Index>>) {
         self.indexes.store(Arc::new(indexes));
         self.plan_cache.clear(None);
+    }
+
+    /// Its search indexes of either type, in the order in which they were created.
+    pub fn search_indexes(&self) -> Arc<Vec<Arc<SearchIndex>>> {
+        self.search_indexes.load_full()
+    }
+
+    /// The search index with that name.
+    pub fn search_index(&self, name: &str) -> Option<Arc<SearchIndex>> {
+        self.search_indexes.load().iter().find(|index| index.name == name).cloned()
+    }
+
+    /// Gives it other search indexes. The caller keeps writers out.
+    pub(crate) fn set_search_indexes(&self, indexes: Vec<Arc<SearchIndex>>) {
+        self.search_indexes.store(Arc::new(indexes));
     }
 
     /// The plans that were found best, by shape of query.

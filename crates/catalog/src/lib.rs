@@ -39,6 +39,7 @@ mod persistence;
 mod plan_cache;
 mod rename;
 mod retry;
+mod search_index;
 pub mod stored_document;
 mod taken;
 mod transaction;
@@ -74,6 +75,7 @@ pub use past::{KEPT_STATES_MAX, PastStates, Reading, SNAPSHOT_WINDOW_S, Snapshot
 pub use plan_cache::{CachedPlan, PlanCache};
 pub use rename::RenameTarget;
 pub use retry::{Outcome, RetryableWrite, SessionUuid, WRITE_HISTORIES, WriteHistories, WriteHistory};
+pub use search_index::{SEARCH_INDEXES_MAX, SearchIndex};
 pub use transaction::{TRANSACTION_BYTES_MAX, Transaction, TransactionMemory, TransactionState, TransactionStatistics};
 pub use unique_conversion::Conversion;
 pub use validation::Validation;

@@ -2,6 +2,7 @@
 
 use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
+use crate::search_index;
 use crate::{EngineChoice, Index, IndexState, KeyTypes, Multikey, Namespace, from_storage};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
@@ -90,6 +91,7 @@ fn read_collection(store: &Arc<Store>, record: RecordId, document: DocumentRef<'
         records,
         catalog_record: record,
         indexes,
+        search_indexes: search_index::read(document)?,
         next_record: RecordId(last + 1),
     };
     Collection::new(Arc::clone(store), parts)
@@ -203,14 +205,18 @@ pub(crate) fn encode_with(
         }
         encoded_indexes.push(&document);
     }
-    DocumentBuf::new()
+    let mut record = DocumentBuf::new()
         .with("ns", namespace.as_str())
         .with("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid })
         .with("options", &*collection.options())
         .with("engine", collection.engine.name.as_str())
         .with("engineSettings", &collection.engine.settings)
         .with("records", i64::from(collection.records.0))
-        .with("indexes", &encoded_indexes)
+        .with("indexes", &encoded_indexes);
+    if let Some(search_indexes) = search_index::encode(&collection.search_indexes()) {
+        record.append("searchIndexes", &search_indexes);
+    }
+    record
 }
 
 /// A collection's record with other options.

@@ -23,8 +23,6 @@ const NAMES: &[&str] = &[
     "clearJumboFlag",
     "commitReshardCollection",
     "configureQueryAnalyzer",
-    "createSearchIndexes",
-    "dropSearchIndex",
     "enableSharding",
     "filemd5",
     "flushRouterConfig",
@@ -63,7 +61,6 @@ const NAMES: &[&str] = &[
     "transitionToDedicatedConfigServer",
     "unmoveCollection",
     "unshardCollection",
-    "updateSearchIndex",
     "updateZoneKeyRange",
     "whatsmysni",
 ];

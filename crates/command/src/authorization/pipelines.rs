@@ -77,6 +77,7 @@ fn may_begin(asker: &Asker<'_>, database: &str, collection: Option<&str>, first:
         "$changeStream" => on_source(Action::Find) && on_source(Action::ChangeStream),
         "$collStats" => on_source(Action::CollStats),
         "$indexStats" => on_source(Action::IndexStats),
+        "$listSearchIndexes" => on_source(Action::ListSearchIndexes),
         "$planCacheStats" => on_source(Action::PlanCacheRead),
         "$currentOp" if has_on(options, "allUsers") => asker.on_cluster(Action::InProg),
         "$listSessions" | "$listLocalSessions" if has_on(options, "allUsers") || options.get("users").is_some() => {
@@ -133,6 +134,7 @@ fn action_inside(stage: ValueRef<'_>) -> Action {
     match first.map(|first| first.name) {
         Some("$collStats") => Action::CollStats,
         Some("$indexStats") => Action::IndexStats,
+        Some("$listSearchIndexes") => Action::ListSearchIndexes,
         Some("$planCacheStats") => Action::PlanCacheRead,
         _ => Action::Find,
     }

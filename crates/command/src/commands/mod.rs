@@ -87,6 +87,7 @@ mod repl_set_step_down;
 mod roles_info;
 mod rotate_certificates;
 mod sasl_start;
+mod search_indexes;
 mod server_status;
 mod set_feature_compatibility_version;
 mod set_index_commit_quorum;
@@ -128,6 +129,7 @@ pub const COMMANDS: &[Command] = &[
     create::COMMAND,
     create_indexes::COMMAND,
     create_role::COMMAND,
+    search_indexes::CREATE,
     create_role::UPDATE,
     create_user::COMMAND,
     current_op::COMMAND,
@@ -142,6 +144,7 @@ pub const COMMANDS: &[Command] = &[
     drop_connections::COMMAND,
     drop_database::COMMAND,
     drop_indexes::COMMAND,
+    search_indexes::DROP,
     drop_role::ALL,
     drop_role::COMMAND,
     drop_user::ALL,
@@ -179,6 +182,7 @@ pub const COMMANDS: &[Command] = &[
     list_commands::COMMAND,
     list_databases::COMMAND,
     list_indexes::COMMAND,
+    search_indexes::LIST,
     lock_info::COMMAND,
     log_rotate::COMMAND,
     logout::COMMAND,
@@ -211,6 +215,7 @@ pub const COMMANDS: &[Command] = &[
     start_session::COMMAND,
     top::COMMAND,
     update::COMMAND,
+    search_indexes::UPDATE,
     update_user::COMMAND,
     users_info::COMMAND,
     validate::COMMAND,

@@ -6,6 +6,7 @@ mod coll_stats;
 mod current_op;
 mod index_stats;
 mod list_cluster_catalog;
+mod list_search_indexes;
 mod list_sessions;
 mod plan_cache_stats;
 mod query_settings;
@@ -17,6 +18,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Element, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
+pub(crate) use list_search_indexes::describe_search_index;
 pub(crate) use surroundings::Surroundings;
 
 static STAGES: &[SourceStage] = &[
@@ -24,6 +26,7 @@ static STAGES: &[SourceStage] = &[
     current_op::STAGE,
     index_stats::STAGE,
     list_cluster_catalog::STAGE,
+    list_search_indexes::STAGE,
     list_sessions::ALL,
     list_sessions::LOCAL,
     plan_cache_stats::STAGE,

@@ -30,7 +30,7 @@ const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
 
 /// Stages that no transaction has.
 /// Source: MongoDB manual 8.2, "Transactions and Operations", "Restricted Operations"; each stage's own page.
-const REFUSED_STAGES: [&str; 14] = [
+const REFUSED_STAGES: [&str; 18] = [
     "$changeStream",
     "$collStats",
     "$currentOp",
@@ -38,13 +38,17 @@ const REFUSED_STAGES: [&str; 14] = [
     "$listClusterCatalog",
     "$listLocalSessions",
     "$listSampledQueries",
+    "$listSearchIndexes",
     "$listSessions",
     "$merge",
     "$out",
     "$planCacheStats",
     "$queryStats",
     "$querySettings",
+    "$search",
+    "$searchMeta",
     "$unionWith",
+    "$vectorSearch",
 ];
 
 impl TransactionFields {

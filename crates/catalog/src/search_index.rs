@@ -1,0 +1,127 @@
+//! The search indexes of a collection, of type `search` and of type `vectorSearch`.
+//!
+//! They stand in the collection's record of the catalog, in the field `searchIndexes`, beside its indexes:
+//!
+//! ```text
+//! searchIndexes: [{
+//!     id: ObjectId,             as `$listSearchIndexes` shows it, 24 hexadecimal digits
+//!     name: string,             once among the collection's search indexes
+//!     type: "search" | "vectorSearch",
+//!     version: int64,           0 when it is created, one more with each `updateSearchIndex`
+//!     createdAt: date,          when this version came
+//!     definition: document,     as the client sent it
+//! }]
+//! ```
+//!
+//! What a search needs to know of an index it reads from [`SearchIndex::definition`], which was made of that document. So
+//! they live as long as the collection does: a rename and `collMod` keep them, a drop ends them. No other command sees
+//! them, nor does the planner.
+
+use crate::transaction::{announce, exclude_all};
+use crate::user_writes;
+use crate::waiting::lock;
+use crate::{Catalog, Collection, from_storage, persistence};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_search::SearchIndexDefinition;
+use bunko_store::{Batch, Lsn};
+use std::sync::Arc;
+
+/// Most search indexes of one collection.
+pub const SEARCH_INDEXES_MAX: usize = 64;
+
+/// One search index, of either type.
+#[derive(Clone, Debug)]
+pub struct SearchIndex {
+    /// Its identity, which an update keeps.
+    pub id: ObjectId,
+    /// Its name.
+    pub name: String,
+    /// How often it was updated.
+    pub version: i64,
+    /// When this version came, in milliseconds since 1970.
+    pub created_at_ms: i64,
+    /// The definition as the client sent it.
+    pub sent: DocumentBuf,
+    /// What that says.
+    pub definition: SearchIndexDefinition,
+}
+
+impl SearchIndex {
+    fn to_document(&self) -> DocumentBuf {
+        DocumentBuf::new()
+            .with("id", ValueRef::ObjectId(self.id))
+            .with("name", self.name.as_str())
+            .with("type", self.definition.kind())
+            .with("version", self.version)
+            .with("createdAt", ValueRef::DateTime(self.created_at_ms))
+            .with("definition", &self.sent)
+    }
+
+    fn from_document(document: DocumentRef<'_>) -> Option<Result<Self>> {
+        let (Some(ValueRef::ObjectId(id)), Some(ValueRef::Int64(version))) =
+            (document.get("id"), document.get("version"))
+        else {
+            return None;
+        };
+        let Some(ValueRef::DateTime(created_at_ms)) = document.get("createdAt") else { return None };
+        let name = document.get("name")?.as_str()?.to_owned();
+        let sent = document.get("definition")?.as_document()?;
+        let definition = SearchIndexDefinition::parse(document.get("type")?.as_str()?, sent, "definition");
+        Some(definition.map(|definition| Self { id, name, version, created_at_ms, sent: sent.to_owned(), definition }))
+    }
+}
+
+/// The search indexes that a collection's record tells of.
+/// # Errors
+/// The record is malformed; a definition says what this server does not know.
+pub(crate) fn read(record: DocumentRef<'_>) -> Result<Vec<Arc<SearchIndex>>> {
+    let malformed =
+        || Failure::new(ErrorCode::INTERNAL_ERROR, "the catalog's record lacks a well-formed 'searchIndexes'");
+    let Some(found) = record.get("searchIndexes") else { return Ok(Vec::new()) };
+    let read = |value: ValueRef<'_>| {
+        let index = value.as_document().and_then(SearchIndex::from_document).ok_or_else(malformed)?;
+        index.map(Arc::new)
+    };
+    found.as_array().ok_or_else(malformed)?.iter().map(read).collect()
+}
+
+/// What a collection's record tells of its search indexes; nothing where there are none.
+pub(crate) fn encode(indexes: &[Arc<SearchIndex>]) -> Option<ArrayBuf> {
+    let encoded = || indexes.iter().map(|index| index.to_document()).collect::<Vec<_>>().iter().collect();
+    (!indexes.is_empty()).then(encoded)
+}
+
+impl Catalog {
+    /// Gives a collection the search indexes that `change` makes of those it has; nothing is written where it makes none.
+    /// # Errors
+    /// Those of `change`; `NamespaceNotFound` where the collection was dropped meanwhile; what the operation says while it
+    /// waits for whoever writes to the collection.
+    pub fn change_search_indexes(
+        &self,
+        collection: &Arc<Collection>,
+        operation: &dyn OperationSource,
+        change: &mut dyn FnMut(&[Arc<SearchIndex>]) -> Result<Option<Vec<Arc<SearchIndex>>>>,
+    ) -> Result<Option<Lsn>> {
+        user_writes::check_collection(collection, operation)?;
+        let _announced = announce(collection, operation)?;
+        let _changes = lock(&self.changes, operation)?;
+        let _no_writer = exclude_all(collection, operation)?;
+        let namespace = collection.namespace();
+        if collection.is_dropped() {
+            return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")));
+        }
+        let before = collection.search_indexes();
+        let Some(after) = change(&before)? else { return Ok(None) };
+        collection.set_search_indexes(after);
+        let mut batch = Batch::new();
+        let record = persistence::encode(collection, &namespace, &collection.indexes());
+        let committed = persistence::put(&self.store, &mut batch, collection.catalog_record, record)
+            .and_then(|()| self.store.commit(&batch).map_err(from_storage));
+        if committed.is_err() {
+            collection.set_search_indexes(before.to_vec());
+        }
+        committed.map(Some)
+    }
+}

@@ -1,0 +1,30 @@
+//! `listSearchIndexes`: what `$listSearchIndexes` shows, as a command.
+
+use super::Wanted;
+use crate::authorization::Privileges;
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::document_list::write_document_list;
+use crate::invocation::Invocation;
+use crate::source_stages::describe_search_index;
+use bunko_access::Action;
+use bunko_bson::Writer;
+
+pub(in crate::commands) const COMMAND: Command = Command {
+    name: "listSearchIndexes",
+    aliases: &[],
+    fields: &["id", "name", "cursor"],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::ListSearchIndexes),
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let wanted = Wanted::read(invocation)?;
+    let indexes = invocation.collection(&namespace).map(|collection| collection.search_indexes()).unwrap_or_default();
+    let host = &invocation.service.facts.host;
+    let shown = indexes.iter().filter(|index| wanted.as_ref().is_none_or(|wanted| wanted.is(index)));
+    let shown = shown.map(|index| describe_search_index(index, host)).collect();
+    Ok(write_document_list(invocation, reply, namespace, shown)?)
+}

@@ -1,0 +1,86 @@
+//! The commands for search indexes: `createSearchIndexes`, `updateSearchIndex`, `dropSearchIndex`, `listSearchIndexes`.
+
+mod create;
+mod drop;
+mod list;
+mod update;
+
+pub(super) use create::COMMAND as CREATE;
+pub(super) use drop::COMMAND as DROP;
+pub(super) use list::COMMAND as LIST;
+pub(super) use update::COMMAND as UPDATE;
+
+use crate::invocation::Invocation;
+use crate::time_series;
+use bunko_bson::ObjectId;
+use bunko_catalog::{Collection, Namespace, SearchIndex};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
+
+/// The name of a search index that is given none.
+const NAME_USUAL: &str = "default";
+
+/// Which search index a command means.
+enum Wanted<'a> {
+    Name(&'a str),
+    Id(&'a str),
+}
+
+impl<'a> Wanted<'a> {
+    /// Reads `name` or `id`.
+    /// # Errors
+    /// Both are there, or one is no string.
+    fn read(invocation: &Invocation<'a>) -> Result<Option<Self>> {
+        match (invocation.string("name")?, invocation.string("id")?) {
+            (Some(_), Some(_)) => {
+                let command = invocation.command.name;
+                Err(Failure::new(ErrorCode::INVALID_OPTIONS, format!("Cannot set both 'name' and 'id' for {command}.")))
+            }
+            (Some(name), None) => Ok(Some(Self::Name(name))),
+            (None, Some(id)) => Ok(Some(Self::Id(id))),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The same where one of them has to be there.
+    fn required(invocation: &Invocation<'a>) -> Result<Self> {
+        Self::read(invocation)?.ok_or_else(|| {
+            let command = invocation.command.name;
+            Failure::new(ErrorCode::INVALID_OPTIONS, format!("Must specify one of 'name' and 'id' for {command}."))
+        })
+    }
+
+    fn is(&self, index: &SearchIndex) -> bool {
+        match self {
+            Self::Name(name) => index.name == *name,
+            Self::Id(id) => ObjectId::parse_hex(id) == Some(index.id),
+        }
+    }
+
+    /// Where the index stands among those of a collection.
+    /// # Errors
+    /// `IndexNotFound`.
+    fn position(&self, indexes: &[Arc<SearchIndex>], namespace: &Namespace) -> Result<usize> {
+        indexes.iter().position(|index| self.is(index)).ok_or_else(|| {
+            let (Self::Name(text) | Self::Id(text)) = self;
+            Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("Search index {namespace}.{text} cannot be found"))
+        })
+    }
+}
+
+/// The collection whose search indexes a command changes.
+/// # Errors
+/// `NamespaceNotFound`; `CommandNotSupported` for views and time series.
+fn collection(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Arc<Collection>> {
+    let catalog = &invocation.service.catalog;
+    if let Some(collection) = invocation.collection(namespace) {
+        return Ok(collection);
+    }
+    if time_series::find(catalog, namespace)?.is_some() {
+        return Err(Failure::not_supported_yet("a search index on a time series"));
+    }
+    if catalog.view(namespace)?.is_some() {
+        return Err(Failure::not_supported_yet("a search index on a view"));
+    }
+    Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' does not exist.")))
+}

@@ -1,0 +1,50 @@
+//! `updateSearchIndex`: gives a search index another definition, of the same type.
+
+use super::{Wanted, collection};
+use crate::authorization::Privileges;
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::invocation::Invocation;
+use bunko_access::Action;
+use bunko_bson::Writer;
+use bunko_catalog::SearchIndex;
+use bunko_errors::{ErrorCode, Failure};
+use bunko_search::SearchIndexDefinition;
+use std::sync::Arc;
+
+pub(in crate::commands) const COMMAND: Command = Command {
+    name: "updateSearchIndex",
+    aliases: &[],
+    fields: &["id", "name", "definition"],
+    databases: Databases::Any,
+    transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCollection(Action::UpdateSearchIndex),
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let namespace = invocation.namespace()?;
+    let wanted = Wanted::required(invocation)?;
+    let sent = invocation.document("definition")?.ok_or_else(|| {
+        let message = "BSON field 'updateSearchIndex.definition' is missing but a required field";
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    })?;
+    let collection = collection(invocation, &namespace)?;
+    let now_ms = invocation.service.world.now_ms();
+    let catalog = &invocation.service.catalog;
+    let written = catalog.change_search_indexes(&collection, invocation, &mut |before| {
+        let position = wanted.position(before, &namespace)?;
+        let present = &before[position];
+        let definition = SearchIndexDefinition::parse(present.definition.kind(), sent, "userCommand.definition")?;
+        let mut after = before.to_vec();
+        after[position] = Arc::new(SearchIndex {
+            version: present.version + 1,
+            created_at_ms: now_ms,
+            sent: sent.to_owned(),
+            definition,
+            ..SearchIndex::clone(present)
+        });
+        Ok(Some(after))
+    })?;
+    invocation.note_written(written);
+    Ok(())
+}

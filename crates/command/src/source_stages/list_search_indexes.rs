@@ -1,0 +1,82 @@
+//! `$listSearchIndexes`: the search indexes of a collection, of either type.
+
+use super::{Source, SourceStage, Subject, Surroundings};
+use bunko_bson::{ArrayBuf, DocumentBuf, ObjectId, ValueRef};
+use bunko_catalog::{Namespace, SearchIndex};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const STAGE: SourceStage = SourceStage {
+    name: "$listSearchIndexes",
+    subject: Subject::Collection,
+    source: Source::Collection { check, documents },
+};
+
+fn check(specification: ValueRef<'_>) -> Result<()> {
+    let ValueRef::Document(specification) = specification else {
+        return Err(Failure::failed_to_parse(format!(
+            "The $listSearchIndexes stage specification must be an object. Found: {}",
+            specification.kind().alias()
+        )));
+    };
+    for field in specification {
+        match (field.name, field.value) {
+            ("id" | "name", ValueRef::String(_)) => {}
+            ("id" | "name", other) => {
+                return Err(Failure::type_mismatch(format!(
+                    "BSON field '$listSearchIndexes.{}' is the wrong type '{}', expected type 'string'",
+                    field.name,
+                    other.kind().alias()
+                )));
+            }
+            (name, _) => {
+                let message = format!("BSON field '$listSearchIndexes.{name}' is an unknown field.");
+                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            }
+        }
+    }
+    if specification.get("id").is_some() && specification.get("name").is_some() {
+        let message = "Cannot set both 'name' and 'id' for $listSearchIndexes.";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
+    Ok(())
+}
+
+fn documents(
+    surroundings: &Surroundings,
+    namespace: &Namespace,
+    specification: ValueRef<'_>,
+) -> Result<Vec<DocumentBuf>> {
+    let Some(collection) = surroundings.catalog.collection(namespace) else { return Ok(Vec::new()) };
+    let asked = |field: &str| specification.as_document().and_then(|document| document.get(field)?.as_str());
+    let (name, id) = (asked("name"), asked("id"));
+    let indexes = collection.search_indexes();
+    let shown = indexes.iter().filter(|index| {
+        name.is_none_or(|name| index.name == name) && id.is_none_or(|id| ObjectId::parse_hex(id) == Some(index.id))
+    });
+    Ok(shown.map(|index| describe_search_index(index, &surroundings.facts.host)).collect())
+}
+
+/// A search index as it is listed. It is ready as soon as it is there: a search looks at the documents themselves.
+pub(crate) fn describe_search_index(index: &SearchIndex, host: &str) -> DocumentBuf {
+    let created = ValueRef::DateTime(index.created_at_ms);
+    let version = DocumentBuf::new().with("version", index.version).with("createdAt", created);
+    let state = DocumentBuf::new()
+        .with("status", "READY")
+        .with("queryable", true)
+        .with("definitionVersion", &version)
+        .with("definition", &index.sent);
+    let mut detail = DocumentBuf::new();
+    detail.append("hostname", host).append("status", "READY").append("queryable", true).append("mainIndex", &state);
+    let mut details = ArrayBuf::new();
+    details.push(&detail);
+    DocumentBuf::new()
+        .with("id", index.id.to_string().as_str())
+        .with("name", index.name.as_str())
+        .with("type", index.definition.kind())
+        .with("status", "READY")
+        .with("queryable", true)
+        .with("latestVersion", index.version as i32)
+        .with("latestDefinitionVersion", &version)
+        .with("latestDefinition", &index.sent)
+        .with("statusDetail", &details)
+}

@@ -1,0 +1,36 @@
+//! The definition of a search index of either type.
+
+use crate::{Definition, VectorDefinition};
+use bunko_bson::DocumentRef;
+use bunko_errors::{Failure, Result};
+use std::sync::Arc;
+
+/// What a search index has of documents.
+#[derive(Clone, Debug)]
+pub enum SearchIndexDefinition {
+    /// Type `search`: words and values of fields.
+    Search(Arc<Definition>),
+    /// Type `vectorSearch`: vectors.
+    Vector(Arc<VectorDefinition>),
+}
+
+impl SearchIndexDefinition {
+    /// Reads the definition of an index of type `kind`; messages call the definition `path`.
+    /// # Errors
+    /// `BadValue` for one that is malformed, or another type; `CommandNotSupported` for what is not built.
+    pub fn parse(kind: &str, definition: DocumentRef<'_>, path: &str) -> Result<Self> {
+        match kind {
+            "search" => Ok(Self::Search(Arc::new(Definition::parse(definition, path)?))),
+            "vectorSearch" => Ok(Self::Vector(Arc::new(VectorDefinition::parse(definition, path)?))),
+            _ => Err(Failure::bad_value(format!("\"{kind}\" must be one of [search, vectorSearch]"))),
+        }
+    }
+
+    /// The type, as clients name it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Search(_) => "search",
+            Self::Vector(_) => "vectorSearch",
+        }
+    }
+}

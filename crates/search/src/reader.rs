@@ -1,0 +1,248 @@
+//! A document that is read strictly: by the names of its fields, each of one type, and none besides.
+
+use bunko_bson::{ArrayRef, DocumentRef, Value, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::cell::RefCell;
+
+/// Which code the refusals of a [`Reader`] have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A definition of an index: `BadValue`.
+    Definition,
+    /// A search: `UnknownError`, which is what a search node's errors reach clients with.
+    Query,
+}
+
+impl Refusal {
+    /// A refusal with these words.
+    pub fn failure(self, message: impl Into<String>) -> Failure {
+        let code = match self {
+            Self::Definition => ErrorCode::BAD_VALUE,
+            Self::Query => ErrorCode::UNKNOWN_ERROR,
+        };
+        Failure::new(code, message)
+    }
+}
+
+/// A document that is read strictly. A field that is null counts as missing.
+pub struct Reader<'a> {
+    document: DocumentRef<'a>,
+    /// Where it stands, for messages; empty for the outermost.
+    path: String,
+    refusal: Refusal,
+    /// The names that were asked for.
+    known: RefCell<Vec<String>>,
+}
+
+impl<'a> Reader<'a> {
+    /// Begins to read a document that stands at `path`.
+    pub fn new(document: DocumentRef<'a>, path: impl Into<String>, refusal: Refusal) -> Self {
+        Self { document, path: path.into(), refusal, known: RefCell::default() }
+    }
+
+    /// The same for a value, which has to be a document.
+    /// # Errors
+    /// The value is none.
+    pub fn of_value(value: ValueRef<'a>, path: impl Into<String>, refusal: Refusal) -> Result<Self> {
+        let path = path.into();
+        match value {
+            ValueRef::Document(document) => Ok(Self::new(document, path, refusal)),
+            _ => Err(refusal.failure(format!("\"{path}\" must be a document"))),
+        }
+    }
+
+    /// The document itself.
+    pub fn document(&self) -> DocumentRef<'a> {
+        self.document
+    }
+
+    /// Which code its refusals have.
+    pub fn refusal(&self) -> Refusal {
+        self.refusal
+    }
+
+    /// Where a field stands.
+    pub fn at(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    /// A refusal that speaks of a field.
+    pub fn wrong(&self, name: &str, what: &str) -> Failure {
+        self.refusal.failure(format!("\"{}\" {what}", self.at(name)))
+    }
+
+    /// A refusal that speaks of the document.
+    pub fn failure(&self, what: &str) -> Failure {
+        match self.path.as_str() {
+            "" => self.refusal.failure(what),
+            path => self.refusal.failure(format!("\"{path}\" {what}")),
+        }
+    }
+
+    /// Whether there is a field of that name, null or not.
+    pub fn has(&self, name: &str) -> bool {
+        self.document.get(name).is_some()
+    }
+
+    /// A field of any type.
+    pub fn value(&self, name: &str) -> Option<ValueRef<'a>> {
+        self.known.borrow_mut().push(name.to_owned());
+        self.document.get(name).filter(|value| !matches!(value, ValueRef::Null))
+    }
+
+    /// What `read` makes of a field; `expected` names the type that it has to be.
+    fn typed<T>(&self, name: &str, expected: &str, read: impl FnOnce(ValueRef<'a>) -> Option<T>) -> Result<Option<T>> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        read(value).map(Some).ok_or_else(|| self.wrong(name, &format!("must be {expected}")))
+    }
+
+    /// A string.
+    /// # Errors
+    /// It is something else.
+    pub fn string(&self, name: &str) -> Result<Option<&'a str>> {
+        self.typed(name, "a string", ValueRef::as_str)
+    }
+
+    /// A string that is not empty.
+    /// # Errors
+    /// It is something else.
+    pub fn word(&self, name: &str) -> Result<Option<&'a str>> {
+        let word = self.string(name)?;
+        if word == Some("") {
+            return Err(self.wrong(name, "cannot be empty"));
+        }
+        Ok(word)
+    }
+
+    /// A boolean.
+    /// # Errors
+    /// It is something else.
+    pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
+        self.typed(name, "a boolean", |value| match value {
+            ValueRef::Boolean(value) => Some(value),
+            _ => None,
+        })
+    }
+
+    /// A whole number, in whatever type of number but a decimal.
+    /// # Errors
+    /// It is something else.
+    pub fn integer(&self, name: &str) -> Result<Option<i64>> {
+        self.typed(name, "an integer", |value| match value {
+            ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) => number::as_i64_exact(value),
+            _ => None,
+        })
+    }
+
+    /// A number that is no decimal.
+    /// # Errors
+    /// It is something else.
+    pub fn number(&self, name: &str) -> Result<Option<f64>> {
+        self.typed(name, "a number", |value| match value {
+            ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) => number::as_f64(value),
+            _ => None,
+        })
+    }
+
+    /// An array.
+    /// # Errors
+    /// It is something else.
+    pub fn array(&self, name: &str) -> Result<Option<ArrayRef<'a>>> {
+        self.typed(name, "an array", ValueRef::as_array)
+    }
+
+    /// A document, to be read strictly in its turn.
+    /// # Errors
+    /// It is something else.
+    pub fn inner(&self, name: &str) -> Result<Option<Self>> {
+        let document = self.typed(name, "a document", ValueRef::as_document)?;
+        Ok(document.map(|document| Self::new(document, self.at(name), self.refusal)))
+    }
+
+    /// The documents of an array, or none.
+    /// # Errors
+    /// It is something else.
+    pub fn inners(&self, name: &str) -> Result<Option<Vec<Self>>> {
+        let Some(array) = self.array(name)? else { return Ok(None) };
+        let read = |(position, value)| Self::of_value(value, format!("{}[{position}]", self.at(name)), self.refusal);
+        array.iter().enumerate().map(read).collect::<Result<_>>().map(Some)
+    }
+
+    /// A document, or an array of them.
+    /// # Errors
+    /// It is something else.
+    pub fn one_or_several(&self, name: &str) -> Result<Option<Vec<Self>>> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(ValueRef::Array(_)) => self.inners(name),
+            Some(_) => Ok(self.inner(name)?.map(|only| vec![only])),
+        }
+    }
+
+    /// The strings of an array.
+    /// # Errors
+    /// It is something else.
+    pub fn strings(&self, name: &str) -> Result<Option<Vec<String>>> {
+        let Some(array) = self.array(name)? else { return Ok(None) };
+        let read = |value: ValueRef<'_>| {
+            value.as_str().map(str::to_owned).ok_or_else(|| self.wrong(name, "must be an array of strings"))
+        };
+        array.iter().map(read).collect::<Result<_>>().map(Some)
+    }
+
+    /// One of several words; `None` where there is none.
+    /// # Errors
+    /// It is another one.
+    pub fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>> {
+        let Some(found) = self.string(name)? else { return Ok(None) };
+        let Some((_, meant)) = words.iter().find(|(word, _)| *word == found) else {
+            let words = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+            return Err(self.wrong(name, &format!("must be one of [{words}]")));
+        };
+        Ok(Some(*meant))
+    }
+
+    /// What has to be there.
+    /// # Errors
+    /// It is not.
+    pub fn required<T>(&self, found: Option<T>, name: &str) -> Result<T> {
+        found.ok_or_else(|| self.wrong(name, "is required"))
+    }
+
+    /// A whole number within bounds.
+    /// # Errors
+    /// It is something else.
+    pub fn integer_within(&self, name: &str, least: i64, most: i64) -> Result<Option<i64>> {
+        let found = self.integer(name)?;
+        if found.is_some_and(|found| !(least..=most).contains(&found)) {
+            return Err(self.wrong(name, &format!("must be within bounds [{least}, {most}]")));
+        }
+        Ok(found)
+    }
+
+    /// Refuses a field that is known and not built.
+    /// # Errors
+    /// The field is there.
+    pub fn not_supported_yet(&self, names: &[&str]) -> Result<()> {
+        match names.iter().find(|name| self.value(name).is_some()) {
+            Some(name) => Err(Failure::not_supported_yet(&self.at(name))),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends it.
+    /// # Errors
+    /// There are fields that nobody asked for.
+    pub fn done(&self) -> Result<()> {
+        let known = self.known.borrow();
+        match self.document.iter().find(|field| !known.iter().any(|known| known == field.name)) {
+            Some(field) => Err(self.failure(&format!("unrecognized field \"{}\"", field.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// A copy of a value.
+    pub fn copy(&self, name: &str) -> Option<Value> {
+        self.value(name).map(ValueRef::to_value)
+    }
+}
