@@ -98,7 +98,7 @@ impl Catalog {
         for collection in loaded.collections {
             collections.insert(&Arc::new(collection));
         }
-        Ok(Arc::new(Self {
+        let catalog = Self {
             store,
             collections: RwLock::new(collections),
             changes: Mutex::new(Allocation { next_keyspace: loaded.next_keyspace, next_record: loaded.next_record }),
@@ -109,7 +109,9 @@ impl Catalog {
             new_uuid,
             is_stopping: AtomicBool::new(false),
             has_collations: AtomicBool::new(has_collations),
-        }))
+        };
+        catalog.drop_unfinished_rebuilds(loaded.left_by_rebuilds)?;
+        Ok(Arc::new(catalog))
     }
 
     /// What open transactions hold in memory, and may.

@@ -69,20 +69,20 @@ pub enum UnfinishedFate {
 }
 
 /// A key of a record that the builder has found.
-struct Found {
-    index: usize,
-    key: Vec<u8>,
-    record: RecordId,
+pub(crate) struct Found {
+    pub index: usize,
+    pub key: Vec<u8>,
+    pub record: RecordId,
 }
 
 /// What was derived from one snapshot, in order of records.
 #[derive(Default)]
-struct Gathered {
-    keys: Vec<Found>,
+pub(crate) struct Gathered {
+    pub keys: Vec<Found>,
     /// Arrays and types that an index does not know of yet, by its position.
-    grown: Vec<(usize, Multikey)>,
+    pub grown: Vec<(usize, Multikey)>,
     /// Records whose keys cannot be derived.
-    refused: Vec<(RecordId, Failure)>,
+    pub refused: Vec<(RecordId, Failure)>,
     records: u64,
     bytes: usize,
 }
@@ -150,11 +150,18 @@ impl Catalog {
     }
 
     fn check_build(&self, build: &IndexBuild, operation: &dyn OperationSource) -> Result<()> {
+        self.refuse_while_stopping()?;
+        build.check()?;
+        operation.operation().check()
+    }
+
+    /// # Errors
+    /// `InterruptedAtShutdown`.
+    pub(crate) fn refuse_while_stopping(&self) -> Result<()> {
         if self.is_stopping.load(Ordering::Acquire) {
             return Err(Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"));
         }
-        build.check()?;
-        operation.operation().check()
+        Ok(())
     }
 
     /// Goes over all records from before the index was shown.
@@ -190,7 +197,7 @@ impl Catalog {
     }
 
     /// Derives keys of the records in `range` from their present versions; the record to go on with.
-    fn gather(
+    pub(crate) fn gather(
         &self,
         collection: &Collection,
         built: &[Arc<Index>],

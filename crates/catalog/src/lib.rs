@@ -23,6 +23,7 @@ mod index;
 mod index_build;
 mod index_filters;
 mod index_keys;
+mod index_rebuild;
 mod index_set;
 mod index_spec;
 mod insert;

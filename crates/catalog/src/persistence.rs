@@ -20,11 +20,25 @@ pub(crate) struct Loaded {
     pub collections: Vec<Collection>,
     pub next_keyspace: u32,
     pub next_record: RecordId,
+    pub left_by_rebuilds: Vec<LeftByRebuild>,
 }
+
+/// Keyspaces that indexes were to have which were built anew.
+pub(crate) struct LeftByRebuild {
+    /// The collection's record,
+    pub record: RecordId,
+    /// as it is without them.
+    pub document: DocumentBuf,
+    pub keyspaces: Vec<KeyspaceId>,
+}
+
+/// The field with these keyspaces.
+const REBUILT: &str = "rebuilt";
 
 /// Reads the whole catalog.
 pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
-    let mut loaded = Loaded { collections: Vec::new(), next_keyspace: 1, next_record: RecordId(COUNTER.0 + 1) };
+    let next_record = RecordId(COUNTER.0 + 1);
+    let mut loaded = Loaded { collections: Vec::new(), next_keyspace: 1, next_record, left_by_rebuilds: Vec::new() };
     let snapshot = store.snapshot();
     let mut cursor = snapshot.records(CATALOG, RecordRange::ALL, Direction::Forward);
     let (mut documents, mut keyspaces) = (Vec::new(), Vec::new());
@@ -36,6 +50,7 @@ pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
         }
         loaded.next_record = RecordId(record.0 + 1);
         let engine = read_engine(document)?.name;
+        loaded.left_by_rebuilds.extend(read_rebuilt(record, document)?);
         keyspaces.extend(read_keyspaces(document)?.into_iter().map(|keyspace| (keyspace, engine.clone())));
         documents.push((record, document.to_owned()));
     }
@@ -53,7 +68,28 @@ fn read_keyspaces(document: DocumentRef<'_>) -> Result<Vec<KeyspaceId>> {
     for value in document.get("indexes").and_then(ValueRef::as_array).ok_or_else(|| malformed("indexes"))?.iter() {
         keyspaces.push(keyspace(value.as_document().ok_or_else(|| malformed("indexes"))?, "keyspace")?);
     }
+    keyspaces.extend(read_rebuilt(RecordId(0), document)?.into_iter().flat_map(|left| left.keyspaces));
     Ok(keyspaces)
+}
+
+fn read_rebuilt(record: RecordId, document: DocumentRef<'_>) -> Result<Option<LeftByRebuild>> {
+    let Some(rebuilt) = document.get(REBUILT) else { return Ok(None) };
+    let rebuilt = rebuilt.as_array().ok_or_else(|| malformed(REBUILT))?;
+    let read = |value| match value {
+        ValueRef::Int64(number) => u32::try_from(number).map(KeyspaceId).map_err(|_| malformed(REBUILT)),
+        _ => Err(malformed(REBUILT)),
+    };
+    let keyspaces = rebuilt.iter().map(read).collect::<Result<_>>()?;
+    let mut without = DocumentBuf::new();
+    for element in document.iter().filter(|element| element.name != REBUILT) {
+        without.append(element.name, element.value);
+    }
+    Ok(Some(LeftByRebuild { record, document: without, keyspaces }))
+}
+
+/// A collection's record that says which keyspaces are nobody's until the next one.
+pub(crate) fn with_rebuilt(record: DocumentBuf, keyspaces: &[KeyspaceId]) -> DocumentBuf {
+    record.with(REBUILT, &keyspaces.iter().map(|keyspace| i64::from(keyspace.0)).collect::<ArrayBuf>())
 }
 
 fn malformed(field: &str) -> Failure {
@@ -122,7 +158,7 @@ fn is_true(document: DocumentRef<'_>, name: &str) -> bool {
     matches!(document.get(name), Some(ValueRef::Boolean(true)))
 }
 
-fn read_spec(spec: DocumentRef<'_>) -> Result<IndexSpec> {
+pub(crate) fn read_spec(spec: DocumentRef<'_>) -> Result<IndexSpec> {
     if !is_true(spec, "clustered") {
         return IndexSpec::parse(spec);
     }

@@ -99,6 +99,60 @@ fn builds_survive_kill_9_and_sigterm() {
 }
 
 #[test]
+fn indexes_that_are_built_anew_survive_kill_9() {
+    for engine in durable_engines() {
+        let dbpath = temporary_dbpath();
+        for (round, killed_after) in KILLED_AFTER.into_iter().enumerate() {
+            let mut server = start(engine, dbpath.path()).expect("it starts");
+            let address = server.address();
+            let mut connection = connect(address);
+            if round == 0 {
+                fill(&mut connection);
+            }
+            check(&mut connection, &format!("{engine}, round {round}"));
+            let (mut rebuilding, writing) = (connect(address), connect(address));
+            let rebuilder = std::thread::spawn(move || while run(&mut rebuilding, "{reIndex: 'c'}").is_ok() {});
+            let writer = std::thread::spawn(move || write(writing));
+            std::thread::sleep(killed_after);
+            server.kill();
+            rebuilder.join().expect("no panic");
+            writer.join().expect("no panic");
+        }
+        let server = start(engine, dbpath.path()).expect("it starts");
+        let mut connection = connect(server.address());
+        check(&mut connection, engine);
+        run(&mut connection, "{reIndex: 'c'}").expect("built anew");
+        check(&mut connection, engine);
+    }
+}
+
+#[test]
+fn a_unique_index_keeps_duplicates_out_while_it_is_built_anew() {
+    let dbpath = temporary_dbpath();
+    let server = start(durable_engines()[0], dbpath.path()).expect("it starts");
+    let address = server.address();
+    let mut connection = connect(address);
+    fill(&mut connection);
+    check(&mut connection, "before");
+    let rebuilder = std::thread::spawn(move || {
+        let mut connection = connect(address);
+        for _ in 0..4 {
+            run(&mut connection, "{reIndex: 'c'}").expect("built anew");
+        }
+    });
+    let mut refused = 0;
+    while !rebuilder.is_finished() || refused == 0 {
+        let insert = format!("{{insert: 'c', documents: [{{k: {}}}]}}", refused % DOCUMENTS);
+        let reply = run(&mut connection, &insert);
+        let reply = reply.map_or_else(|error| error.to_string(), |reply| format!("{reply:?}"));
+        assert!(reply.contains("11000"), "{reply}");
+        refused += 1;
+    }
+    rebuilder.join().expect("no panic");
+    check(&mut connection, "after");
+}
+
+#[test]
 fn a_build_is_shown_and_can_be_stopped() {
     let dbpath = temporary_dbpath();
     let server = start(durable_engines()[0], dbpath.path()).expect("it starts");

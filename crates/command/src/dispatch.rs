@@ -8,7 +8,7 @@ use crate::commands;
 use crate::connection::ClientConnection;
 use crate::error_labels;
 use crate::fail_points::InjectedError;
-use crate::generic_options::{GenericOptions, writes};
+use crate::generic_options::{GenericOptions, is_held_back};
 use crate::invocation::Invocation;
 use crate::known_commands;
 use crate::operations::{Beginning, at_shutdown};
@@ -238,7 +238,7 @@ impl Service {
         let room_before = out.capacity();
         let mut reply = Writer::new(out);
         let generation = self.access.generation();
-        let outcome = if self.write_lock.is_closed() && writes(command.name) {
+        let outcome = if self.write_lock.is_closed() && is_held_back(command.name) {
             invocation.wait_for_write_lock().and_then(|()| (command.run)(&mut invocation, &mut reply))
         } else {
             (command.run)(&mut invocation, &mut reply)

@@ -241,6 +241,11 @@ pub(crate) fn writes(command: &str) -> bool {
     WRITERS.contains(&command)
 }
 
+/// Whether the command of that name waits while `fsync` holds writes back.
+pub(crate) fn is_held_back(command: &str) -> bool {
+    writes(command) || matches!(command, "reIndex" | "removeQuerySettings" | "setClusterParameter" | "setQuerySettings")
+}
+
 /// Whether the command of that name may have a write concern. A pipeline may, whether or not it ends with a stage that writes.
 fn takes_write_concern(command: &str) -> bool {
     writes(command) || matches!(command, "aggregate" | "abortTransaction" | "setUserWriteBlockMode")

@@ -10,6 +10,7 @@ use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::operations::{Interruption, RunningOperation};
 use crate::oplog_view;
+use crate::query_settings;
 use crate::service::Service;
 use crate::sessions::{Asked, CheckedOut};
 use crate::transactions::{Entry, Fate, Part};
@@ -435,10 +436,22 @@ impl<'a> Invocation<'a> {
         Arc::new(self.new_scope())
     }
 
-    /// The same with strings in the order that the command asks for in `fields`, else in that of the collection.
+    /// The same with strings in the order that the command asks for in `fields`, else in that of the collection, and with
+    /// what an operator set for commands of its shape.
+    /// # Errors
+    /// What is wrong with the collation; `QueryRejectedBySettings`.
+    pub fn scope_in(&self, fields: &Fields<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
+        let scope = self.scope_without_settings(fields, namespace)?;
+        match query_settings::applied(self, fields)? {
+            None => Ok(scope),
+            Some(settings) => Ok(Arc::new(QueryScope { settings: Some(settings), ..QueryScope::clone(&scope) })),
+        }
+    }
+
+    /// The same, whatever an operator set.
     /// # Errors
     /// What is wrong with the collation.
-    pub fn scope_in(&self, fields: &Fields<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
+    pub(crate) fn scope_without_settings(&self, fields: &Fields<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
         let asked = collation_option::asked(fields)?;
         let strings = collation_option::of_command(&self.service.catalog, asked, namespace)?;
         Ok(Arc::new(QueryScope { strings, ..self.new_scope() }))

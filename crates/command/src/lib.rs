@@ -50,6 +50,7 @@ mod parameters;
 mod pipeline_sources;
 mod pipeline_writes;
 mod profiler;
+mod query_settings;
 mod read_concern;
 mod replica_set;
 mod resumed_builds;

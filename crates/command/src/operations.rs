@@ -6,7 +6,7 @@
 
 use crate::authorization::cursors::Owner;
 use crate::connection::Peer;
-use crate::generic_options::writes;
+use crate::generic_options::is_held_back;
 use crate::sessions::SessionId;
 use bunko_access::Name;
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -212,7 +212,7 @@ impl Operations {
             slot.client.is_some()
                 && slot.running.load(Ordering::Acquire) != 0
                 && !details.is_held_back
-                && writes(details.command_name)
+                && is_held_back(details.command_name)
         })
     }
 

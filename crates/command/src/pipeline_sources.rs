@@ -12,7 +12,7 @@ use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use bunko_operation::OperationContext;
-use bunko_query::{EqualityLookup, Execution, FindQuery, Footing, NearAsked, QueryScope, plan};
+use bunko_query::{EqualityLookup, Execution, FindQuery, Footing, NearAsked, QueryScope, QuerySettings, plan};
 use bunko_store::Snapshot;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -30,6 +30,7 @@ pub(crate) struct PipelineSources {
     surroundings: Surroundings,
     database: String,
     operation: Arc<OperationContext>,
+    settings: Option<Arc<QuerySettings>>,
     noted: Mutex<HashMap<Namespace, Resolved>>,
     snapshot: OnceLock<Arc<Snapshot>>,
 }
@@ -128,11 +129,12 @@ fn resolved(pipelines: &[ArrayBuf], strings: StringOrder, namespace: Namespace, 
 }
 
 impl PipelineSources {
-    pub(crate) fn new(service: &Service, database: &str, operation: &Arc<OperationContext>) -> Arc<Self> {
+    pub(crate) fn new(service: &Service, database: &str, scope: &QueryScope) -> Arc<Self> {
         Arc::new(Self {
             surroundings: Surroundings::of(service),
             database: database.to_owned(),
-            operation: Arc::clone(operation),
+            operation: Arc::clone(&scope.operation),
+            settings: scope.settings.clone(),
             noted: Mutex::default(),
             snapshot: OnceLock::new(),
         })
@@ -152,6 +154,15 @@ impl PipelineSources {
             return collection.snapshot_for(&*self.operation).map(Arc::new);
         }
         Ok(Arc::clone(self.snapshot.get_or_init(|| Arc::new(self.surroundings.catalog.store().snapshot()))))
+    }
+
+    /// Those of a collection's indexes that the command's settings allow.
+    fn allowed(&self, collection: &Collection, indexes: &Arc<[Arc<Index>]>) -> Arc<[Arc<Index>]> {
+        let settings = self.settings.as_ref();
+        match settings.and_then(|settings| settings.allowed_in(collection.namespace().as_str())) {
+            None => Arc::clone(indexes),
+            Some(allowed) => indexes.iter().filter(|index| allowed.allows(index)).cloned().collect(),
+        }
     }
 
     fn namespace(&self, source: &SourceName) -> Result<Namespace> {
@@ -234,6 +245,7 @@ impl Sources for PipelineSources {
         if path == "_id" && collection.strings() == strings {
             return Ok(Some(Box::new(ById { collection, snapshot, document: Vec::new() })));
         }
+        let indexes = self.allowed(&collection, &indexes);
         let operation = Arc::clone(&self.operation);
         let lookup = EqualityLookup::new(&collection, &indexes, path, strings, snapshot, operation);
         Ok(lookup.map(|lookup| Box::new(ByIndex(lookup)) as Box<dyn Lookups>))

@@ -15,6 +15,7 @@ use crate::fail_points::FailPoints;
 use crate::operations::Operations;
 use crate::parameters::Parameters;
 use crate::profiler::Profiler;
+use crate::query_settings::AllQuerySettings;
 use crate::replica_set::{DefaultConcerns, ReplicaSet};
 use crate::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
 use crate::stored_settings;
@@ -224,6 +225,8 @@ pub struct Service {
     pub write_lock: WriteLock,
     /// Whether users may write.
     pub(crate) user_write_block: UserWriteBlock,
+    /// What an operator set for shapes of commands.
+    pub(crate) query_settings: AllQuerySettings,
     /// What `getParameter` and `setParameter` see.
     pub parameters: Parameters,
     /// How fast connections are taken.
@@ -276,6 +279,7 @@ impl Service {
             fail_points: FailPoints::default(),
             write_lock: WriteLock::default(),
             user_write_block: UserWriteBlock::kept(&catalog),
+            query_settings: AllQuerySettings::kept(&catalog),
             parameters,
             pace: ConnectionPace::default(),
             counters: Arc::default(),

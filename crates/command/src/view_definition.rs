@@ -79,7 +79,7 @@ fn check_stages(
     pipeline: ArrayRef<'_>,
 ) -> Result<()> {
     let scope = invocation.scope();
-    let sources = PipelineSources::new(invocation.service, namespace.database(), &scope.operation);
+    let sources = PipelineSources::new(invocation.service, namespace.database(), &scope);
     let environment = Environment::new(scope).with_sources(sources).over(Some(&SourceName::here(view_on)));
     let needs_none = |name: &str| {
         Failure::new(

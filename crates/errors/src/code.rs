@@ -135,6 +135,7 @@ codes! {
     CANNOT_CONVERT_INDEX_TO_UNIQUE = 359 "CannotConvertIndexToUnique";
     COLLECTION_UUID_MISMATCH = 361 "CollectionUUIDMismatch";
     USER_WRITES_BLOCKED = 371 "UserWritesBlocked";
+    QUERY_REJECTED_BY_SETTINGS = 411 "QueryRejectedBySettings";
     OUT_OF_DISK_SPACE = 14031 "OutOfDiskSpace";
     CANNOT_MODIFY = 10003 "CannotGrowDocumentInCappedNamespace";
     BSON_OBJECT_TOO_LARGE = 10334 "BSONObjectTooLarge";

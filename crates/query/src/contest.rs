@@ -49,12 +49,21 @@ struct Key {
 impl Key {
     fn of(query: &FindQuery) -> Self {
         let shape: Arc<[u8]> = query.shape().as_bytes().into();
-        let mut whole = shape.to_vec();
-        if let Some(collator) = query.scope.strings.collator() {
-            whole.extend_from_slice(collator.specification().as_bytes());
+        let mut whole = with_collation(&shape, query);
+        if let Some(settings) = &query.scope.settings {
+            whole.extend_from_slice(settings.document.as_ref().as_bytes());
         }
         Self { shape, whole }
     }
+}
+
+/// A query's shape, and the order of its strings.
+fn with_collation(shape: &[u8], query: &FindQuery) -> Vec<u8> {
+    let mut whole = shape.to_vec();
+    if let Some(collator) = query.scope.strings.collator() {
+        whole.extend_from_slice(collator.specification().as_bytes());
+    }
+    whole
 }
 
 /// The plan that is to run in the place of one that has rivals, and how much it may do before it yields anything.
@@ -218,8 +227,7 @@ pub(crate) fn append_hashes(facts: &mut DocumentBuf, plan: &Plan) {
 
 /// The same without a plan.
 pub(crate) fn append_hashes_of(facts: &mut DocumentBuf, query: &FindQuery, indexes: &[Arc<Index>]) {
-    let key = Key::of(query).whole;
-    let shape = hash(HASH_START, &key);
+    let shape = hash(HASH_START, &with_collation(query.shape().as_bytes(), query));
     let with_indexes = indexes.iter().fold(shape, |before, index| hash(before, index.document.as_ref().as_bytes()));
     let shape = format!("{shape:08X}");
     facts

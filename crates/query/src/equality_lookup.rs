@@ -1,14 +1,26 @@
 //! Documents by one value of a path, again and again on one snapshot: what a join asks for, with no plan for each value.
 
+use crate::QueryShape;
 use crate::planner::names_array_index;
 use bunko_bson::key_string::MAX_BYTE;
-use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
-use bunko_catalog::{Answers, Collection, Index, KeyForm, from_storage};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
+use bunko_catalog::{Answers, Collection, Index, IndexFilter, KeyForm, from_storage};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use bunko_store::{Direction, KeyRange, RecordId, Snapshot, View};
 use std::ops::Bound;
 use std::sync::Arc;
+
+/// What an operator said of the indexes for queries by one value of a path.
+fn index_filter(collection: &Collection, path: &str) -> Option<Arc<IndexFilter>> {
+    let filters = collection.index_filters();
+    if filters.is_empty() {
+        return None;
+    }
+    let by_value = DocumentBuf::new().with(path, 0_i32);
+    let none = DocumentRef::EMPTY;
+    filters.get(QueryShape::of(by_value.as_ref(), none, none, none).as_bytes()).cloned()
+}
 
 /// An index whose first field is the path, and what its keys are looked up in.
 pub struct EqualityLookup {
@@ -23,7 +35,7 @@ pub struct EqualityLookup {
 }
 
 impl EqualityLookup {
-    /// A lookup by the shortest of the indexes that serve it, of equals the oldest; `None` where none does. All of them must have been ready
+    /// A lookup by the shortest of the indexes that serve it, of equals the oldest, among those that an index filter allows; `None` where none does. All of them must have been ready
     /// when the snapshot was taken.
     pub fn new(
         collection: &Arc<Collection>,
@@ -45,7 +57,10 @@ impl EqualityLookup {
         if names_array_index(path) || !strings.is_bytes() {
             return None;
         }
-        let index = indexes.iter().filter(serves).min_by_key(|index| index.fields.len())?;
+        let filter = index_filter(collection, path);
+        let is_allowed =
+            |index: &&Arc<Index>| filter.as_ref().is_none_or(|filter| filter.allows(&index.name, index.key_pattern()));
+        let index = indexes.iter().filter(serves).filter(is_allowed).min_by_key(|index| index.fields.len())?;
         Some(Self {
             collection: Arc::clone(collection),
             index: Arc::clone(index),

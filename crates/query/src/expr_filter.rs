@@ -1,6 +1,6 @@
 //! `$expr` in filters: aggregation expressions as the matcher's predicates.
 
-use crate::planner;
+use crate::{QuerySettings, planner};
 use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_expression::{
@@ -33,6 +33,8 @@ pub struct QueryScope {
     pub at_hand: Arc<AtHand>,
     /// Those of the operation.
     pub scripts: Arc<Scripts>,
+    /// What an operator set for commands like this one.
+    pub settings: Option<Arc<QuerySettings>>,
 }
 
 impl QueryScope {
@@ -48,6 +50,7 @@ impl QueryScope {
             builtins: Builtins::Available,
             offered: Offered::NONE,
             at_hand: Arc::default(),
+            settings: None,
         }
     }
 

@@ -93,6 +93,11 @@ fn gather_of_path(path: &str, value: ValueRef<'_>, conditions: &mut Vec<Vec<u8>>
     for operator in operators {
         let inner = match (operator.name, operator.value) {
             ("$options" | "$comment", _) => continue,
+            ("$eq", value) if !matches!(value, ValueRef::Regex { .. }) => {
+                // The same as the value alone.
+                conditions.push(named(path, &[b"$eq"]));
+                continue;
+            }
             ("$not", ValueRef::Document(negated)) => {
                 let mut inner = Vec::new();
                 gather_of_path(path, ValueRef::Document(negated), &mut inner);
@@ -153,6 +158,7 @@ mod tests {
     fn values_and_order_make_no_difference() {
         for (one, other) in [
             ("{a: 1}", "{a: 'x'}"),
+            ("{a: 1}", "{a: {$eq: 2}}"),
             ("{a: 1, b: 2}", "{b: 3, a: 4}"),
             ("{a: 1, b: 2}", "{$and: [{b: 1}, {a: 2}]}"),
             ("{a: {$gt: 1, $lt: 2}}", "{a: {$lt: 7, $gt: 5}}"),

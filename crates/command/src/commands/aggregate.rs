@@ -215,7 +215,7 @@ fn check_needs_no_collection(invocation: &Invocation<'_>) -> Result<(), Failure>
     if stage.name == "$facet" {
         // What must not stand in a facet is refused before the facet is.
         let scope = invocation.scope_without_collection(invocation)?;
-        let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope.operation);
+        let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
         let alone: ArrayBuf = std::iter::once(first).collect();
         Pipeline::parse(alone.as_ref(), Environment::new(scope).with_sources(sources))?;
     }
@@ -302,7 +302,7 @@ pub(crate) fn prepare(
     scope: Arc<QueryScope>,
 ) -> Result<Aggregation, Failure> {
     let catalog = &invocation.service.catalog;
-    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope.operation);
+    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
     if let Some(namespace) = namespace
         && first_name(stages) == Some("$documents")
     {
@@ -449,7 +449,7 @@ fn open_sourced(
 ) -> Result<Sourced, Halt> {
     take_options(invocation, invocation.operation())?;
     let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
-    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope.operation);
+    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
     let environment = Environment::new(scope).with_sources(sources);
     let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
     let documents = sourced.documents(invocation, namespace)?;

@@ -11,6 +11,7 @@ use crate::let_variables::scope_with_let;
 use crate::oplog_view;
 use crate::pipeline_sources::no_collection_near;
 use crate::pipeline_writes::PipelineWrite;
+use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, Writer, number};
@@ -325,6 +326,10 @@ fn only_statement<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>
 
 /// What was explained, by whom, and under which limits.
 fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, fields: &Fields<'_>) {
+    if COMMANDS.contains(&fields.command) {
+        let shape = shape_of(fields.command, invocation.request.database, fields.body);
+        reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
+    }
     reply.begin_document("command").extend(fields.body);
     if fields.body.get("$db").is_none() {
         reply.append("$db", invocation.request.database);

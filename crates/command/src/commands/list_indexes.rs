@@ -44,7 +44,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 /// A specification as it is listed: the bounds of an index of kind `2d` as doubles, whatever they were sent as.
-fn listed(spec: DocumentRef<'_>) -> DocumentBuf {
+pub(super) fn listed(spec: DocumentRef<'_>) -> DocumentBuf {
     let key = spec.get("key").and_then(ValueRef::as_document);
     if !key.is_some_and(|key| key.iter().any(|field| field.value.as_str() == Some("2d"))) {
         return spec.to_owned();

@@ -77,6 +77,8 @@ mod map_reduce;
 mod ping;
 mod plan_cache;
 mod profile;
+mod query_settings;
+mod re_index;
 mod refresh_sessions;
 mod rename_collection;
 mod repl_set_get_config;
@@ -193,6 +195,9 @@ pub const COMMANDS: &[Command] = &[
     plan_cache::LIST_FILTERS,
     plan_cache::SET_FILTER,
     profile::COMMAND,
+    query_settings::REMOVE,
+    query_settings::SET,
+    re_index::COMMAND,
     refresh_sessions::COMMAND,
     rename_collection::COMMAND,
     repl_set_get_config::COMMAND,

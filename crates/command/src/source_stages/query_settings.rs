@@ -1,5 +1,4 @@
-//! `$querySettings`: settings that `setQuerySettings` made. A server that is no replica set takes none, so that there is
-//! none to show.
+//! `$querySettings`: what `setQuerySettings` set, one document for each shape.
 //!
 //! Errors: `InvalidNamespace` beside a collection's name, 7746800 for anything but an object, `IDLUnknownField`,
 //! `TypeMismatch`.
@@ -28,14 +27,24 @@ fn documents(
         let message = format!("$querySettings stage expects a document as argument, found: {kind}");
         return Err(Failure::new(ErrorCode(7_746_800), message));
     };
+    let mut shows_shapes = false;
     for option in options {
         if option.name != "showDebugQueryShape" {
             let message = format!("BSON field '$querySettings.{}' is an unknown field.", option.name);
             return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
         }
-        if !matches!(option.value, ValueRef::Boolean(_)) {
+        let ValueRef::Boolean(shows) = option.value else {
             return Err(wrong_type("$querySettings.showDebugQueryShape", option.value, "bool"));
-        }
+        };
+        shows_shapes = shows;
     }
-    Ok(Vec::new())
+    let all = invocation.service.query_settings.all();
+    let shown = all.iter().map(|(hash, set)| {
+        let mut shown = set.to_document(*hash);
+        if let Some(shape) = set.shape().filter(|_| shows_shapes) {
+            shown.append("debugQueryShape", &shape);
+        }
+        shown
+    });
+    Ok(shown.collect())
 }

@@ -96,6 +96,9 @@ fn with_query_planner(explained: Explained<'_>, plan: Option<&Plan>, winning_pla
         Some(plan) => contest::append_hashes(&mut planner, plan),
         None => contest::append_hashes_of(&mut planner, explained.query, &[]),
     }
+    if let Some(settings) = &explained.query.scope.settings {
+        planner.append("querySettings", &settings.document);
+    }
     let planner = planner
         .with("optimizationTimeMillis", 0_i32)
         .with("maxIndexedOrSolutionsReached", false)

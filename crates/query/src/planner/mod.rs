@@ -23,6 +23,7 @@ pub(crate) use key_window::KeyWindow;
 pub(crate) use near_plan::is_near;
 pub(crate) use text_plan::names_text;
 
+use crate::AllowedIndexes;
 use crate::find_query::{FindQuery, Hint};
 use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
@@ -58,14 +59,33 @@ pub(crate) fn plan_by(collection: &Arc<Collection>, query: Arc<FindQuery>, index
 }
 
 fn build(collection: &Arc<Collection>, query: Arc<FindQuery>, chosen: Option<KeyspaceId>) -> Result<Plan> {
-    let index_filter = index_filter(collection, &query);
+    let settings = query.scope.settings.as_deref();
+    let allowed = settings.and_then(|settings| settings.allowed_in(collection.namespace().as_str()));
+    match build_among(collection, &query, chosen, allowed) {
+        // What is allowed does not serve the query, which is planned as if nothing had been said then.
+        Err(failure) if allowed.is_some() && failure.code() == ErrorCode::NO_QUERY_EXECUTION_PLANS => {
+            build_among(collection, &query, chosen, None)
+        }
+        built => built,
+    }
+}
+
+fn build_among(
+    collection: &Arc<Collection>,
+    query: &Arc<FindQuery>,
+    chosen: Option<KeyspaceId>,
+    allowed: Option<&AllowedIndexes>,
+) -> Result<Plan> {
+    // Settings count for more than index filters.
+    let index_filter = if allowed.is_none() { index_filter(collection, query) } else { None };
     let is_filtered = index_filter.is_some();
     let (used, rivals) = (Vec::new(), Vec::new());
     let mut builder =
-        Builder { collection, query: &query, index_filter, chosen, stages: 0, is_covered: false, used, rivals };
+        Builder { collection, query, index_filter, allowed, chosen, stages: 0, is_covered: false, used, rivals };
     let root = builder.root()?;
     let Builder { stages, used, rivals, .. } = builder;
-    Ok(Plan::new(Parts { collection: Arc::clone(collection), query, root, stages, used, rivals, is_filtered }))
+    let (collection, query) = (Arc::clone(collection), Arc::clone(query));
+    Ok(Plan::new(Parts { collection, query, root, stages, used, rivals, is_filtered }))
 }
 
 /// What an operator said of the indexes for queries of this shape.
@@ -103,6 +123,8 @@ struct Builder<'q> {
     query: &'q FindQuery,
     /// Decides which indexes there are; then hints count for nothing, as on MongoDB.
     index_filter: Option<Arc<IndexFilter>>,
+    /// The same by the settings of the query's shape.
+    allowed: Option<&'q AllowedIndexes>,
     /// The index to use, where it was chosen among rivals.
     chosen: Option<KeyspaceId>,
     stages: usize,
@@ -192,7 +214,7 @@ impl Builder<'_> {
         if is_never(root) {
             return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
         }
-        match self.query.hint.as_ref().filter(|_| self.index_filter.is_none()) {
+        match self.hint() {
             None => {}
             Some(Hint::Natural(direction)) => return Ok(self.collection_scan(*direction)),
             Some(hint) => {
@@ -246,8 +268,24 @@ impl Builder<'_> {
         match (alternatives, sorting.into_iter().next()) {
             (Some(alternatives), _) => Ok(self.or_scan(alternatives)),
             (None, Some(sorting)) => Ok(self.index_scan(sorting)),
-            (None, None) => Ok(self.collection_scan(Direction::Forward)),
+            (None, None) => self.last_resort(),
         }
+    }
+
+    /// What is left where no index serves.
+    /// # Errors
+    /// `NoQueryExecutionPlans` where settings allow none but indexes.
+    fn last_resort(&mut self) -> Result<Found> {
+        match self.allowed.map(AllowedIndexes::scan) {
+            None => Ok(self.collection_scan(Direction::Forward)),
+            Some(Some(direction)) => Ok(self.collection_scan(direction)),
+            Some(None) => Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions")),
+        }
+    }
+
+    /// The query's hint, unless an operator said which indexes there are.
+    fn hint(&self) -> Option<&Hint> {
+        self.query.hint.as_ref().filter(|_| self.index_filter.is_none() && self.allowed.is_none())
     }
 
     /// The candidate that the rules prefer. The others are its rivals where these do not prove it the best.
@@ -276,7 +314,7 @@ impl Builder<'_> {
 
     /// Documents by distance.
     fn near(&mut self) -> Result<Found> {
-        let indexes = match self.query.hint.as_ref().filter(|_| self.index_filter.is_none()) {
+        let indexes = match self.hint() {
             None => self.allowed_indexes(),
             Some(hint) => vec![self.hinted(hint)?],
         };
@@ -368,7 +406,9 @@ impl Builder<'_> {
 
     fn allowed_indexes(&self) -> Vec<Arc<Index>> {
         let mut indexes = self.usable_indexes();
-        if let Some(filter) = &self.index_filter {
+        if let Some(allowed) = self.allowed {
+            indexes.retain(|index| allowed.allows(index));
+        } else if let Some(filter) = &self.index_filter {
             indexes.retain(|index| filter.allows(&index.name, index.key_pattern()));
         }
         indexes

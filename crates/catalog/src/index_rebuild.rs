@@ -1,0 +1,156 @@
+//! Building the indexes of a collection anew, beside those that are there, which go when the new ones are complete.
+//!
+//! Nobody writes to the collection meanwhile, so that a unique index keeps every duplicate out at each moment, and nothing
+//! has to be maintained twice. Queries use the old indexes. The catalog's record names the new keyspaces until they are in
+//! use or gone: a start that finds some drops them, and the old indexes are as they were.
+//!
+//! The index on `_id` stays: it is where the collection finds its documents, and no document could be found without it.
+
+use crate::catalog::Allocation;
+use crate::duplicate_key::duplicate_key;
+use crate::index_build::{Found, Gathered};
+use crate::transaction::{announce, exclude_all};
+use crate::user_writes;
+use crate::waiting::lock;
+use crate::{Catalog, Collection, Index, IndexState, from_storage, persistence};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::failpoint::{self, Failpoint};
+use bunko_store::{Batch, Lsn, RecordId};
+use std::sync::Arc;
+
+impl Catalog {
+    /// Builds all indexes but that on `_id` anew; `None` where there are no others.
+    /// # Errors
+    /// `NamespaceNotFound`, `BackgroundOperationInProgressForNamespace` while an index is being built; `DuplicateKey` and those
+    /// of keys where documents do not permit an index that is there; what the operation says. The indexes are as before then.
+    pub fn rebuild_indexes(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<Option<Lsn>> {
+        user_writes::check_collection(collection, operation)?;
+        let _announced = announce(collection, operation)?;
+        let mut changes = lock(&self.changes, operation)?;
+        let _no_writer = exclude_all(collection, operation)?;
+        let name = collection.namespace();
+        if collection.is_dropped() {
+            return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns not found {name}")));
+        }
+        let indexes = collection.indexes();
+        if let Some(building) = indexes.iter().find(|index| index.state() == IndexState::Building) {
+            return Err(Failure::new(
+                ErrorCode::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE,
+                format!(
+                    "cannot perform operation: an index build is currently running for '{name}': {}",
+                    building.name
+                ),
+            ));
+        }
+        let (id_index, old) = indexes.split_first().expect("a collection has an index on _id");
+        let new = self.begin_rebuild(&mut changes, collection, old)?;
+        if new.is_empty() {
+            return Ok(None);
+        }
+        let filled = self.fill_alone(collection, &new, operation);
+        failpoint::pass(Failpoint::IndexFilled);
+        let mut batch = Batch::new();
+        if let Err(failure) = filled {
+            new.iter().for_each(|index| batch.drop_keyspace(index.keyspace));
+            let record = persistence::encode(collection, &name, &indexes);
+            persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
+            self.store.commit(&batch).map_err(from_storage)?;
+            return Err(failure);
+        }
+        let all: Vec<_> = std::iter::once(id_index).chain(&new).cloned().collect();
+        new.iter().for_each(|index| index.set_state(IndexState::Ready));
+        let record = persistence::encode(collection, &name, &all);
+        persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
+        old.iter().for_each(|index| batch.drop_keyspace(index.keyspace));
+        let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        collection.occupancy.note_change(lsn);
+        collection.set_indexes(all);
+        Ok(Some(lsn))
+    }
+
+    /// Makes room for the keys of new indexes, and says in the catalog's record that it is nobody's yet.
+    fn begin_rebuild(
+        &self,
+        changes: &mut Allocation,
+        collection: &Collection,
+        old: &[Arc<Index>],
+    ) -> Result<Vec<Arc<Index>>> {
+        let mut new = Vec::with_capacity(old.len());
+        for index in old {
+            // As it would be read at a start: with the keys of any index, and nothing of what was learnt since.
+            let spec = persistence::read_spec(index.document.as_ref())?;
+            new.push(Arc::new(Index::new(spec, self.allocate_keyspace(changes)?)));
+        }
+        if new.is_empty() {
+            return Ok(new);
+        }
+        let mut batch = Batch::new();
+        let keyspaces: Vec<_> = new.iter().map(|index| index.keyspace).collect();
+        let record = persistence::encode(collection, &collection.namespace(), &collection.indexes());
+        let record = persistence::with_rebuilt(record, &keyspaces);
+        persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
+        for keyspace in keyspaces {
+            collection.engine.create_keyspace(&mut batch, keyspace);
+        }
+        self.store.commit(&batch).map_err(from_storage)?;
+        Ok(new)
+    }
+
+    /// Goes over all records, which nobody changes.
+    fn fill_alone(&self, collection: &Collection, new: &[Arc<Index>], operation: &dyn OperationSource) -> Result<()> {
+        let end = collection.next_record();
+        let mut next = RecordId(0);
+        while next < end {
+            self.refuse_while_stopping()?;
+            operation.operation().check()?;
+            let mut gathered = Gathered::default();
+            next = self.gather(collection, new, next..end, &mut gathered)?;
+            let Gathered { mut keys, grown, refused, .. } = gathered;
+            for (position, more) in &grown {
+                new[*position].add_multikey(more);
+            }
+            if let Some((_, failure)) = refused.into_iter().next() {
+                return Err(failure);
+            }
+            keys.sort_unstable_by(|one, other| (one.index, &one.key).cmp(&(other.index, &other.key)));
+            self.put_alone(collection, new, &keys)?;
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `DuplicateKey` where the documents do not permit the unique index that they are in.
+    fn put_alone(&self, collection: &Collection, new: &[Arc<Index>], keys: &[Found]) -> Result<()> {
+        let latest = self.store.latest();
+        let mut batch = Batch::new();
+        let mut previous: Option<&Found> = None;
+        for found in keys {
+            let index = &new[found.index];
+            if index.is_unique {
+                let is_again = previous.is_some_and(|last| (last.index, &last.key) == (found.index, &found.key));
+                let holder = latest.key(index.keyspace, &found.key).map_err(from_storage)?;
+                if is_again || holder.is_some() {
+                    return Err(duplicate_key(collection, index, &found.key, None));
+                }
+                previous = Some(found);
+            }
+            batch.put_key(index.keyspace, &found.key, found.record);
+        }
+        if !batch.is_empty() {
+            self.store.commit(&batch).map_err(from_storage)?;
+        }
+        Ok(())
+    }
+
+    /// Drops what a rebuild left that a kill ended. Before clients come.
+    pub(crate) fn drop_unfinished_rebuilds(&self, left: Vec<persistence::LeftByRebuild>) -> Result<()> {
+        for persistence::LeftByRebuild { record, document, keyspaces } in left {
+            let mut batch = Batch::new();
+            keyspaces.into_iter().for_each(|keyspace| batch.drop_keyspace(keyspace));
+            persistence::put(&self.store, &mut batch, record, document)?;
+            self.store.commit(&batch).map_err(from_storage)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+//! `setQuerySettings` and `removeQuerySettings`: what holds for all commands of one shape.
+
+use super::{aggregate, distinct, find};
+use crate::authorization::Privileges;
+use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
+use crate::generic_options::GenericOptions;
+use crate::invocation::Invocation;
+use crate::let_variables::scope_with_let;
+use crate::query_settings::{self, COMMANDS, NoHash, Set, Settings, ShapeHash, shape_of};
+use crate::replica_set::Deployment;
+use bunko_access::Action;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::id_lookup;
+
+pub(super) const SET: Command = Command {
+    name: "setQuerySettings",
+    aliases: &[],
+    fields: &["settings"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::QuerySettings),
+    run: set,
+};
+
+pub(super) const REMOVE: Command = Command {
+    name: "removeQuerySettings",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::QuerySettings),
+    run: remove,
+};
+
+/// The shape that is meant, and the command that named it.
+struct Meant {
+    hash: ShapeHash,
+    query: Option<DocumentBuf>,
+}
+
+fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    refuse_without_set(invocation)?;
+    let Some(settings) = invocation.document("settings")? else {
+        return Err(missing("setQuerySettings.settings").into());
+    };
+    let meant = meant(invocation)?;
+    let settings = Settings::parse(settings)?;
+    let set = query_settings::change(invocation, meant.hash, &|before| {
+        let settings = settings.clone().over(before.map(|before| &before.settings))?;
+        let query = meant.query.clone().or_else(|| before.and_then(|before| before.query.clone()));
+        Ok(Some(Set::new(settings, query)))
+    })?;
+    if let Some(set) = set {
+        reply.extend(set.to_document(meant.hash).as_ref());
+    }
+    Ok(())
+}
+
+fn remove(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    refuse_without_set(invocation)?;
+    let meant = meant(invocation)?;
+    query_settings::change(invocation, meant.hash, &|_| Ok(None)).map(drop)
+}
+
+fn refuse_without_set(invocation: &Invocation<'_>) -> Result<()> {
+    if invocation.service.deployment() == Deployment::SetMember {
+        return Ok(());
+    }
+    let message = format!("{} cannot be run on standalone nodes", invocation.command.name);
+    Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
+}
+
+fn missing(place: &str) -> Failure {
+    let message = format!("BSON field '{place}' is missing but a required field");
+    Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+}
+
+/// Reads a hash, or a command and its `$db`.
+/// # Errors
+/// `TypeMismatch` for anything else; `BadValue` and `InvalidLength` for what is no hash; see [`checked`] for the command.
+fn meant(invocation: &mut Invocation<'_>) -> Result<Meant, Halt> {
+    match invocation.argument() {
+        ValueRef::String(text) => match ShapeHash::parse(text) {
+            Ok(hash) => Ok(Meant { hash, query: None }),
+            Err(NoHash::NotHexadecimal) => {
+                Err(Failure::bad_value(format!("The hash '{text}' of a query shape is not hexadecimal")).into())
+            }
+            Err(NoHash::OfAnotherLength) => {
+                let message = format!("The hash of a query shape has 64 digits, and not {}", text.len());
+                Err(Failure::new(ErrorCode::INVALID_LENGTH, message).into())
+            }
+        },
+        ValueRef::Document(query) => checked(invocation, query),
+        other => {
+            let name = invocation.command.name;
+            let kind = other.kind().alias();
+            let message =
+                format!("BSON field '{name}.{name}' is the wrong type '{kind}', expected types '[object, string]'");
+            Err(Failure::type_mismatch(message).into())
+        }
+    }
+}
+
+/// Reads the command that stands for all of its shape, as it would be read to run.
+/// # Errors
+/// 7746402 for another command than those that have shapes; `InvalidNamespace`; 8584900 and 8584901 for databases and
+/// collections of the server's own; 7746606 for a find by `_id`, which is not planned; those of the command.
+fn checked(invocation: &mut Invocation<'_>, query: DocumentRef<'_>) -> Result<Meant, Halt> {
+    let first = query.first();
+    let named = first.filter(|first| COMMANDS.contains(&first.name));
+    let Some(command) = named.and_then(|first| find(first.name)) else {
+        let message = "query settings can only be set for find, distinct and aggregate";
+        return Err(Failure::new(ErrorCode(7_746_402), message).into());
+    };
+    let place = invocation.command.name;
+    let database = match query.get("$db").filter(|value| !value.is_nullish()) {
+        Some(ValueRef::String(database)) => database,
+        Some(other) => return Err(crate::fields::wrong_type(&format!("{place}.$db"), other, "string").into()),
+        None => return Err(missing(&format!("{place}.$db")).into()),
+    };
+    let namespace = match first.map(|first| first.value) {
+        Some(ValueRef::String(collection)) => Namespace::new(database, collection)?,
+        other => {
+            let kind = other.map_or("missing", |value| value.kind().alias());
+            let message = format!("collection name has invalid type {kind}");
+            return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message).into());
+        }
+    };
+    if matches!(database, "admin" | "config" | "local") {
+        let message = format!("{place} command cannot be used on internal databases");
+        return Err(Failure::new(ErrorCode(8_584_900), message).into());
+    }
+    if namespace.collection().starts_with("system.") {
+        let message = format!("{place} command cannot be used on system collections");
+        return Err(Failure::new(ErrorCode(8_584_901), message).into());
+    }
+    let request = Request { database, body: query, message: None };
+    GenericOptions::parse(invocation.service.deployment(), command, &request)?;
+    check_command(&invocation.inner(command, request)?, &namespace)?;
+    if command.name == "find" && is_by_id(query) {
+        let message =
+            format!("{place} command cannot be used on find queries eligible for IDHACK, an exact match on _id");
+        return Err(Failure::new(ErrorCode(7_746_606), message).into());
+    }
+    let hash = ShapeHash::of(&shape_of(command.name, database, query));
+    Ok(Meant { hash, query: Some(query.to_owned()) })
+}
+
+fn check_command(command: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
+    // What is set for the shape already has no say in whether it can be read.
+    let scope = command.scope_without_settings(command, namespace)?;
+    match command.command.name {
+        "find" => find::parse(command, scope).map(drop),
+        "distinct" => {
+            distinct::key(command)?;
+            distinct::parse(command, &scope).map(drop)
+        }
+        _ => {
+            let stages = command.array("pipeline")?.ok_or_else(|| missing("aggregate.pipeline"))?;
+            aggregate::prepare(command, Some(namespace), stages, scope_with_let(command, scope)?).map(drop)
+        }
+    }
+}
+
+/// Whether a find looks one document up by its `_id`, whatever the planner would say.
+fn is_by_id(query: DocumentRef<'_>) -> bool {
+    let is_given = |name: &str| {
+        query.get(name).is_some_and(|value| match value {
+            ValueRef::Document(document) => !document.is_empty(),
+            other => crate::fields::truth(other),
+        })
+    };
+    let Some(filter) = query.get("filter").and_then(ValueRef::as_document) else { return false };
+    let equal = filter.get("_id").and_then(ValueRef::as_document).filter(|operators| operators.count() == 1);
+    let is_equality = equal.is_some_and(|operators| operators.get("$eq").is_some()) && filter.count() == 1;
+    (id_lookup(filter).is_some() || is_equality)
+        && !["hint", "max", "min", "showRecordId", "skip", "tailable"].into_iter().any(is_given)
+}

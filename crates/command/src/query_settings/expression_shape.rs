@@ -1,0 +1,60 @@
+//! The shape of an expression: its operators and paths, and of constants their types.
+
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Value, ValueRef};
+
+/// The shape of an expression.
+pub(super) fn of(expression: ValueRef<'_>) -> Value {
+    match expression {
+        ValueRef::String(path) if path.starts_with('$') => expression.to_value(),
+        ValueRef::Array(members) => array(members.iter().map(of)),
+        ValueRef::Document(document) => match document.first() {
+            Some(first) if matches!(first.name, "$literal" | "$const") => Value::String(placeholder(first.value)),
+            Some(first) if first.name == "$meta" => expression.to_value(),
+            _ => {
+                let mut shape = DocumentBuf::new();
+                for element in document {
+                    shape.append(element.name, &of(element.value));
+                }
+                Value::Document(shape)
+            }
+        },
+        constant => Value::String(placeholder(constant)),
+    }
+}
+
+/// What stands for a value: a question mark and its type, in which numbers are one.
+pub(super) fn placeholder(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Array(members) if members.is_empty() => "[]".to_owned(),
+        ValueRef::Array(members) => format!("?array<{}>", type_of_all(members)),
+        _ => format!("?{}", type_of(value)),
+    }
+}
+
+fn type_of(value: ValueRef<'_>) -> &'static str {
+    match value {
+        ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) | ValueRef::Decimal128(_) => "number",
+        other => other.kind().alias(),
+    }
+}
+
+/// The type that all members have; nothing where they differ.
+fn type_of_all(members: ArrayRef<'_>) -> String {
+    let mut types = members.iter().map(type_of);
+    let Some(first) = types.next() else { return String::new() };
+    if types.all(|other| other == first) { format!("?{first}") } else { String::new() }
+}
+
+/// The shape of several values, one by one.
+pub(super) fn of_each(values: ArrayRef<'_>) -> Value {
+    array(values.iter().map(|value| Value::String(placeholder(value))))
+}
+
+/// An array of shapes.
+pub(super) fn array(shapes: impl Iterator<Item = Value>) -> Value {
+    let mut array = ArrayBuf::new();
+    for shape in shapes {
+        array.push(&shape);
+    }
+    Value::Array(array)
+}
