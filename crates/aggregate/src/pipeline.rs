@@ -7,6 +7,7 @@ use crate::{DocumentStream, Environment, Flow, Stage, StageRun, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Engine, Offered, SortPattern, check_document_bytes};
+use bunko_query::Distinct;
 use std::sync::Arc;
 
 /// Most stages of a pipeline. Source: MongoDB limits, "Number of Stages".
@@ -159,6 +160,11 @@ impl Pipeline {
         self.stages.drain(..taken);
         self.taken_by_planner = taken;
         (part, self)
+    }
+
+    /// The distinct values of its input that its first stage needs, where that needs no more than one document of each.
+    pub fn distinct(&self) -> Option<Distinct> {
+        self.stages.first()?.distinct()
     }
 
     /// The fields of its input that the result depends on.

@@ -73,6 +73,11 @@ impl KeyTypes {
         types & INEXACT == 0 && numbers <= 1 && is_null_known
     }
 
+    /// Whether some keys may give back the values that documents have in a field: of each key [`Self::read_back`] says it.
+    pub fn may_be_exact_at(self, field: usize) -> bool {
+        self.of_field(field) & INEXACT == 0
+    }
+
     /// The value that documents have in a field of which a key says this much.
     pub fn read_back(self, field: usize, told: Value) -> ReadBack {
         let types = self.of_field(field);
@@ -175,7 +180,9 @@ mod tests {
         assert!(matches!(types.read_back(0, Value::Null), ReadBack::Missing));
         types.note(0, Some(ValueRef::Null));
         assert!(!types.are_exact_at(0, "v"));
-        assert!(matches!(types.read_back(0, Value::Null), ReadBack::Unknown));
+        assert!(matches!(types.read_back(0, Value::Null), ReadBack::Unknown) && types.may_be_exact_at(0));
+        types.note(0, Some(ValueRef::Undefined));
+        assert!(!types.may_be_exact_at(0));
     }
 
     #[test]

@@ -308,6 +308,9 @@ pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<Query
     query.sort = part.sort;
     query.skip = part.skip;
     query.limit = part.limit;
+    if query.near.is_none() && query.skip == 0 && query.limit.is_none() {
+        query.distinct = rest.distinct();
+    }
     if let Dependencies::Fields(fields) = rest.dependencies() {
         query.needed = Some(fields.into_iter().map(String::into_boxed_str).collect());
     }

@@ -78,6 +78,14 @@ impl Expression {
         if let Node::Literal(value) = &self.node { Some(value.as_ref()) } else { None }
     }
 
+    /// The dotted path, where it is the value of a field and nothing else.
+    pub fn as_field(&self) -> Option<String> {
+        match &self.node {
+            Node::Path { variable: Variable::Root, path } if !path.is_empty() => Some(path.dotted()),
+            _ => None,
+        }
+    }
+
     /// Whether its value is the same for every document and at any time: it reads none, nor anything that an operator
     /// around it binds.
     pub fn is_constant(&self) -> bool {

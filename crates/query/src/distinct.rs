@@ -1,6 +1,6 @@
 //! The distinct values of one field.
 
-use crate::find_query::FindQuery;
+use crate::find_query::{Distinct, DistinctOf, FindQuery};
 use crate::plan::Plan;
 use crate::planner;
 use bunko_bson::key_string::Direction;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 /// A query for the distinct values at `path` in the documents that it matches.
 pub fn distinct_query(query: FindQuery, path: &str) -> FindQuery {
-    FindQuery { sort: None, projection: None, distinct_path: Some(path.into()), ..query }
+    let distinct = Distinct { path: path.into(), of: DistinctOf::Elements };
+    FindQuery { sort: None, projection: None, distinct: Some(distinct), ..query }
 }
 
 /// The distinct values at `path` in the documents that the query matches, in ascending order. An array counts as

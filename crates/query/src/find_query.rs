@@ -75,6 +75,26 @@ pub struct KeyBounds {
     pub max: DocumentBuf,
 }
 
+/// Distinct values that are asked for.
+#[derive(Clone, Debug)]
+pub struct Distinct {
+    /// Where they are.
+    pub path: Box<str>,
+    /// What they are.
+    pub of: DistinctOf,
+}
+
+/// What counts as a value of a document, and what is needed of the documents that have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DistinctOf {
+    /// The elements of an array one by one, and nothing of a missing field; no more than the values.
+    Elements,
+    /// The value as a whole, a missing field as a null; no more than the values.
+    Groups,
+    /// The same, and of each the first document in the order that the query asks for.
+    FirstOfGroups,
+}
+
 /// A find, parsed. Whoever parses the command fills it in; the planner only reads it.
 pub struct FindQuery {
     /// Which documents.
@@ -104,9 +124,9 @@ pub struct FindQuery {
     pub key_bounds: Option<KeyBounds>,
     /// By which distance; none where the filter says it, or none is asked for.
     pub near: Option<NearAsked>,
-    /// The path whose distinct values are asked for: each value has to be in some of the documents that the plan yields,
-    /// which need not be all that match.
-    pub distinct_path: Option<Box<str>>,
+    /// The distinct values that are asked for: each has to be in some of the documents that the plan yields, which need not
+    /// be all that match.
+    pub distinct: Option<Distinct>,
     /// The dotted paths that whoever reads the documents looks at; none where it is more than these. Documents may lack all
     /// others.
     pub needed: Option<Arc<[Box<str>]>>,
@@ -133,7 +153,7 @@ impl FindQuery {
             among: None,
             key_bounds: None,
             near: None,
-            distinct_path: None,
+            distinct: None,
             needed: None,
             scope,
         })
@@ -264,8 +284,8 @@ impl FindQuery {
 
     /// The paths that are all it needs of the documents that are found, where it needs them as they are stored.
     pub(crate) fn needed_alone(&self) -> Option<&[Box<str>]> {
-        let is_more =
-            self.shows_record_ids || self.returns_keys || self.holds_metadata() || self.distinct_path.is_some();
+        let is_of_elements = self.distinct.as_ref().is_some_and(|distinct| distinct.of == DistinctOf::Elements);
+        let is_more = self.shows_record_ids || self.returns_keys || self.holds_metadata() || is_of_elements;
         self.needed.as_deref().filter(|_| !is_more)
     }
 

@@ -7,8 +7,9 @@ use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
 use bunko_catalog::{Collection, Index, index_keys};
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
+use bunko_expression::FieldPath;
 use bunko_operation::OperationContext;
-use bunko_query::{FindQuery, count, distinct, plan};
+use bunko_query::{Distinct, DistinctOf, FindQuery, count, distinct, plan};
 use bunko_testkit::shell;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -428,6 +429,33 @@ fn check_distinct(collection: &Arc<Collection>, filter: &str) {
     }
 }
 
+/// Of each group, whose documents have one value at a path, there is a document among those that a plan yields, and none of others.
+fn check_groups(collection: &Arc<Collection>, filter: &str) {
+    for path in ["a", "a.b", "d", "s", "t"] {
+        let field = FieldPath::parse(path).expect("a path");
+        let groups = |of: Option<DistinctOf>, hint: &str| {
+            let mut query = query(&format!("{{filter: {filter}{hint}}}"));
+            query.distinct = of.map(|of| Distinct { path: path.into(), of });
+            let mut execution = plan(collection, query).expect("a plan").open().expect("opened");
+            let mut groups = BTreeSet::new();
+            while let Some(document) = execution.next().expect("documents") {
+                let value = field.follow(ValueRef::Document(document));
+                let value = value.or_null();
+                groups.insert(key_of(if matches!(value, ValueRef::Undefined) { ValueRef::Null } else { value }));
+            }
+            groups
+        };
+        let scanned = groups(None, ", hint: {$natural: 1}");
+        for of in [DistinctOf::Groups, DistinctOf::FirstOfGroups] {
+            assert_eq!(groups(Some(of), ""), scanned, "groups by {path} of {filter}");
+            for index in whole_indexes(collection) {
+                let hinted = groups(Some(of), &format!(", hint: '{}'", index.name));
+                assert_eq!(hinted, scanned, "groups by {path} of {filter} with {}", index.name);
+            }
+        }
+    }
+}
+
 fn key_of(value: ValueRef<'_>) -> Vec<u8> {
     let mut key = Vec::new();
     StringOrder::BYTES.append_key(&mut key, value, bunko_bson::key_string::Direction::Ascending);
@@ -457,6 +485,7 @@ fn check(collection: &Arc<Collection>, find: &Find, sort: Option<String>) {
     check_told(collection, filter, &wanted);
     check_covered(collection, filter);
     check_distinct(collection, filter);
+    check_groups(collection, filter);
     let Some(sort) = sort else { return };
     let window = format!("skip: {skip}, limit: {}", limit.unwrap_or(0));
     // Parallel arrays cannot be sorted.
@@ -494,6 +523,7 @@ fn indexed_plans_answer_as_collection_scans_do() {
             let collection = database.collection(&name);
             assert!(collection.validate().expect("validated").is_valid(), "{scene:?}");
             check_distinct(&collection, "{}");
+            check_groups(&collection, "{}");
             for find in &scene.finds {
                 check(&collection, find, find.sort.pattern(&scene.indexes));
             }

@@ -41,6 +41,7 @@ use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern, with_path};
+use bunko_query::Distinct;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -112,6 +113,11 @@ pub trait Stage: Send + Sync {
     /// What of it the query planner could do.
     fn plannable(&self) -> Plannable<'_> {
         Plannable::Nothing
+    }
+
+    /// The distinct values of its input that it needs, where one document of each gives what all documents would.
+    fn distinct(&self) -> Option<Distinct> {
+        None
     }
 
     /// Adds the fields of its input that it reads.

@@ -1,7 +1,7 @@
 //! Choosing one of the indexes that can serve a query.
 //!
 //! By rules: more leading fields bound to single values win, then a range behind them, then an order
-//! that spares a sort, then more checks on the keys alone, then fewer fields. Where the rules do not prove their choice,
+//! that spares a sort, then more checks on the keys alone, then keys that give the answer alone, then fewer fields. Where the rules do not prove their choice,
 //! the others are its [`rivals`], and a trial decides: see `contest`.
 
 use super::index_bounds::IndexBounds;
@@ -53,11 +53,16 @@ impl Candidate {
 
     /// Greater is better; see the module's text.
     fn score(&self) -> impl Ord + use<> {
+        (self.worth(), Reverse(self.bounds.fields.len()))
+    }
+
+    /// The same, whatever the number of fields.
+    pub fn worth(&self) -> impl Ord + use<> {
         let bounds = &self.bounds;
         let points = bounds.leading_points();
         let checks = bounds.fields.iter().skip(points + 1).filter(|intervals| !intervals.is_full()).count();
         let single_points = bounds.fields.iter().take_while(|field| Intervals::is_single_point(field)).count();
-        (self.reach(), self.sorted.is_some(), checks, single_points, Reverse(bounds.fields.len()))
+        (self.reach(), self.sorted.is_some(), checks, single_points)
     }
 
     /// Whether no other index can serve better: it looks up a few keys, or every key that it reads leads to a result.

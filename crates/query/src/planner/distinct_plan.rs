@@ -1,10 +1,14 @@
-//! `distinct` by an index: the first key of each value, and of the others none.
+//! `distinct`, and a `$group` that needs one document of each group, by an index: the first key of each value, and of the
+//! others none.
 
 use super::choose::{Candidate, is_open};
 use super::index_bounds::{IndexBounds, names_array_index};
+use crate::find_query::{Distinct, DistinctOf};
 use bunko_bson::StringOrder;
 use bunko_catalog::{Answers, Index, KeyForm};
+use bunko_expression::SortPattern;
 use bunko_matcher::Expression;
+use bunko_store::Direction;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -14,12 +18,13 @@ pub(crate) struct DistinctBounds {
     pub position: usize,
 }
 
-/// The best index for the distinct values at `path` in documents that satisfy all of `predicates`, where keys decide
-/// these; `None` where none can. Of equals the oldest wins.
+/// The best index for the distinct values that are asked for in documents that satisfy all of `predicates`, where keys
+/// decide these; `None` where none can. Of equals the oldest wins.
 pub(crate) fn best(
     indexes: &[Arc<Index>],
     predicates: &[Expression],
-    path: &str,
+    distinct: &Distinct,
+    sort: Option<&SortPattern>,
     strings: &StringOrder,
 ) -> Option<DistinctBounds> {
     indexes
@@ -27,14 +32,30 @@ pub(crate) fn best(
         .rev()
         .filter(|index| is_open(index, predicates) && index.strings == *strings && !index.is_clustered)
         .filter_map(|index| {
-            let candidate = Candidate::new(index, predicates, None, strings);
-            let position = position(&candidate.bounds, predicates, path)?;
+            let candidate = Candidate::new(index, predicates, sort, strings);
+            let position = position(&candidate.bounds, predicates, &distinct.path)?;
+            let serves = match distinct.of {
+                DistinctOf::Elements => true,
+                DistinctOf::Groups => serves_groups(&candidate.bounds, position),
+                // The scan goes forward, and the first key of a value must be that of the first document.
+                DistinctOf::FirstOfGroups => {
+                    serves_groups(&candidate.bounds, position) && candidate.sorted == Some(Direction::Forward)
+                }
+            };
+            if !serves {
+                return None;
+            }
             Some(DistinctBounds { candidate, position })
         })
         .max_by_key(|found| {
             let candidate = &found.candidate;
             (candidate.reach(), Reverse(found.position), Reverse(candidate.bounds.fields.len()))
         })
+}
+
+/// Whether each document that is asked for has one key, which names its group.
+fn serves_groups(bounds: &IndexBounds, position: usize) -> bool {
+    bounds.is_complete() && bounds.multikey.is_empty() && !bounds.spans_paths && !bounds.is_multikey_at(position)
 }
 
 fn position(bounds: &IndexBounds, predicates: &[Expression], path: &str) -> Option<usize> {

@@ -24,7 +24,7 @@ pub(crate) use near_plan::is_near;
 pub(crate) use text_plan::names_text;
 
 use crate::AllowedIndexes;
-use crate::find_query::{FindQuery, Hint};
+use crate::find_query::{DistinctOf, FindQuery, Hint};
 use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
@@ -290,7 +290,7 @@ impl Builder<'_> {
 
     /// The candidate that the rules prefer. The others are its rivals where these do not prove it the best.
     fn best(&mut self, ranked: Vec<Candidate>) -> Option<Candidate> {
-        let mut ranked = ranked.into_iter();
+        let mut ranked = self.covering_first(ranked).into_iter();
         let best = ranked.next()?;
         if best.bounds.is_narrowed() && !self.query.reads_keys() {
             let predicates = predicates_of(self.query.filter.root());
@@ -299,17 +299,41 @@ impl Builder<'_> {
         Some(best)
     }
 
+    /// The same candidates; of those that are as good as the best, one whose keys alone give the answer comes first.
+    fn covering_first(&self, mut ranked: Vec<Candidate>) -> Vec<Candidate> {
+        if ranked.len() > 1 && self.query.needed_alone().is_some() {
+            let best = ranked[0].worth();
+            let as_good = ranked.iter().take_while(|candidate| candidate.worth() == best);
+            if let Some(covering) = as_good.into_iter().position(|candidate| self.is_covering(candidate)) {
+                ranked[..=covering].rotate_right(1);
+            }
+        }
+        ranked
+    }
+
+    fn is_covering(&self, candidate: &Candidate) -> bool {
+        let predicates = predicates_of(self.query.filter.root());
+        let residual = Residual::without(&candidate.bounds.decided, predicates.len());
+        let order = if candidate.sorted.is_some() { Order::AsAsked } else { Order::Any };
+        self.covered(&candidate.bounds, &residual, order).is_some()
+    }
+
     /// A scan that skips from value to value, where values are asked for and no other index finds their documents faster.
     fn distinct(&mut self, indexes: &[Arc<Index>], best: Option<&Candidate>) -> Option<Found> {
-        let path = self.query.distinct_path.as_deref()?;
-        let predicates = predicates_of(self.query.filter.root());
-        let distinct = distinct_plan::best(indexes, predicates, path, &self.query.scope.strings)?;
+        let query = self.query;
+        let asked = query.distinct.as_ref()?;
+        if asked.of != DistinctOf::Elements && query.holds_metadata() {
+            return None;
+        }
+        let predicates = predicates_of(query.filter.root());
+        let distinct = distinct_plan::best(indexes, predicates, asked, query.sort.as_ref(), &query.scope.strings)?;
         if best.is_some_and(|best| best.reach() > distinct.candidate.reach()) {
             return None;
         }
         let scan = self.scan(distinct.candidate.bounds, Direction::Forward);
-        let stage = DistinctScan { scan, position: distinct.position };
-        Some(Found { stage: Box::new(stage), order: Order::Any })
+        let stage = DistinctScan::new(scan, distinct.position, asked.of);
+        let order = if asked.of == DistinctOf::FirstOfGroups { Order::AsAsked } else { Order::Any };
+        Some(Found { stage: Box::new(stage), order })
     }
 
     /// Documents by distance.

@@ -123,7 +123,8 @@ impl Covering {
     }
 }
 
-fn append(writer: &mut Writer<'_>, path: &str, value: &Value) {
+/// Appends a value at a dotted path.
+pub(super) fn append(writer: &mut Writer<'_>, path: &str, value: &Value) {
     match path.split_once('.') {
         None => {
             writer.append(path, value);

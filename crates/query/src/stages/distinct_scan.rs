@@ -1,16 +1,18 @@
 //! DISTINCT_SCAN: for each value of a field of an index one document that has it.
 //!
-//! Keys do not tell equal numbers of different types apart, nor null from a missing field: the document does.
+//! Where the index notes the types of its values, keys give back most values, and no document is read for these. Otherwise
+//! keys do not tell equal numbers of different types apart, nor null from a missing field: the document does.
 
+use super::covered::append;
 use super::index_scan::Scan;
 use super::{DocumentStage, Documents, IndexScan, Row, Stage, StageNumber};
 use crate::distinct::visit_values;
 use crate::execution::{Run, StageStatistics};
-use crate::find_query::FindQuery;
+use crate::find_query::{DistinctOf, FindQuery};
 use crate::plan::Effort;
 use bunko_bson::key_string::{Direction, decode, leading_bytes};
-use bunko_bson::{DocumentBuf, DocumentRef, Value};
-use bunko_catalog::from_storage;
+use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
+use bunko_catalog::{KeyTypes, ReadBack, from_storage};
 use bunko_errors::Result;
 use bunko_store::{RecordId, View};
 use std::collections::HashSet;
@@ -22,9 +24,33 @@ const STEPS_MAX: usize = 8;
 
 /// Skips from value to value of one field of an index.
 pub(crate) struct DistinctScan {
-    pub scan: IndexScan,
+    scan: IndexScan,
     /// Of the field.
-    pub position: usize,
+    position: usize,
+    of: DistinctOf,
+    /// What keys say of the types of values, where these are all that is needed and keys may give them back.
+    types: Option<KeyTypes>,
+}
+
+impl DistinctScan {
+    /// A scan for the values of the field at that position.
+    pub fn new(scan: IndexScan, position: usize, of: DistinctOf) -> Self {
+        let bounds = scan.bounds();
+        let index = &bounds.index;
+        let types = bounds.multikey.types();
+        let is_told = index.tells_types
+            && index.strings.is_bytes()
+            && of != DistinctOf::FirstOfGroups
+            && !bounds.is_multikey_at(position)
+            && types.may_be_exact_at(position);
+        Self { scan, position, of, types: is_told.then_some(types) }
+    }
+
+    /// Whether documents are read, as far as it is known before.
+    fn is_fetching(&self) -> bool {
+        let path = &self.scan.bounds().pattern[self.position].path;
+        !self.types.is_some_and(|types| types.are_exact_at(self.position, path))
+    }
 }
 
 impl Stage for DistinctScan {
@@ -42,7 +68,7 @@ impl Stage for DistinctScan {
 
     fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
         self.scan.describe(query, facts);
-        facts.append("isShardFiltering", false).append("isFetching", true);
+        facts.append("isShardFiltering", false).append("isFetching", self.is_fetching());
     }
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
@@ -65,6 +91,9 @@ impl DocumentStage for DistinctScan {
             directions: bounds.pattern[..=self.position].iter().map(|field| field.direction).collect(),
             path: Arc::from(bounds.pattern[self.position].path.as_str()),
             given: bounds.is_multikey_at(self.position).then(HashSet::new),
+            position: self.position,
+            of: self.of,
+            types: self.types,
             found: Vec::new(),
             steps: 0,
             document: Vec::new(),
@@ -80,6 +109,10 @@ struct Scanning {
     path: Arc<str>,
     /// Records whose documents were given, with all of their values, where one may have several.
     given: Option<HashSet<RecordId>>,
+    position: usize,
+    of: DistinctOf,
+    /// See [`DistinctScan`].
+    types: Option<KeyTypes>,
     /// The fields of the keys that need not be looked at any more.
     found: Vec<u8>,
     steps: usize,
@@ -102,12 +135,24 @@ impl Scanning {
                 run.at(self.number).rejected += 1;
                 continue;
             }
+            match self.read_key() {
+                Some(true) => {
+                    self.note_found();
+                    return Ok(Some(record));
+                }
+                Some(false) => {
+                    self.note_found();
+                    run.at(self.number).rejected += 1;
+                    continue;
+                }
+                None => {}
+            }
             let records = run.collection.records();
             if run.snapshot.record(records, record, &mut self.document).map_err(from_storage)?.is_none() {
                 continue;
             }
             run.at(self.number).docs_examined += 1;
-            if !self.has_value_of_key(run)? {
+            if self.of == DistinctOf::Elements && !self.has_value_of_key(run)? {
                 run.at(self.number).rejected += 1;
                 continue;
             }
@@ -118,6 +163,27 @@ impl Scanning {
             return Ok(Some(record));
         }
         Ok(None)
+    }
+
+    /// Makes a document of the value that the key tells; whether there is one. `None` where only the document tells.
+    fn read_key(&mut self) -> Option<bool> {
+        let types = self.types?;
+        let told = decode(self.scan.key(), &self.directions)?.pop()?;
+        let is_null = matches!(told, Value::Null);
+        let value = match types.read_back(self.position, told) {
+            ReadBack::Value(value) => Some(value),
+            ReadBack::Missing => None,
+            // Nulls and missing fields are one group.
+            ReadBack::Unknown if is_null && self.of == DistinctOf::Groups => None,
+            ReadBack::Unknown => return None,
+        };
+        self.document.clear();
+        let mut writer = Writer::new(&mut self.document);
+        if let Some(value) = &value {
+            append(&mut writer, &self.path, value);
+        }
+        writer.end();
+        Some(value.is_some() || self.of == DistinctOf::Groups)
     }
 
     fn note_found(&mut self) {

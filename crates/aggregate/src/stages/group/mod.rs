@@ -10,7 +10,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{
     AccumulatorExpression, Dependencies, Engine, EvaluationContext, Expression, FieldPath, StandIn, check_depth,
 };
-use bunko_query::append_spilled;
+use bunko_query::{Distinct, DistinctOf, append_spilled};
 use bunko_scratch::Spilled;
 use std::sync::Arc;
 use table::{Gathered, Groups, Pending};
@@ -92,6 +92,16 @@ impl Stage for Group {
 
     fn metadata(&self) -> Carried {
         Carried::Lost
+    }
+
+    fn distinct(&self) -> Option<Distinct> {
+        let path = self.id.as_field()?.into_boxed_str();
+        let takes_first = |(_, accumulator): &(String, AccumulatorExpression)| accumulator.name() == "$first";
+        match self.fields.as_slice() {
+            [] => Some(Distinct { path, of: DistinctOf::Groups }),
+            fields if fields.iter().all(takes_first) => Some(Distinct { path, of: DistinctOf::FirstOfGroups }),
+            _ => None,
+        }
     }
 
     fn hand_over(&mut self) {
