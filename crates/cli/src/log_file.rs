@@ -50,10 +50,16 @@ impl LogOutput {
     /// # Errors
     /// Where it cannot be written.
     pub fn try_write_line(&self, line: &str) -> std::io::Result<()> {
-        let line = format!("{line}\n");
+        self.try_write(format!("{line}\n").as_bytes())
+    }
+
+    /// The same for what is no line.
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn try_write(&self, bytes: &[u8]) -> std::io::Result<()> {
         match self {
-            Self::StandardError => std::io::stderr().write_all(line.as_bytes()),
-            Self::File(log) => log.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes()),
+            Self::StandardError => std::io::stderr().write_all(bytes),
+            Self::File(log) => log.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes),
         }
     }
 

@@ -186,6 +186,39 @@ fn a_thousand_half_open_handshakes_hold_nobody_up() {
     drop(half_open);
 }
 
+/// Somebody who begins a handshake has ten seconds, however they divide what they send.
+#[test]
+fn a_slow_handshake_is_closed_after_ten_seconds() {
+    const TIME_MAX: Duration = Duration::from_secs(10);
+    let (authority, dbpath) = (Authority::new(), temporary_dbpath());
+    let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &[]);
+    let began = Instant::now();
+    let mut slow: Vec<_> = [0, 1, 5, HELLO_BEGINNING.len()]
+        .into_iter()
+        .map(|length| {
+            let mut stream = TcpStream::connect(server.address()).expect("connected");
+            stream.write_all(&HELLO_BEGINNING[..length]).expect("sent");
+            stream.set_read_timeout(Some(PATIENCE)).expect("set");
+            stream
+        })
+        .collect();
+    // One goes on, a byte at a time.
+    let mut dripping = TcpStream::connect(server.address()).expect("connected");
+    dripping.write_all(&HELLO_BEGINNING).expect("sent");
+    while began.elapsed() < PATIENCE && dripping.write_all(&[0]).is_ok() {
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    let ended = began.elapsed();
+    assert!(ended > TIME_MAX - Duration::from_secs(1) && ended < PATIENCE, "{ended:?}");
+    for stream in &mut slow {
+        let mut rest = Vec::new();
+        // An end or a reset, and no wait.
+        let _ = stream.read_to_end(&mut rest);
+        assert!(began.elapsed() < PATIENCE, "it is still open");
+    }
+    assert_logged(&server, "the client took more than 10 s");
+}
+
 fn resident_bytes(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
@@ -215,9 +248,11 @@ fn users_log_in_by_certificate() {
     let mut root = connect(&server, &x509("root")).expect("logged in");
     external(&mut root, &command("ann", "readAnyDatabase")).expect("created");
     // Speculatively, as drivers do, too.
-    for hello in
-        ["", "{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: 'MONGODB-X509', db: '$external'}}"]
-    {
+    for hello in [
+        "",
+        "{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: 'MONGODB-X509', db: '$external'}}",
+        "{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: 'MONGODB-X509'}}",
+    ] {
         let mut ann = connect(&server, &if hello.is_empty() { x509("ann") } else { file("ann") }).expect("connected");
         if !hello.is_empty() {
             let reply = run(&mut ann, hello);

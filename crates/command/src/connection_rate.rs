@@ -4,9 +4,12 @@
 use crate::fields::truth;
 use crate::parameters::{Parameter, invalid, whole_number};
 use crate::service::Service;
-use bunko_bson::{Value, ValueRef, Writer, number};
+use bunko_access::AddressRange;
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, Value, ValueRef, Writer, extended_json, number};
 use bunko_errors::Result;
 use parking_lot::Mutex;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How fast connections are taken.
@@ -20,11 +23,20 @@ pub struct ConnectionRate {
     pub queue_max: u64,
 }
 
+/// Ranges of addresses, and the document that they were set by.
+#[derive(Debug, Default)]
+struct Bypass {
+    shown: DocumentBuf,
+    ranges: Vec<AddressRange>,
+}
+
 /// The limit, where there is one, and what it did.
 #[derive(Debug)]
 pub struct ConnectionPace {
     is_limited: AtomicBool,
     rate: Mutex<ConnectionRate>,
+    /// From where they may come as fast as they like.
+    bypass: Mutex<Bypass>,
     /// Connections that were closed because there were too many, or because they came too fast.
     pub rejected: AtomicU64,
     /// Those of them that came too fast.
@@ -41,6 +53,7 @@ impl Default for ConnectionPace {
         Self {
             is_limited: AtomicBool::new(false),
             rate: Mutex::new(rate),
+            bypass: Mutex::default(),
             rejected: AtomicU64::new(0),
             rejected_by_rate: AtomicU64::new(0),
             exempted: AtomicU64::new(0),
@@ -54,11 +67,19 @@ impl ConnectionPace {
     pub fn rate(&self) -> Option<ConnectionRate> {
         self.is_limited.load(Ordering::Relaxed).then(|| *self.rate.lock())
     }
+
+    /// Whether somebody may connect as fast as they like, by `ingressConnectionEstablishmentRateLimiterBypass`.
+    pub fn is_bypassed(&self, address: IpAddr) -> bool {
+        self.bypass.lock().ranges.iter().any(|range| range.has(address))
+    }
 }
 
 const RATE: &str = "ingressConnectionEstablishmentRatePerSec";
 const BURST: &str = "ingressConnectionEstablishmentBurstCapacitySecs";
 const QUEUE: &str = "ingressConnectionEstablishmentMaxQueueDepth";
+const BYPASS: &str = "ingressConnectionEstablishmentRateLimiterBypass";
+/// Most ranges that are exempt: each connection is compared with all.
+const RANGES_MAX: usize = 1024;
 
 pub(crate) const BURST_CAPACITY: Parameter = Parameter::settable(
     BURST,
@@ -78,6 +99,15 @@ pub(crate) const MAX_QUEUE_DEPTH: Parameter = Parameter::settable(
         Ok(())
     },
 );
+pub(crate) const LIMITER_BYPASS: Parameter = Parameter::settable(
+    BYPASS,
+    |service| Ok(Value::Document(service.pace.bypass.lock().shown.clone())),
+    |service, value| {
+        let bypass = read_bypass(value).map_err(|why| invalid(BYPASS, value, &why))?;
+        *service.pace.bypass.lock() = bypass;
+        Ok(())
+    },
+);
 pub(crate) const LIMITER_ENABLED: Parameter = Parameter::settable(
     "ingressConnectionEstablishmentRateLimiterEnabled",
     |service| Ok(Value::Boolean(service.pace.is_limited.load(Ordering::Relaxed))),
@@ -94,6 +124,31 @@ pub(crate) const RATE_PER_SECOND: Parameter = Parameter::settable(
         Ok(())
     },
 );
+
+/// Reads `{ranges: [<address or CIDR range>, ...]}`, also as text, as it comes from a flag.
+fn read_bypass(value: ValueRef<'_>) -> std::result::Result<Bypass, String> {
+    let shown = match value {
+        ValueRef::Document(document) => document.to_owned(),
+        ValueRef::String(text) => {
+            extended_json::parse_document(text).map_err(|error| format!("is no document: {error}"))?
+        }
+        _ => return Err("is no document".to_owned()),
+    };
+    let mut ranges = Vec::new();
+    for field in shown.as_ref() {
+        let ("ranges", ValueRef::Array(texts)) = (field.name, field.value) else {
+            return Err("has something else than an array 'ranges'".to_owned());
+        };
+        for text in texts.iter() {
+            let range = text.as_str().and_then(AddressRange::parse);
+            ranges.push(range.ok_or_else(|| format!("has {}, which is no range of addresses", ValueText(text)))?);
+        }
+    }
+    if ranges.len() > RANGES_MAX {
+        return Err(format!("has more than {RANGES_MAX} ranges"));
+    }
+    Ok(Bypass { shown, ranges })
+}
 
 /// A whole number of 32 bits, not below `least`.
 fn whole(name: &str, value: ValueRef<'_>, least: i32) -> Result<u64> {

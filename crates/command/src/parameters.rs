@@ -239,6 +239,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     ),
     connection_rate::BURST_CAPACITY,
     connection_rate::MAX_QUEUE_DEPTH,
+    connection_rate::LIMITER_BYPASS,
     connection_rate::LIMITER_ENABLED,
     connection_rate::RATE_PER_SECOND,
     stage_limit!("internalDocumentSourceBucketAutoMaxMemoryBytes", Gatherer::BucketAuto),

@@ -268,7 +268,11 @@ impl Acceptor {
     fn take(self: &Rc<Self>, socket: Socket, peer: Peer) {
         let pace = &self.service.pace;
         let Some(rate) = pace.rate() else { return self.serve(socket, peer) };
-        if peer == Peer::Unix || self.admission.is_exempt(peer) {
+        let is_bypassed = match peer {
+            Peer::Tcp(address) => pace.is_bypassed(address.ip()),
+            Peer::Unix => true,
+        };
+        if is_bypassed || self.admission.is_exempt(peer) {
             pace.exempted.fetch_add(1, Ordering::Relaxed);
             return self.serve(socket, peer);
         }

@@ -1,4 +1,4 @@
-//! Bugs planted on purpose, to see the crash suites turn red.
+//! Bugs planted on purpose, to see the suites turn red that guard a promise.
 //!
 //! Compiled in only with the feature `planted-bugs`; chosen by the environment variable `BUNKO_PLANTED_BUG`.
 
@@ -19,6 +19,8 @@ pub enum Bug {
     FailedWriteIgnored,
     /// Offer a retired segment for reuse before its file has the name under which it is looked for.
     OfferedBeforeRename,
+    /// Let everybody who has logged in run one command, whatever its entry declares.
+    CheckLeftOut,
 }
 
 /// Whether that bug is switched on; always false in a build without the feature.
@@ -35,6 +37,7 @@ pub fn active(bug: Bug) -> bool {
             Ok("segment_before_extent") => Some(Bug::SegmentBeforeExtent),
             Ok("manifest_before_flush") => Some(Bug::ManifestBeforeFlush),
             Ok("offered_before_rename") => Some(Bug::OfferedBeforeRename),
+            Ok("check_left_out") => Some(Bug::CheckLeftOut),
             Ok("failed_write_ignored") => Some(Bug::FailedWriteIgnored),
             _ => None,
         });

@@ -9,6 +9,7 @@ mod flags;
 mod in_force;
 mod missing;
 mod print;
+mod query_text;
 mod setting;
 mod settings;
 mod table;
@@ -18,4 +19,7 @@ pub use flags::ServeArguments;
 pub use in_force::Configuration;
 pub use missing::refusal_of_flag;
 pub use print::print;
-pub use settings::{AuditSettings, ExistingLog, LogFile, LogRotation, ReplicaSetSettings, Settings, TestCommands};
+pub use settings::{
+    AuditDestination, AuditFormat, AuditSettings, ExistingLog, LogFile, LogRotation, ReplicaSetSettings, Settings,
+    TestCommands,
+};

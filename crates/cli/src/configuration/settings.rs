@@ -2,6 +2,7 @@
 
 use super::addresses::{self, Families};
 use super::in_force::Configuration;
+use super::query_text::parse_query;
 use super::setting::{Effect, Setting, Value};
 use super::table::{
     AUDIT_DESTINATION, AUDIT_FILTER, AUDIT_FORMAT, AUDIT_PATH, AUTHORIZATION, BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR,
@@ -9,7 +10,7 @@ use super::table::{
     IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION,
     LOG_FORMAT, LOG_PATH, LOG_ROTATE, LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, OPLOG_SIZE_MB, PARAMETERS, PID_FILE_PATH,
     PORT, REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY, TEST_COMMANDS, TLS_MODE, TRANSACTION_LIFETIME,
-    TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions, parse_query, parse_range,
+    TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions, parse_range,
 };
 use super::tls;
 use crate::log_format::LogFormat;
@@ -93,8 +94,28 @@ pub struct ReplicaSetSettings {
 /// Which events are kept, and where.
 #[derive(Debug)]
 pub struct AuditSettings {
-    pub file: LogFile,
+    pub destination: AuditDestination,
+    pub format: AuditFormat,
     pub filter: Option<DocumentBuf>,
+}
+
+/// Where events go.
+#[derive(Debug)]
+pub enum AuditDestination {
+    File(LogFile),
+    /// Standard output.
+    Console,
+    /// The socket of the machine's logging daemon.
+    Syslog,
+}
+
+/// How an event is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditFormat {
+    /// A line.
+    Json,
+    /// The bytes of a document behind those of the one before.
+    Bson,
 }
 
 /// Where the log goes, if not to standard error.
@@ -298,12 +319,29 @@ fn audit(configuration: &Configuration) -> Result<Option<AuditSettings>, String>
             None => Ok(None),
         };
     }
-    let Some(path) = configuration.text(&AUDIT_PATH) else {
-        return Err(format!("{}: file needs {}", configuration.name_of(&AUDIT_DESTINATION), AUDIT_PATH.key()));
+    let name = configuration.text(&AUDIT_DESTINATION).unwrap_or_default();
+    let format = match configuration.text(&AUDIT_FORMAT).as_deref() {
+        Some("BSON") => AuditFormat::Bson,
+        _ => AuditFormat::Json,
     };
-    let file = LogFile { path: path.into(), existing: ExistingLog::Append, rotation: LogRotation::Rename };
+    let destination = match (name.as_str(), configuration.text(&AUDIT_PATH)) {
+        ("file", Some(path)) => AuditDestination::File(LogFile {
+            path: path.into(),
+            existing: ExistingLog::Append,
+            rotation: LogRotation::Rename,
+        }),
+        ("file", None) => {
+            return Err(format!("{}: file needs {}", configuration.name_of(&AUDIT_DESTINATION), AUDIT_PATH.key()));
+        }
+        (_, Some(_)) => return Err(format!("{} is for a file, not for {name}", configuration.name_of(&AUDIT_PATH))),
+        (_, None) if format == AuditFormat::Bson => {
+            return Err(format!("{}: BSON is for a file, not for {name}", configuration.name_of(&AUDIT_FORMAT)));
+        }
+        ("console", None) => AuditDestination::Console,
+        _ => AuditDestination::Syslog,
+    };
     let filter = configuration.text(&AUDIT_FILTER).map(|text| parse_query(&text)).transpose()?;
-    Ok(Some(AuditSettings { file, filter }))
+    Ok(Some(AuditSettings { destination, format, filter }))
 }
 
 fn idle(configuration: &Configuration, survival: Survival) -> Vec<String> {

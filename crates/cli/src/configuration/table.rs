@@ -331,6 +331,12 @@ pub static SETTINGS: &[Setting] = &[
         Kind::Truth,
     ),
     parameter(
+        &["setParameter.ingressConnectionEstablishmentRateLimiterBypass"],
+        "ingress-connection-establishment-rate-limiter-bypass",
+        // The parameter itself says what is wrong with it.
+        Kind::Text(|_| Ok(())),
+    ),
+    parameter(
         &["setParameter.ingressConnectionEstablishmentRatePerSec"],
         "ingress-connection-establishment-rate-per-sec",
         Kind::Whole(1..=i32::MAX as i64),

@@ -3,6 +3,7 @@
 use super::{assert_refused, open};
 use crate::{assert_nowhere, binary, run};
 use bunko_testkit::process::{Server, temporary_dbpath};
+use bunko_bson::{DocumentRef, ValueRef};
 use bunko_testkit::shell;
 use std::path::Path;
 
@@ -103,13 +104,64 @@ fn an_audit_log_is_filtered_and_rotated() {
     let files = std::fs::read_dir(dbpath.path()).expect("readable").filter_map(Result::ok);
     let rotated = files.filter(|file| file.file_name().to_string_lossy().starts_with("audit.json.")).count();
     assert_eq!(rotated, 1);
-    for (setting, value, expected) in [
-        ("--auditDestination", "syslog", "syslog is not supported yet, only file"),
-        ("--auditFormat", "BSON", "BSON is not supported yet, only JSON"),
-        ("--auditFilter", "[1", "is no document"),
+    for (settings, expected) in [
+        (&["--auditDestination", "mail"][..], "'mail' is none of file, syslog, console"),
+        (&["--auditDestination", "file"], "file needs auditLog.path"),
+        (&["--auditDestination", "console", "--auditPath", "a"], "is for a file, not for console"),
+        (&["--auditDestination", "syslog", "--auditFormat", "BSON"], "BSON is for a file, not for syslog"),
+        (&["--auditFormat", "XML"], "is none of JSON, BSON"),
+        (&["--auditFilter", "[1"], "is no document"),
+        (&["--auditFilter", "{atype: /create}"], "does not end"),
+        (&["--auditDestination", "console", "--auditFilter", "{atype: /(/}"], "auditLog.filter"),
     ] {
-        let refused = std::process::Command::new(binary()).args(["serve", setting, value]).output().expect("run");
+        let directory = temporary_dbpath();
+        let mut serve = std::process::Command::new(binary());
+        serve.args(["serve", "--port", "0", "--no-unix-socket", "--dbpath"]).arg(directory.path());
+        let refused = serve.args(settings).output().expect("run");
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(!refused.status.success() && said.contains(expected), "{said}");
+        assert!(!refused.status.success() && said.contains(expected), "{settings:?}: {said}");
     }
+}
+
+/// What a filter of patterns lets through, as bytes of documents.
+#[test]
+fn an_audit_log_may_be_bson_and_its_filter_have_patterns() {
+    let dbpath = temporary_dbpath();
+    let filter = r"{atype: /^(create|drop)Coll/, 'param.ns': {$not: /\.HIDDEN$/i}}";
+    let mut server = start(dbpath.path(), &["--auditFormat", "BSON", "--auditFilter", filter]);
+    run(&mut open(&server, "", ""), "admin", super::ROOT);
+    let mut root = open(&server, "root:secret@", "");
+    for command in ["{create: 'a'}", "{create: 'hidden'}", "{createRole: 'r', roles: [], privileges: []}", "{drop: 'a'}"] {
+        run(&mut root, "test", command);
+    }
+    server.terminate();
+    let bytes = std::fs::read(dbpath.path().join("audit.json")).expect("readable");
+    let mut rest = &bytes[..];
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let length = u32::from_le_bytes(rest[..4].try_into().expect("four bytes")) as usize;
+        let event = DocumentRef::parse(&rest[..length]).expect("a document");
+        let param = event.get("param").and_then(ValueRef::as_document).expect("a param");
+        let text = |value: Option<ValueRef<'_>>| value.and_then(ValueRef::as_str).map(str::to_owned);
+        assert!(matches!(event.get("ts"), Some(ValueRef::DateTime(_))));
+        found.push((text(event.get("atype")).expect("a name"), text(param.get("ns")).expect("a namespace")));
+        rest = &rest[length..];
+    }
+    let expected = [("createCollection", "test.a"), ("dropCollection", "test.a")];
+    assert_eq!(found, expected.map(|(name, namespace)| (name.to_owned(), namespace.to_owned())));
+}
+
+#[test]
+fn an_audit_log_may_be_standard_output() {
+    let dbpath = temporary_dbpath();
+    let mut serve = std::process::Command::new(binary());
+    serve.args(["serve", "--port", "0", "--no-unix-socket", "--dbpath"]).arg(dbpath.path());
+    serve.args(["--auditDestination", "console", "--auditFilter", "{atype: /^s/}"]);
+    let mut server = serve.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().expect("run");
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(server.stdout.take().expect("piped"));
+    std::io::BufRead::read_line(&mut output, &mut line).expect("a line");
+    assert!(line.starts_with(r#"{"atype":"startup","ts":{"$date":"#), "{line}");
+    server.kill().expect("killed");
+    server.wait().expect("it ends");
 }

@@ -1,18 +1,23 @@
-//! Every command, sent by a user of every role that each server has, for the role's database and for another.
+//! Every command, sent by a user of every role that each server has, for the role's database and for another, and once
+//! before a login.
 //!
 //! No command runs: each is sent with an API version that there is none of, which is looked at behind the door. The
-//! answers are those of `matrix.txt`. After a change `REWRITE=1` writes it anew: read the difference.
+//! answers are those of `docs/privileges.md`, and what follows from its column `needs`, which is written by hand. After
+//! a change `REWRITE=1` writes the columns of roles anew: read the difference.
 
-use super::{Guarded, attempt};
+mod needs;
+
+use super::{Guarded, attempt, open};
 use crate::run;
 use bunko_bson::ValueRef;
 use bunko_client::Connection;
+use needs::{Held, Needs};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-/// What is sent of commands whose needs depend on more than a collection's name: a label, and the body. `DB` stands for
-/// the database, and `OTHER` for one that no role of a database is for.
+/// What is sent of commands whose needs depend on more than a collection's name: a label, and the body. `'DB` stands for
+/// the database, and `'OTHER` for one that no role of a database is for.
 const BODIES: &[(&str, &str)] = &[
     ("aggregate", "{aggregate: 'c', pipeline: [], cursor: {}}"),
     ("aggregate $changeStream", "{aggregate: 'c', pipeline: [{$changeStream: {}}], cursor: {}}"),
@@ -112,8 +117,21 @@ fn rows(root: &mut Connection) -> Vec<Row> {
     rows
 }
 
+/// Somebody who is logged in.
+struct User {
+    connection: Connection,
+    held: Held,
+}
+
+impl User {
+    fn new(mut connection: Connection) -> Self {
+        let status = run(&mut connection, "admin", "{connectionStatus: 1, showPrivileges: true}");
+        Self { held: Held::of(&status), connection }
+    }
+}
+
 /// A user of each role, by its name: of the roles of a database as that of `own`.
-fn users(guarded: &mut Guarded) -> BTreeMap<String, Connection> {
+fn users(guarded: &mut Guarded) -> BTreeMap<String, User> {
     let names = |root: &mut Connection, database: &str| -> Vec<String> {
         let reply = run(root, database, "{rolesInfo: 1, showBuiltinRoles: true}");
         let roles = reply.as_ref().get("roles").and_then(ValueRef::as_array).expect("roles");
@@ -127,44 +145,83 @@ fn users(guarded: &mut Guarded) -> BTreeMap<String, Connection> {
     for role in all {
         let database = if of_each.contains(&role) { "own" } else { "admin" };
         let user = guarded.user(&format!("of-{role}"), &format!("[{{role: '{role}', db: '{database}'}}]"));
-        users.insert(role, user);
+        users.insert(role, User::new(user));
     }
-    users.insert("(none)".to_owned(), guarded.user("none", "[]"));
+    users.insert("(none)".to_owned(), User::new(guarded.user("none", "[]")));
     users
+}
+
+/// A line of the table in the documentation.
+struct Documented {
+    needs: String,
+    columns: [String; 2],
+}
+
+const BEGINNING: &str = "|---|---|---|---|\n";
+
+fn read(text: &str) -> BTreeMap<String, Documented> {
+    let table = text.split_once(BEGINNING).expect("a table").1;
+    let mut lines = BTreeMap::new();
+    for line in table.lines() {
+        let cells: Vec<_> = line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+        let [label, needs, own, other] = <[String; 4]>::try_from(cells).expect("four cells");
+        lines.insert(label, Documented { needs, columns: [own, other] });
+    }
+    lines
 }
 
 #[test]
 fn every_command_is_allowed_to_its_roles_and_to_no_other() {
-    let mut guarded = Guarded::start();
+    // With the commands that only tests have.
+    let mut guarded = Guarded::start_with(&["--setParameter", "enableTestCommands=1"]);
     let rows = rows(&mut guarded.root);
     let mut users = users(&mut guarded);
+    let mut anyone = open(&guarded.server, "", "");
     let count = users.len();
-    let mut text = String::new();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/privileges.md");
+    let before = std::fs::read_to_string(&path).expect("a table");
+    let documented = read(&before);
+    let (mut wrong, mut table, mut cells) = (Vec::new(), String::new(), 0);
     for row in &rows {
-        for (place, database) in [("own", "own"), ("other", "other")] {
+        let Some(expected) = documented.get(&row.label) else { panic!("docs/privileges.md has no '{}'", row.label) };
+        let needs = Needs::parse(&expected.needs);
+        let mut columns = [String::new(), String::new()];
+        for (number, database) in ["own", "other"].into_iter().enumerate() {
             let against = if row.is_for_admin { "admin" } else { database };
-            let body = row.body.replace("DB", database).replace("OTHER", "third");
+            let body = row.body.replace("'DB", &format!("'{database}")).replace("'OTHER", "'third");
             let mut allowed = Vec::new();
-            for (role, connection) in &mut users {
-                if attempt(connection, against, &body).0 != 13 {
+            for (role, user) in &mut users {
+                cells += 1;
+                let is_let_in = attempt(&mut user.connection, against, &body).0 != 13;
+                if is_let_in {
                     allowed.push(role.as_str());
                 }
+                if is_let_in != needs.are_met(&user.held, database) {
+                    wrong.push(format!("{} on {against} by {role}: let in: {is_let_in}", row.label));
+                }
             }
-            let allowed = match allowed.len() {
+            cells += 1;
+            let is_let_in = attempt(&mut anyone, against, &body).0 != 13;
+            if is_let_in != matches!(needs, Needs::Nothing) {
+                wrong.push(format!("{} on {against} before a login: let in: {is_let_in}", row.label));
+            }
+            columns[number] = match allowed.len() {
                 0 => "nobody".to_owned(),
                 some if some == count => "everybody".to_owned(),
                 _ => allowed.join(" "),
             };
-            let _ = writeln!(text, "{} [{place}]: {allowed}", row.label);
         }
+        if columns != expected.columns {
+            wrong.push(format!("docs/privileges.md says otherwise of {}: {columns:?}", row.label));
+        }
+        let [own, other] = columns;
+        let _ = writeln!(table, "| {} | {} | {own} | {other} |", row.label, expected.needs);
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rights/matrix.txt");
+    println!("{cells} cells");
     if std::env::var_os("REWRITE").is_some() {
-        std::fs::write(&path, &text).expect("written");
+        let beginning = before.split_once(BEGINNING).expect("a table").0;
+        std::fs::write(&path, format!("{beginning}{BEGINNING}{table}")).expect("written");
     }
-    let expected = std::fs::read_to_string(&path).expect("a table");
-    for (line, wanted) in text.lines().zip(expected.lines()) {
-        assert_eq!(line, wanted, "the left is what was answered");
-    }
-    assert_eq!(text.lines().count(), expected.lines().count());
+    assert!(wrong.is_empty(), "a promise is broken: who is let in is not who is meant to be:\n{}", wrong.join("\n"));
+    assert_eq!(rows.len(), documented.len(), "docs/privileges.md has commands that there are not");
 }

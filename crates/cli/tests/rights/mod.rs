@@ -1,6 +1,7 @@
 //! What users may do on a server with `--auth`, and nobody else.
 
 mod audit;
+mod escalation;
 mod matrix;
 mod write_block;
 
@@ -24,8 +25,13 @@ pub struct Guarded {
 
 impl Guarded {
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with more options.
+    pub fn start_with(options: &[&str]) -> Self {
         let dbpath = temporary_dbpath();
-        let server = Server::start(&binary(), dbpath.path(), &["--auth"]).expect("started");
+        let server = Server::start(&binary(), dbpath.path(), &[&["--auth"], options].concat()).expect("started");
         let mut anyone = open(&server, "", "");
         run(&mut anyone, "admin", ROOT);
         let mut root = open(&server, "root:secret@", "");

@@ -46,7 +46,9 @@ pub(super) fn authenticate_in_hello(
     let text = |field| first.get(field).and_then(ValueRef::as_str);
     // A user that is no text is not the same as none.
     let is_sound = text("mechanism") == Some(MECHANISM) && first.get("user").is_none_or(|user| user.as_str().is_some());
-    let Some(database) = text("db").filter(|_| is_sound) else { return };
+    // Drivers may leave out the only database that there is for it.
+    let database = first.get("db").map_or(Some(EXTERNAL_DATABASE), ValueRef::as_str);
+    let Some(database) = database.filter(|_| is_sound) else { return };
     let Ok(proved) = prove(service, connection, database, text("user")) else { return };
     let name = proved.name.clone();
     if log_in(service, connection, proved, MECHANISM).is_ok() {

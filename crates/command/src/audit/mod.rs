@@ -14,14 +14,14 @@ use crate::fields::truth;
 use crate::parameters::Parameter;
 use crate::service::Service;
 use bunko_access::Name;
-use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Value, ValueRef, extended_json};
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::Result;
 use bunko_matcher::Filter;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Takes one event, as a line of JSON.
-type WriteLine = Box<dyn Fn(&str) + Send + Sync>;
+/// Takes one event.
+type WriteEvent = Box<dyn Fn(DocumentRef<'_>) + Send + Sync>;
 /// Goes on in a new file, or says why not.
 type Rotate = Box<dyn Fn() -> std::result::Result<(), String> + Send + Sync>;
 
@@ -30,14 +30,14 @@ pub struct AuditOptions {
     /// Which are written (`auditLog.filter`); all where there is none.
     pub filter: Option<DocumentBuf>,
     /// Writes one.
-    pub write: WriteLine,
+    pub write: WriteEvent,
     /// Rotates the file.
     pub rotate: Rotate,
 }
 
 struct Sink {
     filter: Option<Filter>,
-    write: WriteLine,
+    write: WriteEvent,
     rotate: Rotate,
 }
 
@@ -130,7 +130,7 @@ impl Service {
         // What a filter cannot be asked of is written.
         let is_chosen = |filter: &Filter| filter.try_matches(event.as_ref()).unwrap_or(true);
         if sink.filter.as_ref().is_none_or(is_chosen) {
-            (sink.write)(&extended_json::to_relaxed(ValueRef::Document(event.as_ref())));
+            (sink.write)(event.as_ref());
         }
     }
 

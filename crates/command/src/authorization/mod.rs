@@ -26,6 +26,7 @@ use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::planted::{Bug, active};
 
 /// What a command needs to be allowed.
 #[derive(Clone, Copy)]
@@ -89,6 +90,9 @@ fn refused(connection: &ClientConnection, message: String) -> Failure {
 impl Asker<'_> {
     /// Whether the command as it was sent is allowed.
     fn may(&self, command: &Command, request: &Request<'_>) -> bool {
+        if active(Bug::CheckLeftOut) && command.name == "collMod" {
+            return self.user().is_some();
+        }
         match command.privileges {
             Privileges::BeforeLogin => true,
             Privileges::Login => self.user().is_some(),

@@ -5,7 +5,6 @@ use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fail_points::{FailPoint, Mode};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
-use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::Failure;
 
@@ -15,7 +14,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &["mode", "data"],
     databases: Databases::AdminOfTests,
     transaction: TransactionUse::Refused,
-    privileges: Privileges::OnCluster(Action::AnyAction),
+    privileges: Privileges::Login,
     run,
 };
 

@@ -1,7 +1,7 @@
 //! Who may do what, what is noted of it, and what clients may have run.
 
 use super::{Kind, PLAIN, Setting, Value};
-use bunko_bson::{DocumentBuf, extended_json};
+use crate::configuration::query_text::parse_query;
 
 pub const AUTHORIZATION: Setting = Setting {
     keys: &["security.authorization"],
@@ -35,7 +35,7 @@ pub const AUDIT_DESTINATION: Setting = Setting {
     keys: &["auditLog.destination"],
     flag: "audit-destination",
     mongod_flag: Some("auditDestination"),
-    help: "Where the audit log goes: file, with --audit-path [default: there is none]",
+    help: "Where the audit log goes: file, with --audit-path, syslog, or console [default: there is none]",
     value_name: "NAME",
     kind: Kind::Text(check_audit_destination),
     ..PLAIN
@@ -44,7 +44,7 @@ pub const AUDIT_FORMAT: Setting = Setting {
     keys: &["auditLog.format"],
     flag: "audit-format",
     mongod_flag: Some("auditFormat"),
-    help: "How it is written: JSON [default: JSON]",
+    help: "How it is written: JSON, or to a file BSON [default: JSON]",
     value_name: "NAME",
     kind: Kind::Text(check_audit_format),
     ..PLAIN
@@ -78,25 +78,14 @@ pub const JAVASCRIPT: Setting = Setting {
 };
 fn check_audit_destination(name: &str) -> Result<(), String> {
     match name {
-        "file" => Ok(()),
-        "syslog" | "console" => Err(format!("{name} is not supported yet, only file")),
+        "file" | "syslog" | "console" => Ok(()),
         _ => Err(format!("'{name}' is none of file, syslog, console")),
     }
 }
 
 fn check_audit_format(name: &str) -> Result<(), String> {
     match name {
-        "JSON" => Ok(()),
-        "BSON" => Err("BSON is not supported yet, only JSON".into()),
+        "JSON" | "BSON" => Ok(()),
         _ => Err(format!("'{name}' is none of JSON, BSON")),
     }
-}
-
-/// Reads a query as people write it: JSON, also where names have no quotes. That is YAML.
-/// # Errors
-/// Where it is no document.
-pub fn parse_query(text: &str) -> Result<DocumentBuf, String> {
-    let json: serde_json::Value =
-        serde_yaml_ng::from_str(text).map_err(|error| format!("'{text}' is no document: {error}"))?;
-    extended_json::parse_document(&json.to_string()).map_err(|error| format!("'{text}' is no document: {error}"))
 }
