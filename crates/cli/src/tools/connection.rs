@@ -18,7 +18,7 @@ const DEFAULT_HOST: &str = "localhost";
 
 /// What stands in a connection string, or is of no use to a data directory. All of it is named: what a flag requires is
 /// not asked for where something else rules it out.
-const HOST_AND_USER: [&str; 12] = [
+pub const HOST_AND_USER: [&str; 12] = [
     "host",
     "port",
     "username",

@@ -1,6 +1,6 @@
 //! `bunko restore`.
 
-use super::connection::{Opened, ReportArguments, ServerArguments};
+use super::connection::{HOST_AND_USER, Opened, ReportArguments, ServerArguments};
 use crate::printed::{print, print_line};
 use crate::stop;
 use bunko_bson::Timestamp;
@@ -22,21 +22,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// What a list of the dump has no use for: it reads what the dump says of itself.
-const WITHOUT_EFFECT_ON_A_LIST: [&str; 37] = [
+/// What a list of the dump has no use for: it reads what the dump says of itself. Beside
+/// [`HOST_AND_USER`].
+const WITHOUT_EFFECT_ON_A_LIST: [&str; 25] = [
     "uri",
-    "host",
-    "port",
-    "username",
-    "password",
-    "authentication_database",
-    "authentication_mechanism",
-    "tls",
-    "tls_ca_file",
-    "tls_certificate_key_file",
-    "tls_allow_invalid_certificates",
-    "tls_allow_invalid_hostnames",
-    "tls_insecure",
     "dbpath",
     "storage_engine",
     "log_format",
@@ -136,7 +125,7 @@ pub struct RestoreArguments {
     #[arg(long = "dryRun", conflicts_with_all = ["resume", "resume_file", "verify"])]
     dry_run: bool,
     /// Print the dump's namespaces with their sizes, ask no server, write nothing
-    #[arg(long, conflicts_with_all = WITHOUT_EFFECT_ON_A_LIST)]
+    #[arg(long, conflicts_with_all = HOST_AND_USER.into_iter().chain(WITHOUT_EFFECT_ON_A_LIST))]
     list: bool,
     /// When a write counts: a number of members, majority, or a document such as {"w": 1, "j": true}
     #[arg(long = "writeConcern", value_name = "CONCERN")]
