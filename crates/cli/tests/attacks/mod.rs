@@ -105,7 +105,10 @@ fn attackers_hold_little_and_keep_nobody_out() {
     // An administrator comes in.
     run(&mut open(&guarded.server, "root:secret@", ""), "admin", "{listDatabases: 1}");
     let (count, p99) = bystander.stop();
-    println!("{} connections hold {grown} bytes; of a bystander's {count} inserts 99 % took less than {p99:?}", held.len());
+    println!(
+        "{} connections hold {grown} bytes; of a bystander's {count} inserts 99 % took less than {p99:?}",
+        held.len()
+    );
     // Other tests share the processors: this is no measurement.
     assert!(count > 0 && p99 < PATIENCE, "{count} inserts, {p99:?}");
 }

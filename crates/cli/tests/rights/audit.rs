@@ -2,8 +2,8 @@
 
 use super::{assert_refused, open};
 use crate::{assert_nowhere, binary, run};
-use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_bson::{DocumentRef, ValueRef};
+use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
 use std::path::Path;
 
@@ -131,7 +131,9 @@ fn an_audit_log_may_be_bson_and_its_filter_have_patterns() {
     let mut server = start(dbpath.path(), &["--auditFormat", "BSON", "--auditFilter", filter]);
     run(&mut open(&server, "", ""), "admin", super::ROOT);
     let mut root = open(&server, "root:secret@", "");
-    for command in ["{create: 'a'}", "{create: 'hidden'}", "{createRole: 'r', roles: [], privileges: []}", "{drop: 'a'}"] {
+    for command in
+        ["{create: 'a'}", "{create: 'hidden'}", "{createRole: 'r', roles: [], privileges: []}", "{drop: 'a'}"]
+    {
         run(&mut root, "test", command);
     }
     server.terminate();
@@ -157,7 +159,8 @@ fn an_audit_log_may_be_standard_output() {
     let mut serve = std::process::Command::new(binary());
     serve.args(["serve", "--port", "0", "--no-unix-socket", "--dbpath"]).arg(dbpath.path());
     serve.args(["--auditDestination", "console", "--auditFilter", "{atype: /^s/}"]);
-    let mut server = serve.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().expect("run");
+    let mut server =
+        serve.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().expect("run");
     let mut line = String::new();
     let mut output = std::io::BufReader::new(server.stdout.take().expect("piped"));
     std::io::BufRead::read_line(&mut output, &mut line).expect("a line");

@@ -33,7 +33,9 @@ fn nobody_grants_more_than_they_hold() {
         commands.push(("own", format!("{{createRole: 'new', privileges: [], roles: {roles}}}")));
         commands.push(("own", format!("{{updateRole: 'harmless', roles: {roles}}}")));
     }
-    for resource in ["{cluster: true}", "{anyResource: true}", "{db: '', collection: ''}", "{db: 'other', collection: ''}"] {
+    for resource in
+        ["{cluster: true}", "{anyResource: true}", "{db: '', collection: ''}", "{db: 'other', collection: ''}"]
+    {
         let privileges = privileges(resource);
         commands.push(("own", format!("{{createRole: 'new', privileges: {privileges}, roles: []}}")));
         commands.push(("own", format!("{{grantPrivilegesToRole: 'harmless', privileges: {privileges}}}")));
@@ -59,7 +61,8 @@ fn nobody_grants_more_than_they_hold() {
         run(&mut keeper, "own", &format!("{{createRole: '{role}', privileges: [], roles: {inherited}}}"));
     }
     for inherited in ["a", "c"] {
-        let (code, message) = attempt(&mut keeper, "own", &format!("{{grantRolesToRole: 'a', roles: ['{inherited}']}}"));
+        let (code, message) =
+            attempt(&mut keeper, "own", &format!("{{grantRolesToRole: 'a', roles: ['{inherited}']}}"));
         assert_eq!(code, 87, "{message}");
     }
 }
@@ -90,10 +93,18 @@ fn nobody_writes_where_users_and_roles_are_kept() {
         ("admin", "{applyOps: [{op: 'i', ns: 'admin.system.users', o: {_id: 'admin.x'}}]}".to_owned()),
         ("admin", "{aggregate: 'system.users', pipeline: [], cursor: {}}".to_owned()),
         ("own", "{aggregate: 'c', pipeline: [{$out: {db: 'admin', coll: 'system.users'}}], cursor: {}}".to_owned()),
-        ("own", "{aggregate: 'c', pipeline: [{$merge: {into: {db: 'admin', coll: 'system.roles'}}}], cursor: {}}".to_owned()),
+        (
+            "own",
+            "{aggregate: 'c', pipeline: [{$merge: {into: {db: 'admin', coll: 'system.roles'}}}], cursor: {}}"
+                .to_owned(),
+        ),
         ("own", format!("{{aggregate: 'c', pipeline: {lookup}, cursor: {{}}}}")),
         ("own", format!("{{aggregate: 'c', pipeline: [{{$facet: {{a: {lookup}}}}}], cursor: {{}}}}")),
-        ("own", "{mapReduce: 'c', map: Code('x'), reduce: Code('y'), out: {replace: 'system.users', db: 'admin'}}".to_owned()),
+        (
+            "own",
+            "{mapReduce: 'c', map: Code('x'), reduce: Code('y'), out: {replace: 'system.users', db: 'admin'}}"
+                .to_owned(),
+        ),
     ];
     let commands: Vec<_> = commands.iter().map(|(database, command)| (*database, command.as_str())).collect();
     let roles = "['readWriteAnyDatabase', 'dbAdminAnyDatabase']";

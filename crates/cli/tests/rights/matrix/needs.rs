@@ -36,9 +36,9 @@ impl Needs {
         match self {
             Self::Nothing | Self::Login => true,
             Self::Everything => held.may_on("anyAction", |resource| is_on(resource, "anyResource")),
-            Self::Actions(alternatives) => alternatives
-                .iter()
-                .any(|all| all.iter().all(|(action, resource)| held.may(action, resource, database))),
+            Self::Actions(alternatives) => {
+                alternatives.iter().any(|all| all.iter().all(|(action, resource)| held.may(action, resource, database)))
+            }
         }
     }
 }
@@ -69,7 +69,9 @@ impl Held {
                     is_normal && (on_all(found) || is_named(found, database, ""))
                         || is_named(found, database, collection)
                         || is_named(found, "", collection)
-                        || collection.strip_prefix("system.buckets.").is_some_and(|name| is_of_buckets(found, database, name))
+                        || collection
+                            .strip_prefix("system.buckets.")
+                            .is_some_and(|name| is_of_buckets(found, database, name))
                 })
             }
         }
