@@ -467,7 +467,11 @@ impl<'a> Invocation<'a> {
 
     fn new_scope(&self) -> QueryScope {
         let mut scope = QueryScope::new(self.service.world.now_ms(), Arc::clone(self.operation()));
-        scope.variables = scope.variables.with_cluster_time(self.service.cluster_time());
+        // A server alone has no such time, and tells its own to pipelines that write, as MongoDB does.
+        let writes_by_pipelines = matches!(self.command.name, "bulkWrite" | "findAndModify" | "update");
+        let seconds = u32::try_from(scope.now_ms / 1000).unwrap_or(u32::MAX);
+        let own = || writes_by_pipelines.then_some(Timestamp { seconds, increment: 1 });
+        scope.variables = scope.variables.with_cluster_time(self.service.cluster_time().or_else(own));
         scope
     }
 

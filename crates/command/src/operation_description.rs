@@ -3,14 +3,24 @@
 use crate::operations::Observed;
 use crate::service::Service;
 use crate::transactions::{describe_idle, describe_running};
-use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef, datetime};
+use bunko_bson::text::ValueText;
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef, datetime, number};
 use bunko_catalog::Namespace;
 
 /// What is called a thread that resumes builds: no client asks for anything else that is shown.
 const OWN_THREAD: &str = "IndexBuildsCoordinatorMongod-0";
 
+/// How commands are shown that were too large to be kept whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LargeCommands {
+    /// As the fields that were kept.
+    Fields,
+    /// As a text of these under `$truncated`, beside the comment.
+    Truncated,
+}
+
 /// The operation of a connection, or the connection where it is idle.
-pub(crate) fn describe(service: &Service, observed: &Observed) -> DocumentBuf {
+pub(crate) fn describe(service: &Service, observed: &Observed, large: LargeCommands) -> DocumentBuf {
     let mut described = DocumentBuf::new().with("type", "op").with("host", &service.facts.host);
     match observed.client {
         Some(client) => described
@@ -31,7 +41,7 @@ pub(crate) fn describe(service: &Service, observed: &Observed) -> DocumentBuf {
         .append("active", observed.opid != 0)
         .append("currentOpTime", &datetime::format_iso8601_ms(service.world.now_ms()).replace('Z', "+00:00"));
     if observed.opid != 0 {
-        describe_operation(&mut described, service, observed);
+        describe_operation(&mut described, service, observed, large);
     }
     described
 }
@@ -48,7 +58,7 @@ fn effective_users(observed: &Observed) -> DocumentBuf {
     DocumentBuf::new().with("effectiveUsers", &[&user.to_document("user")].into_iter().collect::<ArrayBuf>())
 }
 
-fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: &Observed) {
+fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: &Observed, large: LargeCommands) {
     described.append("opid", observed.opid as i32);
     if let Some(session) = &observed.session {
         let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: session };
@@ -69,6 +79,9 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
     if command.as_ref().get("$db").is_none() {
         command.append("$db", &observed.database);
     }
+    if observed.is_command_cut && large == LargeCommands::Truncated {
+        command = truncated(command.as_ref());
+    }
     described
         .append("secs_running", observed.running_for.as_secs() as i64)
         .append("microsecs_running", observed.running_for.as_micros() as i64)
@@ -76,6 +89,10 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
         .append("ns", &namespace(observed.command_name, &observed.database, observed.command.as_ref()))
         .append("redacted", false)
         .append("command", &command);
+    if let Some(id) = cursor_in_use(observed) {
+        let using = i64::from(observed.opid);
+        described.append("cursor", &DocumentBuf::new().with("cursorId", id).with("operationUsingCursorId", using));
+    }
     if let Some((done, total)) = index_build(service, observed) {
         let percent = done * 100 / total.max(1);
         let message =
@@ -83,6 +100,23 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
         let progress = DocumentBuf::new().with("done", done as i64).with("total", total as i64);
         described.append("msg", &message).append("progress", &progress);
     }
+}
+
+/// A command that was cut, as MongoDB shows it.
+fn truncated(kept: DocumentRef<'_>) -> DocumentBuf {
+    let mut text = ValueText(ValueRef::Document(kept)).to_string();
+    text.push_str("...");
+    let mut truncated = DocumentBuf::new().with("$truncated", text.as_str());
+    if let Some(comment) = kept.get("comment") {
+        truncated.append("comment", comment);
+    }
+    truncated
+}
+
+/// The cursor that a `getMore` reads.
+fn cursor_in_use(observed: &Observed) -> Option<i64> {
+    let first = observed.command.as_ref().first().filter(|_| observed.command_name == "getMore")?;
+    number::as_i64_exact(first.value)
 }
 
 /// How far the build has come that a `createIndexes` waits for.

@@ -48,6 +48,8 @@ struct Details {
     database: String,
     /// An encoded document, see [`keep_command`].
     command: Vec<u8>,
+    /// Whether it had more fields than these.
+    is_command_cut: bool,
     started: Instant,
     session: Option<SessionId>,
     metadata: Option<DocumentBuf>,
@@ -76,6 +78,8 @@ pub(crate) struct Observed {
     pub command_name: &'static str,
     pub database: String,
     pub command: DocumentBuf,
+    /// Whether the command had other fields, which were too large to be kept.
+    pub is_command_cut: bool,
     pub running_for: Duration,
     pub session: Option<SessionId>,
     pub metadata: Option<DocumentBuf>,
@@ -169,6 +173,7 @@ impl Operations {
                 command_name: "",
                 database: String::new(),
                 command: Vec::new(),
+                is_command_cut: false,
                 started: Instant::now(),
                 session: None,
                 metadata: None,
@@ -283,6 +288,7 @@ impl Registration {
         details.command_name = beginning.command_name;
         details.database.clear();
         details.database.push_str(beginning.database);
+        details.is_command_cut = beginning.command.len_bytes() > COMMAND_BYTES_MAX;
         keep_command(&mut details.command, beginning.command);
         let started = Instant::now();
         details.started = started;
@@ -352,6 +358,7 @@ impl OperationSlot {
             command_name: details.command_name,
             database: details.database.clone(),
             command: DocumentBuf::from_trusted(details.command.clone()),
+            is_command_cut: details.is_command_cut,
             running_for: details.started.elapsed(),
             session: details.session,
             metadata: details.metadata.clone(),

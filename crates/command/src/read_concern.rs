@@ -178,7 +178,9 @@ fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'
         // No other member can have become the primary meanwhile.
         "linearizable" if deployment == Deployment::SetMember => Ok(()),
         "snapshot" if deployment == Deployment::SetMember && OF_PAST_STATES.contains(&command.name) => Ok(()),
-        "snapshot" if deployment == Deployment::SetMember => Err(level_not_supported(command, concern)),
+        "snapshot" if deployment == Deployment::SetMember || command.name == "count" => {
+            Err(level_not_supported(command, concern))
+        }
         "linearizable" | "snapshot" => Err(Failure::new(
             ErrorCode::NOT_A_REPLICA_SET,
             format!("node needs to be a replica set member to use read concern: {level}"),

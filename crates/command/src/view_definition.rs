@@ -6,9 +6,11 @@ use crate::invocation::Invocation;
 use crate::pipeline_sources::{PipelineSources, VIEW_DEPTH_MAX};
 use crate::source_stages::{SourcedPipeline, Subject};
 use bunko_aggregate::{Environment, Pipeline, SourceName, involved_collections};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::QueryScope;
+use std::sync::Arc;
 
 /// Most bytes of a view's pipeline.
 /// Source: MongoDB 8.2, "View pipeline exceeds size limit".
@@ -79,6 +81,10 @@ fn check_stages(
     pipeline: ArrayRef<'_>,
 ) -> Result<()> {
     let scope = invocation.scope();
+    // Whether there is such a time is found out by who reads the view.
+    let any_time = Timestamp { seconds: 0, increment: 0 };
+    let variables = scope.variables.clone().with_cluster_time(scope.variables.cluster_time().or(Some(any_time)));
+    let scope = Arc::new(QueryScope { variables, ..QueryScope::clone(&scope) });
     let sources = PipelineSources::new(invocation.service, namespace.database(), &scope);
     let environment = Environment::new(scope).with_sources(sources).over(Some(&SourceName::here(view_on)));
     let needs_none = |name: &str| {

@@ -4,7 +4,7 @@ use crate::authorization::{Privileges, administration};
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
-use crate::operation_description::{describe, describe_idle_sessions};
+use crate::operation_description::{LargeCommands, describe, describe_idle_sessions};
 use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::Failure;
 use bunko_matcher::Filter;
@@ -32,7 +32,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         if observed.opid == 0 && !with_idle || !is_own {
             continue;
         }
-        let described = describe(invocation.service, &observed);
+        let described = describe(invocation.service, &observed, LargeCommands::Fields);
         if filter.try_matches(described.as_ref())? {
             reply.push(index, &described);
             index += 1;

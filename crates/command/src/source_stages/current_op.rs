@@ -5,7 +5,7 @@ use crate::authorization::cursors::Owner;
 use crate::cursor_store::IdleCursor;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
-use crate::operation_description::{describe, describe_idle_sessions};
+use crate::operation_description::{LargeCommands, describe, describe_idle_sessions};
 use bunko_access::Name;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
@@ -31,7 +31,7 @@ fn documents(
     let mut documents: Vec<_> = observed
         .iter()
         .filter(|observed| (observed.opid != 0 || shown.idle_connections) && is_own(observed.user.as_ref()))
-        .map(|observed| describe(invocation.service, observed))
+        .map(|observed| describe(invocation.service, observed, shown.large_commands))
         .collect();
     // They do not say whose they are: who sees their own alone sees none.
     if shown.idle_sessions && asker.is_none() {
@@ -83,14 +83,20 @@ struct Shown {
     idle_cursors: bool,
     idle_sessions: bool,
     all_users: bool,
+    large_commands: LargeCommands,
 }
 
 impl Shown {
-    /// Reads the options. Others make no difference: without users every operation is the asker's own, and commands are
-    /// always shown cut to 1 KiB.
+    /// Reads the options. Others make no difference: without users every operation is the asker's own.
     fn parse(specification: ValueRef<'_>) -> Result<Self> {
         let options = specification.as_document().ok_or_else(|| wrong_type("$currentOp", specification, "object"))?;
-        let mut shown = Self { idle_connections: false, idle_cursors: false, idle_sessions: true, all_users: false };
+        let mut shown = Self {
+            idle_connections: false,
+            idle_cursors: false,
+            idle_sessions: true,
+            all_users: false,
+            large_commands: LargeCommands::Fields,
+        };
         for option in options {
             let place = || format!("$currentOp.{}", option.name);
             if !OPTIONS.contains(&option.name) {
@@ -105,6 +111,7 @@ impl Shown {
                 "idleConnections" => shown.idle_connections = value,
                 "idleCursors" => shown.idle_cursors = value,
                 "idleSessions" => shown.idle_sessions = value,
+                "truncateOps" if value => shown.large_commands = LargeCommands::Truncated,
                 "targetAllNodes" if value => {
                     let message = "$currentOp supports targetAllNodes parameter only for sharded clusters";
                     return Err(Failure::failed_to_parse(message));
