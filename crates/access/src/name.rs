@@ -1,6 +1,7 @@
 //! Names of users and roles: each belongs to a database.
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// The name of a user or a role, with the database that it belongs to.
@@ -16,6 +17,11 @@ impl Name {
     /// A name of two parts.
     pub fn new(name: impl Into<String>, database: impl Into<String>) -> Self {
         Self { name: name.into(), database: database.into() }
+    }
+
+    /// What ids of the user's sessions have as `uid`.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(format!("{}@{}", self.name, self.database)).into()
     }
 
     /// Reads `name`, which belongs to `database` then, or `{<key>: name, db: database}`.

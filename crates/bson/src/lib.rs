@@ -20,6 +20,7 @@ pub mod number;
 mod object_id;
 pub mod order;
 mod reader;
+pub mod stored_id;
 mod string_order;
 pub mod text;
 mod validate;

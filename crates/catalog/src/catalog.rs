@@ -356,6 +356,7 @@ impl Catalog {
         let Some(collection) = self.collection(namespace) else { return Ok(None) };
         let _no_writer = exclude_all(&collection, operation)?;
         let mut batch = Batch::new();
+        notes::put_command(&mut batch, &collection, &DocumentBuf::new().with("drop", collection.namespace().collection()));
         let indexes = self.put_drop(&mut batch, &collection)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         self.past_states.note_removed(&self.store, namespace, lsn);
@@ -382,11 +383,10 @@ impl Catalog {
         Ok((collections.len(), last))
     }
 
+    /// Puts the end of a collection into the batch, of which the caller has told the oplog. Returns how many indexes it has.
     pub(crate) fn put_drop(&self, batch: &mut Batch<'_>, collection: &Collection) -> Result<usize> {
         let indexes = collection.indexes();
         persistence::delete(&self.store, batch, collection.catalog_record)?;
-        let dropped = DocumentBuf::new().with("drop", collection.namespace().collection());
-        notes::put_command(batch, collection, &dropped);
         batch.drop_keyspace(collection.records);
         for index in indexes.iter() {
             batch.drop_keyspace(index.keyspace);

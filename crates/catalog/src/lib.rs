@@ -75,7 +75,7 @@ pub use partial_filter::PartialFilter;
 pub use past::{KEPT_STATES_MAX, PastStates, Reading, SNAPSHOT_WINDOW_S, SnapshotRead, StateAsked};
 pub use plan_cache::{CachedPlan, PlanCache};
 pub use rename::RenameTarget;
-pub use retry::{Outcome, RetryableWrite, SessionUuid, WRITE_HISTORIES, WriteHistories, WriteHistory};
+pub use retry::{Outcome, RetryableWrite, SessionName, SessionUuid, WRITE_HISTORIES, WriteHistories, WriteHistory};
 pub use search_index::{SEARCH_INDEXES_MAX, SearchIndex};
 pub use transaction::{TRANSACTION_BYTES_MAX, Transaction, TransactionMemory, TransactionState, TransactionStatistics};
 pub use unique_conversion::Conversion;

@@ -4,7 +4,7 @@ use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Namespace, from_storage, notes, persistence};
-use bunko_bson::DocumentBuf;
+use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, Lsn};
@@ -76,8 +76,12 @@ impl Catalog {
             self.put_drop(&mut batch, target)?;
         }
         let from = source.namespace();
-        let renamed = DocumentBuf::new().with("renameCollection", from.as_str()).with("to", to.as_str());
-        notes::put_command(&mut batch, source, &renamed.with("stayTemp", false));
+        let mut renamed = DocumentBuf::new().with("renameCollection", from.as_str()).with("to", to.as_str());
+        renamed.append("stayTemp", false);
+        if let Some(target) = target {
+            renamed.append("dropTarget", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &target.uuid });
+        }
+        notes::put_command(&mut batch, source, &renamed);
         if let Some(command) = options.and_then(|options| validation_command(to, options)) {
             notes::put_command(&mut batch, source, &command);
         }

@@ -1,6 +1,6 @@
 //! What a document must be before it is stored: `_id` first and of a usable type, no zero timestamps, within limits.
 
-use bunko_bson::{DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, ObjectId, Timestamp, Type, ValueRef, Writer};
+use bunko_bson::{DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, ObjectId, Timestamp, Type, ValueRef, Writer, stored_id};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::borrow::Cow;
 
@@ -127,10 +127,10 @@ pub fn check_id(id: ValueRef<'_>) -> Result<()> {
             ErrorCode::INVALID_ID_FIELD,
             format!("The '_id' value cannot be of type {}", id.kind().alias()),
         )),
-        ValueRef::Document(document) => match document.iter().find(|element| element.name.starts_with('$')) {
-            Some(element) => Err(Failure::new(
+        ValueRef::Document(document) => match stored_id::name_not_allowed(document) {
+            Some(name) => Err(Failure::new(
                 ErrorCode::DOLLAR_PREFIXED_FIELD_NAME,
-                format!("_id fields may not contain '$'-prefixed fields: {} is not valid for storage.", element.name),
+                format!("_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."),
             )),
             None => Ok(()),
         },

@@ -7,8 +7,8 @@ mod overlay;
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{
-    Catalog, Collection, CreateOptions, IndexSpec, Inserted, Order, Target, Transaction, TransactionState, Verdict,
-    WriteHistory,
+    Catalog, Collection, CreateOptions, IndexSpec, Inserted, Order, SessionName, Target, Transaction,
+    TransactionState, Verdict, WriteHistory,
 };
 use bunko_engines::{ENGINES, Entry};
 use bunko_errors::{ErrorCode, Result};
@@ -42,7 +42,7 @@ impl World {
     }
 
     fn begin(&self) -> Arc<Transaction> {
-        Transaction::begin(&self.catalog, [1; 16], 1)
+        Transaction::begin(&self.catalog, SessionName { id: [1; 16], user: [0; 32] }, 1)
     }
 
     fn collection(&self, name: &str) -> Arc<Collection> {

@@ -193,7 +193,7 @@ impl Service {
             return Err(at_shutdown().into());
         }
         if let Some(session) = options.session {
-            self.use_session(connection, session)?;
+            self.use_session(connection, session, options.session_user)?;
         }
         let (operation, parked) = match parked {
             Some((operation, cursor)) => (operation, Some(cursor)),

@@ -30,6 +30,8 @@ pub struct GenericOptions {
     pub max_time: Option<Duration>,
     /// The session's id, where one is given.
     pub session: Option<SessionId>,
+    /// Whose the session is said to be.
+    pub(crate) session_user: Option<[u8; 32]>,
     /// `comment`, for `currentOp`.
     pub comment: Option<Value>,
     /// Which of the command's own fields the body has.
@@ -114,6 +116,7 @@ impl GenericOptions {
             write_concern: WriteConcern::default(),
             has_write_concern: false,
             unmet_write_concern: None,
+            session_user: None,
             cluster_time: None,
             read_concern: ReadConcern::default(),
             max_time: None,
@@ -169,7 +172,10 @@ impl GenericOptions {
                     self.cluster_time = Some(parse_cluster_time(told)?);
                 }
             }
-            "lsid" => self.session = Some(id::parse("OperationSessionInfo.lsid", value)?),
+            "lsid" => {
+                let (session, user) = id::parse_with_user("OperationSessionInfo.lsid", value)?;
+                (self.session, self.session_user) = (Some(session), user);
+            }
             "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {
                 let (concern, unmet) = WriteConcern::parse(deployment, document(command, name, value)?)?;

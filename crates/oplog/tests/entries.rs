@@ -1,7 +1,7 @@
 //! The oplog of catalogs over real stores: nothing is missing, nothing is twice, and times never change.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
-use bunko_catalog::{Catalog, Namespace, Order, Target, Transaction, Verdict, WriteHistory};
+use bunko_catalog::{Catalog, Namespace, Order, SessionName, Target, Transaction, Verdict, WriteHistory};
 use bunko_engines::{ENGINES, EngineOptions};
 use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
@@ -254,7 +254,7 @@ fn a_transaction_is_one_entry_and_several_for_those_who_follow() {
     let opened = Opened::new(directory.path(), Some(4 * SEGMENT_BYTES));
     opened.insert(&[1, 2], 0);
     let mut feed = Feed::from_now(&opened.store).expect("an oplog");
-    let transaction = Transaction::begin(&opened.catalog, [9; 16], 77);
+    let transaction = Transaction::begin(&opened.catalog, SessionName { id: [9; 16], user: [0; 32] }, 77);
     let operation = OperationContext::unlimited();
     operation.join(Arc::clone(&transaction) as _);
     let documents: Vec<_> =
@@ -292,7 +292,7 @@ fn a_transaction_is_one_entry_and_several_for_those_who_follow() {
 
 /// Inserts that many documents of that size in one transaction.
 fn insert_in_transaction(opened: &Opened, ids: std::ops::Range<i32>, bytes: usize) {
-    let transaction = Transaction::begin(&opened.catalog, [9; 16], ids.start.into());
+    let transaction = Transaction::begin(&opened.catalog, SessionName { id: [9; 16], user: [0; 32] }, ids.start.into());
     let operation = OperationContext::unlimited();
     operation.join(Arc::clone(&transaction) as _);
     let text = "x".repeat(bytes);

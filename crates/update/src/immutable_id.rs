@@ -1,6 +1,6 @@
 //! What may and may not happen to `_id`.
 
-use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef, stored_id};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(crate) const ID: &str = "_id";
@@ -38,9 +38,8 @@ pub(crate) fn check(document: DocumentRef<'_>) -> Result<()> {
             let message = format!("The '_id' value cannot be of type {}", value.kind().alias());
             Err(Failure::new(ErrorCode::INVALID_ID_FIELD, message))
         }
-        Some(ValueRef::Document(id)) => match id.iter().find(|element| element.name.starts_with('$')) {
-            Some(element) => {
-                let name = element.name;
+        Some(ValueRef::Document(id)) => match stored_id::name_not_allowed(id) {
+            Some(name) => {
                 let message =
                     format!("_id fields may not contain '$'-prefixed fields: {name} is not valid for storage.");
                 Err(Failure::new(ErrorCode::DOLLAR_PREFIXED_FIELD_NAME, message))

@@ -16,6 +16,7 @@ pub use outcome::Outcome;
 pub use retryable_write::RetryableWrite;
 
 use crate::{Catalog, from_storage};
+use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_errors::Result;
 use bunko_store::{Batch, Direction, KeyspaceId, RecordId, RecordRange, Store, View};
 use foldhash::fast::RandomState;
@@ -29,6 +30,24 @@ pub const WRITE_HISTORIES: KeyspaceId = KeyspaceId(u32::MAX);
 
 /// A session's UUID.
 pub type SessionUuid = [u8; 16];
+
+/// A session as others are told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionName {
+    /// Its UUID.
+    pub id: SessionUuid,
+    /// A digest of whose it is.
+    pub user: [u8; 32],
+}
+
+impl SessionName {
+    /// `{id, uid}`.
+    pub fn to_document(self) -> DocumentBuf {
+        DocumentBuf::new()
+            .with("id", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &self.id })
+            .with("uid", ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &self.user })
+    }
+}
 
 /// Write histories by session.
 pub type WriteHistories = HashMap<SessionUuid, WriteHistory, RandomState>;

@@ -24,7 +24,7 @@ pub use memory::{TRANSACTION_BYTES_MAX, TransactionMemory};
 pub(crate) use occupancy::{Occupancy, announce, changed_since, exclude_all};
 pub(crate) use owners::{Owned, Owners};
 
-use crate::retry::{self, SessionUuid, WriteHistory};
+use crate::retry::{self, SessionName, SessionUuid, WriteHistory};
 use crate::{Catalog, Collection, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
@@ -42,7 +42,7 @@ const PART_BYTES: usize = (SEGMENT_BYTES / 5) as usize;
 /// A transaction, as the unit of work of its statements' operations. One statement at a time works for it.
 pub struct Transaction {
     catalog: Arc<Catalog>,
-    session: SessionUuid,
+    session: SessionName,
     number: i64,
     owner: Owner,
     course: Mutex<Course>,
@@ -98,7 +98,7 @@ pub struct TransactionStatistics {
 
 impl Transaction {
     /// Begins a transaction of a session under that number. Its snapshot is taken by the first statement.
-    pub fn begin(catalog: &Arc<Catalog>, session: SessionUuid, number: i64) -> Arc<Self> {
+    pub fn begin(catalog: &Arc<Catalog>, session: SessionName, number: i64) -> Arc<Self> {
         let owner = catalog.owners.new_owner();
         let course = Mutex::new(Course::Open(Open::default()));
         Arc::new(Self { catalog: Arc::clone(catalog), session, number, owner, course })
@@ -111,7 +111,7 @@ impl Transaction {
 
     /// Its session.
     pub fn session(&self) -> SessionUuid {
-        self.session
+        self.session.id
     }
 
     /// Its number within the session.
@@ -236,7 +236,7 @@ impl Transaction {
         net.put_into(&mut parts, PART_BYTES);
         // The last part has the last operation, so that its time is that of the commit.
         open.operations.put_into(self.session, self.number, &mut parts, PART_BYTES);
-        let committed = retry::commit_transaction(&self.catalog, history, (self.session, self.number), &mut parts);
+        let committed = retry::commit_transaction(&self.catalog, history, (self.session.id, self.number), &mut parts);
         let lsn = committed.map_err(from_storage)?;
         self.show_created(open, lsn);
         Ok(Some(lsn))

@@ -1,7 +1,7 @@
 //! What a transaction did, one operation after the other, as its entry in the oplog has it.
 
 use crate::notes::{OPERATION, TRANSACTION, encoded, is_told_of};
-use crate::retry::SessionUuid;
+use crate::retry::SessionName;
 use crate::{Collection, Note};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_store::{Batch, Effect, Statement, part_with_room};
@@ -80,10 +80,8 @@ impl Operations {
 
     /// Puts them into the batches of the commit, a new one wherever the last would be longer than `part_bytes`. Each that
     /// has some says of which transaction they are, and which is its first.
-    pub fn put_into(&self, session: SessionUuid, number: i64, parts: &mut Vec<Batch<'_>>, part_bytes: usize) {
-        let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &session };
-        let lsid = DocumentBuf::new().with("id", id);
-        let told = DocumentBuf::new().with("lsid", &lsid).with("txnNumber", number);
+    pub fn put_into(&self, session: SessionName, number: i64, parts: &mut Vec<Batch<'_>>, part_bytes: usize) {
+        let told = DocumentBuf::new().with("lsid", &session.to_document()).with("txnNumber", number);
         let mut told_in = None;
         for (first, note) in self.notes.iter().enumerate() {
             part_with_room(parts, part_bytes.saturating_sub(note.len()));

@@ -3,7 +3,7 @@
 use super::{commit, operation};
 use crate::opened::{namespace, open, survival};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::{Catalog, CreateOptions, EngineChoice, Order, Target, Transaction, Verdict};
+use bunko_catalog::{Catalog, CreateOptions, EngineChoice, Order, SessionName, Target, Transaction, Verdict};
 use bunko_engines::{ENGINES, Entry};
 use bunko_errors::{ErrorCode, Result};
 use bunko_operation::OperationContext;
@@ -105,7 +105,7 @@ impl Bank {
         let mut committed = 0;
         while committed < TRANSFERS {
             round += CLERKS;
-            let transaction = Transaction::begin(&self.catalog, [clerk as u8; 16], i64::from(round));
+            let transaction = Transaction::begin(&self.catalog, SessionName { id: [clerk as u8; 16], user: [0; 32] }, i64::from(round));
             match self.transfer(round, &operation(Some(&transaction))) {
                 Ok(()) if round.is_multiple_of(17) => transaction.abort(),
                 Ok(()) => {

@@ -5,6 +5,7 @@ use crate::connection::ClientConnection;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use crate::sessions::SessionId;
+use crate::sessions::id::{Digest, digest_of};
 use bunko_access::Action;
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Instant;
@@ -12,10 +13,21 @@ use std::time::Instant;
 impl Service {
     /// Notes that a command of the connection names a session.
     /// # Errors
-    /// `TooManyLogicalSessions`; `Unauthorized` where it is another user's.
-    pub(crate) fn use_session(&self, connection: &mut ClientConnection, session: SessionId) -> Result<()> {
+    /// `TooManyLogicalSessions`; `Unauthorized` where it is another user's, or said to be.
+    pub(crate) fn use_session(
+        &self,
+        connection: &mut ClientConnection,
+        session: SessionId,
+        said_of: Option<Digest>,
+    ) -> Result<()> {
         let now = Instant::now();
-        if !self.access.is_enforced() {
+        let is_enforced = self.access.is_enforced();
+        let own = || digest_of(connection.user.as_ref().filter(|_| is_enforced).map(|user| &user.name));
+        if said_of.is_some_and(|said| said != own()) {
+            let message = "Unauthorized to set user digest in LogicalSessionId";
+            return Err(Failure::new(ErrorCode::UNAUTHORIZED, message));
+        }
+        if !is_enforced {
             return self.sessions.touch_again(&mut connection.session, session, now);
         }
         // Whoever is not logged in has no sessions, and fills no memory with them.

@@ -148,7 +148,7 @@ impl Events<'_> {
             "renameCollection" => {
                 let to = o.get("to").and_then(ValueRef::as_str).unwrap_or_default();
                 if target.watches(&full) || target.watches(to) {
-                    into.extend([Event { document: self.of_rename(entry, &full, to), is_last: false }]);
+                    into.extend([Event { document: self.of_rename(entry, &full, o), is_last: false }]);
                     self.invalidate_if(matches!(target, Target::Collection { .. }), entry, "rename", into);
                 }
             }
@@ -166,13 +166,18 @@ impl Events<'_> {
         }
     }
 
-    fn of_rename(&self, entry: &Entry, from: &str, to: &str) -> DocumentBuf {
+    fn of_rename(&self, entry: &Entry, from: &str, o: DocumentRef<'_>) -> DocumentBuf {
         let mut event = self.begin(entry, "rename", None);
         put_namespace(&mut event, from);
-        let to = namespace(to);
+        let to = namespace(o.get("to").and_then(ValueRef::as_str).unwrap_or_default());
         event.append("to", &to);
         if self.options.is_expanded {
-            event.append("operationDescription", &DocumentBuf::new().with("to", &to));
+            let mut description = DocumentBuf::new().with("to", &to);
+            // The identity of the collection that had the name before.
+            if let Some(replaced @ ValueRef::Binary { .. }) = o.get("dropTarget") {
+                description.append("dropTarget", replaced);
+            }
+            event.append("operationDescription", &description);
         }
         event
     }

@@ -58,6 +58,9 @@ impl Options {
             let (name, value) = (element.name, element.value);
             let place = || format!("$changeStream.{name}");
             match name {
+                "fullDocument" | "fullDocumentBeforeChange" | "allChangesForCluster" | "showExpandedEvents"
+                | "resumeAfter" | "startAfter" | "startAtOperationTime"
+                    if value.is_nullish() => {}
                 "fullDocument" => options.full_document = image(&place(), value, "default", "updateLookup")?,
                 "fullDocumentBeforeChange" => options.before = image(&place(), value, "off", "")?,
                 "allChangesForCluster" => options.all_changes = switch(&place(), value)?,
@@ -83,7 +86,8 @@ impl Options {
                 }
             }
         }
-        if fields.get("resumeAfter").is_some() && fields.get("startAfter").is_some() {
+        let is_given = |name| fields.get(name).is_some_and(|value| !value.is_nullish());
+        if is_given("resumeAfter") && is_given("startAfter") {
             let message = "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage";
             return Err(Failure::new(ErrorCode(50865), message));
         }

@@ -11,7 +11,7 @@ use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use bunko_aggregate::{DocumentStream, Environment, Pipeline};
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
@@ -83,14 +83,23 @@ fn check_fragment(beginning: &Beginning, splits: bool) -> Result<()> {
 
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().skip(1) {
-        let Some(name) = stage.as_document().and_then(DocumentRef::first).map(|first| first.name) else { continue };
+        let Some(Element { name, value }) = stage.as_document().and_then(DocumentRef::first) else { continue };
+        let is_permitted = STAGES_AFTER.contains(&name) || name == split::STAGE || name == "$fill" && fills_alone(value);
         // What is no stage at all is refused with the pipeline.
-        if !STAGES_AFTER.contains(&name) && name != split::STAGE && bunko_aggregate::is_known_stage(name) {
+        if !is_permitted && bunko_aggregate::is_known_stage(name) {
             let message = format!("{name} is not permitted in a {STAGE} pipeline");
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
         }
     }
     Ok(())
+}
+
+/// Whether a `$fill` fills each document by itself, so that it is an `$addFields`: no method of it looks at other documents.
+fn fills_alone(specification: ValueRef<'_>) -> bool {
+    let output = specification.as_document().and_then(|fields| fields.get("output")).and_then(ValueRef::as_document);
+    output.is_none_or(|output| {
+        output.iter().all(|field| field.value.as_document().is_none_or(|filling| filling.get("method").is_none()))
+    })
 }
 
 /// When documents before a change are shown no more: `preAndPostImages` of the cluster parameter `changeStreamOptions`. They

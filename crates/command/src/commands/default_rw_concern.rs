@@ -52,26 +52,33 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let message = "At least one of the 'defaultReadConcern' or 'defaultWriteConcern' fields must be present";
         return Err(Failure::bad_value(message).into());
     }
-    let before = invocation.service.default_concerns.set();
+    let service = invocation.service;
+    // Two commands that set one half each must not undo each other's.
+    let changing = service.default_concerns.change(invocation)?;
+    let before = changing.before();
     let write = match write {
         None => before.as_ref().and_then(|before| before.write.clone()),
         Some(write) if write.is_empty() => {
-            if before.is_some_and(|before| before.write.is_some()) {
+            if before.as_ref().is_some_and(|before| before.write.is_some()) {
                 let message = "The global default write concern cannot be unset once it is set.";
                 return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
             }
             None
         }
-        Some(write) => Some(checked_write(invocation.service.deployment(), write)?),
+        Some(write) => Some(checked_write(service.deployment(), write)?),
     };
     let read = match read {
-        None => invocation.service.default_concerns.set().and_then(|before| before.read),
+        None => before.and_then(|before| before.read),
         Some(read) => checked_read(read)?,
     };
-    let world = &invocation.service.world;
+    let world = &service.world;
     let set = Set { read, write, time: world.timestamp(), wall_clock_ms: world.now_ms() };
     stored_settings::keep(invocation, DATABASE, COLLECTION, &set.kept())?;
-    invocation.service.default_concerns.apply(set);
+    changing.apply(set);
+    // The defaults are kept by a write, whose concern is the command's: what cannot be acknowledged so is its failure.
+    if let Some(unmet) = invocation.options.unmet_write_concern.take() {
+        return Err(unmet.into());
+    }
     write_defaults(invocation, reply);
     Ok(())
 }

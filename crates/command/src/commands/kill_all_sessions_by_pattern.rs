@@ -30,6 +30,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     };
     let patterns = patterns.iter().enumerate().map(parse).collect::<Result<Vec<_>, Failure>>()?;
     // An empty list chooses all.
-    kill(invocation, |session| patterns.is_empty() || patterns.iter().any(|pattern| pattern.chooses(session)));
+    let sessions = &invocation.service.sessions;
+    let chooses = |pattern: &SessionPattern, session| pattern.chooses(session, || sessions.digest(session));
+    kill(invocation, |session| patterns.is_empty() || patterns.iter().any(|pattern| chooses(pattern, session)));
     Ok(())
 }

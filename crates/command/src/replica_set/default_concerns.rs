@@ -3,7 +3,9 @@
 //! Source: MongoDB manual 8.2, "setDefaultRWConcern", "Default MongoDB Read Concerns/Write Concerns".
 
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
-use parking_lot::Mutex;
+use bunko_errors::Result;
+use bunko_operation::OperationSource;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) const DATABASE: &str = "config";
@@ -15,8 +17,16 @@ pub(crate) const NAME: &str = "ReadWriteConcernDefaults";
 #[derive(Debug)]
 pub(crate) struct DefaultConcerns {
     set: Mutex<Option<Set>>,
+    /// Held by who changes them, from reading what is set until it has been kept and applied.
+    changing: Mutex<()>,
     /// Whether writes wait for the disk: that of a set of one member is its majority.
     is_journaled: AtomicBool,
+}
+
+/// A change of the defaults; nobody else makes one meanwhile.
+pub(crate) struct Changing<'d> {
+    defaults: &'d DefaultConcerns,
+    _alone: MutexGuard<'d, ()>,
 }
 
 /// What was set.
@@ -34,7 +44,7 @@ pub(crate) struct Set {
 
 impl Default for DefaultConcerns {
     fn default() -> Self {
-        Self { set: Mutex::default(), is_journaled: AtomicBool::new(true) }
+        Self { set: Mutex::default(), changing: Mutex::default(), is_journaled: AtomicBool::new(true) }
     }
 }
 
@@ -49,6 +59,18 @@ impl DefaultConcerns {
         self.set.lock().clone()
     }
 
+    /// Begins a change, once no other is being made.
+    /// # Errors
+    /// What the operation says while it waits.
+    pub(crate) fn change(&self, operation: &dyn OperationSource) -> Result<Changing<'_>> {
+        loop {
+            let until = operation.operation().may_wait_until()?;
+            if let Some(alone) = self.changing.try_lock_until(until) {
+                return Ok(Changing { defaults: self, _alone: alone });
+            }
+        }
+    }
+
     /// Takes what has been kept.
     pub(crate) fn apply(&self, set: Set) {
         let is_journaled = set.write.as_ref().is_none_or(|write| {
@@ -58,6 +80,18 @@ impl DefaultConcerns {
         });
         self.is_journaled.store(is_journaled, Ordering::Relaxed);
         *self.set.lock() = Some(set);
+    }
+}
+
+impl Changing<'_> {
+    /// What is set until now.
+    pub(crate) fn before(&self) -> Option<Set> {
+        self.defaults.set()
+    }
+
+    /// Takes what has been kept.
+    pub(crate) fn apply(self, set: Set) {
+        self.defaults.apply(set);
     }
 }
 

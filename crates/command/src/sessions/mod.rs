@@ -12,6 +12,7 @@ mod standing;
 
 pub(crate) use check_out::{Asked, CheckedOut};
 pub use id::SessionId;
+use id::{Digest, UID, digest_of};
 pub(crate) use pattern::SessionPattern;
 pub(crate) use session::Session;
 
@@ -137,6 +138,11 @@ impl SessionTable {
     /// Whose session it is, where users are asked for.
     pub(crate) fn owner(&self, id: SessionId) -> Option<Name> {
         self.shard(id).lock().get(&id).and_then(|session| session.owner().cloned())
+    }
+
+    /// A digest of whose session it is.
+    pub(crate) fn digest(&self, id: SessionId) -> Digest {
+        self.shard(id).lock().get(&id).map_or(UID, |session| digest_of(session.owner()))
     }
 
     /// Each session's id and how long after the table began it was used last, by id.

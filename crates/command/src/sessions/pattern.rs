@@ -1,19 +1,19 @@
 //! What `killAllSessionsByPattern` chooses sessions by.
 
 use super::SessionId;
-use super::id::{self, UID};
-use crate::fields::{Fields, wrong_type};
-use bunko_bson::{DocumentRef, ValueRef};
+use super::id::{self, Digest, parse_user};
+use crate::fields::Fields;
+use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// One pattern of a list.
 pub(crate) enum SessionPattern {
     /// All sessions of everybody.
     All,
-    /// One session.
-    Session(SessionId),
-    /// None: it names whom this server does not know.
-    None,
+    /// Those of a user.
+    Of(Digest),
+    /// One session of a user.
+    Session(SessionId, Digest),
 }
 
 /// What messages call a pattern.
@@ -40,34 +40,25 @@ impl SessionPattern {
         let fields = Fields::new(PLACE, pattern);
         if let Some(lsid) = fields.field("lsid") {
             let place = format!("{PLACE}.lsid");
-            let session = id::parse(&place, lsid)?;
-            let uid = lsid.as_document().and_then(|lsid| lsid.get("uid"));
-            let uid = uid.ok_or_else(|| {
+            let (session, user) = id::parse_with_user(&place, lsid)?;
+            let user = user.ok_or_else(|| {
                 let message = format!("BSON field '{place}.uid' is missing but a required field");
                 Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
             })?;
-            return Ok(if is_own(&format!("{place}.uid"), uid)? { Self::Session(session) } else { Self::None });
+            return Ok(Self::Session(session, user));
         }
         match fields.field("uid") {
-            Some(uid) if !is_own(&format!("{PLACE}.uid"), uid)? => Ok(Self::None),
-            _ => Ok(Self::All),
+            Some(uid) => parse_user(&format!("{PLACE}.uid"), uid).map(Self::Of),
+            None => Ok(Self::All),
         }
     }
 
-    /// Whether it chooses that session.
-    pub(crate) fn chooses(&self, session: SessionId) -> bool {
+    /// Whether it chooses that session, which is somebody's.
+    pub(crate) fn chooses(&self, session: SessionId, owner: impl FnOnce() -> Digest) -> bool {
         match self {
             Self::All => true,
-            Self::Session(chosen) => *chosen == session,
-            Self::None => false,
+            Self::Of(user) => *user == owner(),
+            Self::Session(chosen, user) => *chosen == session && *user == owner(),
         }
-    }
-}
-
-/// Whether it is the digest of whose sessions there are.
-fn is_own(place: &str, uid: ValueRef<'_>) -> Result<bool> {
-    match uid {
-        ValueRef::Binary { bytes, .. } => Ok(bytes == UID),
-        other => Err(wrong_type(place, other, "binData")),
     }
 }

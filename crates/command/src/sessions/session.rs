@@ -1,11 +1,12 @@
 //! One session.
 
 use super::SessionId;
+use super::id::digest_of;
 use super::check_out::{Asked, CheckedOut};
 use super::standing::{Held, Standing};
 use crate::transactions::Open;
 use bunko_access::Name;
-use bunko_catalog::WriteHistory;
+use bunko_catalog::{SessionName, WriteHistory};
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
 use parking_lot::{Condvar, Mutex};
@@ -66,6 +67,11 @@ impl Session {
     /// Whether it is that user's, as it is from now on if it was nobody's.
     pub(crate) fn belongs_to(&self, user: &Name) -> bool {
         self.owner.get_or_init(|| user.clone()) == user
+    }
+
+    /// As others are told of it.
+    pub(crate) fn name(&self) -> SessionName {
+        SessionName { id: self.id, user: digest_of(self.owner()) }
     }
 
     pub(super) fn owner(&self) -> Option<&Name> {

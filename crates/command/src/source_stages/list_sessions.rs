@@ -7,9 +7,8 @@ use crate::authorization::own_sessions::Reach;
 use crate::fields::{Fields, wrong_type};
 use crate::invocation::Invocation;
 use crate::sessions::SessionId;
-use crate::sessions::id::UID;
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::Namespace;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::{Namespace, SessionName};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Duration;
 
@@ -48,9 +47,7 @@ fn documents(
     let service = invocation.service;
     let describe = |(session, last_use): (SessionId, Duration)| {
         let last_use = ValueRef::DateTime(service.started_at_ms + last_use.as_millis() as i64);
-        let id = DocumentBuf::new()
-            .with("id", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &session })
-            .with("uid", ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &UID });
+        let id = SessionName { id: session, user: service.sessions.digest(session) }.to_document();
         DocumentBuf::new().with("_id", &id).with("lastUse", last_use)
     };
     let reach = match invocation.asker() {

@@ -2,14 +2,11 @@
 
 use super::open::Entry;
 use crate::service::Service;
-use crate::sessions::id::UID;
-use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, datetime};
+use bunko_bson::{DocumentBuf, datetime};
 
 /// One that no command works with: of a session that is idle.
 pub(crate) fn describe_idle(service: &Service, entry: &Entry) -> DocumentBuf {
-    let id = DocumentBuf::new()
-        .with("id", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &entry.session.id })
-        .with("uid", ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &UID });
+    let id = entry.session.name().to_document();
     DocumentBuf::new()
         .with("type", "idleSession")
         .with("host", &service.facts.host)

@@ -1,6 +1,8 @@
 //! Commands against real stores on every engine.
 
 mod cursor_room;
+mod default_concerns;
+mod lost_history;
 mod memory_limit;
 mod scripts;
 mod server;
