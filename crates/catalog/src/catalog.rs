@@ -356,7 +356,11 @@ impl Catalog {
         let Some(collection) = self.collection(namespace) else { return Ok(None) };
         let _no_writer = exclude_all(&collection, operation)?;
         let mut batch = Batch::new();
-        notes::put_command(&mut batch, &collection, &DocumentBuf::new().with("drop", collection.namespace().collection()));
+        notes::put_command(
+            &mut batch,
+            &collection,
+            &DocumentBuf::new().with("drop", collection.namespace().collection()),
+        );
         let indexes = self.put_drop(&mut batch, &collection)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         self.past_states.note_removed(&self.store, namespace, lsn);

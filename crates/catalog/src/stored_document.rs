@@ -1,6 +1,8 @@
 //! What a document must be before it is stored: `_id` first and of a usable type, no zero timestamps, within limits.
 
-use bunko_bson::{DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, ObjectId, Timestamp, Type, ValueRef, Writer, stored_id};
+use bunko_bson::{
+    DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, ObjectId, Timestamp, Type, ValueRef, Writer, stored_id,
+};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::borrow::Cow;
 

@@ -7,8 +7,8 @@ mod overlay;
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{
-    Catalog, Collection, CreateOptions, IndexSpec, Inserted, Order, SessionName, Target, Transaction,
-    TransactionState, Verdict, WriteHistory,
+    Catalog, Collection, CreateOptions, IndexSpec, Inserted, Order, SessionName, Target, Transaction, TransactionState,
+    Verdict, WriteHistory,
 };
 use bunko_engines::{ENGINES, Entry};
 use bunko_errors::{ErrorCode, Result};

@@ -105,7 +105,11 @@ impl Bank {
         let mut committed = 0;
         while committed < TRANSFERS {
             round += CLERKS;
-            let transaction = Transaction::begin(&self.catalog, SessionName { id: [clerk as u8; 16], user: [0; 32] }, i64::from(round));
+            let transaction = Transaction::begin(
+                &self.catalog,
+                SessionName { id: [clerk as u8; 16], user: [0; 32] },
+                i64::from(round),
+            );
             match self.transfer(round, &operation(Some(&transaction))) {
                 Ok(()) if round.is_multiple_of(17) => transaction.abort(),
                 Ok(()) => {

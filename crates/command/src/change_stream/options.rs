@@ -58,8 +58,13 @@ impl Options {
             let (name, value) = (element.name, element.value);
             let place = || format!("$changeStream.{name}");
             match name {
-                "fullDocument" | "fullDocumentBeforeChange" | "allChangesForCluster" | "showExpandedEvents"
-                | "resumeAfter" | "startAfter" | "startAtOperationTime"
+                "fullDocument"
+                | "fullDocumentBeforeChange"
+                | "allChangesForCluster"
+                | "showExpandedEvents"
+                | "resumeAfter"
+                | "startAfter"
+                | "startAtOperationTime"
                     if value.is_nullish() => {}
                 "fullDocument" => options.full_document = image(&place(), value, "default", "updateLookup")?,
                 "fullDocumentBeforeChange" => options.before = image(&place(), value, "off", "")?,

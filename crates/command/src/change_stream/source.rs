@@ -84,7 +84,8 @@ fn check_fragment(beginning: &Beginning, splits: bool) -> Result<()> {
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().skip(1) {
         let Some(Element { name, value }) = stage.as_document().and_then(DocumentRef::first) else { continue };
-        let is_permitted = STAGES_AFTER.contains(&name) || name == split::STAGE || name == "$fill" && fills_alone(value);
+        let is_permitted =
+            STAGES_AFTER.contains(&name) || name == split::STAGE || name == "$fill" && fills_alone(value);
         // What is no stage at all is refused with the pipeline.
         if !is_permitted && bunko_aggregate::is_known_stage(name) {
             let message = format!("{name} is not permitted in a {STAGE} pipeline");

@@ -1,8 +1,8 @@
 //! One session.
 
 use super::SessionId;
-use super::id::digest_of;
 use super::check_out::{Asked, CheckedOut};
+use super::id::digest_of;
 use super::standing::{Held, Standing};
 use crate::transactions::Open;
 use bunko_access::Name;

@@ -36,7 +36,8 @@ fn a_token_older_than_the_history_gets_286_change_stream_history_lost() {
     for engine in ENGINES.iter().filter(is_durable) {
         let log = LogOptions { history_bytes_max: Some(SEGMENT_BYTES), ..LogOptions::default() };
         let mut server = Server::start_as_member(engine, &EngineOptions::default(), log);
-        let stage = shell::parse_document("{aggregate: 't', pipeline: [{$changeStream: {}}], cursor: {}}").expect("BSON");
+        let stage =
+            shell::parse_document("{aggregate: 't', pipeline: [{$changeStream: {}}], cursor: {}}").expect("BSON");
         let opened = run(&mut server, &stage);
         let slow = cursor(&opened).get("id").and_then(number::as_i64_exact).expect("an id");
         let mark = cursor(&opened).get("postBatchResumeToken").and_then(ValueRef::as_document).expect("a token");
