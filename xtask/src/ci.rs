@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::{licences, report, tidy};
+use crate::findings::Findings;
+use crate::{advisories, licences, report, sbom, tidy};
+
+type Check = fn(&Path) -> Result<Findings, String>;
 
 /// Name, and cargo's arguments. In an order in which the slow ones find most dependencies built.
 const CARGO_STEPS: &[(&str, &[&str])] = &[
@@ -27,7 +30,9 @@ pub fn run(root: &Path) -> Result<ExitCode, String> {
             failed.push(*name);
         }
     }
-    for (name, check) in [("tidy", tidy::run as fn(&Path) -> _), ("licences", licences::run)] {
+    let checks: [(&str, Check); 4] =
+        [("tidy", tidy::run), ("licences", licences::run), ("advisories", advisories::run), ("sbom", sbom::run)];
+    for (name, check) in checks {
         println!("== {name}");
         if report(name, &check(root)?) != ExitCode::SUCCESS {
             failed.push(name);

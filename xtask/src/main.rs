@@ -1,14 +1,18 @@
-//! Checks that cargo itself does not make: `cargo xtask tidy | licences | ci`.
+//! Checks that cargo itself does not make: `cargo xtask tidy | licences | advisories | sbom | ci`.
 
 #![forbid(unsafe_code)]
 
+mod advisories;
 mod ci;
 mod findings;
 mod licences;
+mod lock_file;
 mod metadata;
+mod sbom;
 mod source_tree;
 mod spdx;
 mod tidy;
+mod version;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,14 +24,28 @@ usage: cargo xtask <task>
 
   tidy      dependency arrows, file length, registries, paths named in docs, names, unfinished code
   licences  every dependency's licence is on the list xtask/licences.txt (needs no network)
-  ci        fmt, clippy, rustdoc with warnings denied, then tidy and licences";
+  advisories [CLONE]
+            no package of a lock file has a weakness that xtask/advisories.txt knows (needs no network); with a clone of
+            the RustSec Advisory Database: writes that list anew
+  sbom [FILE]
+            what the binary is made of, as CycloneDX JSON, to a file or standard output
+  ci        fmt, clippy, rustdoc with warnings denied, then tidy, licences, advisories and sbom";
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace");
     let task = std::env::args().nth(1);
+    let argument = std::env::args().nth(2);
     let outcome = match task.as_deref() {
         Some("tidy") => tidy::run(root).map(|findings| report("tidy", &findings)),
         Some("licences") => licences::run(root).map(|findings| report("licences", &findings)),
+        Some("advisories") => match &argument {
+            None => advisories::run(root).map(|findings| report("advisories", &findings)),
+            Some(clone) => advisories::renew(root, Path::new(clone)).map(|count| {
+                println!("advisories: {count} on packages of the lock files");
+                ExitCode::SUCCESS
+            }),
+        },
+        Some("sbom") => sbom::make(root).and_then(|document| write(&document, argument.as_deref())),
         Some("ci") => ci::run(root),
         _ => Err(USAGE.to_owned()),
     };
@@ -38,6 +56,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn write(document: &serde_json::Value, file: Option<&str>) -> Result<ExitCode, String> {
+    let text = serde_json::to_string_pretty(document).map_err(|error| error.to_string())? + "\n";
+    match file {
+        Some(file) => std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))?,
+        None => print!("{text}"),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn report(task: &str, findings: &Findings) -> ExitCode {

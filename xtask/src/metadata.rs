@@ -42,11 +42,21 @@ pub fn everything(root: &Path) -> Result<Vec<Package>, String> {
     load(root, &["--offline", "--filter-platform", &host])
 }
 
+/// All that cargo says of a build for this machine, with who needs whom. As [`everything`] without network.
+pub fn resolved(root: &Path) -> Result<Value, String> {
+    let host = host_triple()?;
+    ask(root, &["--offline", "--filter-platform", &host])
+}
+
 fn load(root: &Path, arguments: &[&str]) -> Result<Vec<Package>, String> {
+    let metadata = ask(root, arguments)?;
+    metadata["packages"].as_array().ok_or("cargo metadata lists no packages")?.iter().map(parse_package).collect()
+}
+
+fn ask(root: &Path, arguments: &[&str]) -> Result<Value, String> {
     let output =
         run(Command::new(env!("CARGO")).args(["metadata", "--format-version", "1"]).args(arguments).current_dir(root))?;
-    let metadata: Value = serde_json::from_str(&output).map_err(|error| format!("cargo metadata: {error}"))?;
-    metadata["packages"].as_array().ok_or("cargo metadata lists no packages")?.iter().map(parse_package).collect()
+    serde_json::from_str(&output).map_err(|error| format!("cargo metadata: {error}"))
 }
 
 fn host_triple() -> Result<String, String> {
