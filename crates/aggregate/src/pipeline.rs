@@ -70,7 +70,11 @@ impl Pipeline {
                     let message = format!("{} is only valid as the first stage in a pipeline.", stage.name());
                     return Err(Failure::new(ErrorCode(40602), message));
                 }
-                let carried = if stage.brings_documents() { Carried::Lost } else { stage.metadata() };
+                let carried = match stage.metadata() {
+                    made @ Carried::Made(_) => made,
+                    _ if stage.brings_documents() => Carried::Lost,
+                    carried => carried,
+                };
                 environment = carried.behind(environment);
                 push(&mut stages, stage);
             }

@@ -1,7 +1,7 @@
 //! Other collections, for stages that read them.
 
 use crate::{DocumentStream, Environment};
-use bunko_bson::{ArrayRef, DocumentBuf, Element, StringOrder, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
 use std::fmt;
 
@@ -40,6 +40,14 @@ pub trait Lookups: Send {
     fn find(&mut self, value: ValueRef<'_>, found: &mut Vec<DocumentBuf>) -> Result<bool>;
 }
 
+/// Documents that a search found, the best first.
+pub trait ScoredDocuments: Send {
+    /// The next one with its score; nothing after the last.
+    /// # Errors
+    /// Those of the storage; what the operation says.
+    fn next(&mut self) -> Result<Option<(DocumentBuf, f64)>>;
+}
+
 /// A stage that begins a pipeline with documents of the server's own.
 pub struct SourceStage {
     /// With its `$`.
@@ -74,6 +82,14 @@ pub trait Sources: Send + Sync + fmt::Debug {
     /// Those of the operation's transaction.
     fn lookups(&self, _source: &SourceName, _path: &str, _strings: &StringOrder) -> Result<Option<Box<dyn Lookups>>> {
         Ok(None)
+    }
+
+    /// Finds the documents of a collection or view whose vectors are nearest to one, as the specification of a
+    /// `$vectorSearch` says; none where there is no collection, or no index of that name.
+    /// # Errors
+    /// Those of the search node for the specification; those of the storage; what the operation says.
+    fn nearest(&self, _over: &SourceName, _specification: DocumentRef<'_>) -> Result<Box<dyn ScoredDocuments>> {
+        Err(Failure::not_supported_yet("$vectorSearch here"))
     }
 
     /// Whether a source stage may begin a pipeline over that collection, or over none. Other names mean nothing here.

@@ -12,7 +12,8 @@ use crate::transaction::{Owners, TransactionMemory, announce, exclude_all};
 use crate::user_writes;
 use crate::waiting::lock;
 use crate::{
-    EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, Transaction, from_storage, notes, persistence,
+    EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, Transaction, VectorMemory, from_storage, notes,
+    persistence,
 };
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -32,6 +33,7 @@ pub struct Catalog {
     /// What transactions have to themselves.
     pub(crate) owners: Owners,
     pub(crate) transaction_memory: TransactionMemory,
+    vector_memory: VectorMemory,
     pub(crate) past_states: PastStates,
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds are to be left to the next start.
@@ -105,6 +107,7 @@ impl Catalog {
             history_records,
             owners: Owners::default(),
             transaction_memory: TransactionMemory::default(),
+            vector_memory: VectorMemory::default(),
             past_states: PastStates::default(),
             new_uuid,
             is_stopping: AtomicBool::new(false),
@@ -117,6 +120,11 @@ impl Catalog {
     /// What open transactions hold in memory, and may.
     pub fn transaction_memory(&self) -> &TransactionMemory {
         &self.transaction_memory
+    }
+
+    /// What the vectors of indexes take in memory, and may.
+    pub fn vector_memory(&self) -> &VectorMemory {
+        &self.vector_memory
     }
 
     /// The store below.

@@ -5,6 +5,7 @@ use crate::key_list::KEY_BYTES_USUAL;
 use crate::past::Reading;
 use crate::transaction::Occupancy;
 use crate::validator::Validator;
+use crate::vector_tables::VectorTables;
 use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, PlanCache, SearchIndex, from_storage};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bunko_bson::key_string::Direction;
@@ -41,6 +42,7 @@ pub struct Collection {
     pub(crate) catalog_record: RecordId,
     indexes: ArcSwap<Vec<Arc<Index>>>,
     search_indexes: ArcSwap<Vec<Arc<SearchIndex>>>,
+    vector_tables: VectorTables,
     index_filters: ArcSwap<IndexFilters>,
     plan_cache: PlanCache,
     next_record: AtomicU64,
@@ -93,6 +95,7 @@ impl Collection {
             catalog_record: parts.catalog_record,
             indexes: ArcSwap::from_pointee(parts.indexes),
             search_indexes: ArcSwap::from_pointee(parts.search_indexes),
+            vector_tables: VectorTables::default(),
             index_filters: ArcSwap::default(),
             plan_cache: PlanCache::default(),
             next_record: AtomicU64::new(parts.next_record.0),
@@ -172,7 +175,13 @@ impl Collection {
 
     /// Gives it other search indexes. The caller keeps writers out.
     pub(crate) fn set_search_indexes(&self, indexes: Vec<Arc<SearchIndex>>) {
+        self.vector_tables.retain(|version| indexes.iter().any(|index| (index.id, index.version) == version));
         self.search_indexes.store(Arc::new(indexes));
+    }
+
+    /// What its vector indexes have in memory.
+    pub(crate) fn vector_tables(&self) -> &VectorTables {
+        &self.vector_tables
     }
 
     /// The plans that were found best, by shape of query.

@@ -48,6 +48,7 @@ mod unique_conversion;
 mod user_writes;
 mod validation;
 mod validator;
+mod vector_tables;
 mod views;
 mod waiting;
 mod write;
@@ -81,4 +82,5 @@ pub use transaction::{TRANSACTION_BYTES_MAX, Transaction, TransactionMemory, Tra
 pub use unique_conversion::Conversion;
 pub use validation::Validation;
 pub use validator::check_validator;
+pub use vector_tables::{VECTOR_BYTES_MAX, VectorIndexVersion, VectorMemory};
 pub use views::ViewDefinition;

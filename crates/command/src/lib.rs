@@ -69,6 +69,7 @@ mod time_to_live;
 mod transactions;
 mod user_write_block;
 mod validation_options;
+mod vector_search;
 mod view_definition;
 mod view_reads;
 mod write_concern;

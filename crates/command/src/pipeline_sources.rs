@@ -2,10 +2,10 @@
 
 use crate::service::Service;
 use crate::source_stages::{self, Surroundings};
-use crate::{collation_option, time_series};
+use crate::{collation_option, time_series, vector_search};
 use bunko_aggregate::{
-    Access, DocumentStream, Documents, Environment, Flow, Lookups, Pipeline, Plannable, PlannerPart, SourceName,
-    SourceStage, Sources, Stage, involved_collections,
+    Access, DocumentStream, Documents, Environment, Flow, Lookups, Pipeline, Plannable, PlannerPart, ScoredDocuments,
+    SourceName, SourceStage, Sources, Stage, involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
 use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading};
@@ -109,7 +109,8 @@ fn resolve_by(
     }
 }
 
-/// A pipeline behind those of the views that it reads. One that begins with a fusion reads the view itself.
+/// A pipeline behind those of the views that it reads. One that begins with a fusion or a search of vectors reads the view
+/// itself.
 pub(crate) fn behind_views(resolved: &Resolved, pipeline: ArrayRef<'_>) -> ArrayBuf {
     if reads_by_itself(pipeline) {
         return pipeline.iter().collect();
@@ -117,10 +118,10 @@ pub(crate) fn behind_views(resolved: &Resolved, pipeline: ArrayRef<'_>) -> Array
     resolved.views.as_ref().iter().chain(pipeline.iter()).collect()
 }
 
-/// Whether a pipeline begins with a stage whose pipelines read the collection.
+/// Whether a pipeline begins with a stage that reads the collection itself, or whose pipelines do.
 pub(crate) fn reads_by_itself(pipeline: ArrayRef<'_>) -> bool {
     let first = pipeline.iter().next().and_then(|stage| stage.as_document()?.first());
-    first.is_some_and(|first| matches!(first.name, "$rankFusion" | "$scoreFusion"))
+    first.is_some_and(|first| matches!(first.name, "$rankFusion" | "$scoreFusion" | "$vectorSearch"))
 }
 
 fn resolved(pipelines: &[ArrayBuf], strings: StringOrder, namespace: Namespace, collection: Option<Noted>) -> Resolved {
@@ -249,6 +250,11 @@ impl Sources for PipelineSources {
         let operation = Arc::clone(&self.operation);
         let lookup = EqualityLookup::new(&collection, &indexes, path, strings, snapshot, operation);
         Ok(lookup.map(|lookup| Box::new(ByIndex(lookup)) as Box<dyn Lookups>))
+    }
+
+    fn nearest(&self, over: &SourceName, specification: DocumentRef<'_>) -> Result<Box<dyn ScoredDocuments>> {
+        let resolved = self.note_namespace(&self.namespace(over)?)?;
+        vector_search::open(&resolved, specification, &self.surroundings.catalog, &self.operation)
     }
 
     fn check_source_stage(&self, name: &str, over: Option<&SourceName>) -> Result<()> {

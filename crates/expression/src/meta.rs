@@ -20,7 +20,7 @@ enum Source {
     Stage(Offered, &'static str),
     /// What led to the document knows it: the plan of a query, a `$sort`.
     Plan(Offered),
-    /// A search node alone makes it, and there is none: it is missing.
+    /// A search makes it; without one it is missing.
     SearchNode,
     /// It is not kept yet.
     Unsupported,
@@ -108,7 +108,8 @@ impl Known {
                 return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
             }
             Source::Stage(needed, _) | Source::Plan(needed) => scope.want_metadata(needed),
-            Source::SearchNode => {}
+            // Where a search was before, it is at hand; else it is missing.
+            Source::SearchNode => scope.want_metadata(Offered::NONE),
         }
         Ok(self.name)
     }

@@ -54,6 +54,7 @@ impl Store {
             self.engines.note_drops(batch.effects(0));
         }
         let effects = batch.effects(appended.documents_position);
+        self.followed.note(appended.lsn, effects.clone());
         self.statistics.apply(effects.clone());
         self.engines.apply(appended.lsn, effects, self.views())
     }

@@ -19,6 +19,7 @@ mod engine;
 mod engines;
 mod error;
 pub mod failpoint;
+mod followed;
 mod history;
 mod journal;
 mod keyspace_map;
@@ -54,6 +55,7 @@ pub use engine::{
 };
 pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
 pub use error::StorageError;
+pub use followed::{ChangedRecords, Changes};
 pub use keyspace_map::KeyspaceMap;
 pub use lag::{Lag, STALL, STALLS_MAX};
 pub use latencies::LatencyCounts;

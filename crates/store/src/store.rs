@@ -5,6 +5,7 @@ use crate::data_directory::DataDirectory;
 use crate::delegate::Delegate;
 use crate::engines::{EngineTable, Engines, Survival};
 use crate::failpoint::{self, Failpoint};
+use crate::followed::Followed;
 use crate::history::{Kept, noted_from};
 use crate::journal::{Appended, Journal};
 use crate::log::{Log, LogOptions, recover};
@@ -100,6 +101,7 @@ pub struct Store {
     pub(crate) reclaimer: Reclaimer,
     locks: LockTable,
     pub(crate) whole: WholeCommits,
+    pub(crate) followed: Followed,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub(crate) stalled_writes: AtomicU64,
     /// Whether a sync was asked for by who waits for the history.
@@ -222,6 +224,7 @@ impl Store {
             reclaimer: Reclaimer::default(),
             locks: LockTable::default(),
             whole: WholeCommits::default(),
+            followed: Followed::default(),
             background: Mutex::default(),
             stalled_writes: AtomicU64::new(0),
             is_hurried: Arc::default(),

@@ -19,7 +19,6 @@ const NAMES: &[&str] = &[
     "$search",
     "$searchMeta",
     "$shardedDataDistribution",
-    "$vectorSearch",
 ];
 
 /// Whether MongoDB has a stage of that name.

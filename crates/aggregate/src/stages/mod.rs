@@ -34,6 +34,7 @@ mod stage_memory;
 mod union_with;
 mod unpack_bucket;
 mod unwind;
+mod vector_search;
 mod window;
 
 use crate::metadata::Carried;
@@ -83,6 +84,7 @@ static DEFINITIONS: &[Definition] = &[
     unpack_bucket::DEFINITION,
     reshaped::UNSET,
     unwind::DEFINITION,
+    vector_search::DEFINITION,
 ];
 
 /// What one specification parses to: some stages are short for several.

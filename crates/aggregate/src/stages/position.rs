@@ -66,6 +66,17 @@ pub(super) fn refuse_outermost(stages: ArrayRef<'_>, code: i32, stage: &str) -> 
     }
 }
 
+/// Refuses a search of vectors in the pipeline of a `$lookup`.
+/// # Errors
+/// 51047.
+pub(super) fn refuse_vector_search(stages: ArrayRef<'_>) -> Result<()> {
+    if names(stages).any(|name| name == "$vectorSearch") {
+        let message = "$vectorSearch is not allowed within a $lookup's sub-pipeline";
+        return Err(Failure::new(ErrorCode(51047), message));
+    }
+    Ok(())
+}
+
 /// Refuses what must not stand in a facet, also where it stands in a pipeline inside one of its stages.
 /// # Errors
 /// 40600; `InvalidNamespace` for a stage that could not begin a pipeline over what the facet's is over either.

@@ -412,6 +412,7 @@ fn open_plan(
 /// Runs a pipeline to its end, for what its stages do.
 pub(crate) fn run_counted(invocation: &Invocation<'_>, aggregation: Aggregation) -> Result<Vec<Arc<StageRun>>, Halt> {
     let Aggregation { query, pipeline, resolved, sources } = aggregation;
+    let resolved = resolved.filter(|_| !pipeline.brings_documents());
     let source: Box<dyn DocumentStream> = match open_plan(invocation, query, resolved, &sources)? {
         Some((execution, _)) => Box::new(Planned::new(execution)),
         None => Box::new(Documents::none()),

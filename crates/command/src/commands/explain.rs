@@ -12,6 +12,7 @@ use crate::oplog_view;
 use crate::pipeline_sources::no_collection_near;
 use crate::pipeline_writes::PipelineWrite;
 use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
+use crate::vector_search;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, Writer, number};
@@ -237,6 +238,10 @@ fn explain_stages(
         verbosity: subject.verbosity,
         scope: Arc::clone(&query.scope),
     };
+    if pipeline.brings_documents() {
+        let searched = vector_search::explain(&below.namespace, below.collection.as_ref(), sent, &runs)?;
+        return Ok(DocumentBuf::new().with("explainVersion", "1").with("stages", &searched));
+    }
     let is_near = query.near.is_some();
     if let (true, None) = (is_near, &below.collection) {
         return Err(no_collection_near(&below.namespace).into());

@@ -45,6 +45,7 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     let inside = environment.nested()?.with_variables(names);
     let stages = stages.unwrap_or(ArrayRef::EMPTY);
     position::refuse_outermost(stages, 51047, "$lookup")?;
+    position::refuse_vector_search(stages)?;
     let inner = SubPipeline::parse(source, stages, &inside)?;
     let equality = match (local, foreign) {
         (Some(local), Some(foreign)) => {

@@ -1,0 +1,131 @@
+//! `$vectorSearch`: the documents whose vectors are nearest to one. The server's indexes of vectors do it.
+//!
+//! A part of the specification is checked when the pipeline is parsed, with codes of its own; the rest is checked by what
+//! MongoDB calls the search node, when the pipeline runs, and has one code.
+//! Source: MongoDB manual, "$vectorSearch"; answers of MongoDB 8.2.
+
+use super::{Definition, Reads, Stage, Stages};
+use crate::metadata::Carried;
+use crate::{DocumentStream, Environment, ScoredDocuments};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, Offered};
+use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition = Definition { name: "$vectorSearch", parse };
+
+/// The stage as it was sent.
+struct VectorSearch(DocumentBuf);
+
+/// Errors: `FailedToParse` for what is no document, 8575100 and 7912700 for a limit that is no number and one that is not
+/// positive, 10065 for a filter that is no object; those of filters.
+fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let ValueRef::Document(specification) = value else {
+        let kind = value.kind().alias();
+        let message = format!("{} value must be an object. Found: {kind}", DEFINITION.name);
+        return Err(Failure::failed_to_parse(message));
+    };
+    if let Some(limit) = specification.get("limit") {
+        check_limit(limit)?;
+    }
+    if let Some(filter) = specification.get("filter") {
+        check_filter(filter, environment)?;
+    }
+    Ok(vec![Box::new(VectorSearch(specification.to_owned()))])
+}
+
+fn check_limit(limit: ValueRef<'_>) -> Result<()> {
+    if !limit.is_number() {
+        let kind = limit.kind().alias();
+        let message = format!("Expected limit to be a number but found {kind}");
+        return Err(Failure::new(ErrorCode(8_575_100), message));
+    }
+    // What is no number counts as 0.
+    if number::clamp_to_i64(limit).unwrap_or(0) < 1 {
+        return Err(Failure::new(ErrorCode(7_912_700), "Expected limit to be positive"));
+    }
+    Ok(())
+}
+
+/// Checks that a filter is one of the query language. Which part of that a search takes the search node says.
+fn check_filter(filter: ValueRef<'_>, environment: &Environment) -> Result<()> {
+    let filter = match filter {
+        ValueRef::Document(filter) => filter,
+        // The search node refuses it.
+        ValueRef::Array(_) => return Ok(()),
+        other => {
+            let kind = other.kind().alias();
+            let message = format!("invalid parameter: expected an object (filter), found: {kind}");
+            return Err(Failure::new(ErrorCode(10065), message));
+        }
+    };
+    refuse_operators(filter)?;
+    bunko_query::parse_filter(filter, &environment.scope).map(drop)
+}
+
+/// Refuses what only a filter of a collection may have.
+fn refuse_operators(filter: DocumentRef<'_>) -> Result<()> {
+    for field in filter {
+        match (field.name, field.value) {
+            (name @ ("$text" | "$where"), _) => {
+                return Err(Failure::bad_value(format!("{name} is not allowed in this context")));
+            }
+            ("$and" | "$or" | "$nor", ValueRef::Array(clauses)) => {
+                clauses.iter().filter_map(ValueRef::as_document).try_for_each(refuse_operators)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+impl Stage for VectorSearch {
+    fn name(&self) -> &'static str {
+        DEFINITION.name
+    }
+
+    fn open(self: Arc<Self>, _: Box<dyn DocumentStream>, environment: &Arc<Environment>) -> Box<dyn DocumentStream> {
+        Box::new(Searching { stage: self, environment: Arc::clone(environment), found: None })
+    }
+
+    fn brings_documents(&self) -> bool {
+        true
+    }
+
+    fn metadata(&self) -> Carried {
+        Carried::Made(Offered::SCORE)
+    }
+
+    fn add_dependencies(&self, _: &mut Dependencies) -> Reads {
+        Reads::OnlyThese
+    }
+}
+
+struct Searching {
+    stage: Arc<VectorSearch>,
+    environment: Arc<Environment>,
+    /// None before the first is asked for.
+    found: Option<Box<dyn ScoredDocuments>>,
+}
+
+impl Searching {
+    fn found(&mut self) -> Result<Option<&mut Box<dyn ScoredDocuments>>> {
+        if self.found.is_none() {
+            let Some(over) = &self.environment.over else { return Ok(None) };
+            self.found = Some(self.environment.sources.nearest(over, self.stage.0.as_ref())?);
+        }
+        Ok(self.found.as_mut())
+    }
+}
+
+impl DocumentStream for Searching {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        let Some(found) = self.found()? else { return Ok(None) };
+        let Some((document, score)) = found.next()? else { return Ok(None) };
+        let at_hand = &self.environment.scope.at_hand;
+        if at_hand.is_wanted() {
+            at_hand.set(Some(Arc::new(DocumentBuf::new().with("vectorSearchScore", score).with("score", score))));
+        }
+        Ok(Some(document))
+    }
+}
