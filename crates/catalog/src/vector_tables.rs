@@ -13,7 +13,7 @@ use crate::{Collection, from_storage};
 use bunko_bson::{DocumentRef, ObjectId};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
-use bunko_store::{ChangedRecords, Changes, Direction, RecordId, RecordRange};
+use bunko_store::{ChangedRecords, Changes, Direction, RecordId, RecordRange, View};
 use bunko_vector::{Definition, Growing, Hit, Request, Scan, Table};
 use parking_lot::{Mutex, RwLock};
 use std::ops::Bound;

@@ -3,7 +3,7 @@
 use crate::pipeline_sources::Resolved;
 use bunko_aggregate::{ScoredDocuments, StageRun};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::{Catalog, Collection, Namespace, SearchIndex, SearchIndexDefinition, from_storage};
+use bunko_catalog::{Catalog, Collection, Namespace, SearchIndex, from_storage};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use bunko_store::RecordId;
@@ -39,7 +39,7 @@ pub(crate) fn open(
 /// That of the search node for an index of another type.
 fn index(collection: &Collection, name: &str) -> Result<Option<Arc<SearchIndex>>> {
     match collection.search_index(name) {
-        Some(index) if matches!(index.definition, SearchIndexDefinition::Search(_)) => Err(query_error(format!(
+        Some(index) if index.definition.kind() != "vectorSearch" => Err(query_error(format!(
             "Cannot execute $vectorSearch over search index '{name}': its type is search, and not vectorSearch"
         ))),
         index => Ok(index),

@@ -73,6 +73,9 @@ fn refuse_operators(filter: DocumentRef<'_>) -> Result<()> {
             ("$and" | "$or" | "$nor", ValueRef::Array(clauses)) => {
                 clauses.iter().filter_map(ValueRef::as_document).try_for_each(refuse_operators)?;
             }
+            (_, ValueRef::Document(operators)) if operators.get("$comment").is_some() => {
+                return Err(Failure::bad_value("unknown operator: $comment"));
+            }
             _ => {}
         }
     }
