@@ -452,9 +452,9 @@ fn what_mongod_has_and_we_have_not_is_named() {
         ("{filemd5: 'kept'}", "115", "the command 'filemd5' is not supported yet"),
         ("{createUsers: 'u'}", "59", "no such command: 'createUsers'"),
         (
-            "{aggregate: 'kept', pipeline: [{$vectorSearch: {}}], cursor: {}}",
+            "{aggregate: 'kept', pipeline: [{$shardedDataDistribution: {}}], cursor: {}}",
             "115",
-            "$vectorSearch is not supported yet",
+            "$shardedDataDistribution is not supported yet",
         ),
         ("{aggregate: 'kept', pipeline: [{$vectorSought: {}}], cursor: {}}", "40324", "'$vectorSought'"),
     ] {
