@@ -2,6 +2,7 @@
 
 mod audit;
 mod escalation;
+mod legacy;
 mod matrix;
 mod write_block;
 
