@@ -184,7 +184,9 @@ fn every_command_is_allowed_to_its_roles_and_to_no_other() {
     let documented = read(&before);
     let (mut wrong, mut table, mut cells) = (Vec::new(), String::new(), 0);
     for row in &rows {
-        let Some(expected) = documented.get(&row.label) else { panic!("docs/privileges.md needs a line for '{}'", row.label) };
+        let Some(expected) = documented.get(&row.label) else {
+            panic!("docs/privileges.md needs a line for '{}'", row.label)
+        };
         let needs = Needs::parse(&expected.needs);
         let mut columns = [String::new(), String::new()];
         for (number, database) in ["own", "other"].into_iter().enumerate() {
