@@ -278,6 +278,12 @@ mod tests {
         );
         let in_a_row = Effects::new(batch.encoded_effects(), Documents::InARow(b"firstsecond!"), 1000);
         assert_eq!(in_a_row.collect::<Vec<_>>(), seen);
+        let mut slots = vec![Effect::EMPTY; seen.len()];
+        let decoded = batch.effects(1000).decoded(&mut slots);
+        assert_eq!(decoded.clone().collect::<Vec<_>>(), seen);
+        assert_eq!(decoded.collect::<Vec<_>>(), seen);
+        let mut too_few = [Effect::EMPTY; 3];
+        assert_eq!(batch.effects(1000).decoded(&mut too_few).collect::<Vec<_>>(), seen);
         assert_eq!(batch.documents().len(), 2);
         let stated: Vec<_> = batch.effects(1000).noted().collect();
         assert_eq!(stated[0], Statement::Note(b"noted"));

@@ -3,7 +3,10 @@
 use crate::failpoint::{self, Failpoint};
 use crate::journal::Appended;
 use crate::store::Applying;
-use crate::{Batch, Location, Lsn, Result, Store};
+use crate::{Batch, Effect, Location, Lsn, Result, Store};
+
+/// Effects of one document that is put, with up to two index keys that change. They are walked four times.
+const EFFECTS_USUAL: usize = 4;
 
 impl Store {
     /// Commits several batches as one, however long they are together: all are seen at once, and a crash leaves all of them
@@ -53,7 +56,8 @@ impl Store {
             self.engines.route(batch.effects(0));
             self.engines.note_drops(batch.effects(0));
         }
-        let effects = batch.effects(appended.documents_position);
+        let mut slots = [Effect::EMPTY; EFFECTS_USUAL];
+        let effects = batch.effects(appended.documents_position).decoded(&mut slots);
         self.followed.note(appended.lsn, effects.clone());
         self.statistics.apply(effects.clone());
         self.engines.apply(appended.lsn, effects, self.views())

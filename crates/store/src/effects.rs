@@ -110,6 +110,9 @@ pub enum Effect<'a> {
 }
 
 impl Effect<'_> {
+    /// What a slot holds before it is filled.
+    pub(crate) const EMPTY: Self = Self::DropKeyspace { keyspace: KeyspaceId(0) };
+
     /// What it changes.
     pub fn keyspace(&self) -> KeyspaceId {
         match *self {
@@ -159,23 +162,49 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// Walks a record's effects; the documents' positions follow from the record's own.
+/// A record's effects, one after the other.
 #[derive(Clone)]
 pub struct Effects<'a> {
+    source: Source<'a>,
+    /// Whose effects are shown; all where there is nothing to tell them apart.
+    part: Option<Part<'a>>,
+}
+
+#[derive(Clone)]
+enum Source<'a> {
+    Encoded(Walk<'a>),
+    /// Without notes.
+    Decoded(std::slice::Iter<'a, Effect<'a>>),
+}
+
+/// Walks what is encoded; the documents' positions follow from the record's own.
+#[derive(Clone)]
+struct Walk<'a> {
     rest: &'a [u8],
     documents: Documents<'a>,
     /// Where the next document of the record stands in the log.
     next_document: u64,
     /// The document put or placed last.
     last: Option<Location>,
-    /// Whose effects are shown; all where there is nothing to tell them apart.
-    part: Option<Part<'a>>,
 }
 
 impl<'a> Effects<'a> {
     /// `documents_position` is where the record's first document stands in the log.
     pub(crate) fn new(encoded: &'a [u8], documents: Documents<'a>, documents_position: u64) -> Self {
-        Self { rest: encoded, documents, next_document: documents_position, last: None, part: None }
+        let walk = Walk { rest: encoded, documents, next_document: documents_position, last: None };
+        Self { source: Source::Encoded(walk), part: None }
+    }
+
+    /// The same, decoded into `slots` for those who walk them several times; as they are where there are more of them than
+    /// slots. The notes among them are shown no more.
+    pub(crate) fn decoded(self, slots: &'a mut [Effect<'a>]) -> Self {
+        let mut count = 0;
+        for effect in self.clone() {
+            let Some(slot) = slots.get_mut(count) else { return self };
+            *slot = effect;
+            count += 1;
+        }
+        Self { source: Source::Decoded(slots[..count].iter()), part: None }
     }
 
     /// Only those of one engine's keyspaces.
@@ -188,14 +217,19 @@ impl<'a> Effects<'a> {
 
     /// Whether the walk ended before the end, which only a malformed record does.
     pub(crate) fn is_cut(&self) -> bool {
-        !self.rest.is_empty()
+        match &self.source {
+            Source::Encoded(walk) => !walk.rest.is_empty(),
+            Source::Decoded(_) => false,
+        }
     }
 
     /// The same with notes, of all engines' keyspaces.
     pub fn noted(self) -> Noted<'a> {
         Noted(self)
     }
+}
 
+impl<'a> Walk<'a> {
     fn decode(&mut self) -> Option<Statement<'a>> {
         let mut input = self.rest;
         let (&kind, rest) = input.split_first()?;
@@ -285,7 +319,13 @@ impl<'a> Iterator for Effects<'a> {
 
     fn next(&mut self) -> Option<Effect<'a>> {
         loop {
-            let Statement::Effect(effect) = self.decode()? else { continue };
+            let effect = match &mut self.source {
+                Source::Decoded(effects) => *effects.next()?,
+                Source::Encoded(walk) => match walk.decode()? {
+                    Statement::Effect(effect) => effect,
+                    Statement::Note(_) => continue,
+                },
+            };
             if self.part.as_ref().is_none_or(|part| part.contains(effect.keyspace())) {
                 return Some(effect);
             }
@@ -309,6 +349,9 @@ impl<'a> Iterator for Noted<'a> {
     type Item = Statement<'a>;
 
     fn next(&mut self) -> Option<Statement<'a>> {
-        self.0.decode()
+        match &mut self.0.source {
+            Source::Encoded(walk) => walk.decode(),
+            Source::Decoded(effects) => effects.next().copied().map(Statement::Effect),
+        }
     }
 }

@@ -16,7 +16,8 @@ type Shard<V> = FxHashMap<KeyspaceId, V>;
 /// What is known of each keyspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceMap<V> {
-    shards: FxHashMap<u32, Arc<Shard<V>>>,
+    /// With their numbers, which ascend. There are few, and most have one: a search among them is cheaper than a hash.
+    shards: Vec<(u32, Arc<Shard<V>>)>,
 }
 
 fn shard_of(keyspace: KeyspaceId) -> u32 {
@@ -25,14 +26,19 @@ fn shard_of(keyspace: KeyspaceId) -> u32 {
 
 impl<V> Default for KeyspaceMap<V> {
     fn default() -> Self {
-        Self { shards: FxHashMap::default() }
+        Self { shards: Vec::new() }
     }
 }
 
 impl<V> KeyspaceMap<V> {
+    /// Where a shard stands, or would.
+    fn place(&self, number: u32) -> Result<usize, usize> {
+        self.shards.binary_search_by_key(&number, |(number, _)| *number)
+    }
+
     /// What is known of a keyspace.
     pub fn get(&self, keyspace: KeyspaceId) -> Option<&V> {
-        self.shards.get(&shard_of(keyspace))?.get(&keyspace)
+        self.shards[self.place(shard_of(keyspace)).ok()?].1.get(&keyspace)
     }
 
     /// Whether anything is known of a keyspace.
@@ -47,14 +53,14 @@ impl<V> KeyspaceMap<V> {
 
     /// All keyspaces, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (KeyspaceId, &V)> {
-        self.shards.values().flat_map(|shard| shard.iter().map(|(keyspace, value)| (*keyspace, value)))
+        self.shards.iter().flat_map(|(_, shard)| shard.iter().map(|(keyspace, value)| (*keyspace, value)))
     }
 
     /// How many shards two maps have in common.
     #[cfg(test)]
     fn shared(&self, other: &Self) -> usize {
-        let is_shared = |(number, shard): &(&u32, &Arc<Shard<V>>)| {
-            other.shards.get(number).is_some_and(|others| Arc::ptr_eq(shard, others))
+        let is_shared = |(number, shard): &&(u32, Arc<Shard<V>>)| {
+            other.place(*number).is_ok_and(|place| Arc::ptr_eq(shard, &other.shards[place].1))
         };
         self.shards.iter().filter(is_shared).count()
     }
@@ -63,7 +69,8 @@ impl<V> KeyspaceMap<V> {
 impl<V: Clone> KeyspaceMap<V> {
     /// What is known of a keyspace, to be changed.
     pub fn get_mut(&mut self, keyspace: KeyspaceId) -> Option<&mut V> {
-        let shard = self.shards.get_mut(&shard_of(keyspace))?;
+        let place = self.place(shard_of(keyspace)).ok()?;
+        let shard = &mut self.shards[place].1;
         if Arc::get_mut(shard).is_none() && !shard.contains_key(&keyspace) {
             return None;
         }
@@ -75,28 +82,41 @@ impl<V: Clone> KeyspaceMap<V> {
     where
         V: Default,
     {
-        Arc::make_mut(self.shards.entry(shard_of(keyspace)).or_default()).entry(keyspace).or_default()
+        self.shard_mut(keyspace).entry(keyspace).or_default()
     }
 
     /// Lets `value` be known of a keyspace, whatever was before.
     pub fn insert(&mut self, keyspace: KeyspaceId, value: V) {
-        Arc::make_mut(self.shards.entry(shard_of(keyspace)).or_default()).insert(keyspace, value);
+        self.shard_mut(keyspace).insert(keyspace, value);
+    }
+
+    /// The shard of a keyspace, made where it is not there, and this map's own.
+    fn shard_mut(&mut self, keyspace: KeyspaceId) -> &mut Shard<V> {
+        let number = shard_of(keyspace);
+        let place = self.place(number).unwrap_or_else(|place| {
+            self.shards.insert(place, (number, Arc::default()));
+            place
+        });
+        Arc::make_mut(&mut self.shards[place].1)
     }
 
     /// Forgets a keyspace.
     pub fn remove(&mut self, keyspace: KeyspaceId) {
-        let number = shard_of(keyspace);
-        let Some(shard) = self.shards.get_mut(&number).filter(|shard| shard.contains_key(&keyspace)) else { return };
+        let Ok(place) = self.place(shard_of(keyspace)) else { return };
+        let shard = &mut self.shards[place].1;
+        if !shard.contains_key(&keyspace) {
+            return;
+        }
         let shard = Arc::make_mut(shard);
         shard.remove(&keyspace);
         if shard.is_empty() {
-            self.shards.remove(&number);
+            self.shards.remove(place);
         }
     }
 
     /// Forgets the keyspaces of which `is_kept` does not hold.
     pub fn retain(&mut self, is_kept: impl Fn(KeyspaceId, &V) -> bool) {
-        self.shards.retain(|_, shard| {
+        self.shards.retain_mut(|(_, shard)| {
             if shard.iter().any(|(keyspace, value)| !is_kept(*keyspace, value)) {
                 Arc::make_mut(shard).retain(|keyspace, value| is_kept(*keyspace, value));
             }
