@@ -13,7 +13,8 @@ const COLLECTIONS: usize = 1_000;
 /// Processor time of this thread, in nanoseconds: other programs on the machine do not lengthen it.
 /// Source: Linux, Documentation/scheduler/sched-stats.
 fn processor_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux kernel with scheduler statistics");
+    let text =
+        std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux kernel with scheduler statistics");
     text.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
 }
 
