@@ -2,7 +2,7 @@
 
 use crate::documents::Documents;
 use crate::key::{self, KEYSPACE_BYTES, Range};
-use crate::leaf_walk::{LeafWalk, RecordRoute};
+use crate::leaf_walk::{LeafStep, LeafWalk, RecordRoute};
 use crate::leaves::Leaves;
 use crate::memtable::{Memtable, MemtableWalk};
 use crate::reader::Reader;
@@ -45,57 +45,33 @@ impl Drop for TableWalk {
     }
 }
 
-/// Entries of the tables, with the one that comes next.
-enum TableSide {
-    /// As the tree merges them.
-    Tree { walk: TableWalk, next: Option<(UserKey, UserValue)> },
-    /// Records only, in ascending order.
-    Leaves { walk: LeafWalk, next: Option<(u64, Location)> },
+/// Entries of the tables as the tree merges them, with the one that comes next.
+struct TableSide {
+    walk: TableWalk,
+    next: Option<(UserKey, UserValue)>,
 }
 
 impl TableSide {
-    fn new(tree: &AnyTree, state: &State, route: &Route) -> Self {
-        let records = route.leaves.as_ref().and_then(|leaves| Some((leaves, route.records()?)));
-        if let Some((leaves, records)) = records {
-            let walk = LeafWalk::new(state.runs(), Arc::clone(leaves), records);
-            return Self::Leaves { walk, next: None };
-        }
+    fn new(tree: &AnyTree, route: &Route) -> Self {
         let walk = TableWalk::new(|| tree.range(key::in_tree(route.keyspace, route.range.clone()), route.before, None));
-        Self::Tree { walk, next: None }
+        Self { walk, next: None }
     }
 
     fn advance(&mut self, direction: Direction, files: &TreeFiles) -> Result<()> {
-        match self {
-            Self::Leaves { walk, next } => *next = walk.next()?,
-            Self::Tree { walk, next } => {
-                let entry = walk.next(direction).map_err(|error| files.error(error))?;
-                *next = entry.map(|(key, value)| {
-                    let own = UserKey::from(key.get(KEYSPACE_BYTES..).unwrap_or_default());
-                    // It was taken without counting.
-                    let _uncounted = bunko_heap::Uncounted::begin();
-                    drop(key);
-                    (own, value)
-                });
-            }
-        }
+        let entry = self.walk.next(direction).map_err(|error| files.error(error))?;
+        self.next = entry.map(|(key, value)| {
+            let own = UserKey::from(key.get(KEYSPACE_BYTES..).unwrap_or_default());
+            // It was taken without counting.
+            let _uncounted = bunko_heap::Uncounted::begin();
+            drop(key);
+            (own, value)
+        });
         Ok(())
     }
 
     /// The key that comes next.
-    fn key(&self) -> Option<UserKey> {
-        match self {
-            Self::Tree { next, .. } => next.as_ref().map(|(key, _)| key.clone()),
-            Self::Leaves { next, .. } => next.map(|(record, _)| UserKey::from(record.to_be_bytes())),
-        }
-    }
-
-    fn take(&mut self) -> Option<(UserKey, UserValue)> {
-        match self {
-            Self::Tree { next, .. } => next.take(),
-            Self::Leaves { next, .. } => next
-                .take()
-                .map(|(record, location)| (UserKey::from(record.to_be_bytes()), UserValue::from(location.encode()))),
-        }
+    fn key(&self) -> Option<&UserKey> {
+        self.next.as_ref().map(|(key, _)| key)
     }
 }
 
@@ -108,8 +84,6 @@ pub(crate) struct Route {
     pub range: Range,
     pub direction: Direction,
     pub before: SeqNo,
-    /// For a walk over records in ascending order that has turned out to be long.
-    pub leaves: Option<Arc<Leaves>>,
 }
 
 impl Route {
@@ -160,18 +134,10 @@ impl Walk {
         }
     }
 
-    /// The next record where it can be told without a look at the memtables; otherwise [`Self::next`] is to be asked.
-    fn next_of_leaves(&mut self) -> Result<Option<(u64, Location)>> {
-        self.merged.next_of_leaves()
-    }
-
-    /// Walks what is behind a record by leaves; it was the last that the walk came to.
-    fn go_on_by_leaves(&mut self, record: RecordId, leaves: Arc<Leaves>) {
+    /// Where a walk by leaves goes on behind a record, which was the last that this one came to.
+    fn behind(&mut self, record: RecordId) -> Option<RecordRoute> {
         self.set_behind(record.0.to_be_bytes().to_vec());
-        if !is_over(&self.route.range) {
-            self.route.leaves = Some(leaves);
-            self.begin_anew();
-        }
+        self.route.records()
     }
 
     fn set_behind(&mut self, last: Vec<u8>) {
@@ -213,10 +179,6 @@ struct Merged {
     is_started: bool,
     /// The last key that was come to, as long as memtables are walked.
     last: Option<UserKey>,
-    /// The same of a walk by leaves.
-    last_record: Option<u64>,
-    /// Below that record no memtable knows one.
-    memtables_from: u64,
 }
 
 impl Merged {
@@ -225,34 +187,14 @@ impl Merged {
         let walk = |memtable: &Arc<Memtable>| memtable.walk(*keyspace, range.clone(), *direction, *before);
         let memtables = state.memtables().map(|memtable| (walk(memtable), None)).collect();
         // After the memtables: what goes from them stands here.
-        let tables = TableSide::new(tree, state, route);
-        Self {
-            memtables,
-            tables,
-            files: Arc::clone(&state.files),
-            direction: *direction,
-            is_started: false,
-            last: None,
-            last_record: None,
-            memtables_from: 0,
-        }
+        let tables = TableSide::new(tree, route);
+        let files = Arc::clone(&state.files);
+        Self { memtables, tables, files, direction: *direction, is_started: false, last: None }
     }
 
     /// The key behind which a walk that begins anew goes on.
     fn last_key(&mut self) -> Option<Vec<u8>> {
-        let of_leaves = self.last_record.map(|record| record.to_be_bytes().to_vec());
-        of_leaves.or_else(|| self.last.take().map(|key| key.to_vec()))
-    }
-
-    /// See [`Walk::next_of_leaves`].
-    fn next_of_leaves(&mut self) -> Result<Option<(u64, Location)>> {
-        let TableSide::Leaves { walk, next } = &mut self.tables else { return Ok(None) };
-        let Some((record, location)) = next.filter(|(record, _)| *record < self.memtables_from) else {
-            return Ok(None);
-        };
-        *next = walk.next()?;
-        self.last_record = Some(record);
-        Ok(Some((record, location)))
+        self.last.take().map(|key| key.to_vec())
     }
 
     fn next(&mut self) -> Result<Step> {
@@ -263,12 +205,6 @@ impl Merged {
             }
             self.advance_tables()?;
         }
-        let step = self.next_of_all();
-        self.memtables_from = self.first_of_memtables();
-        step
-    }
-
-    fn next_of_all(&mut self) -> Result<Step> {
         loop {
             if self.memtables.iter().any(|(walk, entry)| entry.is_none() && walk.is_gone()) {
                 return Ok(Step::Gone);
@@ -276,7 +212,7 @@ impl Merged {
             self.memtables.retain(|(_, entry)| entry.is_some());
             // The usual case of a long scan: everything is in the tables.
             if self.memtables.is_empty() {
-                let entry = self.tables.take();
+                let entry = self.tables.next.take();
                 self.advance_tables()?;
                 return Ok(Step::Entry(entry));
             }
@@ -288,31 +224,22 @@ impl Merged {
                     newest.get_or_insert(value);
                 }
             }
-            if self.tables.key().is_some_and(|own| own == key) {
-                let value = self.tables.take().map(|(_, value)| value);
+            if self.tables.key().is_some_and(|own| *own == key) {
+                let value = self.tables.next.take().map(|(_, value)| value);
                 newest.get_or_insert(value);
                 self.advance_tables()?;
             }
             self.last = Some(key.clone());
-            self.last_record = None;
             if let Some(Some(value)) = newest {
                 return Ok(Step::Entry(Some((key, value))));
             }
         }
     }
 
-    /// The first record that a memtable comes to next; the least of all where that is not known yet.
-    fn first_of_memtables(&self) -> u64 {
-        let first = |entry: &Option<Entry>| {
-            entry.as_ref().and_then(|(key, _)| key.first_chunk().map(|id| u64::from_be_bytes(*id))).unwrap_or(0)
-        };
-        self.memtables.iter().map(|(_, entry)| first(entry)).min().unwrap_or(u64::MAX)
-    }
-
     /// The key that comes next in any source.
     fn first_key(&self) -> Option<UserKey> {
         let of_memtables = self.memtables.iter().filter_map(|(_, entry)| entry.as_ref().map(|(key, _)| key.clone()));
-        let keys = of_memtables.chain(self.tables.key());
+        let keys = of_memtables.chain(self.tables.key().cloned());
         match self.direction {
             Direction::Forward => keys.min(),
             Direction::Backward => keys.max(),
@@ -347,36 +274,86 @@ impl KeyCursor for LsmKeyCursor {
 /// Entries from which on a walk over records in ascending order goes by leaves: shorter ones are not worth one.
 const ENTRIES_WITHOUT_LEAVES: u32 = 128;
 
+/// Walks records in ascending order by leaves, as they were when the walk began, or when a memtable went that it had not
+/// come to the end of.
+struct LeafScan {
+    state: Arc<ArcSwap<State>>,
+    leaves: Arc<Leaves>,
+    /// What is left: behind the last record that was found.
+    route: RecordRoute,
+    walk: LeafWalk,
+    is_over: bool,
+}
+
+impl LeafScan {
+    fn new(state: Arc<ArcSwap<State>>, leaves: Arc<Leaves>, route: RecordRoute) -> Self {
+        let walk = LeafWalk::new(&state.load(), Arc::clone(&leaves), route);
+        Self { state, leaves, route, walk, is_over: false }
+    }
+
+    fn next(&mut self) -> Result<Option<(u64, Location)>> {
+        while !self.is_over {
+            match self.walk.next()? {
+                LeafStep::Record(record, location) => {
+                    self.is_over = record == self.route.last;
+                    self.route.first = record.saturating_add(1);
+                    return Ok(Some((record, location)));
+                }
+                LeafStep::End => self.is_over = true,
+                LeafStep::Gone => self.walk = LeafWalk::new(&self.state.load(), Arc::clone(&self.leaves), self.route),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// How records are walked.
+enum Records {
+    /// As an index is; `leaves` for a walk in ascending order that may turn out to be long.
+    Merged {
+        walk: Walk,
+        leaves: Option<Arc<Leaves>>,
+        entries: u32,
+    },
+    Leaves(LeafScan),
+    /// Nothing is left behind the last one.
+    Over,
+}
+
 /// Walks a record store; documents that stand close together are read together.
 pub(crate) struct LsmRecordCursor {
-    walk: Walk,
+    records: Records,
     keyspace: KeyspaceId,
     documents: Arc<Documents>,
     reader: Reader,
-    /// For the walk once it has turned out to be long.
-    leaves: Option<Arc<Leaves>>,
-    entries: u32,
 }
 
 impl LsmRecordCursor {
     /// `leaves` for a walk in ascending order.
     pub fn new(walk: Walk, keyspace: KeyspaceId, documents: Arc<Documents>, leaves: Option<Arc<Leaves>>) -> Self {
-        Self { walk, keyspace, documents, reader: Reader::default(), leaves, entries: 0 }
+        let records = Records::Merged { walk, leaves, entries: 0 };
+        Self { records, keyspace, documents, reader: Reader::default() }
     }
 
     fn next_place(&mut self) -> Result<Option<(RecordId, Location)>> {
-        if let Some((record, location)) = self.walk.next_of_leaves()? {
-            return Ok(Some((RecordId(record), location)));
-        }
-        let Some((key, value)) = self.walk.next()? else { return Ok(None) };
+        let (walk, leaves, entries) = match &mut self.records {
+            Records::Leaves(scan) => return Ok(scan.next()?.map(|(record, location)| (RecordId(record), location))),
+            Records::Over => return Ok(None),
+            Records::Merged { walk, leaves, entries } => (walk, leaves, entries),
+        };
+        let Some((key, value)) = walk.next()? else { return Ok(None) };
         let record =
             key.first_chunk().map(|id| RecordId(u64::from_be_bytes(*id))).ok_or_else(|| malformed("record key"))?;
         let location = Location::decode(&value).ok_or_else(|| malformed("location"))?;
-        self.entries = self.entries.saturating_add(1);
-        if self.entries == ENTRIES_WITHOUT_LEAVES
-            && let Some(leaves) = self.leaves.take()
+        *entries = entries.saturating_add(1);
+        if *entries == ENTRIES_WITHOUT_LEAVES
+            && let Some(leaves) = leaves.take()
         {
-            self.walk.go_on_by_leaves(record, leaves);
+            let state = Arc::clone(&walk.state);
+            self.records = match walk.behind(record) {
+                Some(route) => Records::Leaves(LeafScan::new(state, leaves, route)),
+                None => Records::Over,
+            };
         }
         Ok(Some((record, location)))
     }

@@ -36,6 +36,11 @@ impl LeafEntry {
         (self.location != DELETED).then_some(self.location)
     }
 
+    /// A version that a memtable has; no location where the record was deleted.
+    pub fn new(record: u64, lsn: SeqNo, location: Option<Location>) -> Self {
+        Self { record, lsn, location: location.unwrap_or(DELETED) }
+    }
+
     fn of(entry: &InternalValue) -> Result<Self> {
         let record = entry.key.user_key.get(key::KEYSPACE_BYTES..).and_then(|id| id.try_into().ok());
         let record = record.map(u64::from_be_bytes).ok_or_else(|| malformed("record key"))?;
@@ -48,10 +53,10 @@ impl LeafEntry {
     }
 }
 
-/// What a table knows of the records of a leaf: by record, of each the newest version first.
+/// What a table, or a memtable, knows of the records of a leaf: by record, of each the newest version first.
 pub(crate) struct Leaf {
     pub entries: Box<[LeafEntry]>,
-    /// The first record behind the leaf that the table knows.
+    /// A record behind the leaf, before which the table knows none that is not in it.
     pub next: Option<u64>,
 }
 

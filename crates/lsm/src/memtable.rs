@@ -4,7 +4,8 @@
 //! insert into its memtable waits for the disk meanwhile. B-trees per keyspace are also some three times as fast as a
 //! skip list: a node's keys stand side by side.
 
-use bunko_store::{Direction, KeyspaceId};
+use crate::leaves::{Leaf, LeafEntry};
+use bunko_store::{Direction, KeyspaceId, Location};
 use bunko_versions::{Before, HeadKey, Put, Version, VersionedMap, Views, Walk};
 use lsm_tree::{InternalValue, SeqNo, UserKey, UserValue, ValueType};
 use parking_lot::RwLock;
@@ -114,6 +115,11 @@ impl Memtable {
         }
     }
 
+    /// The records of a keyspace, for walks that go far; nothing where it has none.
+    pub fn records(&self, keyspace: KeyspaceId) -> Option<MemtableRecords> {
+        self.shelf(keyspace).as_ref().map(|shelf| MemtableRecords(Arc::downgrade(shelf)))
+    }
+
     /// Walks a keyspace, which the walk does not keep in memory: cursors stay open for long without being read from.
     pub fn walk(
         &self,
@@ -129,6 +135,37 @@ impl Memtable {
         let shelf = self.shelf(keyspace);
         let walk = |shelf| Walk::new(Arc::downgrade(shelf), ShelfKey::range(&range), direction, before);
         MemtableWalk(shelf.as_ref().map(walk))
+    }
+}
+
+/// Records of one keyspace in ascending order, part by part. What they are of is not kept in memory.
+pub(crate) struct MemtableRecords(Weak<Shelf>);
+
+/// A part of a memtable's records.
+pub(crate) enum RecordsBehind {
+    Leaf(Leaf),
+    /// The memtable went; it stands in the tables.
+    Gone,
+}
+
+impl MemtableRecords {
+    /// The next records from one on, of each the version that a view of all below `before` sees; one lock for all of them.
+    pub fn leaf(&self, from: u64, before: SeqNo) -> RecordsBehind {
+        let Some(shelf) = self.0.upgrade() else { return RecordsBehind::Gone };
+        let mut entries = Vec::with_capacity(KEYS_AT_ONCE);
+        let mut count = 0;
+        let behind = from.checked_sub(1).map(|record| ShelfKey::from(record.to_be_bytes().as_slice()));
+        let last = shelf.visit_next(behind.as_ref(), KEYS_AT_ONCE, |key, newest| {
+            count += 1;
+            let Some(version) = newest.seen(before) else { return };
+            entries.push(LeafEntry::new(
+                key.head(),
+                version.lsn(),
+                version.value().and_then(|value| Location::decode(value)),
+            ));
+        });
+        let next = last.filter(|_| count == KEYS_AT_ONCE).and_then(|last| last.head().checked_add(1));
+        RecordsBehind::Leaf(Leaf { entries: entries.into_boxed_slice(), next })
     }
 }
 

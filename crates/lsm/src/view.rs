@@ -59,7 +59,7 @@ impl LsmView {
 
     /// Walks the memtables and the tables together.
     fn walk(&self, keyspace: KeyspaceId, range: Range, direction: Direction) -> Walk {
-        let route = Route { keyspace, range, direction, before: self.before, leaves: None };
+        let route = Route { keyspace, range, direction, before: self.before };
         Walk::new(self.tree.clone(), Arc::clone(&self.state), route)
     }
 

@@ -17,6 +17,12 @@ pub struct HeadKey<B> {
 }
 
 impl<B> HeadKey<B> {
+    /// The first eight bytes as a number, big-endian; those that are missing count as 0.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
     /// The bytes alone.
     pub fn into_bytes(self) -> B {
         self.bytes
