@@ -25,18 +25,42 @@ pub struct Environment {
     pub depth: usize,
     /// In which of MongoDB's engines a stage would run.
     pub engine: Engine,
+    /// Whether pipelines run as they were sent.
+    pub rewrites: Rewrites,
+}
+
+/// Whether stages do each other's work and hand it to the planner. Results are the same either way, which tests show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewrites {
+    /// Whatever is quicker.
+    Applied,
+    /// Every stage does its own work, on whole documents that it is handed one by one.
+    Off,
 }
 
 impl Environment {
     /// A world in which no stage can read a collection.
     pub fn new(scope: Arc<QueryScope>) -> Self {
-        Self { scope, sources: Arc::new(NoSources), over: None, depth: 0, engine: Engine::Classic }
+        Self {
+            scope,
+            sources: Arc::new(NoSources),
+            over: None,
+            depth: 0,
+            engine: Engine::Classic,
+            rewrites: Rewrites::Applied,
+        }
     }
 
     /// The same, with collections.
     #[must_use]
     pub fn with_sources(self, sources: Arc<dyn Sources>) -> Self {
         Self { sources, ..self }
+    }
+
+    /// The same, with pipelines rewritten or not.
+    #[must_use]
+    pub fn with_rewrites(self, rewrites: Rewrites) -> Self {
+        Self { rewrites, ..self }
     }
 
     /// The same world, in which a stage that is parsed would run in that engine.

@@ -2,7 +2,7 @@
 
 use crate::joined_path::matched_values;
 use crate::sub_pipeline::behind;
-use crate::{Access, DocumentStream, Documents, Environment, Lookups, Pipeline, SourceName};
+use crate::{Access, DocumentStream, Documents, Environment, LookupVisitor, Lookups, Pipeline, SourceName};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, StringOrder, ValueRef};
 use bunko_errors::Result;
@@ -102,17 +102,37 @@ impl EqualityJoin {
         pipeline: ArrayRef<'_>,
         environment: &Environment,
     ) -> Result<Option<Vec<DocumentBuf>>> {
-        let access = self.access(environment);
-        if access == Access::Scan || access == Access::Index && !pipeline.is_empty() {
+        if self.access(environment) == Access::Index && !pipeline.is_empty() {
             return Ok(None);
+        }
+        let mut found = Vec::new();
+        let is_told = self.visit(value, environment, &mut |document| {
+            found.push(document.to_owned());
+            Ok(())
+        })?;
+        Ok(is_told.then_some(found))
+    }
+
+    /// Shows the documents of one value, where they are found without a plan; false, with none shown, where they are not.
+    /// # Errors
+    /// As [`Lookups::find`].
+    pub fn visit(
+        &mut self,
+        value: ValueRef<'_>,
+        environment: &Environment,
+        visitor: &mut LookupVisitor<'_>,
+    ) -> Result<bool> {
+        if self.access(environment) == Access::Scan {
+            return Ok(false);
         }
         if let OneValue::NotAsked = self.one_value {
             let lookups = environment.sources.lookups(&self.source, &self.path.dotted(), environment.strings())?;
             self.one_value = lookups.map_or(OneValue::Plans, OneValue::Lookups);
         }
-        let OneValue::Lookups(lookups) = &mut self.one_value else { return Ok(None) };
-        let mut found = Vec::new();
-        Ok(lookups.find(value, &mut found)?.then_some(found))
+        match &mut self.one_value {
+            OneValue::Lookups(lookups) => lookups.find(value, visitor),
+            _ => Ok(false),
+        }
     }
 
     fn access(&mut self, environment: &Environment) -> Access {

@@ -3,7 +3,7 @@
 use crate::metadata::{Carried, Holding, Releasing, TellingSortKeys};
 use crate::stage_run::Counted;
 use crate::stages::{self, Plannable, position};
-use crate::{DocumentStream, Environment, Flow, Stage, StageRun, WriteStage};
+use crate::{DocumentStream, Environment, Flow, Rewrites, Stage, StageRun, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Engine, Offered, SortPattern, check_document_bytes};
@@ -76,7 +76,10 @@ impl Pipeline {
                     carried => carried,
                 };
                 environment = carried.behind(environment);
-                push(&mut stages, stage);
+                match environment.rewrites {
+                    Rewrites::Applied => push(&mut stages, stage),
+                    Rewrites::Off => stages.push(stage),
+                }
             }
             ends.push(stages.len());
         }
@@ -89,11 +92,15 @@ impl Pipeline {
         if environment.depth == 0 {
             environment.scope.constant_failure.check("Failed to optimize pipeline")?;
         }
-        limit_sorts(&mut stages);
+        if environment.rewrites == Rewrites::Applied {
+            limit_sorts(&mut stages);
+        }
         if environment.depth == 0 {
             note_handover(&mut stages);
         }
-        tell_what_is_read(&mut stages);
+        if environment.rewrites == Rewrites::Applied {
+            tell_what_is_read(&mut stages);
+        }
         let stages = stages.into_iter().map(Arc::from).collect();
         Ok(Self { stages, ends, taken_by_planner: 0, environment: Arc::new(environment) })
     }
@@ -133,6 +140,11 @@ impl Pipeline {
     pub fn split_for_planner(mut self) -> (PlannerPart, Self) {
         let mut part = PlannerPart::default();
         let mut taken = 0;
+        let only_planner =
+            |stage: &Arc<dyn Stage>| stage.searches_text() || matches!(stage.plannable(), Plannable::Near(_));
+        if self.environment.rewrites == Rewrites::Off && !self.stages.first().is_some_and(only_planner) {
+            return (part, self);
+        }
         for stage in &self.stages {
             let sorted = part.sort.is_some() || part.near.is_some();
             match stage.plannable() {
@@ -160,6 +172,9 @@ impl Pipeline {
                 _ => break,
             }
             taken += 1;
+            if self.environment.rewrites == Rewrites::Off {
+                break;
+            }
         }
         self.stages.drain(..taken);
         self.taken_by_planner = taken;
@@ -173,6 +188,9 @@ impl Pipeline {
 
     /// The fields of its input that the result depends on.
     pub fn dependencies(&self) -> Dependencies {
+        if self.environment.rewrites == Rewrites::Off {
+            return Dependencies::All;
+        }
         let mut dependencies = Dependencies::default();
         for stage in &self.stages {
             if stage.add_dependencies(&mut dependencies) == stages::Reads::OnlyThese {
@@ -190,7 +208,13 @@ impl Pipeline {
 
     /// The same where documents may be too large to be answered: whoever reads them makes them smaller.
     pub fn open_large(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
-        self.stages.iter().fold(source, |input, stage| self.open_stage(stage, input))
+        self.stages.iter().fold(source, |input, stage| {
+            let stream = self.open_stage(stage, input);
+            match self.environment.rewrites {
+                Rewrites::Applied => stream,
+                Rewrites::Off => Box::new(Apart(stream)),
+            }
+        })
     }
 
     /// A stage on top of its input. One that keeps documents back gets them with their metadata, if anything reads it.
@@ -253,6 +277,19 @@ impl DocumentStream for Answers {
             check_document_bytes(document.len_bytes())?;
             visitor(document)
         })
+    }
+}
+
+/// A stage's documents, one by one and whole, whatever else it could do for the next.
+struct Apart(Box<dyn DocumentStream>);
+
+impl DocumentStream for Apart {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        self.0.next()
+    }
+
+    fn describe_run(&self, facts: &mut DocumentBuf) {
+        self.0.describe_run(facts);
     }
 }
 

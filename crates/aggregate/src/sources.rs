@@ -32,12 +32,15 @@ pub enum Access {
     Scan,
 }
 
+/// Takes a document that was looked up.
+pub type LookupVisitor<'v> = dyn FnMut(DocumentRef<'_>) -> Result<()> + 'v;
+
 /// Documents of one collection by one value each, found the same way every time.
 pub trait Lookups: Send {
-    /// Adds the documents whose path equals the value; false, with none added, where this way does not find them.
+    /// Shows the documents whose path equals the value; false, with none shown, where this way does not find them.
     /// # Errors
-    /// Those of the storage; what the operation says.
-    fn find(&mut self, value: ValueRef<'_>, found: &mut Vec<DocumentBuf>) -> Result<bool>;
+    /// Those of the storage, and the visitor's own; what the operation says.
+    fn find(&mut self, value: ValueRef<'_>, visitor: &mut LookupVisitor<'_>) -> Result<bool>;
 }
 
 /// Documents that a search found, the best first.

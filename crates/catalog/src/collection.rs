@@ -295,6 +295,11 @@ impl Collection {
         RecordId(self.next_record.load(Ordering::Relaxed))
     }
 
+    /// Above the ids of all records that a snapshot knows which was taken before.
+    pub fn record_ids_end(&self) -> RecordId {
+        self.next_record()
+    }
+
     pub(crate) fn take_record_ids(&self, count: u64) -> RecordId {
         RecordId(self.next_record.fetch_add(count, Ordering::Relaxed))
     }
@@ -355,8 +360,13 @@ impl Collection {
     /// The key of an `_id` in the index on it.
     pub(crate) fn id_key(&self, id: ValueRef<'_>) -> Vec<u8> {
         let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
-        self.strings.append_key(&mut key, id, Direction::Ascending);
+        self.append_id_key(&mut key, id);
         key
+    }
+
+    /// Appends the key of an `_id` in the index on it: equal ones have the same.
+    pub fn append_id_key(&self, key: &mut Vec<u8>, id: ValueRef<'_>) {
+        self.strings.append_key(key, id, Direction::Ascending);
     }
 
     /// In which order strings are where nothing else is asked for: the default collation.

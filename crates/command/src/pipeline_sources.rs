@@ -4,15 +4,15 @@ use crate::service::Service;
 use crate::source_stages::{self, Surroundings};
 use crate::{collation_option, time_series, vector_search};
 use bunko_aggregate::{
-    Access, DocumentStream, Documents, Environment, Flow, Lookups, Pipeline, Plannable, PlannerPart, ScoredDocuments,
-    SourceName, SourceStage, Sources, Stage, involved_collections,
+    Access, DocumentStream, Documents, Environment, Flow, LookupVisitor, Lookups, Pipeline, Plannable, PlannerPart,
+    ScoredDocuments, SourceName, SourceStage, Sources, Stage, involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
 use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use bunko_operation::OperationContext;
-use bunko_query::{EqualityLookup, Execution, FindQuery, Footing, NearAsked, QueryScope, QuerySettings, plan};
+use bunko_query::{EqualityLookup, Execution, FindQuery, Footing, IdJoin, NearAsked, QueryScope, QuerySettings, plan};
 use bunko_store::Snapshot;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -244,7 +244,7 @@ impl Sources for PipelineSources {
         };
         let snapshot = self.snapshot(&collection)?;
         if path == "_id" && collection.strings() == strings {
-            return Ok(Some(Box::new(ById { collection, snapshot, document: Vec::new() })));
+            return Ok(Some(Box::new(ById(IdJoin::new(collection, snapshot, Arc::clone(&self.operation))))));
         }
         let indexes = self.allowed(&collection, &indexes);
         let operation = Arc::clone(&self.operation);
@@ -272,21 +272,11 @@ impl Sources for PipelineSources {
 }
 
 /// Documents by their `_id`.
-struct ById {
-    collection: Arc<Collection>,
-    snapshot: Arc<Snapshot>,
-    document: Vec<u8>,
-}
+struct ById(IdJoin);
 
 impl Lookups for ById {
-    fn find(&mut self, value: ValueRef<'_>, found: &mut Vec<DocumentBuf>) -> Result<bool> {
-        if matches!(value, ValueRef::Array(_) | ValueRef::Null | ValueRef::Undefined | ValueRef::Regex { .. }) {
-            return Ok(false);
-        }
-        if self.collection.find_id_at(&self.snapshot, value, &mut self.document)? {
-            found.push(DocumentBuf::from_trusted(self.document.clone()));
-        }
-        Ok(true)
+    fn find(&mut self, value: ValueRef<'_>, visitor: &mut LookupVisitor<'_>) -> Result<bool> {
+        self.0.find(value, visitor)
     }
 }
 
@@ -294,8 +284,8 @@ impl Lookups for ById {
 struct ByIndex(EqualityLookup);
 
 impl Lookups for ByIndex {
-    fn find(&mut self, value: ValueRef<'_>, found: &mut Vec<DocumentBuf>) -> Result<bool> {
-        self.0.find(value, found)
+    fn find(&mut self, value: ValueRef<'_>, visitor: &mut LookupVisitor<'_>) -> Result<bool> {
+        self.0.find(value, visitor)
     }
 }
 

@@ -72,10 +72,14 @@ impl EqualityLookup {
         })
     }
 
-    /// Adds the documents whose path equals `value`, in the order of the index; whether its keys tell which they are.
+    /// Shows the documents whose path equals `value`, in the order of the index; whether its keys tell which they are.
     /// # Errors
-    /// Those of the storage; what the operation says.
-    pub fn find(&mut self, value: ValueRef<'_>, found: &mut Vec<DocumentBuf>) -> Result<bool> {
+    /// Those of the storage, and the visitor's own; what the operation says.
+    pub fn find(
+        &mut self,
+        value: ValueRef<'_>,
+        visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<()>,
+    ) -> Result<bool> {
         // A missing field has the key of null, an array those of its elements.
         let is_told =
             !matches!(value, ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_) | ValueRef::Regex { .. });
@@ -91,7 +95,7 @@ impl EqualityLookup {
             self.operation.work(1 + self.document.len() / 64)?;
             let location = self.snapshot.record(keyspace, *record, &mut self.document).map_err(from_storage)?;
             if location.is_some() {
-                found.push(DocumentBuf::from_trusted(self.document.clone()));
+                visitor(DocumentRef::trusted(&self.document))?;
             }
         }
         Ok(true)

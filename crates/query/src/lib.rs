@@ -17,6 +17,7 @@ mod explain;
 mod expr_filter;
 mod find_query;
 mod footing;
+mod id_join;
 mod id_lookup;
 mod near;
 mod plan;
@@ -35,6 +36,7 @@ pub use explain::{Explained, Verbosity, append_spilled, explain_count, explain_p
 pub use expr_filter::{ExprInFilter, QueryScope, parse_filter, parse_plan_filter, parse_stage_filter};
 pub use find_query::{Distinct, DistinctOf, FindQuery, Hint, KeyBounds, parse_count, parse_limit};
 pub use footing::Footing;
+pub use id_join::IdJoin;
 pub use id_lookup::{fetch_by_id, id_lookup};
 pub use near::{NearAsked, NearOutput};
 pub use plan::Plan;

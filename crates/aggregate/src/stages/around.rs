@@ -33,6 +33,12 @@ impl ReadFields {
         Self { names: names.collect() }
     }
 
+    /// Whether of a document at that depth nothing but the value on the path is read.
+    fn reads_nothing_around(&self, depth: usize, component: &str) -> bool {
+        let names = self.names.get(depth).and_then(Option::as_ref);
+        names.is_some_and(|names| names.iter().all(|name| name == component.as_bytes()))
+    }
+
     fn reads(&self, depth: usize, name: &[u8]) -> bool {
         self.names.get(depth).is_none_or(|names| names.as_ref().is_none_or(|names| names.contains(name)))
     }
@@ -64,6 +70,13 @@ impl Around {
             let mut before = Writer::new(&mut sides.before);
             let mut behind = Writer::new(&mut sides.behind);
             let mut is_behind = false;
+            if read.is_some_and(|read| read.reads_nothing_around(depth, name)) {
+                let value = if depth + 1 < path.len() { document.get(name) } else { None };
+                document = value.and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+                before.end();
+                behind.end();
+                continue;
+            }
             for element in document.iter().encoded() {
                 if !is_behind && element.name_bytes() == name.as_bytes() {
                     is_behind = true;

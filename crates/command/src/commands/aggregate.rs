@@ -311,7 +311,10 @@ pub(crate) fn prepare(
     }
     let resolved = namespace.map(|namespace| resolve_for(catalog, namespace, &scope.operation)).transpose()?;
     let over = namespace.map(|namespace| SourceName::here(namespace.collection()));
-    let environment = Environment::new(Arc::clone(&scope)).with_sources(Arc::clone(&sources) as _).over(over.as_ref());
+    let environment = Environment::new(Arc::clone(&scope))
+        .with_sources(Arc::clone(&sources) as _)
+        .with_rewrites(invocation.service.fail_points.rewrites(&invocation.service.world))
+        .over(over.as_ref());
     // What the client sent is refused in its own right, wherever a view's stages would end.
     if reads_by_itself(stages)
         && let Some(namespace) = namespace

@@ -12,6 +12,7 @@ pub(crate) use trouble::{InjectedError, StatementTrouble, Trouble};
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::World;
+use bunko_aggregate::Rewrites;
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
@@ -28,14 +29,17 @@ pub(crate) enum FailPoint {
     TimeLimit,
     /// A statement of a retryable write fails, or its connection is closed before the reply.
     RetryableWrite,
+    /// Pipelines run as they were sent.
+    NoRewrites,
 }
 
 /// Names, and the fields that their `data` may have.
-const POINTS: [(FailPoint, &str, &[&str]); 4] = [
+const POINTS: [(FailPoint, &str, &[&str]); 5] = [
     (FailPoint::Command, "failCommand", &trouble::FIELDS),
     (FailPoint::GetMore, "failGetMoreAfterCursorCheckout", &["errorCode", "closeConnection"]),
     (FailPoint::TimeLimit, "maxTimeAlwaysTimeOut", &[]),
     (FailPoint::RetryableWrite, "onPrimaryTransactionalWrite", &["closeConnection", "failBeforeCommitExceptionCode"]),
+    (FailPoint::NoRewrites, "disablePipelineOptimization", &[]),
 ];
 
 impl FailPoint {
@@ -147,6 +151,12 @@ impl FailPoints {
     /// Asked once for each statement of a retryable write, before it is done: what happens to it.
     pub(crate) fn meet_statement(&self, world: &World) -> Option<StatementTrouble> {
         if self.is_any_on() { self.take(FailPoint::RetryableWrite, world).map(Trouble::of_statement) } else { None }
+    }
+
+    /// Whether a pipeline that begins is to run as it was sent.
+    pub(crate) fn rewrites(&self, world: &World) -> Rewrites {
+        let is_off = self.is_any_on() && self.take(FailPoint::NoRewrites, world).is_some();
+        if is_off { Rewrites::Off } else { Rewrites::Applied }
     }
 
     /// What a point does now, if it fires.

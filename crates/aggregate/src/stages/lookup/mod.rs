@@ -4,18 +4,20 @@ mod parse;
 
 pub(super) use parse::variables;
 
+use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Unwinding};
 use crate::equality_join::{EqualityJoin, match_any};
 use crate::joined_path::local_values;
 use crate::sub_pipeline::SubPipeline;
-use crate::{DocumentStream, Environment};
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use crate::{DocumentStream, Environment, Flow};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression, FieldPath, Variables};
 use bunko_operation::Gatherer;
 use bunko_query::append_spilled;
 use bunko_scratch::{Spool, SpoolReader};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$lookup", parse: parse::parse };
@@ -35,6 +37,8 @@ struct Lookup {
     inside: Environment,
     /// The `$unwind` of the array that stood behind: the array is never made.
     unwinding: Option<Unwinding>,
+    /// The fields that are read behind it, where they are known.
+    read: Option<ReadFields>,
 }
 
 /// Documents belong together whose fields are equal.
@@ -72,7 +76,19 @@ impl Stage for Lookup {
         let join = plainly
             .map(|(equality, source)| EqualityJoin::new(source.clone(), equality.foreign.clone(), Gatherer::Lookup));
         let environment = Arc::clone(environment);
-        Box::new(LookedUp { stage: self, input, environment, join, constant: Constant::Unknown, current: None })
+        let joining = Joining {
+            stage: self,
+            environment,
+            join,
+            constant: Constant::Unknown,
+            around: Around::default(),
+            array: Vec::new(),
+        };
+        Box::new(LookedUp { input, joining, current: None })
+    }
+
+    fn read_only(&mut self, fields: &BTreeSet<String>) {
+        self.read = Some(ReadFields::new(self.as_path.components(), fields));
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
@@ -104,14 +120,22 @@ enum Constant {
 }
 
 struct LookedUp {
-    stage: Arc<Lookup>,
     input: Box<dyn DocumentStream>,
+    joining: Joining,
+    /// The document whose joined documents come out one by one.
+    current: Option<Unwound>,
+}
+
+/// What finds the documents that belong to one.
+struct Joining {
+    stage: Arc<Lookup>,
     environment: Arc<Environment>,
     /// None where nothing is joined by equality, or the pipeline finds its documents by itself.
     join: Option<EqualityJoin>,
     constant: Constant,
-    /// The document whose joined documents come out one by one.
-    current: Option<Unwound>,
+    /// Reused between documents.
+    around: Around,
+    array: Vec<u8>,
 }
 
 struct Unwound {
@@ -120,7 +144,7 @@ struct Unwound {
     index: i64,
 }
 
-impl LookedUp {
+impl Joining {
     fn joined(&mut self, document: DocumentRef<'_>) -> Result<Box<dyn DocumentStream>> {
         let stage = Arc::clone(&self.stage);
         if let Some(equality) = &stage.equality {
@@ -163,36 +187,86 @@ impl LookedUp {
         Ok(Constant::Known(documents.finish()?))
     }
 
-    /// The document with the array of all that is joined with it.
-    fn with_array(&mut self, document: &DocumentBuf) -> Result<DocumentBuf> {
-        let mut joined = self.joined(document.as_ref())?;
-        let mut array = ArrayBuf::new();
-        while let Some(one) = joined.next()? {
-            self.environment.operation().work(1 + one.len_bytes() / 64)?;
-            array.push(&one);
-            if array.len_bytes() > JOINED_BYTES_MAX {
-                let message = format!(
-                    "Total size of documents in {} matching pipeline's $lookup stage exceeds {JOINED_BYTES_MAX} bytes",
-                    self.stage.inner.source.as_ref().map_or("", |source| source.collection.as_str())
-                );
-                return Err(Failure::new(ErrorCode(4568), message));
+    /// Gathers all that is joined with a document.
+    fn gather(&mut self, document: DocumentRef<'_>) -> Result<()> {
+        let mut array = std::mem::take(&mut self.array);
+        array.clear();
+        let mut gathering = Gathering { writer: Writer::new(&mut array), count: 0 };
+        if !self.gather_by_value(document, &mut gathering)? {
+            let mut joined = self.joined(document)?;
+            while let Some(one) = joined.next()? {
+                gathering.push(one.as_ref(), self)?;
             }
         }
-        Ok(super::with_path(document.as_ref(), self.stage.as_path.components(), Some(ValueRef::from(&array))))
+        gathering.writer.end();
+        self.array = array;
+        Ok(())
     }
 
+    /// The same for one value whose documents are found without a plan and joined as they are; whether it is one.
+    fn gather_by_value(&mut self, document: DocumentRef<'_>, gathering: &mut Gathering<'_>) -> Result<bool> {
+        let stage = Arc::clone(&self.stage);
+        let (Some(equality), Some(join)) = (&stage.equality, self.join.take()) else { return Ok(false) };
+        let value = match equality.local.components() {
+            [name] if stage.variables.is_empty() && stage.inner.stages.as_ref().is_empty() => document.get(name),
+            _ => None,
+        };
+        let mut join = join;
+        let is_told = match value {
+            None | Some(ValueRef::Array(_)) => Ok(false),
+            Some(value) => join.visit(value, &stage.inside, &mut |one| gathering.push(one, self)),
+        };
+        self.join = Some(join);
+        is_told
+    }
+
+    /// Writes the document with the array of all that is joined with it.
+    fn write_with_array(&mut self, document: DocumentRef<'_>, buffer: &mut Vec<u8>) -> Result<()> {
+        self.gather(document)?;
+        let path = self.stage.as_path.components();
+        self.around.take_apart(document, path, self.stage.read.as_ref());
+        buffer.clear();
+        let array = ArrayRef::from_document(DocumentRef::trusted(&self.array));
+        self.around.write(path, ValueRef::Array(array), buffer);
+        Ok(())
+    }
+}
+
+/// An array of joined documents that is being written.
+struct Gathering<'b> {
+    writer: Writer<'b>,
+    count: usize,
+}
+
+impl Gathering<'_> {
+    fn push(&mut self, one: DocumentRef<'_>, joining: &Joining) -> Result<()> {
+        joining.environment.operation().work(1 + one.len_bytes() / 64)?;
+        self.writer.push(self.count, ValueRef::Document(one));
+        self.count += 1;
+        if self.writer.len_bytes() > JOINED_BYTES_MAX {
+            let message = format!(
+                "Total size of documents in {} matching pipeline's $lookup stage exceeds {JOINED_BYTES_MAX} bytes",
+                joining.stage.inner.source.as_ref().map_or("", |source| source.collection.as_str())
+            );
+            return Err(Failure::new(ErrorCode(4568), message));
+        }
+        Ok(())
+    }
+}
+
+impl LookedUp {
     /// The next of the documents that one document becomes.
     fn next_unwound(&mut self, unwinding: &Unwinding) -> Result<Option<DocumentBuf>> {
         loop {
             if self.current.is_none() {
                 let Some(document) = self.input.next()? else { return Ok(None) };
-                let joined = self.joined(document.as_ref())?;
+                let joined = self.joining.joined(document.as_ref())?;
                 self.current = Some(Unwound { document, joined, index: 0 });
             }
             let Some(current) = &mut self.current else { return Ok(None) };
             let document = current.document.as_ref();
             if let Some(one) = current.joined.next()? {
-                self.environment.operation().work(1 + (document.len_bytes() + one.len_bytes()) / 64)?;
+                self.joining.environment.operation().work(1 + (document.len_bytes() + one.len_bytes()) / 64)?;
                 let unwound = super::with_path(document, unwinding.path.components(), Some(ValueRef::from(&one)));
                 let indexed = unwinding.indexed(unwound, ValueRef::Int64(current.index));
                 current.index += 1;
@@ -212,17 +286,36 @@ impl LookedUp {
 
 impl DocumentStream for LookedUp {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
-        let stage = Arc::clone(&self.stage);
+        let stage = Arc::clone(&self.joining.stage);
         if let Some(unwinding) = &stage.unwinding {
             return self.next_unwound(unwinding);
         }
         let Some(document) = self.input.next()? else { return Ok(None) };
-        self.with_array(&document).map(Some)
+        let mut buffer = Vec::new();
+        self.joining.write_with_array(document.as_ref(), &mut buffer)?;
+        Ok(Some(DocumentBuf::from_trusted(buffer)))
+    }
+
+    fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
+        if self.joining.stage.unwinding.is_some() {
+            while let Some(document) = self.next()? {
+                if visitor(document.as_ref())? == Flow::Stop {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let mut buffer = Vec::new();
+        let joining = &mut self.joining;
+        self.input.visit(&mut |document| {
+            joining.write_with_array(document, &mut buffer)?;
+            visitor(DocumentRef::trusted(&buffer))
+        })
     }
 
     fn describe_run(&self, facts: &mut DocumentBuf) {
-        let mut spilled = self.join.as_ref().map(EqualityJoin::spilled).unwrap_or_default();
-        if let Constant::Known(documents) = &self.constant {
+        let mut spilled = self.joining.join.as_ref().map(EqualityJoin::spilled).unwrap_or_default();
+        if let Constant::Known(documents) = &self.joining.constant {
             spilled += documents.spilled();
         }
         if spilled.spills > 0 {

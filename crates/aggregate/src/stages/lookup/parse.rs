@@ -53,7 +53,7 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
         }
         _ => None,
     };
-    Ok(vec![Box::new(Lookup { as_path, equality, variables, inner, inside, unwinding: None })])
+    Ok(vec![Box::new(Lookup { as_path, equality, variables, inner, inside, unwinding: None, read: None })])
 }
 
 /// The other collection. `$documents` needs none.
