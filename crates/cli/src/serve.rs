@@ -16,7 +16,7 @@ use bunko_certificates::Details;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
-use bunko_operation::{MemoryLimits, ScratchSpace, Scripting, StageLimits};
+use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, Scripting, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival};
@@ -280,13 +280,21 @@ fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
     }
 }
 
+/// How many processors there are for the process.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Operations may hold a quarter of the memory that the process may use, and one of them at most 512 MiB.
 fn memory_limits(scratch: Option<Arc<dyn ScratchSpace>>, scripting: Scripting) -> MemoryLimits {
     let server_bytes_max = usable_memory_bytes() / 4;
     MemoryLimits {
         operation_bytes_max: OPERATION_BYTES_MAX.min(server_bytes_max),
         server_bytes_max,
-        stages: StageLimits::in_memory().with_scratch(scratch).with_scripting(scripting),
+        stages: StageLimits::in_memory()
+            .with_scratch(scratch)
+            .with_scripting(scripting)
+            .with_helpers(Helpers::new(processors() - 1)),
         ..MemoryLimits::none()
     }
 }

@@ -13,11 +13,11 @@ use bunko_access::Mechanism;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
-use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits};
+use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
 use parking_lot::Mutex;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Fewest iterations of SCRAM, as MongoDB has it.
@@ -27,6 +27,9 @@ const ITERATIONS_MIN: i64 = 5_000;
 const ITERATIONS_MAX: i64 = 10_000_000;
 /// How long somebody waits for the refusal of a login, and the most of it.
 /// Source: MongoDB manual, parameter `authFailedDelayMs`.
+/// How many threads may work for one operation: Bunko's own.
+const OPERATION_WORKERS: &str = "operationWorkersMax";
+
 const LOGIN_DELAY: &str = "authFailedDelayMs";
 const LOGIN_DELAY_MS_MAX: u64 = 5_000;
 /// Most bytes of `automationServiceDescriptor`.
@@ -63,6 +66,8 @@ pub struct Parameters {
     /// What stages may gather in memory, by [`Gatherer`].
     stage_bytes_max: [AtomicU64; Gatherer::ALL.len()],
     allows_disk_use: AtomicBool,
+    /// Most threads that work for one operation at once.
+    workers_max: AtomicU32,
     pub(crate) verbosity: LogVerbosity,
 }
 
@@ -80,6 +85,7 @@ impl Parameters {
             image_expiry_s: Arc::default(),
             stage_bytes_max: std::array::from_fn(|_| AtomicU64::new(STAGE_BYTES_MAX)),
             allows_disk_use: AtomicBool::new(true),
+            workers_max: AtomicU32::new(WORKERS_MAX),
             verbosity: LogVerbosity::default(),
         }
     }
@@ -136,6 +142,7 @@ impl Parameters {
         }
         let is_allowed = self.allows_disk_use.load(Ordering::Relaxed);
         limits.disk_use = if is_allowed { DiskUse::Allowed } else { DiskUse::Refused };
+        limits.workers_max = self.workers_max.load(Ordering::Relaxed);
     }
 
     /// Whether connections that come and go are not logged.
@@ -269,6 +276,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::startup("notablescan", |_| Ok(Value::Boolean(false))),
     Parameter::settable(
+        OPERATION_WORKERS,
+        |service| Ok(Value::Int32(service.parameters.workers_max.load(Ordering::Relaxed) as i32)),
+        write_workers_max,
+    ),
+    Parameter::settable(
         "quiet",
         |service| Ok(Value::Boolean(service.parameters.is_quiet())),
         |service, value| {
@@ -379,6 +391,14 @@ fn write_stage_limit(service: &Service, name: &str, gatherer: Gatherer, value: V
     let bytes_max = u64::try_from(whole_number(name, value)?).ok().filter(|bytes_max| *bytes_max > 0);
     let bytes_max = bytes_max.ok_or_else(|| invalid(name, value, "is not greater than 0"))?;
     service.parameters.stage_bytes_max[gatherer as usize].store(bytes_max, Ordering::Relaxed);
+    Ok(())
+}
+
+fn write_workers_max(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    let count = whole_number(OPERATION_WORKERS, value)?;
+    let count = u32::try_from(count).ok().filter(|count| (1..=WORKERS_MAX).contains(count));
+    let count = count.ok_or_else(|| invalid(OPERATION_WORKERS, value, &format!("is not within 1 to {WORKERS_MAX}")))?;
+    service.parameters.workers_max.store(count, Ordering::Relaxed);
     Ok(())
 }
 

@@ -229,6 +229,29 @@ impl Expression {
         }
     }
 
+    /// Whether no part of it is an expression, a script, a schema or a search.
+    pub(crate) fn looks_at_values_only(&self) -> bool {
+        match self {
+            Self::And(children) | Self::Or(children) | Self::Nor(children) => {
+                children.iter().all(Self::looks_at_values_only)
+            }
+            Self::Not(child)
+            | Self::ElemMatchObject { filter: child, .. }
+            | Self::ElemMatchValue { condition: child, .. } => child.looks_at_values_only(),
+            Self::Compare { .. }
+            | Self::In { .. }
+            | Self::Regex { .. }
+            | Self::Exists { .. }
+            | Self::Type { .. }
+            | Self::Mod { .. }
+            | Self::Size { .. }
+            | Self::Bits { .. }
+            | Self::AlwaysTrue
+            | Self::AlwaysFalse => true,
+            Self::JsonSchema(_) | Self::Geo { .. } | Self::Near { .. } | Self::Text(_) | Self::Expr(_) => false,
+        }
+    }
+
     /// The path that this node itself tests; `None` for logical nodes and `$expr`.
     pub fn path(&self) -> Option<&Path> {
         match self {

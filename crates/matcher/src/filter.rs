@@ -120,6 +120,12 @@ impl Filter {
         evaluation.outcome(true).map(|_| details)
     }
 
+    /// Whether it looks at nothing but the values at paths, so that what it says of a document depends on nothing else,
+    /// and any thread may ask it.
+    pub fn looks_at_values_only(&self) -> bool {
+        self.root.looks_at_values_only()
+    }
+
     /// In which order it compares strings.
     pub fn strings(&self) -> &StringOrder {
         &self.strings

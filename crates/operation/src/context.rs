@@ -1,7 +1,7 @@
 //! One operation, as whatever works for it sees it.
 
 use crate::memory::{HeldMemory, MemoryLimits};
-use crate::{DiskUse, Gatherer, ScratchSpace, Scripting, StageLimits};
+use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, Scripting, StageLimits};
 use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -201,6 +201,18 @@ impl OperationContext {
         }
         turn.was_too_long = true;
         Err(Failure::too_long())
+    }
+
+    /// Leave for one more thread to work for it, where it has one of its own, may have two, and there is one to be had.
+    pub fn helper(&self) -> Option<HelperPermit> {
+        let may_have_two = self.stages.workers_max > 1 && self.place() == Place::OwnThread;
+        if may_have_two { self.stages.helpers.take() } else { None }
+    }
+
+    /// The operation for a thread that works beside its own: it is interrupted with it. What it holds is for its own
+    /// thread to count.
+    pub fn beside(&self) -> Arc<Self> {
+        Self::new(Arc::clone(&self.interruption), MemoryLimits::none())
     }
 
     /// Where scratch files go, if it may make any.

@@ -1,6 +1,6 @@
 //! What stages that gather their input may hold in memory.
 
-use crate::{DiskUse, ScratchSpace};
+use crate::{DiskUse, Helpers, ScratchSpace};
 use std::sync::Arc;
 
 /// What a stage may gather before it goes on disk, or fails, in bytes.
@@ -52,7 +52,14 @@ pub struct StageLimits {
     pub disk_use: DiskUse,
     /// Whether stages may run scripts of clients.
     pub scripting: Scripting,
+    /// Most threads that work for one operation at once.
+    pub workers_max: u32,
+    /// Who may help.
+    pub helpers: Arc<Helpers>,
 }
+
+/// Threads that work for one operation, unless something else is said.
+pub const WORKERS_MAX: u32 = 2;
 
 /// Whether scripts of clients are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +78,15 @@ impl StageLimits {
             scratch: None,
             disk_use: DiskUse::Allowed,
             scripting: Scripting::Allowed,
+            workers_max: WORKERS_MAX,
+            helpers: Arc::default(),
         }
+    }
+
+    /// The same with threads that may help.
+    #[must_use]
+    pub fn with_helpers(self, helpers: Arc<Helpers>) -> Self {
+        Self { helpers, ..self }
     }
 
     /// The same with a place for scratch files, where there is one.

@@ -88,6 +88,11 @@ impl Run {
         if self.until_poll == 0 { self.poll() } else { Ok(()) }
     }
 
+    /// Whether it may examine as many entries as it likes.
+    pub fn is_unlimited(&self) -> bool {
+        self.works_max == u64::MAX
+    }
+
     #[cold]
     fn poll(&mut self) -> Result<()> {
         self.works += u64::from(self.entries_per_poll);

@@ -1,5 +1,6 @@
 //! COLLSCAN: every document of the collection, in natural order or against it.
 
+use super::assisted_scan::{AssistedScan, Ended, RECORDS_ALONE};
 use super::{DocumentStage, Documents, Residual, Row, RowVisitor, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
@@ -8,6 +9,7 @@ use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
 use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, View};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Walks the record store.
@@ -51,7 +53,7 @@ impl DocumentStage for CollectionScan {
         if self.residual.is_nothing() && !run.holds_metadata {
             return Box::new(Whole { number: self.number, cursor });
         }
-        let filtered = Filtered { number: self.number, cursor, matched: Vec::new() };
+        let filtered = Filtered { number: self.number, direction: self.direction, cursor, matched: Vec::new() };
         if run.holds_metadata {
             return Box::new(Holding { filtered, held: DocumentBuf::new() });
         }
@@ -113,6 +115,7 @@ impl Documents for Holding {
 /// Copies what matches, as the cursor's loan ends with each step of the search.
 struct Filtered {
     number: StageNumber,
+    direction: Direction,
     cursor: Box<dyn RecordCursor>,
     matched: Vec<u8>,
 }
@@ -138,30 +141,40 @@ impl Filtered {
 impl Documents for Filtered {
     fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
         let found = self.search(run)?;
-        let statistics = run.at(self.number);
-        match found {
-            Some(_) => statistics.advanced += 1,
-            None => statistics.is_at_end = true,
-        }
-        Ok(found.map(|record| Row { record, document: DocumentRef::trusted(&self.matched) }))
+        Ok(Row::found(run, self.number, found, &self.matched))
     }
 
     fn visit(&mut self, run: &mut Run, visitor: &mut RowVisitor<'_>) -> Result<()> {
         let query = Arc::clone(&run.query);
+        let mut examined = 0;
         loop {
             run.tick()?;
             let Some((record, _, bytes)) = self.cursor.next().map_err(from_storage)? else { break };
+            examined += 1;
             let document = DocumentRef::trusted(bytes);
             let is_match = query.filter.try_matches(document)?;
             let statistics = run.at(self.number);
             statistics.docs_examined += 1;
-            if !is_match {
+            if is_match {
+                statistics.advanced += 1;
+                if visitor(run, Row { record, document })?.is_break() {
+                    return Ok(());
+                }
+            } else {
                 statistics.rejected += 1;
-                continue;
             }
-            statistics.advanced += 1;
-            if visitor(run, Row { record, document })?.is_break() {
-                return Ok(());
+            if examined == RECORDS_ALONE
+                && self.direction == Direction::Forward
+                && let Some(rest) = AssistedScan::behind(record, self.number, run)
+            {
+                match rest.visit(run, visitor)? {
+                    Ended::AtEnd => break,
+                    Ended::Behind(last) => {
+                        let range = RecordRange { start: Bound::Excluded(last), end: Bound::Unbounded };
+                        self.cursor = run.snapshot.records(run.collection.records(), range, self.direction);
+                        return Ok(());
+                    }
+                }
             }
         }
         run.at(self.number).is_at_end = true;

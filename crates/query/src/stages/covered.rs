@@ -6,7 +6,7 @@ use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::key_string::{Direction, decode};
-use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
+use bunko_bson::{DocumentBuf, Value, Writer};
 use bunko_catalog::{KeyTypes, ReadBack, from_storage};
 use bunko_errors::Result;
 use bunko_store::{RecordId, View};
@@ -140,11 +140,6 @@ pub(super) fn append(writer: &mut Writer<'_>, path: &str, value: &Value) {
 impl Documents for Covering {
     fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
         let found = self.search(run)?;
-        let statistics = run.at(self.number);
-        match found {
-            Some(_) => statistics.advanced += 1,
-            None => statistics.is_at_end = true,
-        }
-        Ok(found.map(|record| Row { record, document: DocumentRef::trusted(&self.document) }))
+        Ok(Row::found(run, self.number, found, &self.document))
     }
 }

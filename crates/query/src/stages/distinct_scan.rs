@@ -212,11 +212,6 @@ impl Scanning {
 impl Documents for Scanning {
     fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
         let found = self.search(run)?;
-        let statistics = run.at(self.number);
-        match found {
-            Some(_) => statistics.advanced += 1,
-            None => statistics.is_at_end = true,
-        }
-        Ok(found.map(|record| Row { record, document: DocumentRef::trusted(&self.document) }))
+        Ok(Row::found(run, self.number, found, &self.document))
     }
 }

@@ -1,6 +1,7 @@
 //! The stages that plans are made of, one file each. Every stage has a plan's side, which is shared and explained
 //! ([`Stage`]), and a running side, which it opens.
 
+mod assisted_scan;
 mod clustered_scan;
 mod collection_scan;
 mod covered;
@@ -11,6 +12,7 @@ mod fetch;
 mod geo_near;
 mod geo_scan;
 mod index_scan;
+mod kept_fields;
 mod keys_alone;
 mod limit;
 mod or_scan;
@@ -91,6 +93,19 @@ pub(crate) trait RecordStage: Stage {
 pub(crate) struct Row<'a> {
     pub record: RecordId,
     pub document: DocumentRef<'a>,
+}
+
+impl<'a> Row<'a> {
+    /// What a stage's search found, counted: the record, and its document from where the search has left it; nothing at
+    /// the end.
+    fn found(run: &mut Run, stage: StageNumber, record: Option<RecordId>, document: &'a [u8]) -> Option<Self> {
+        let statistics = run.at(stage);
+        match record {
+            Some(_) => statistics.advanced += 1,
+            None => statistics.is_at_end = true,
+        }
+        record.map(|record| Row { record, document: DocumentRef::trusted(document) })
+    }
 }
 
 /// What looks at rows in their place, and says whether it wants more.

@@ -1,5 +1,6 @@
 //! SORT: all of the input is read before the first document comes out.
 
+use super::kept_fields::KeptFields;
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
@@ -77,13 +78,24 @@ impl Sorting {
         let mut sorter = Sorter::new().first(self.limit);
         let mut key = Vec::new();
         let number = self.number;
+        // Of few documents most are read for nothing but their key.
+        let kept = if self.limit.is_none() { KeptFields::of_query(&query) } else { None };
+        let mut narrow = Vec::new();
         self.input.visit(run, &mut |run, row| {
             key.clear();
             operation.work(1 + row.document.len_bytes() / 64)?;
             if let Some(pattern) = &query.sort {
                 pattern.append_key(&mut key, row.document, operation, &query.scope.strings)?;
             }
-            sorter.add(&key, &[&row.record.0.to_le_bytes(), row.document.as_bytes()], operation)?;
+            let document = match &kept {
+                Some(kept) => {
+                    narrow.clear();
+                    kept.append(row.document, &mut narrow);
+                    DocumentRef::trusted(&narrow)
+                }
+                None => row.document,
+            };
+            sorter.add(&key, &[&row.record.0.to_le_bytes(), document.as_bytes()], operation)?;
             run.at(number).rejected += 1;
             Ok(ControlFlow::Continue(()))
         })?;

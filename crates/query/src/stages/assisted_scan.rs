@@ -1,0 +1,257 @@
+//! A scan with a filter by two threads: while one shows what matches in a part of the collection, the other finds what
+//! matches in the next. Rows come in the order of the scan, whoever found them.
+
+use super::kept_fields::KeptFields;
+use super::{Row, RowVisitor, StageNumber};
+use crate::execution::Run;
+use crate::find_query::FindQuery;
+use bunko_bson::DocumentRef;
+use bunko_catalog::from_storage;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::{HelperPermit, OperationContext};
+use bunko_store::{Direction, KeyspaceId, RecordId, RecordRange, Snapshot, View};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+/// Records that one thread alone looks at before it asks for help: some milliseconds' work.
+pub(super) const RECORDS_ALONE: u64 = 16 * 1024;
+/// Records of a part.
+const PART_RECORDS: u64 = 8 * 1024;
+/// Where what a helper found in a part takes that many bytes, whoever shows it finds the rest.
+const FOUND_BYTES_MAX: usize = 1 << 20;
+/// Parts that are found and not yet shown.
+const PARTS_AHEAD: usize = 1;
+/// Fewer documents than that for a record id: parts would be empty for most.
+const DENSITY_MIN: f64 = 0.5;
+
+/// How a scan by two came to its end.
+pub(super) enum Ended {
+    /// There is nothing more.
+    AtEnd,
+    /// The visitor had enough with that record.
+    Behind(RecordId),
+}
+
+/// The parts of what is left of a scan; whoever comes first takes the next one.
+struct Parts {
+    first: u64,
+    count: u64,
+    next: AtomicU64,
+}
+
+impl Parts {
+    fn range(&self, part: u64) -> RecordRange {
+        let first = self.first + part * PART_RECORDS;
+        let is_last = part + 1 == self.count;
+        let end = if is_last { Bound::Unbounded } else { Bound::Excluded(RecordId(first + PART_RECORDS)) };
+        RecordRange { start: Bound::Included(RecordId(first)), end }
+    }
+
+    fn take_next(&self) -> Option<u64> {
+        let part = self.next.fetch_add(1, Ordering::Relaxed);
+        (part < self.count).then_some(part)
+    }
+
+    fn take(&self, part: u64) -> bool {
+        self.next.compare_exchange(part, part + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// What a helper found in a part.
+#[derive(Default)]
+struct Found {
+    rows: Vec<(RecordId, usize)>,
+    /// The documents, of which each row says the end.
+    bytes: Vec<u8>,
+    examined: u64,
+    /// The last record that was looked at, where that is not all of the part.
+    stopped_at: Option<RecordId>,
+    failure: Option<Failure>,
+}
+
+/// What is left of a scan, and who may help with it.
+pub(super) struct AssistedScan {
+    number: StageNumber,
+    parts: Parts,
+    permit: HelperPermit,
+}
+
+impl AssistedScan {
+    /// What is left behind a record, if it is worth two threads, and one is to be had.
+    pub(super) fn behind(record: RecordId, number: StageNumber, run: &Run) -> Option<Self> {
+        let first = record.0.checked_add(1)?;
+        let end = run.collection.record_ids_end().0;
+        let left = end.checked_sub(first)?;
+        let is_dense = run.collection.count() as f64 >= end as f64 * DENSITY_MIN;
+        if left < 2 * PART_RECORDS || !is_dense || !run.is_unlimited() || !run.query.filter.looks_at_values_only() {
+            return None;
+        }
+        let parts = Parts { first, count: left.div_ceil(PART_RECORDS), next: AtomicU64::new(0) };
+        Some(Self { number, parts, permit: run.query.scope.operation.helper()? })
+    }
+
+    /// Shows all rows, in their order.
+    pub(super) fn visit(self, run: &mut Run, visitor: &mut RowVisitor<'_>) -> Result<Ended> {
+        let Self { number, parts, permit } = self;
+        let is_over = AtomicBool::new(false);
+        let (sender, found) = sync_channel(PARTS_AHEAD);
+        let (returning, returned) = channel();
+        let helper = Helper {
+            snapshot: Arc::clone(&run.snapshot),
+            query: Arc::clone(&run.query),
+            records: run.collection.records(),
+            operation: run.query.scope.operation.beside(),
+        };
+        std::thread::scope(|scope| {
+            let (parts, is_over) = (&parts, &is_over);
+            let work = move || {
+                let _permit = permit;
+                helper.run(parts, is_over, &sender, &returned);
+            };
+            // Without a thread all parts are left to this one.
+            let _ = std::thread::Builder::new().name("scan-helper".to_owned()).spawn_scoped(scope, work);
+            let mut shown = Showing { number, run, visitor };
+            let ended = shown.all(parts, &found, &returning);
+            is_over.store(true, Ordering::Relaxed);
+            // A helper that waits for room hears of it.
+            drop(found);
+            ended
+        })
+    }
+}
+
+/// The thread that finds what comes next.
+struct Helper {
+    snapshot: Arc<Snapshot>,
+    query: Arc<FindQuery>,
+    records: KeyspaceId,
+    /// Memory is counted by the thread that shows what was found.
+    operation: Arc<OperationContext>,
+}
+
+impl Helper {
+    fn run(&self, parts: &Parts, is_over: &AtomicBool, sender: &SyncSender<Found>, returned: &Receiver<Found>) {
+        let kept = KeptFields::of_query(&self.query);
+        let needs_documents = !self.query.needs_no_field();
+        while !is_over.load(Ordering::Relaxed) {
+            let Some(part) = parts.take_next() else { break };
+            let mut found = returned.try_recv().unwrap_or_default();
+            let keep = |document: DocumentRef<'_>, bytes: &mut Vec<u8>| match &kept {
+                _ if !needs_documents => {}
+                Some(kept) => kept.append(document, bytes),
+                None => bytes.extend_from_slice(document.as_bytes()),
+            };
+            if let Err(failure) = self.find(parts.range(part), is_over, &keep, &mut found) {
+                found.failure = Some(failure);
+            }
+            let has_failed = found.failure.is_some();
+            if sender.send(found).is_err() || has_failed {
+                break;
+            }
+        }
+    }
+
+    fn find(
+        &self,
+        range: RecordRange,
+        is_over: &AtomicBool,
+        keep: &dyn Fn(DocumentRef<'_>, &mut Vec<u8>),
+        found: &mut Found,
+    ) -> Result<()> {
+        found.rows.clear();
+        found.bytes.clear();
+        (found.examined, found.stopped_at) = (0, None);
+        let mut cursor = self.snapshot.records(self.records, range, Direction::Forward);
+        while let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? {
+            found.examined += 1;
+            self.operation.work(1)?;
+            let document = DocumentRef::trusted(bytes);
+            if self.query.filter.matches_within(document, &self.operation)? {
+                keep(document, &mut found.bytes);
+                found.rows.push((record, found.bytes.len()));
+            }
+            if found.bytes.len() >= FOUND_BYTES_MAX || is_over.load(Ordering::Relaxed) {
+                found.stopped_at = Some(record);
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The thread that shows rows.
+struct Showing<'s, 'v> {
+    number: StageNumber,
+    run: &'s mut Run,
+    visitor: &'s mut RowVisitor<'v>,
+}
+
+impl Showing<'_, '_> {
+    fn all(&mut self, parts: &Parts, found: &Receiver<Found>, returning: &Sender<Found>) -> Result<Ended> {
+        for part in 0..parts.count {
+            // What this thread does not take the helper has taken, and sends in the order of the parts.
+            let ended = if parts.take(part) {
+                self.search(parts.range(part))?
+            } else {
+                match found.recv() {
+                    Ok(found) => self.show(found, parts.range(part), returning)?,
+                    Err(_) => {
+                        return Err(Failure::new(ErrorCode::INTERNAL_ERROR, "a scan's helper ended before its part"));
+                    }
+                }
+            };
+            if let Some(last) = ended {
+                return Ok(Ended::Behind(last));
+            }
+        }
+        Ok(Ended::AtEnd)
+    }
+
+    /// Finds and shows what matches; the record that the visitor had enough with.
+    fn search(&mut self, range: RecordRange) -> Result<Option<RecordId>> {
+        let query = Arc::clone(&self.run.query);
+        let mut cursor = self.run.snapshot.records(self.run.collection.records(), range, Direction::Forward);
+        loop {
+            self.run.tick()?;
+            let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? else { return Ok(None) };
+            let document = DocumentRef::trusted(bytes);
+            let is_match = query.filter.try_matches(document)?;
+            let statistics = self.run.at(self.number);
+            statistics.docs_examined += 1;
+            if !is_match {
+                statistics.rejected += 1;
+                continue;
+            }
+            statistics.advanced += 1;
+            if (self.visitor)(self.run, Row { record, document })?.is_break() {
+                return Ok(Some(record));
+            }
+        }
+    }
+
+    fn show(&mut self, mut found: Found, range: RecordRange, returning: &Sender<Found>) -> Result<Option<RecordId>> {
+        let statistics = self.run.at(self.number);
+        statistics.docs_examined += found.examined;
+        statistics.rejected += found.examined.saturating_sub(found.rows.len() as u64);
+        let mut start = 0;
+        for (record, end) in &found.rows {
+            self.run.tick()?;
+            self.run.at(self.number).advanced += 1;
+            let bytes = &found.bytes[start..*end];
+            let document = if bytes.is_empty() { DocumentRef::EMPTY } else { DocumentRef::trusted(bytes) };
+            start = *end;
+            if (self.visitor)(self.run, Row { record: *record, document })?.is_break() {
+                return Ok(Some(*record));
+            }
+        }
+        if let Some(failure) = found.failure.take() {
+            return Err(failure);
+        }
+        let rest = found.stopped_at.map(|last| RecordRange { start: Bound::Excluded(last), ..range });
+        // The helper uses its memory again.
+        let _ = returning.send(found);
+        rest.map_or(Ok(None), |rest| self.search(rest))
+    }
+}
