@@ -32,6 +32,19 @@ same(things.deleteOne({ _id: 3 }).deletedCount, 1);
 same(things.countDocuments(), 2);
 same(things.distinct("name").sort(), ["ann", "bob"]);
 same(things.aggregate([{ $group: { _id: null, total: { $sum: "$n" } } }]).toArray(), [{ _id: null, total: 31 }]);
+const tenStages = [
+  { $match: { n: { $gt: 0 } } },
+  { $lookup: { from: "things", localField: "_id", foreignField: "_id", as: "same" } },
+  { $unwind: "$same" },
+  { $set: { half: { $divide: ["$same.n", 2] } } },
+  { $unset: "same" },
+  { $group: { _id: { $strLenCP: "$name" }, halves: { $push: "$half" }, n: { $count: {} } } },
+  { $project: { least: { $min: "$halves" }, n: 1 } },
+  { $sort: { _id: 1 } },
+  { $skip: 0 },
+  { $limit: 3 },
+];
+same(things.aggregate(tenStages).toArray(), [{ _id: 3, n: 2, least: 5.5 }]);
 assert.match(refusal(() => things.insertOne({ _id: 1 })), /E11000 duplicate key error collection: clients_mongosh\.things index: _id_ dup key: \{ _id: 1 \}/);
 
 // Indexes.

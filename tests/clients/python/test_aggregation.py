@@ -51,3 +51,20 @@ def test_computed_fields(orders):
                       "first": {"$arrayElemAt": ["$lines.sku", 0]}, "none": {"$ifNull": ["$missing", "none"]}}},
     ])
     assert list(computed) == [{"_id": 1, "sum": 11, "name": "ann!", "big": "yes", "lines": 2, "first": "a", "none": "none"}]
+
+
+def test_a_pipeline_of_ten_stages(orders, database):
+    database.customers.insert_many([{"_id": "ann", "town": "Kyoto"}, {"_id": "bob", "town": "Osaka"}])
+    rows = orders.aggregate([
+        {"$match": {"paid": {"$gt": 5}}},
+        {"$lookup": {"from": "customers", "localField": "customer", "foreignField": "_id", "as": "who"}},
+        {"$unwind": "$who"},
+        {"$addFields": {"pieces": {"$sum": "$lines.n"}}},
+        {"$group": {"_id": "$who.town", "paid": {"$sum": "$paid"}, "pieces": {"$push": "$pieces"}, "n": {"$count": {}}}},
+        {"$set": {"most": {"$max": "$pieces"}}},
+        {"$project": {"pieces": 0}},
+        {"$sort": {"paid": -1}},
+        {"$skip": 0},
+        {"$limit": 5},
+    ], allowDiskUse=True)
+    assert list(rows) == [{"_id": "Kyoto", "paid": 40, "n": 2, "most": 3}, {"_id": "Osaka", "paid": 20.5, "n": 1, "most": 5}]
