@@ -25,7 +25,9 @@ pub use environment::{Environment, Rewrites, SUB_PIPELINE_DEPTH_MAX};
 pub use involved::involved_collections;
 pub use metadata::Carried;
 pub use pipeline::{Pipeline, PlannerPart};
-pub use sources::{Access, LookupVisitor, Lookups, NoSources, ScoredDocuments, SourceName, SourceStage, Sources};
+pub use sources::{
+    Access, LookupVisitor, Lookups, NoSources, ScoredDocuments, Searched, SourceName, SourceStage, Sources,
+};
 pub use stage_run::StageRun;
 pub use stages::{GeoNear, Merge, Plannable, Reads, Stage, WhenMatched, WhenNotMatched, is_known_stage};
 pub use stream::{DocumentStream, Documents, Flow};

@@ -3,6 +3,7 @@
 use crate::{DocumentStream, Environment};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
+use bunko_search::SearchIndexDefinition;
 use std::fmt;
 
 /// A collection or view that a stage names; in the pipeline's own database where none is said.
@@ -59,6 +60,23 @@ pub struct SourceStage {
     pub documents: Box<dyn Fn() -> Result<Vec<DocumentBuf>> + Send + Sync>,
 }
 
+/// A collection whose search indexes are asked, at one moment.
+pub trait Searched: Send {
+    /// The search index with that name.
+    fn index(&self, name: &str) -> Option<SearchIndexDefinition>;
+
+    /// Whether others would notice how long it takes to look at all documents.
+    fn is_long(&self) -> bool;
+
+    /// Its documents.
+    fn documents(&mut self) -> &mut dyn bunko_search::Documents;
+
+    /// The document of a record.
+    /// # Errors
+    /// Those of the storage.
+    fn document(&mut self, record: i64) -> Result<Option<DocumentBuf>>;
+}
+
 /// The collections of the server as one pipeline sees them: **at one moment**, whenever which stage reads them.
 pub trait Sources: Send + Sync + fmt::Debug {
     /// Learns, while the pipeline is parsed, of a collection that it reads; all are noted before the first is opened.
@@ -93,6 +111,13 @@ pub trait Sources: Send + Sync + fmt::Debug {
     /// Those of the search node for the specification; those of the storage; what the operation says.
     fn nearest(&self, _over: &SourceName, _specification: DocumentRef<'_>) -> Result<Box<dyn ScoredDocuments>> {
         Err(Failure::not_supported_yet("$vectorSearch here"))
+    }
+
+    /// A collection for a search; that below all views, and none where there is none.
+    /// # Errors
+    /// `InvalidNamespace`; those of the operation's transaction.
+    fn searched(&self, _source: &SourceName) -> Result<Option<Box<dyn Searched>>> {
+        Ok(None)
     }
 
     /// Whether a source stage may begin a pipeline over that collection, or over none. Other names mean nothing here.

@@ -5,8 +5,18 @@ use bunko_bson::{ArrayBuf, ArrayRef, ValueRef};
 use bunko_errors::Result;
 
 /// Stages before which nothing may stand: they find their documents by themselves.
-const FINDING: [&str; 7] =
-    ["$collStats", "$documents", "$geoNear", "$indexStats", "$listSessions", "$planCacheStats", "$vectorSearch"];
+const FINDING: [&str; 10] = [
+    "$collStats",
+    "$documents",
+    "$geoNear",
+    "$indexStats",
+    "$listSearchIndexes",
+    "$listSessions",
+    "$planCacheStats",
+    "$search",
+    "$searchMeta",
+    "$vectorSearch",
+];
 
 /// Whether a pipeline begins with one of them.
 fn begins_by_itself(stages: ArrayRef<'_>) -> bool {

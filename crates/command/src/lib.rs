@@ -55,6 +55,7 @@ mod read_concern;
 mod replica_set;
 mod resumed_builds;
 mod retries;
+mod searched_collection;
 mod service;
 mod sessions;
 mod slow_operation;

@@ -1,11 +1,12 @@
 //! The collections that a pipeline reads, at one moment.
 
+use crate::searched_collection::SearchedCollection;
 use crate::service::Service;
 use crate::source_stages::{self, Surroundings};
 use crate::{collation_option, time_series, vector_search};
 use bunko_aggregate::{
     Access, DocumentStream, Documents, Environment, Flow, LookupVisitor, Lookups, Pipeline, Plannable, PlannerPart,
-    ScoredDocuments, SourceName, SourceStage, Sources, Stage, involved_collections,
+    ScoredDocuments, Searched, SourceName, SourceStage, Sources, Stage, involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
 use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading};
@@ -115,7 +116,17 @@ pub(crate) fn behind_views(resolved: &Resolved, pipeline: ArrayRef<'_>) -> Array
     if reads_by_itself(pipeline) {
         return pipeline.iter().collect();
     }
+    if searches(pipeline) {
+        // A search is of the collection below; what it finds goes through the view.
+        return pipeline.iter().take(1).chain(resolved.views.as_ref().iter()).chain(pipeline.iter().skip(1)).collect();
+    }
     resolved.views.as_ref().iter().chain(pipeline.iter()).collect()
+}
+
+/// Whether a pipeline begins with a search for documents or for what is known of them.
+fn searches(pipeline: ArrayRef<'_>) -> bool {
+    let first = pipeline.iter().next().and_then(|stage| stage.as_document()?.first());
+    first.is_some_and(|first| matches!(first.name, "$search" | "$searchMeta"))
 }
 
 /// Whether a pipeline begins with a stage that reads the collection itself, or whose pipelines do.
@@ -255,6 +266,13 @@ impl Sources for PipelineSources {
     fn nearest(&self, over: &SourceName, specification: DocumentRef<'_>) -> Result<Box<dyn ScoredDocuments>> {
         let resolved = self.note_namespace(&self.namespace(over)?)?;
         vector_search::open(&resolved, specification, &self.surroundings.catalog, &self.operation)
+    }
+
+    fn searched(&self, source: &SourceName) -> Result<Option<Box<dyn Searched>>> {
+        let resolved = self.note_namespace(&self.namespace(source)?)?;
+        let Some(Noted { collection, .. }) = resolved.collection else { return Ok(None) };
+        let snapshot = self.snapshot(&collection)?;
+        Ok(Some(Box::new(SearchedCollection::new(collection, snapshot))))
     }
 
     fn check_source_stage(&self, name: &str, over: Option<&SourceName>) -> Result<()> {

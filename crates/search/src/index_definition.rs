@@ -1,6 +1,6 @@
 //! The definition of a search index of either type.
 
-use crate::{Definition, VectorDefinition};
+use crate::{Definition, Schema, VectorDefinition};
 use bunko_bson::DocumentRef;
 use bunko_errors::{Failure, Result};
 use std::sync::Arc;
@@ -20,7 +20,11 @@ impl SearchIndexDefinition {
     /// `BadValue` for one that is malformed, or another type; `CommandNotSupported` for what is not built.
     pub fn parse(kind: &str, definition: DocumentRef<'_>, path: &str) -> Result<Self> {
         match kind {
-            "search" => Ok(Self::Search(Arc::new(Definition::parse(definition, path)?))),
+            "search" => {
+                let definition = Arc::new(Definition::parse(definition, path)?);
+                Schema::new(&definition, path)?;
+                Ok(Self::Search(definition))
+            }
             "vectorSearch" => Ok(Self::Vector(Arc::new(VectorDefinition::parse(definition, path)?))),
             _ => Err(Failure::bad_value(format!("\"{kind}\" must be one of [search, vectorSearch]"))),
         }

@@ -1,18 +1,41 @@
-//! Search indexes and the language of `$search`: definitions, and what they say of documents.
+//! Search indexes and the language of `$search`: definitions, what they say of documents, and what a search finds.
 //!
 //! **Invariant:** a definition is kept as the client sent it, and all else follows from that document.
 //! **Invariant:** what is read strictly is read once: unknown fields and wrong types stop in a [`Reader`], and what is made
 //! of it is not checked again.
+//! **Invariant:** pure; the same documents in the same order have the same scores.
 #![forbid(unsafe_code)]
 
+mod analysis;
 mod definition;
+mod details;
+mod evaluation;
+mod facet;
+mod function;
+mod fuzzy;
+mod geography;
+mod highlight;
 mod index_definition;
+mod operators;
+mod paths;
+mod query;
 mod reader;
+mod schema;
+mod score;
+mod search;
+mod sort;
+mod stored;
+mod token;
+mod unit;
 mod vector_definition;
 
 pub use definition::{
     Autocomplete, Definition, FieldType, Mapping, NormalizerName, StoredSource, StringField, Synonyms, Tokenization,
 };
 pub use index_definition::SearchIndexDefinition;
+pub use query::{Asked, SearchQuery, has_true};
 pub use reader::{Reader, Refusal};
+pub use schema::Schema;
+pub use search::{Documents, FOUND_BYTES_MAX, Found, Hit, Search, Shown, metadata_of_nothing};
+pub use token::SequenceToken;
 pub use vector_definition::{Quantization, Similarity, VectorDefinition, VectorField};

@@ -101,7 +101,8 @@ impl Language {
         self.entry().stems
     }
 
-    pub(crate) fn stop_words(self) -> impl Iterator<Item = &'static str> {
+    /// Words that are too frequent to search for, in small letters.
+    pub fn stop_words(self) -> impl Iterator<Item = &'static str> {
         self.entry().stop_words.lines().filter(|line| !line.starts_with('#'))
     }
 

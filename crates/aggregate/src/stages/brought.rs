@@ -1,6 +1,7 @@
 //! Stages that begin a pipeline with documents of the server's own. The server reads them, so they are not in the table.
 
 use super::{Reads, Stage};
+use crate::metadata::Carried;
 use crate::{DocumentStream, Documents, Environment, SourceStage};
 use bunko_bson::DocumentBuf;
 use bunko_errors::Result;
@@ -24,6 +25,10 @@ impl Stage for Brought {
 
     fn brings_documents(&self) -> bool {
         true
+    }
+
+    fn metadata(&self) -> Carried {
+        Carried::Lost
     }
 }
 

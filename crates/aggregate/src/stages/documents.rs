@@ -1,6 +1,7 @@
 //! `$documents`: the documents that an expression yields, without a collection.
 
 use super::{Definition, Reads, Stage, Stages};
+use crate::metadata::Carried;
 use crate::{DocumentStream, Documents, Environment};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -49,6 +50,10 @@ impl Stage for InPlace {
 
     fn brings_documents(&self) -> bool {
         true
+    }
+
+    fn metadata(&self) -> Carried {
+        Carried::Lost
     }
 
     fn add_dependencies(&self, _: &mut Dependencies) -> Reads {

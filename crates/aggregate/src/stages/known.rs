@@ -16,8 +16,6 @@ const NAMES: &[&str] = &[
     "$planCacheStats",
     "$querySettings",
     "$queryStats",
-    "$search",
-    "$searchMeta",
     "$shardedDataDistribution",
 ];
 

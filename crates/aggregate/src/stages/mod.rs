@@ -27,6 +27,7 @@ mod redact;
 mod reshaped;
 mod sample;
 mod score;
+mod search;
 mod skip;
 mod sort;
 mod sort_by_count;
@@ -76,6 +77,8 @@ static DEFINITIONS: &[Definition] = &[
     sample::DEFINITION,
     score::DEFINITION,
     fusion::SCORE,
+    search::DOCUMENTS,
+    search::METADATA,
     skip::DEFINITION,
     window::DEFINITION,
     sort::DEFINITION,

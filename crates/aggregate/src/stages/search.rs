@@ -1,0 +1,174 @@
+//! `$search` and `$searchMeta`: documents by a search index, and what is known of all that it finds. The crate `search` reads
+//! and does it; the documents come from [`crate::Sources`].
+
+use super::{Definition, Reads, Stage, Stages};
+use crate::metadata::Carried;
+use crate::{DocumentStream, Environment, Searched, SourceName};
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::{Dependencies, Offered};
+use bunko_search::{Asked, Hit, Search, SearchIndexDefinition, SearchQuery, Shown, has_true, metadata_of_nothing};
+use std::sync::Arc;
+
+pub(super) const DOCUMENTS: Definition =
+    Definition { name: "$search", parse: |value, environment| parse("$search", Asked::Documents, value, environment) };
+pub(super) const METADATA: Definition = Definition {
+    name: "$searchMeta",
+    parse: |value, environment| parse("$searchMeta", Asked::Metadata, value, environment),
+};
+
+/// The stage as it was sent. All but what the server itself needs is read once its collection is known to exist, as it is
+/// a search node that reads it elsewhere.
+struct Searching {
+    name: &'static str,
+    asked: Asked,
+    specification: DocumentBuf,
+}
+
+/// Errors: `FailedToParse` for an array, 10065 for what is no document either; 13111 for what the server reads and is no
+/// boolean.
+fn parse(name: &'static str, asked: Asked, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+    let specification = match value {
+        ValueRef::Document(specification) => specification,
+        ValueRef::Array(_) => {
+            let message = format!("{name} value must be an object. Found: array");
+            return Err(Failure::failed_to_parse(message));
+        }
+        other => {
+            let message = format!("invalid parameter: expected an object ({name}), found: {}", other.kind().alias());
+            return Err(Failure::new(ErrorCode(10065), message));
+        }
+    };
+    if asked == Asked::Documents {
+        for option in ["scoreDetails", "returnStoredSource"] {
+            if let Some(value) = specification.get(option).filter(|value| !matches!(value, ValueRef::Boolean(_))) {
+                let message = format!(
+                    "Wrong type for field ({option}) bool != {}, in the specification of {name}",
+                    value.kind().alias()
+                );
+                return Err(Failure::new(ErrorCode(13111), message));
+            }
+        }
+    }
+    if let Some(over) = &environment.over {
+        environment.sources.note(over)?;
+    }
+    Ok(vec![Box::new(Searching { name, asked, specification: specification.to_owned() })])
+}
+
+impl Stage for Searching {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn open(self: Arc<Self>, _: Box<dyn DocumentStream>, environment: &Arc<Environment>) -> Box<dyn DocumentStream> {
+        Box::new(Results { stage: self, environment: Arc::clone(environment), state: State::Begins })
+    }
+
+    fn brings_documents(&self) -> bool {
+        true
+    }
+
+    fn add_dependencies(&self, _: &mut Dependencies) -> Reads {
+        Reads::OnlyThese
+    }
+
+    fn metadata(&self) -> Carried {
+        let details = has_true(self.specification.as_ref(), "scoreDetails");
+        match self.asked {
+            Asked::Metadata => Carried::Lost,
+            Asked::Documents if details => Carried::Made(Offered::SCORE.and(Offered::SCORE_DETAILS)),
+            Asked::Documents => Carried::Made(Offered::SCORE),
+        }
+    }
+}
+
+struct Results {
+    stage: Arc<Searching>,
+    environment: Arc<Environment>,
+    state: State,
+}
+
+/// `Begins` → `Found` → `Over`; `Begins` → `Over` where there is nothing to find.
+enum State {
+    Begins,
+    Found { search: Box<Search>, searched: Box<dyn Searched>, hits: std::vec::IntoIter<Hit>, metadata: DocumentBuf },
+    Over,
+}
+
+impl Results {
+    /// The search, done; what of it is shown before any document.
+    fn begin(&mut self) -> Result<Option<DocumentBuf>> {
+        self.state = State::Over;
+        let (stage, environment) = (&self.stage, &self.environment);
+        let Some(over) = &environment.over else { return Ok(None) };
+        let Some(mut searched) = self.searched(over)? else { return Ok(None) };
+        let query = SearchQuery::parse(stage.specification.as_ref(), stage.asked)?;
+        let definition = match searched.index(&query.index) {
+            Some(SearchIndexDefinition::Search(definition)) => definition,
+            Some(SearchIndexDefinition::Vector(_)) => {
+                let message =
+                    format!("{} needs an index of type search, \"{}\" is another one", stage.name, query.index);
+                return Err(Failure::new(ErrorCode::UNKNOWN_ERROR, message));
+            }
+            None => return Ok((stage.asked == Asked::Metadata).then(metadata_of_nothing)),
+        };
+        let operation = Arc::clone(&environment.scope.operation);
+        // Others would wait for a search that looks at all documents.
+        if searched.is_long() {
+            operation.leave_shared_thread()?;
+        }
+        let search = Search::new(query, &definition, operation)?;
+        let found = search.run(searched.documents(), stage.asked)?;
+        if stage.asked == Asked::Metadata {
+            return Ok(Some(found.metadata));
+        }
+        let hits = found.hits.into_iter();
+        self.state = State::Found { search: Box::new(search), searched, hits, metadata: found.metadata };
+        Ok(None)
+    }
+
+    fn searched(&self, over: &SourceName) -> Result<Option<Box<dyn Searched>>> {
+        self.environment.sources.searched(over)
+    }
+
+    /// The next document that is still there.
+    fn next_shown(&mut self) -> Result<Option<DocumentBuf>> {
+        let State::Found { search, searched, hits, metadata } = &mut self.state else { return Ok(None) };
+        for hit in hits {
+            self.environment.operation().work(1)?;
+            let Some(document) = searched.document(hit.record)? else { continue };
+            let Some(Shown { document, metadata: known }) = search.show(&hit, document.as_ref())? else { continue };
+            let at_hand = &self.environment.scope.at_hand;
+            if at_hand.is_wanted() {
+                at_hand.set(Some(Arc::new(of_document(&known, metadata))));
+            }
+            return Ok(Some(document));
+        }
+        self.state = State::Over;
+        Ok(None)
+    }
+}
+
+/// What is known of a document under all names that it is read by.
+fn of_document(known: &DocumentBuf, of_all: &DocumentBuf) -> DocumentBuf {
+    let mut all = known.clone();
+    for (name, also) in [("searchScore", "score"), ("searchScoreDetails", "scoreDetails")] {
+        if let Some(value) = known.as_ref().get(name) {
+            all.append(also, value);
+        }
+    }
+    all.append("searchMeta", of_all);
+    all
+}
+
+impl DocumentStream for Results {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        if matches!(self.state, State::Begins)
+            && let Some(only) = self.begin()?
+        {
+            return Ok(Some(only));
+        }
+        self.next_shown()
+    }
+}

@@ -1,0 +1,41 @@
+//! Parts of a text by the number of their characters.
+
+/// Where each character of a text begins, and where the last one ends.
+fn borders(text: &str) -> Vec<usize> {
+    text.char_indices().map(|(at, _)| at).chain([text.len()]).collect()
+}
+
+/// The beginnings of a text with `least` to `most` characters.
+pub(crate) fn edges(text: &str, least: usize, most: usize) -> Vec<(usize, usize)> {
+    let borders = borders(text);
+    (least..=most).map_while(|length| borders.get(length)).map(|end| (0, *end)).collect()
+}
+
+/// The ends of a text with `least` to `most` characters.
+pub(crate) fn right_edges(text: &str, least: usize, most: usize) -> Vec<(usize, usize)> {
+    let borders = borders(text);
+    let starts = (least..=most).map_while(|length| borders.len().checked_sub(length + 1));
+    starts.map(|start| (borders[start], text.len())).collect()
+}
+
+/// All parts of a text with `least` to `most` characters.
+pub(crate) fn all(text: &str, least: usize, most: usize) -> Vec<(usize, usize)> {
+    let borders = borders(text);
+    let mut spans = Vec::new();
+    for start in 0..borders.len() {
+        spans.extend((least..=most).map_while(|length| borders.get(start + length)).map(|end| (borders[start], *end)));
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grams_count_characters() {
+        assert_eq!(edges("aéb", 1, 2), [(0, 1), (0, 3)]);
+        assert_eq!(right_edges("aéb", 1, 9), [(3, 4), (1, 4), (0, 4)]);
+        assert_eq!(all("abc", 2, 3), [(0, 2), (0, 3), (1, 3)]);
+    }
+}

@@ -1,0 +1,127 @@
+//! Where in its texts a document matches.
+
+use crate::Reader;
+use crate::evaluation::{Cut, Evaluation};
+use crate::operators::Clause;
+use crate::paths::{self, Path, TextField, text_fields};
+use crate::unit::Unit;
+use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
+use bunko_errors::Result;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// What of a document's texts is told.
+#[derive(Debug)]
+pub(crate) struct Highlight {
+    paths: Vec<Path>,
+    /// How many characters of a text are looked at.
+    characters_max: usize,
+    /// How many sentences of a field are told.
+    passages_max: usize,
+}
+
+/// A sentence with words that were searched for.
+struct Passage {
+    score: f32,
+    /// Where each word stands.
+    hits: Vec<(usize, usize)>,
+    /// Where the sentence does.
+    start: usize,
+    end: usize,
+    /// Which value of the field it is in.
+    value: usize,
+}
+
+impl Highlight {
+    pub fn parse(reader: &Reader<'_>) -> Result<Self> {
+        let paths = paths::parse(reader)?;
+        let most = i64::from(i32::MAX);
+        let characters_max = reader.integer_within("maxCharsToExamine", 1, most)?.unwrap_or(500_000) as usize;
+        let passages_max = reader.integer_within("maxNumPassages", 1, most)?.unwrap_or(5) as usize;
+        reader.done()?;
+        Ok(Self { paths, characters_max, passages_max })
+    }
+
+    /// The passages of a document, by fields.
+    pub fn of(&self, unit: &Unit<'_>, clause: &Clause, evaluation: &Evaluation) -> Result<ArrayBuf> {
+        let mut told = Vec::new();
+        for field in text_fields(unit, &self.paths) {
+            let texts: Vec<&str> = unit.values(&field.path).filter_map(|field| field.value.as_str()).collect();
+            let mut passages = Vec::new();
+            for (number, text) in texts.iter().enumerate() {
+                passages.extend(self.passages(number, text, &field, clause, evaluation)?);
+            }
+            passages.sort_by(|one, other| other.score.total_cmp(&one.score));
+            passages.truncate(self.passages_max);
+            passages.sort_by_key(|passage| (passage.value, passage.start));
+            told.extend(passages.iter().map(|passage| passage.tell(&field, texts[passage.value])));
+        }
+        Ok(told.iter().collect())
+    }
+
+    fn passages(
+        &self,
+        value: usize,
+        text: &str,
+        field: &TextField<'_>,
+        clause: &Clause,
+        evaluation: &Evaluation,
+    ) -> Result<Vec<Passage>> {
+        let end = text.char_indices().nth(self.characters_max).map_or(text.len(), |(at, _)| at);
+        let text = &text[..end];
+        let cut = Cut::of(evaluation.schema.of_documents(field.string)?.analyze(text));
+        let mut marks = vec![false; cut.tokens.len()];
+        clause.operator.mark(field, &cut, evaluation, &mut marks)?;
+        let hits: Vec<(usize, usize)> = cut
+            .tokens
+            .iter()
+            .zip(&marks)
+            .filter(|(_, mark)| **mark)
+            .map(|(token, _)| (token.start, token.end))
+            .collect();
+        if hits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut passages = Vec::new();
+        for (start, sentence) in text.split_sentence_bound_indices() {
+            let end = start + sentence.len();
+            let mut hits: Vec<(usize, usize)> =
+                hits.iter().copied().filter(|(from, to)| *from >= start && *to <= end).collect();
+            hits.dedup();
+            if hits.is_empty() {
+                continue;
+            }
+            let share = hits.len() as f32 / (1.0 + sentence.chars().count() as f32 / 87.0);
+            passages.push(Passage { score: 1.0 + share.ln_1p(), hits, start, end, value });
+        }
+        Ok(passages)
+    }
+}
+
+impl Passage {
+    fn tell(&self, field: &TextField<'_>, text: &str) -> DocumentBuf {
+        let mut texts = Vec::new();
+        let piece =
+            |from: usize, to: usize, kind: &str| DocumentBuf::new().with("value", &text[from..to]).with("type", kind);
+        let mut at = self.start;
+        for (from, to) in &self.hits {
+            if *from < at {
+                continue;
+            }
+            if *from > at {
+                texts.push(piece(at, *from, "text"));
+            }
+            texts.push(piece(*from, *to, "hit"));
+            at = *to;
+        }
+        if at < self.end {
+            texts.push(piece(at, self.end, "text"));
+        }
+        let texts: ArrayBuf = texts.iter().collect();
+        let told = DocumentBuf::new().with("score", f64::from(self.score));
+        let told = match field.key.split_once('\0') {
+            Some((path, multi)) => told.with("path", &DocumentBuf::new().with("value", path).with("multi", multi)),
+            None => told.with("path", ValueRef::String(&field.path)),
+        };
+        told.with("texts", &texts)
+    }
+}

@@ -1,0 +1,148 @@
+//! `autocomplete`: words by their beginnings, or by other parts where the field says so.
+
+use super::{Operator, only_path, queries};
+use crate::analysis::{Token, right_edges};
+use crate::evaluation::{Cut, Evaluation};
+use crate::fuzzy::Fuzzy;
+use crate::paths::TextField;
+use crate::schema::Schema;
+use crate::unit::Unit;
+use crate::{Autocomplete, FieldType, Reader, Refusal, StringField, Tokenization};
+use bunko_bson::ValueRef;
+use bunko_errors::Result;
+
+#[derive(Debug)]
+struct Completion {
+    queries: Vec<String>,
+    path: String,
+    order: TokenOrder,
+    fuzzy: Option<Fuzzy>,
+}
+
+/// Where the words of a string have to stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TokenOrder {
+    Any,
+    Sequential,
+}
+
+pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
+    let (queries, path) = (queries(reader)?, only_path(reader)?);
+    let order = reader.one_of("tokenOrder", &[("any", TokenOrder::Any), ("sequential", TokenOrder::Sequential)])?;
+    let fuzzy = Fuzzy::parse(reader)?;
+    Ok(Box::new(Completion { queries, path, order: order.unwrap_or(TokenOrder::Any), fuzzy }))
+}
+
+fn field(types: &[FieldType]) -> Option<&Autocomplete> {
+    types.iter().find_map(|kind| match kind {
+        FieldType::Autocomplete(field) => Some(field),
+        _ => None,
+    })
+}
+
+impl Completion {
+    /// A text as its field has it, before parts are taken.
+    fn cut(field: &Autocomplete, text: &str, evaluation: &Evaluation) -> Result<Vec<Token>> {
+        evaluation.operation.work(1 + text.len() / 16)?;
+        let usual = StringField { analyzer: field.analyzer.clone(), ..StringField::usual() };
+        let mut tokens = evaluation.schema.of_documents(&usual)?.analyze(text);
+        for token in &mut tokens {
+            token.text = crate::analysis::lower(&token.text);
+            if field.folds {
+                token.text = crate::analysis::plain(&token.text);
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// Whether a word of a text has the part that is searched for.
+    fn has(&self, field: &Autocomplete, word: &str, part: &str) -> bool {
+        let length = part.chars().count();
+        if length < field.grams_min {
+            return false;
+        }
+        // No part of a word that is longer was taken.
+        let part: String = part.chars().take(field.grams_max).collect();
+        let is_there = match field.tokenization {
+            Tokenization::EdgeGram => word.starts_with(&part),
+            Tokenization::RightEdgeGram => word.ends_with(&part),
+            Tokenization::NGram => word.contains(&part),
+        };
+        is_there || self.fuzzy.as_ref().is_some_and(|fuzzy| Self::nearly(field, word, &part, fuzzy))
+    }
+
+    /// Whether a part of a word is nearly what is searched for.
+    fn nearly(field: &Autocomplete, word: &str, part: &str, fuzzy: &Fuzzy) -> bool {
+        let length = part.chars().count();
+        let (least, most) = (length.saturating_sub(fuzzy.edits_max).max(field.grams_min), length + fuzzy.edits_max);
+        let most = most.min(field.grams_max);
+        let spans = match field.tokenization {
+            Tokenization::EdgeGram => crate::analysis::edges(word, least, most),
+            Tokenization::RightEdgeGram => right_edges(word, least, most),
+            Tokenization::NGram => crate::analysis::all_grams(word, least, most),
+        };
+        spans.into_iter().any(|(start, end)| fuzzy.distance(part, &word[start..end]).is_some())
+    }
+
+    /// How many words of a text the words of a string stand for; 0 where one of them stands for none.
+    fn count(&self, field: &Autocomplete, tokens: &[Token], parts: &[Token]) -> usize {
+        let hits = |part: &Token| tokens.iter().filter(|token| self.has(field, &token.text, &part.text)).count();
+        match self.order {
+            _ if parts.is_empty() => 0,
+            TokenOrder::Any => {
+                let hits: Vec<usize> = parts.iter().map(hits).collect();
+                if hits.contains(&0) { 0 } else { hits.iter().sum() }
+            }
+            TokenOrder::Sequential => {
+                let begins = |window: &&[Token]| {
+                    window.iter().zip(parts).all(|(token, part)| self.has(field, &token.text, &part.text))
+                };
+                tokens.windows(parts.len()).filter(begins).count()
+            }
+        }
+    }
+}
+
+impl Operator for Completion {
+    fn check(&self, schema: &Schema) -> Result<()> {
+        if field(schema.types(&self.path).mapped()).is_none() {
+            let message = format!("autocomplete index field definition not present at path {}", self.path);
+            return Err(Refusal::Query.failure(message));
+        }
+        Ok(())
+    }
+
+    fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
+        let mut best: Option<f32> = None;
+        for value in unit.values(&self.path) {
+            let (ValueRef::String(text), Some(field)) = (value.value, field(value.types.mapped())) else { continue };
+            let tokens = Self::cut(field, text, evaluation)?;
+            for query in &self.queries {
+                let parts = Self::cut(field, query, evaluation)?;
+                let count = self.count(field, &tokens, &parts);
+                if count > 0 {
+                    let whole = parts.iter().filter(|part| tokens.iter().any(|token| token.text == part.text)).count();
+                    // A word that is there as it is counts more than one that only begins so.
+                    let share = (count + whole) as f32 / (1 + tokens.len()) as f32;
+                    best = Some(best.unwrap_or(0.0) + 1.0 + share);
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    fn mark(&self, text: &TextField<'_>, cut: &Cut, evaluation: &Evaluation, marks: &mut [bool]) -> Result<()> {
+        let schema = &evaluation.schema;
+        let Some(field) = field(schema.types(&self.path).mapped()).filter(|_| self.path == text.path) else {
+            return Ok(());
+        };
+        for query in &self.queries {
+            for part in Self::cut(field, query, evaluation)? {
+                for (token, mark) in cut.tokens.iter().zip(marks.iter_mut()) {
+                    *mark |= self.has(field, &token.text, &part.text);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! The operators of a search: one file each, and one line in the table.
+
+mod autocomplete;
+mod compound;
+mod constant_terms;
+mod embedded_document;
+mod equals;
+mod exists;
+mod geo_shape;
+mod geo_within;
+mod hierarchy;
+mod in_values;
+mod more_like_this;
+mod near;
+mod phrase;
+mod query_string;
+mod range;
+mod span;
+mod text;
+mod values;
+mod vector;
+
+use crate::Reader;
+use crate::details::Details;
+use crate::evaluation::{Cut, Evaluation};
+use crate::paths::TextField;
+use crate::schema::Schema;
+use crate::score::Score;
+use crate::unit::Unit;
+use bunko_bson::ValueRef;
+use bunko_errors::Result;
+use std::fmt;
+
+/// Reads the fields of an operator but `score`.
+type Parse = fn(&Reader<'_>) -> Result<Box<dyn Operator>>;
+
+/// Source: MongoDB Atlas Search manual, "Operators and Collectors".
+const OPERATORS: &[(&str, Parse)] = &[
+    ("autocomplete", autocomplete::parse),
+    ("compound", compound::parse),
+    ("embeddedDocument", embedded_document::parse),
+    ("equals", equals::parse),
+    ("exists", exists::parse),
+    ("geoShape", geo_shape::parse),
+    ("geoWithin", geo_within::parse),
+    ("hasAncestor", hierarchy::parse_ancestor),
+    ("hasRoot", hierarchy::parse_root),
+    ("in", in_values::parse),
+    ("knnBeta", vector::parse_knn),
+    ("moreLikeThis", more_like_this::parse),
+    ("near", near::parse),
+    ("phrase", phrase::parse),
+    ("queryString", query_string::parse),
+    ("range", range::parse),
+    ("regex", constant_terms::parse_regex),
+    ("span", span::parse),
+    ("term", text::parse_term),
+    ("text", text::parse),
+    ("vectorSearch", vector::parse),
+    ("wildcard", constant_terms::parse_wildcard),
+];
+
+/// What an operator says of documents.
+pub(crate) trait Operator: fmt::Debug + Send + Sync {
+    /// Refuses what the index does not have.
+    /// # Errors
+    /// `UnknownError`.
+    fn check(&self, _schema: &Schema) -> Result<()> {
+        Ok(())
+    }
+
+    /// Counts what scores need to know of all documents.
+    /// # Errors
+    /// What the operation says.
+    fn count(&self, _unit: &Unit<'_>, _evaluation: &Evaluation) -> Result<()> {
+        Ok(())
+    }
+
+    /// The score of a document; `None` where it does not match.
+    /// # Errors
+    /// What the operation says.
+    fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>>;
+
+    /// Marks the tokens of a field because of which the document matches.
+    /// # Errors
+    /// What the operation says.
+    fn mark(&self, _field: &TextField<'_>, _cut: &Cut, _evaluation: &Evaluation, _marks: &mut [bool]) -> Result<()> {
+        Ok(())
+    }
+
+    /// What the score of a document that matches was made of.
+    /// # Errors
+    /// What the operation says.
+    fn details(&self, _unit: &Unit<'_>, _evaluation: &Evaluation) -> Result<Vec<Details>> {
+        Ok(Vec::new())
+    }
+
+    /// The path of the embedded documents that it looks at, if it looks at such.
+    fn embedded_path(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// An operator, and what becomes of its score.
+#[derive(Debug)]
+pub(crate) struct Clause {
+    pub name: &'static str,
+    pub operator: Box<dyn Operator>,
+    pub score: Score,
+}
+
+impl Clause {
+    /// The operators of a document, by their names; null counts as missing.
+    pub fn names(reader: &Reader<'_>) -> Vec<&'static str> {
+        let names = OPERATORS.iter().map(|(name, _)| *name);
+        names.filter(|name| reader.document().get(name).is_some_and(|value| !matches!(value, ValueRef::Null))).collect()
+    }
+
+    /// Reads the one operator of a document, in which other fields may stand too.
+    /// # Errors
+    /// There is none or more than one, or it is malformed.
+    pub fn parse(reader: &Reader<'_>) -> Result<Self> {
+        let all = || OPERATORS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        match Self::names(reader).as_slice() {
+            [] => Err(reader.failure(&format!("one of [{}] must be present", all()))),
+            [name] => Self::named(name, &reader.required(reader.inner(name)?, name)?),
+            _ => Err(reader.failure(&format!("only one of [{}] may be present", all()))),
+        }
+    }
+
+    /// The same for a document that has nothing else.
+    pub fn parse_alone(reader: &Reader<'_>) -> Result<Self> {
+        let clause = Self::parse(reader)?;
+        reader.done()?;
+        Ok(clause)
+    }
+
+    fn named(name: &str, reader: &Reader<'_>) -> Result<Self> {
+        let (name, parse) = OPERATORS.iter().find(|(own, _)| *own == name).expect("it is in the table");
+        let operator = parse(reader)?;
+        let score = Score::parse(reader)?;
+        reader.done()?;
+        Ok(Self { name, operator, score })
+    }
+
+    /// The score of a document; `None` where it does not match.
+    pub fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
+        evaluation.operation.work(1)?;
+        let score = self.operator.score(unit, evaluation)?;
+        Ok(score.map(|score| self.score.apply(score, unit)))
+    }
+
+    /// What the score of a document was made of.
+    pub fn details(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<Details>> {
+        let Some(raw) = self.operator.score(unit, evaluation)? else { return Ok(None) };
+        let made = Details {
+            value: raw,
+            description: format!("{}, sum of:", self.name),
+            details: self.operator.details(unit, evaluation)?,
+        };
+        Ok(Some(self.score.explain(made, unit)))
+    }
+}
+
+/// The strings of `query`, of which there is at least one.
+/// # Errors
+/// They are missing, empty, or no strings.
+pub(crate) fn queries(reader: &Reader<'_>) -> Result<Vec<String>> {
+    let value = reader.required(reader.value("query"), "query")?;
+    let read = |value: ValueRef<'_>| match value {
+        ValueRef::String("") => Err(reader.wrong("query", "cannot be empty")),
+        ValueRef::String(text) => Ok(text.to_owned()),
+        _ => Err(reader.wrong("query", "must be a string or an array of strings")),
+    };
+    let queries = match value {
+        ValueRef::Array(array) => array.iter().map(read).collect::<Result<Vec<_>>>()?,
+        other => vec![read(other)?],
+    };
+    if queries.is_empty() {
+        return Err(reader.wrong("query", "cannot be empty"));
+    }
+    Ok(queries)
+}
+
+/// A path that has to be a string.
+/// # Errors
+/// It is missing, or something else.
+pub(crate) fn only_path(reader: &Reader<'_>) -> Result<String> {
+    Ok(reader.required(reader.string("path")?, "path")?.to_owned())
+}
+
+/// One path or several, each a string.
+/// # Errors
+/// They are missing, or something else.
+pub(crate) fn string_paths(reader: &Reader<'_>) -> Result<Vec<String>> {
+    match reader.required(reader.value("path"), "path")? {
+        ValueRef::String(path) => Ok(vec![path.to_owned()]),
+        ValueRef::Array(_) => {
+            let paths = reader.required(reader.strings("path")?, "path")?;
+            if paths.is_empty() { Err(reader.wrong("path", "cannot be empty")) } else { Ok(paths) }
+        }
+        _ => Err(reader.wrong("path", "must be a string or an array of strings")),
+    }
+}
+
+/// Reads `doesNotAffect`: the facets that count as if the operator were not there.
+/// # Errors
+/// It is no string and no array of strings.
+pub(crate) fn does_not_affect(reader: &Reader<'_>) -> Result<Vec<String>> {
+    match reader.value("doesNotAffect") {
+        None => Ok(Vec::new()),
+        Some(ValueRef::String(name)) => Ok(vec![name.to_owned()]),
+        Some(ValueRef::Array(_)) => Ok(reader.strings("doesNotAffect")?.unwrap_or_default()),
+        Some(_) => Err(reader.wrong("doesNotAffect", "must be a string or an array of strings")),
+    }
+}

@@ -1,0 +1,273 @@
+//! `span`: words and how they stand to each other.
+
+use super::{Operator, queries};
+use crate::Reader;
+use crate::evaluation::{Cut, Evaluation};
+use crate::paths::{self, Path, TextField, text_fields};
+use crate::unit::Unit;
+use bunko_errors::Result;
+use std::collections::HashSet;
+
+/// Most places that one clause may find in a text.
+const PLACES_MAX: usize = 10_000;
+
+#[derive(Debug)]
+struct Span {
+    clause: SpanClause,
+}
+
+/// What finds places in a text.
+#[derive(Debug)]
+enum SpanClause {
+    Term { paths: Vec<Path>, queries: Vec<String> },
+    First { inner: Box<SpanClause>, end_most: u32 },
+    Near { clauses: Vec<SpanClause>, slop: u32, in_order: bool },
+    Or(Vec<SpanClause>),
+    Subtract { include: Box<SpanClause>, exclude: Box<SpanClause> },
+    Contains { little: Box<SpanClause>, big: Box<SpanClause>, returns: Returned },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Returned {
+    Inner,
+    Outer,
+}
+
+/// From a position to the one behind the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Place {
+    start: u32,
+    end: u32,
+}
+
+const WAYS: [&str; 6] = ["contains", "first", "near", "or", "subtract", "term"];
+
+pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(Span { clause: SpanClause::parse_part(reader)? }))
+}
+
+impl SpanClause {
+    fn parse(reader: &Reader<'_>) -> Result<Self> {
+        let clause = Self::parse_part(reader)?;
+        reader.done()?;
+        Ok(clause)
+    }
+
+    /// The same where `score` may stand beside it.
+    fn parse_part(reader: &Reader<'_>) -> Result<Self> {
+        let found: Vec<&str> = WAYS.into_iter().filter(|way| reader.value(way).is_some()).collect();
+        let [way] = found[..] else {
+            return Err(reader.failure(&format!("must have one of [{}]", WAYS.join(", "))));
+        };
+        let inner = reader.required(reader.inner(way)?, way)?;
+        let one = |name: &str| Self::parse(&inner.required(inner.inner(name)?, name)?).map(Box::new);
+        let clauses = || {
+            let clauses = inner.required(inner.inners("clauses")?, "clauses")?;
+            if clauses.is_empty() {
+                return Err(inner.wrong("clauses", "cannot be empty"));
+            }
+            clauses.iter().map(Self::parse).collect::<Result<Vec<_>>>()
+        };
+        let most = i64::from(i32::MAX);
+        let parsed = match way {
+            "term" => Self::Term { paths: paths::parse(&inner)?, queries: queries(&inner)? },
+            "first" => {
+                let end = inner.integer_within("endPositionLte", 0, most)?.unwrap_or(3);
+                Self::First { inner: one("operator")?, end_most: end as u32 }
+            }
+            "near" => {
+                let slop = inner.integer_within("slop", 0, most)?.unwrap_or(0);
+                let in_order = inner.boolean("inOrder")?.unwrap_or(false);
+                Self::Near { clauses: clauses()?, slop: slop as u32, in_order }
+            }
+            "or" => Self::Or(clauses()?),
+            "subtract" => Self::Subtract { include: one("include")?, exclude: one("exclude")? },
+            _ => {
+                let returned =
+                    inner.one_of("spanToReturn", &[("inner", Returned::Inner), ("outer", Returned::Outer)])?;
+                let returns = inner.required(returned, "spanToReturn")?;
+                Self::Contains { little: one("little")?, big: one("big")?, returns }
+            }
+        };
+        crate::score::Score::parse(&inner)?;
+        inner.done()?;
+        Ok(parsed)
+    }
+
+    /// The words that are searched for, at the paths where they are.
+    fn terms<'s>(&'s self, found: &mut Vec<(&'s [Path], &'s [String])>) {
+        match self {
+            Self::Term { paths, queries } => found.push((paths, queries)),
+            Self::First { inner, .. } => inner.terms(found),
+            Self::Near { clauses, .. } | Self::Or(clauses) => clauses.iter().for_each(|clause| clause.terms(found)),
+            Self::Subtract { include, exclude } => [include, exclude].into_iter().for_each(|one| one.terms(found)),
+            Self::Contains { little, big, .. } => [little, big].into_iter().for_each(|one| one.terms(found)),
+        }
+    }
+
+    /// The places in the text of a field.
+    fn places(&self, field: &TextField<'_>, cut: &Cut, evaluation: &Evaluation) -> Result<Vec<Place>> {
+        let mut places = match self {
+            Self::Term { paths, queries } => {
+                if !paths.iter().any(|path| path.takes(&field.path)) {
+                    return Ok(Vec::new());
+                }
+                let words = words(field, queries, evaluation)?;
+                let tokens = cut.tokens.iter().filter(|token| words.contains(&token.text));
+                tokens.map(|token| Place { start: token.position, end: token.position + 1 }).collect()
+            }
+            Self::First { inner, end_most } => {
+                let mut places = inner.places(field, cut, evaluation)?;
+                places.retain(|place| place.end <= *end_most);
+                places
+            }
+            Self::Or(clauses) => {
+                let mut places = Vec::new();
+                for clause in clauses {
+                    places.extend(clause.places(field, cut, evaluation)?);
+                }
+                places
+            }
+            Self::Subtract { include, exclude } => {
+                let excluded = exclude.places(field, cut, evaluation)?;
+                let mut places = include.places(field, cut, evaluation)?;
+                evaluation.operation.work(places.len().saturating_mul(excluded.len()) / 8)?;
+                places.retain(|place| !excluded.iter().any(|other| place.start < other.end && other.start < place.end));
+                places
+            }
+            Self::Contains { little, big, returns } => {
+                let little = little.places(field, cut, evaluation)?;
+                let big = big.places(field, cut, evaluation)?;
+                evaluation.operation.work(little.len().saturating_mul(big.len()) / 8)?;
+                let holds = |big: &Place, little: &Place| big.start <= little.start && little.end <= big.end;
+                match returns {
+                    Returned::Inner => {
+                        little.into_iter().filter(|little| big.iter().any(|big| holds(big, little))).collect()
+                    }
+                    Returned::Outer => {
+                        big.into_iter().filter(|big| little.iter().any(|little| holds(big, little))).collect()
+                    }
+                }
+            }
+            Self::Near { clauses, slop, in_order } => {
+                let each =
+                    clauses.iter().map(|clause| clause.places(field, cut, evaluation)).collect::<Result<Vec<_>>>()?;
+                near(&each, *slop, *in_order, evaluation)?
+            }
+        };
+        places.sort_unstable();
+        places.dedup();
+        places.truncate(PLACES_MAX);
+        Ok(places)
+    }
+}
+
+fn words(field: &TextField<'_>, queries: &[String], evaluation: &Evaluation) -> Result<HashSet<String>> {
+    let mut words = HashSet::new();
+    for query in queries {
+        words.extend(evaluation.cut_searched(field.string, query)?.iter().map(|token| token.text.clone()));
+    }
+    Ok(words)
+}
+
+/// Places that take one of each clause's, with no more than `slop` other positions between them.
+fn near(each: &[Vec<Place>], slop: u32, in_order: bool, evaluation: &Evaluation) -> Result<Vec<Place>> {
+    // What a combination covers, and how many positions of it the clauses' own places do.
+    let mut combined: Vec<(Place, u32, u32)> = Vec::new();
+    for (number, places) in each.iter().enumerate() {
+        if number == 0 {
+            combined = places.iter().map(|place| (*place, place.end - place.start, place.end)).collect();
+            continue;
+        }
+        let mut next = HashSet::new();
+        evaluation.operation.work(combined.len().saturating_mul(places.len()) / 8)?;
+        for (whole, own, last) in &combined {
+            for place in places {
+                if in_order && place.start < *last {
+                    continue;
+                }
+                if !in_order && place.start < whole.end && whole.start < place.end {
+                    continue;
+                }
+                let both = Place { start: whole.start.min(place.start), end: whole.end.max(place.end) };
+                let own = own + place.end - place.start;
+                // More clauses fill more of what is between in any order, so that only then it is known.
+                if in_order && (both.end - both.start).saturating_sub(own) > slop {
+                    continue;
+                }
+                if next.len() < PLACES_MAX {
+                    next.insert((both, own, place.end));
+                }
+            }
+        }
+        combined = next.into_iter().collect();
+    }
+    let fits = |(place, own, _): &(Place, u32, u32)| (place.end - place.start).saturating_sub(*own) <= slop;
+    Ok(combined.into_iter().filter(fits).map(|(place, _, _)| place).collect())
+}
+
+impl Span {
+    fn fields<'u>(&self, unit: &'u Unit<'_>) -> Vec<TextField<'u>> {
+        let mut terms = Vec::new();
+        self.clause.terms(&mut terms);
+        let mut fields: Vec<TextField<'u>> = Vec::new();
+        for (paths, _) in terms {
+            for field in text_fields(unit, paths) {
+                if !fields.iter().any(|known| known.key == field.key) {
+                    fields.push(field);
+                }
+            }
+        }
+        fields
+    }
+
+    fn words(&self, field: &TextField<'_>, evaluation: &Evaluation) -> Result<HashSet<String>> {
+        let mut terms = Vec::new();
+        self.clause.terms(&mut terms);
+        let mut all = HashSet::new();
+        for (_, queries) in terms {
+            all.extend(words(field, queries, evaluation)?);
+        }
+        Ok(all)
+    }
+}
+
+impl Operator for Span {
+    fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
+        for field in self.fields(unit) {
+            let words = self.words(&field, evaluation)?;
+            evaluation.count(unit, &field, |word| words.contains(word))?;
+        }
+        Ok(())
+    }
+
+    fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
+        let mut score = None;
+        for field in self.fields(unit) {
+            let cut = evaluation.cut(unit, &field)?;
+            let places = self.clause.places(&field, &cut, evaluation)?;
+            if places.is_empty() {
+                continue;
+            }
+            let words = self.words(&field, evaluation)?;
+            let rarity = evaluation.rarity(&field.key, words.iter().map(String::as_str));
+            let frequency = places.len() as f32;
+            *score.get_or_insert(0.0) +=
+                evaluation.score(&field.key, field.string.has_norms, rarity, frequency, cut.tokens.len());
+        }
+        Ok(score)
+    }
+
+    fn mark(&self, field: &TextField<'_>, cut: &Cut, evaluation: &Evaluation, marks: &mut [bool]) -> Result<()> {
+        let places = self.clause.places(field, cut, evaluation)?;
+        if places.is_empty() {
+            return Ok(());
+        }
+        let words = self.words(field, evaluation)?;
+        for (token, mark) in cut.tokens.iter().zip(marks) {
+            let is_in = places.iter().any(|place| (place.start..place.end).contains(&token.position));
+            *mark |= is_in && words.contains(&token.text);
+        }
+        Ok(())
+    }
+}

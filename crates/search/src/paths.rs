@@ -1,0 +1,143 @@
+//! Where an operator looks: a path, several, or all that a wildcard takes in, each by one of its ways of cutting.
+
+use crate::unit::{Field, Unit};
+use crate::{Reader, StringField};
+use bunko_bson::ValueRef;
+use bunko_errors::Result;
+
+/// A path of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Path {
+    pub name: String,
+    /// Whether `*` in the name stands for anything.
+    pub is_wildcard: bool,
+    /// The further way of cutting, if another than the field's own is asked for.
+    pub multi: Option<String>,
+}
+
+/// The texts of one path, in one way of cutting.
+pub(crate) struct TextField<'s> {
+    /// The name of what is counted together: the path, and the way of cutting.
+    pub key: String,
+    pub path: String,
+    pub string: &'s StringField,
+}
+
+impl Path {
+    pub fn exactly(name: &str) -> Self {
+        Self { name: name.to_owned(), is_wildcard: false, multi: None }
+    }
+
+    /// Whether it takes in a path of a document.
+    pub fn takes(&self, path: &str) -> bool {
+        if self.is_wildcard { takes(self.name.as_bytes(), path.as_bytes()) } else { self.name == path }
+    }
+}
+
+/// Whether a text is what a pattern says, in which `*` stands for anything.
+fn takes(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut begun, mut star) = (0, 0, None);
+    let mut pattern_at = 0;
+    while at < text.len() {
+        if pattern.get(pattern_at) == Some(&b'*') {
+            star = Some(pattern_at);
+            begun = at;
+            pattern_at += 1;
+        } else if pattern.get(pattern_at) == Some(&text[at]) {
+            pattern_at += 1;
+            at += 1;
+        } else if let Some(star) = star {
+            pattern_at = star + 1;
+            begun += 1;
+            at = begun;
+        } else {
+            return false;
+        }
+    }
+    pattern[pattern_at..].iter().all(|byte| *byte == b'*')
+}
+
+/// Reads `path` in all its forms.
+/// # Errors
+/// It is malformed, or missing.
+pub(crate) fn parse(reader: &Reader<'_>) -> Result<Vec<Path>> {
+    let value = reader.required(reader.value("path"), "path")?;
+    let paths = match value {
+        ValueRef::Array(array) => array.iter().map(|value| path(reader, value)).collect::<Result<Vec<_>>>()?,
+        other => vec![path(reader, other)?],
+    };
+    if paths.is_empty() {
+        return Err(reader.wrong("path", "cannot be empty"));
+    }
+    Ok(paths)
+}
+
+fn path(reader: &Reader<'_>, value: ValueRef<'_>) -> Result<Path> {
+    match value {
+        ValueRef::String(name) => Ok(Path::exactly(name)),
+        ValueRef::Document(document) => {
+            let reader = Reader::new(document, reader.at("path"), reader.refusal());
+            let (value, wildcard, multi) =
+                (reader.string("value")?, reader.string("wildcard")?, reader.string("multi")?);
+            reader.done()?;
+            let (name, is_wildcard) = match (value, wildcard) {
+                (Some(name), None) => (name, false),
+                (None, Some(name)) => (name, true),
+                _ => return Err(reader.failure("must have one of [value, wildcard]")),
+            };
+            if is_wildcard && name.contains("**") {
+                return Err(reader.wrong("wildcard", "cannot contain \"**\""));
+            }
+            Ok(Path { name: name.to_owned(), is_wildcard, multi: multi.map(str::to_owned) })
+        }
+        _ => Err(reader.wrong("path", "must be a string, a document, or an array of them")),
+    }
+}
+
+/// The texts of a unit that paths take in.
+pub(crate) fn text_fields<'u>(unit: &'u Unit<'_>, paths: &[Path]) -> Vec<TextField<'u>> {
+    let mut found: Vec<TextField<'u>> = Vec::new();
+    let fields = unit.text_paths();
+    for path in paths {
+        for field in fields.iter().filter(|field| path.takes(&field.path)) {
+            for text in of_field(field, path.multi.as_deref(), path.is_wildcard) {
+                if !found.iter().any(|known| known.key == text.key) {
+                    found.push(text);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn of_field<'u>(field: &'u Field<'_>, multi: Option<&str>, all: bool) -> Vec<TextField<'u>> {
+    let Some(string) = field.types.string() else { return Vec::new() };
+    let whole = |key: String, string| TextField { key, path: field.path.clone(), string };
+    let with = |name: &str| format!("{}\0{name}", field.path);
+    match multi {
+        Some(name) => string.multi.get(name).map(|string| whole(with(name), string)).into_iter().collect(),
+        None if all => {
+            let further = string.multi.iter().map(|(name, string)| whole(with(name), string));
+            std::iter::once(whole(field.path.clone(), string)).chain(further).collect()
+        }
+        None => vec![whole(field.path.clone(), string)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (pattern, path, expected) in [
+            ("*", "a.b", true),
+            ("a.*", "a.b.c", true),
+            ("a.*", "ab", false),
+            ("*.c", "a.b.c", true),
+            ("a*b*c", "aXbXbc", true),
+        ] {
+            assert_eq!(takes(pattern.as_bytes(), path.as_bytes()), expected, "{pattern} {path}");
+        }
+    }
+}

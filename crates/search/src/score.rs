@@ -1,0 +1,128 @@
+//! What becomes of an operator's score: `boost`, `constant`, `function`, `embedded`.
+
+use crate::Reader;
+use crate::details::Details;
+use crate::function::Function;
+use crate::unit::Unit;
+use bunko_bson::number;
+use bunko_errors::{Failure, Result};
+
+/// How the scores of embedded documents become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Aggregate {
+    #[default]
+    Sum,
+    Maximum,
+    Minimum,
+    Mean,
+}
+
+/// What becomes of a score.
+#[derive(Debug, Default)]
+pub(crate) enum Score {
+    /// Nothing.
+    #[default]
+    Kept,
+    /// It is multiplied.
+    Boost(f32),
+    /// It is multiplied by a number of the document.
+    BoostBy { path: String, undefined: f32 },
+    /// It is this.
+    Constant(f32),
+    /// It is computed.
+    Function(Function),
+    /// That of the embedded documents is made one, and something becomes of that.
+    Embedded { aggregate: Aggregate, outer: Box<Score> },
+}
+
+impl Score {
+    /// Reads `score`.
+    /// # Errors
+    /// It is malformed; `CommandNotSupported` for what is not built.
+    pub fn parse(reader: &Reader<'_>) -> Result<Self> {
+        let Some(score) = reader.inner("score")? else { return Ok(Self::Kept) };
+        Self::read(&score)
+    }
+
+    fn read(score: &Reader<'_>) -> Result<Self> {
+        let ways = ["boost", "constant", "function", "embedded", "dismax"];
+        if ways.iter().filter(|way| score.value(way).is_some()).count() != 1 {
+            return Err(score.failure("must have one of [boost, constant, embedded, function]"));
+        }
+        let parsed = if let Some(boost) = score.inner("boost")? {
+            let (value, path) = (boost.number("value")?, boost.word("path")?);
+            let undefined = boost.number("undefined")?;
+            boost.done()?;
+            match (value, path) {
+                (Some(value), None) if value > 0.0 && value.is_finite() => Self::Boost(value as f32),
+                (Some(_), None) => return Err(boost.wrong("value", "must be positive")),
+                (None, Some(path)) => {
+                    Self::BoostBy { path: path.to_owned(), undefined: undefined.unwrap_or(0.0) as f32 }
+                }
+                _ => return Err(boost.failure("must have one of [path, value]")),
+            }
+        } else if let Some(constant) = score.inner("constant")? {
+            let value = constant.required(constant.number("value")?, "value")?;
+            constant.done()?;
+            if !(0.0..f64::from(f32::MAX)).contains(&value) {
+                return Err(constant.wrong("value", "cannot be negative"));
+            }
+            Self::Constant(value as f32)
+        } else if let Some(function) = score.inner("function")? {
+            Self::Function(Function::parse(&function)?)
+        } else if let Some(embedded) = score.inner("embedded")? {
+            let ways = &[
+                ("sum", Aggregate::Sum),
+                ("maximum", Aggregate::Maximum),
+                ("minimum", Aggregate::Minimum),
+                ("mean", Aggregate::Mean),
+            ];
+            let aggregate = embedded.one_of("aggregate", ways)?.unwrap_or_default();
+            let outer = embedded.inner("outerScore")?.map(|outer| Self::read(&outer)).transpose()?.unwrap_or_default();
+            embedded.done()?;
+            Self::Embedded { aggregate, outer: Box::new(outer) }
+        } else {
+            return Err(Failure::not_supported_yet(&score.at("dismax")));
+        };
+        score.done()?;
+        Ok(parsed)
+    }
+
+    /// How scores of embedded documents become one.
+    pub fn aggregate(&self) -> Aggregate {
+        match self {
+            Self::Embedded { aggregate, .. } => *aggregate,
+            _ => Aggregate::Sum,
+        }
+    }
+
+    /// What becomes of the score of a document.
+    pub fn apply(&self, score: f32, unit: &Unit<'_>) -> f32 {
+        match self {
+            Self::Kept => score,
+            Self::Boost(by) => score * by,
+            Self::BoostBy { path, undefined } => score * number_at(unit, path).map_or(*undefined, |by| by as f32),
+            Self::Constant(score) => *score,
+            Self::Function(function) => (function.evaluate(f64::from(score), unit) as f32).max(0.0),
+            Self::Embedded { outer, .. } => outer.apply(score, unit),
+        }
+    }
+
+    /// What a score was made of, with what became of it.
+    pub fn explain(&self, made: Details, unit: &Unit<'_>) -> Details {
+        let way = match self {
+            Self::Kept => return made,
+            Self::Boost(_) | Self::BoostBy { .. } => "boost",
+            Self::Constant(_) => "constant",
+            Self::Function(_) => "function",
+            Self::Embedded { .. } => "embedded",
+        };
+        let value = self.apply(made.value, unit);
+        Details { value, description: format!("{way}, computed of:"), details: vec![made] }
+    }
+}
+
+/// The first number of a document at a path.
+pub(crate) fn number_at(unit: &Unit<'_>, path: &str) -> Option<f64> {
+    unit.values(path).find(|field| field.value.is_number()).and_then(|field| number::as_f64(field.value))
+}

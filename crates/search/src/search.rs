@@ -1,0 +1,222 @@
+//! A search from its query to what is found.
+//!
+//! It goes over all documents, and looks at each as the index would have it: once to count how often words occur, where a
+//! score needs that, and once to find and score. What it keeps is a line for each document that it has found.
+
+use crate::evaluation::Evaluation;
+use crate::query::{Asked, From};
+use crate::schema::Schema;
+use crate::token::SequenceToken;
+use crate::unit::{Child, Unit};
+use crate::{Definition, Refusal, SearchQuery, StoredSource, stored};
+use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
+use std::sync::Arc;
+
+/// Most bytes that a search keeps of what it has found.
+pub const FOUND_BYTES_MAX: usize = 100 << 20;
+
+/// The documents of a collection, in the same order however often they are read.
+pub trait Documents {
+    /// Visits all of them, each with the number of its record.
+    /// # Errors
+    /// Those of the visitor and of the storage.
+    fn scan(&mut self, visit: &mut dyn FnMut(i64, DocumentRef<'_>) -> Result<()>) -> Result<()>;
+}
+
+/// A document that was found.
+pub type Hit = SequenceToken;
+
+/// What a search has found.
+#[derive(Debug)]
+pub struct Found {
+    /// The documents in their order.
+    pub hits: Vec<Hit>,
+    /// What is known of all of them: `$$SEARCH_META`.
+    pub metadata: DocumentBuf,
+}
+
+/// A document as a search shows it.
+#[derive(Debug)]
+pub struct Shown {
+    /// What of it is shown.
+    pub document: DocumentBuf,
+    /// What `$meta` reads.
+    pub metadata: DocumentBuf,
+}
+
+/// What the metadata of a search is where there is no such index.
+pub fn metadata_of_nothing() -> DocumentBuf {
+    DocumentBuf::new().with("count", &DocumentBuf::new().with("total", 0_i64))
+}
+
+/// A search over an index.
+pub struct Search {
+    query: SearchQuery,
+    evaluation: Evaluation,
+}
+
+impl Search {
+    /// Makes a query ready for an index.
+    /// # Errors
+    /// `UnknownError` where the index lacks what is asked for.
+    pub fn new(query: SearchQuery, definition: &Arc<Definition>, operation: Arc<OperationContext>) -> Result<Self> {
+        let schema = Arc::new(Schema::new(definition, "definition")?);
+        if let Some(clause) = &query.clause {
+            clause.operator.check(&schema)?;
+        }
+        query.facets.iter().try_for_each(|facet| facet.check(&schema))?;
+        if query.returns_stored && query.scope.is_none() && definition.stored_source == StoredSource::Nothing {
+            return Err(Refusal::Query.failure("storedSource is not configured for this index"));
+        }
+        if let Some(scope) = &query.scope {
+            check_scope(scope, &query, &schema)?;
+        }
+        Ok(Self { query, evaluation: Evaluation::new(schema, operation) })
+    }
+
+    fn unit<'d>(&'d self, document: DocumentRef<'d>) -> Unit<'d> {
+        Unit::of(document, &self.evaluation.schema.definition.mapping)
+    }
+
+    /// The documents that may be found in one, each by its number.
+    fn each<'u, 'd>(&self, unit: &'u Unit<'d>) -> Vec<&'u Unit<'d>> {
+        match &self.query.scope {
+            None => vec![unit],
+            Some(scope) => self.children(unit, scope).into_iter().map(|child| &child.unit).collect(),
+        }
+    }
+
+    fn children<'u, 'd>(&self, unit: &'u Unit<'d>, scope: &str) -> Vec<&'u Child<'d>> {
+        let mut found = Vec::new();
+        unit.embedded(scope, &mut found);
+        found
+    }
+
+    /// Finds all.
+    /// # Errors
+    /// Those of the storage and the operation; `ExceededMemoryLimit` where more is found than can be kept.
+    pub fn run(&self, documents: &mut dyn Documents, asked: Asked) -> Result<Found> {
+        let (query, evaluation) = (&self.query, &self.evaluation);
+        if let Some(clause) = &query.clause {
+            documents.scan(&mut |_, document| {
+                evaluation.next_document();
+                evaluation.operation.work(1 + document.as_bytes().len() / 64)?;
+                let unit = self.unit(document);
+                self.each(&unit).into_iter().try_for_each(|unit| clause.operator.count(unit, evaluation))
+            })?;
+        }
+        let (mut hits, mut bytes, mut count) = (Vec::new(), 0, 0_i64);
+        let mut counts: Vec<_> = query.facets.iter().map(|facet| facet.counts()).collect();
+        documents.scan(&mut |record, document| {
+            evaluation.next_document();
+            evaluation.operation.work(1 + document.as_bytes().len() / 64)?;
+            let whole = self.unit(document);
+            for (part, unit) in self.each(&whole).into_iter().enumerate() {
+                let score = match &query.clause {
+                    Some(clause) => clause.score(unit, evaluation)?,
+                    None => Some(1.0),
+                };
+                let Some(score) = score else { continue };
+                count += 1;
+                for (facet, counts) in query.facets.iter().zip(&mut counts) {
+                    facet.count(unit, counts)?;
+                }
+                if asked == Asked::Documents {
+                    let hit = Hit { score, keys: query.sort.values(unit), record, part: part as u32 };
+                    bytes += kept_bytes(&hit);
+                    if bytes > FOUND_BYTES_MAX {
+                        let message = format!("a search found more than it can keep in {FOUND_BYTES_MAX} bytes");
+                        return Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message));
+                    }
+                    hits.push(hit);
+                }
+            }
+            Ok(())
+        })?;
+        evaluation.next_document();
+        Ok(Found { hits: self.ordered(hits), metadata: self.metadata(count, counts) })
+    }
+
+    fn ordered(&self, mut hits: Vec<Hit>) -> Vec<Hit> {
+        let sort = &self.query.sort;
+        hits.sort_by(|one, other| sort.compare(one, other));
+        match &self.query.from {
+            None => {}
+            Some(From::After(token)) => hits.retain(|hit| sort.compare(hit, token).is_gt()),
+            Some(From::Before(token)) => {
+                hits.retain(|hit| sort.compare(hit, token).is_lt());
+                hits.reverse();
+            }
+        }
+        hits
+    }
+
+    fn metadata(&self, count: i64, counts: Vec<crate::facet::Counts>) -> DocumentBuf {
+        let count = DocumentBuf::new().with(self.query.count.name(), count);
+        let mut metadata = DocumentBuf::new().with("count", &count);
+        if !self.query.facets.is_empty() {
+            let mut told = DocumentBuf::new();
+            for (facet, counts) in self.query.facets.iter().zip(counts) {
+                facet.tell(counts, &mut told);
+            }
+            metadata.append("facet", &told);
+        }
+        metadata
+    }
+
+    /// A document that was found, as it is shown. The document may have been read anew, as it was when it was found.
+    /// # Errors
+    /// What the operation says.
+    pub fn show(&self, hit: &Hit, document: DocumentRef<'_>) -> Result<Option<Shown>> {
+        let (query, evaluation) = (&self.query, &self.evaluation);
+        evaluation.next_document();
+        let whole = self.unit(document);
+        let (unit, shown) = match &query.scope {
+            None if query.returns_stored => {
+                (&whole, stored::shown(document, &evaluation.schema.definition.stored_source))
+            }
+            None => (&whole, document.to_owned()),
+            Some(scope) => {
+                let children = self.children(&whole, scope);
+                let Some(child) = children.get(hit.part as usize) else { return Ok(None) };
+                let source = evaluation.schema.embedded(scope).map_or(&StoredSource::Nothing, |(_, source)| source);
+                (&child.unit, stored::shown(child.document, &source.below(scope)))
+            }
+        };
+        let mut metadata = DocumentBuf::new().with("searchScore", f64::from(hit.score));
+        metadata.append("searchSequenceToken", hit.to_text().as_str());
+        if let Some(clause) = &query.clause {
+            if let Some(highlight) = &query.highlight {
+                metadata.append("searchHighlights", &highlight.of(unit, clause, evaluation)?);
+            }
+            if query.tells_details
+                && let Some(details) = clause.details(unit, evaluation)?
+            {
+                metadata.append("searchScoreDetails", &details.to_document());
+            }
+        }
+        evaluation.next_document();
+        Ok(Some(Shown { document: shown, metadata }))
+    }
+}
+
+fn kept_bytes(hit: &Hit) -> usize {
+    let keys = hit.keys.iter().map(|key| size_of_val(key) + key.as_ref().as_str().map_or(0, str::len));
+    size_of::<Hit>() + keys.sum::<usize>()
+}
+
+fn check_scope(scope: &str, query: &SearchQuery, schema: &Schema) -> Result<()> {
+    if !schema.embedded(scope).is_some_and(|(_, source)| *source != StoredSource::Nothing) {
+        let message = format!("returnScope path \"{scope}\" must be indexed as embeddedDocuments with a storedSource");
+        return Err(Refusal::Query.failure(message));
+    }
+    let path = query.clause.as_ref().and_then(|clause| clause.operator.embedded_path());
+    let is_inside = |path: &str| path.strip_prefix(scope).is_some_and(|rest| rest.starts_with('.'));
+    if path.is_some_and(|path| !is_inside(path)) {
+        let message = format!("returnScope path \"{scope}\" must be an ancestor of the operator's path");
+        return Err(Refusal::Query.failure(message));
+    }
+    Ok(())
+}

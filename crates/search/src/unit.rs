@@ -1,0 +1,109 @@
+//! A document as an index has it: values by their paths, and embedded documents, each for itself.
+
+use crate::schema::Types;
+use crate::{FieldType, Mapping};
+use bunko_bson::{DocumentRef, ValueRef};
+
+/// What an index has of one document, or of one that is embedded.
+#[derive(Debug, Default)]
+pub(crate) struct Unit<'d> {
+    /// Values, those of arrays one after the other.
+    pub fields: Vec<Field<'d>>,
+    /// Embedded documents.
+    pub children: Vec<Child<'d>>,
+}
+
+/// A value at a path.
+#[derive(Debug)]
+pub(crate) struct Field<'d> {
+    pub path: String,
+    pub types: Types<'d>,
+    pub value: ValueRef<'d>,
+}
+
+/// An embedded document.
+#[derive(Debug)]
+pub(crate) struct Child<'d> {
+    pub path: String,
+    pub unit: Unit<'d>,
+    pub document: DocumentRef<'d>,
+}
+
+impl<'d> Unit<'d> {
+    /// What an index with that mapping has of a document.
+    pub fn of(document: DocumentRef<'d>, mapping: &'d Mapping) -> Self {
+        let mut unit = Self::default();
+        unit.add_document(document, mapping, "");
+        unit
+    }
+
+    fn add_document(&mut self, document: DocumentRef<'d>, mapping: &'d Mapping, prefix: &str) {
+        for field in document {
+            let types = match mapping.types(field.name) {
+                Some(types) => Types::Mapped(types),
+                None if mapping.is_dynamic => Types::Dynamic,
+                None => continue,
+            };
+            let path = if prefix.is_empty() { field.name.to_owned() } else { format!("{prefix}.{}", field.name) };
+            self.add(&path, types, field.value);
+        }
+    }
+
+    fn add(&mut self, path: &str, types: Types<'d>, value: ValueRef<'d>) {
+        match value {
+            ValueRef::Array(array) => array.iter().for_each(|element| self.add(path, types, element)),
+            ValueRef::Document(document) => self.add_inner(path, types, document),
+            _ => self.fields.push(Field { path: path.to_owned(), types, value }),
+        }
+    }
+
+    fn add_inner(&mut self, path: &str, types: Types<'d>, document: DocumentRef<'d>) {
+        if matches!(types, Types::Dynamic) {
+            for field in document {
+                self.add(&format!("{path}.{}", field.name), types, field.value);
+            }
+        }
+        for kind in types.mapped() {
+            match kind {
+                FieldType::Document(mapping) => self.add_document(document, mapping, path),
+                FieldType::EmbeddedDocuments { mapping, .. } => {
+                    let mut unit = Self::default();
+                    unit.add_document(document, mapping, path);
+                    self.children.push(Child { path: path.to_owned(), unit, document });
+                }
+                FieldType::Geo { .. } => {
+                    let value = ValueRef::Document(document);
+                    self.fields.push(Field { path: path.to_owned(), types, value });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The values at a path.
+    pub fn values<'u>(&'u self, path: &'u str) -> impl Iterator<Item = &'u Field<'d>> + 'u {
+        self.fields.iter().filter(move |field| field.path == path)
+    }
+
+    /// The paths that hold strings, each once.
+    pub fn text_paths(&self) -> Vec<&Field<'d>> {
+        let mut found: Vec<&Field<'d>> = Vec::new();
+        for field in &self.fields {
+            if matches!(field.value, ValueRef::String(_)) && !found.iter().any(|known| known.path == field.path) {
+                found.push(field);
+            }
+        }
+        found
+    }
+
+    /// The embedded documents at a path, however deep it is.
+    pub fn embedded<'u>(&'u self, path: &str, found: &mut Vec<&'u Child<'d>>) {
+        for child in &self.children {
+            if child.path == path {
+                found.push(child);
+            } else if path.starts_with(&child.path) && path.as_bytes().get(child.path.len()) == Some(&b'.') {
+                child.unit.embedded(path, found);
+            }
+        }
+    }
+}
