@@ -123,7 +123,7 @@ pub fn write_next_batch(
         return Err(Failure::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor").into());
     }
     if invocation.service.fail_points.is_any_on() {
-        let met = invocation.service.fail_points.meet_get_more(invocation);
+        let met = invocation.service.fail_points.meet_get_more(invocation, cursor.time_left.is_some());
         met.map_err(|halt| failed(cursor.source.as_ref(), halt)).inspect_err(|_| cursors.finish(id))?;
     }
     // Before it is looked for documents, and for reasons to stop.

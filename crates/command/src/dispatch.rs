@@ -238,7 +238,7 @@ impl Service {
         let room_before = out.capacity();
         let mut reply = Writer::new(out);
         let generation = self.access.generation();
-        let outcome = if self.write_lock.is_closed() && is_held_back(command.name) {
+        let outcome = if self.write_lock.is_closed() && is_held_back(command.name, request.body) {
             invocation.wait_for_write_lock().and_then(|()| (command.run)(&mut invocation, &mut reply))
         } else {
             (command.run)(&mut invocation, &mut reply)

@@ -247,9 +247,21 @@ pub(crate) fn writes(command: &str) -> bool {
     WRITERS.contains(&command)
 }
 
-/// Whether the command of that name waits while `fsync` holds writes back.
-pub(crate) fn is_held_back(command: &str) -> bool {
-    writes(command) || matches!(command, "reIndex" | "removeQuerySettings" | "setClusterParameter" | "setQuerySettings")
+/// Whether a command waits while `fsync` holds writes back.
+pub(crate) fn is_held_back(command: &str, body: DocumentRef<'_>) -> bool {
+    match command {
+        "aggregate" => ends_with_write(body),
+        "mapReduce" => !matches!(body.get("out"), Some(ValueRef::Document(out)) if out.get("inline").is_some()),
+        "reIndex" | "removeQuerySettings" | "setClusterParameter" | "setQuerySettings" => true,
+        _ => writes(command),
+    }
+}
+
+/// Whether the last stage of a pipeline writes what comes out of it.
+fn ends_with_write(body: DocumentRef<'_>) -> bool {
+    let stages = body.get("pipeline").and_then(ValueRef::as_array);
+    let last = stages.and_then(|stages| stages.iter().last()).and_then(ValueRef::as_document);
+    last.and_then(DocumentRef::first).is_some_and(|stage| matches!(stage.name, "$merge" | "$out"))
 }
 
 /// Whether the command of that name may have a write concern. A pipeline may, whether or not it ends with a stage that writes.

@@ -50,6 +50,8 @@ struct Details {
     command: Vec<u8>,
     /// Whether it had more fields than these.
     is_command_cut: bool,
+    /// Whether it may write.
+    is_writing: bool,
     started: Instant,
     session: Option<SessionId>,
     metadata: Option<DocumentBuf>,
@@ -174,6 +176,7 @@ impl Operations {
                 database: String::new(),
                 command: Vec::new(),
                 is_command_cut: false,
+                is_writing: false,
                 started: Instant::now(),
                 session: None,
                 metadata: None,
@@ -217,7 +220,7 @@ impl Operations {
             slot.client.is_some()
                 && slot.running.load(Ordering::Acquire) != 0
                 && !details.is_held_back
-                && is_held_back(details.command_name)
+                && details.is_writing
         })
     }
 
@@ -288,6 +291,7 @@ impl Registration {
         details.command_name = beginning.command_name;
         details.database.clear();
         details.database.push_str(beginning.database);
+        details.is_writing = is_held_back(beginning.command_name, beginning.command);
         details.is_command_cut = beginning.command.len_bytes() > COMMAND_BYTES_MAX;
         keep_command(&mut details.command, beginning.command);
         let started = Instant::now();

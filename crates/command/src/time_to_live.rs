@@ -12,7 +12,7 @@ use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Collection, Index, IndexState};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
-use bunko_query::write::Writes;
+use bunko_query::write::{Expiring, Writes};
 use bunko_query::{Hint, QueryScope};
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 
 /// Documents that are deleted before the next index has its turn.
 const BATCH_COUNT_MAX: u64 = 1_000;
+/// After so many documents, and after that long, a search begins anew: what is deleted is kept for it until then.
+const SEARCH_COUNT_MAX: u64 = 50_000;
+const SEARCH_TIME_MAX: Duration = Duration::from_secs(5);
 /// How often the thread looks whether it has to stop or the parameters have changed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Seconds between passes.
@@ -104,6 +107,20 @@ enum Rule {
     Buckets(TimeSeries),
 }
 
+/// What expires, and how far it has been deleted in this pass.
+struct Task {
+    collection: Arc<Collection>,
+    rule: Rule,
+    search: Option<(Expiring, Instant)>,
+}
+
+/// What came of a batch.
+#[derive(Default)]
+struct Batch {
+    deleted: u64,
+    has_more: bool,
+}
+
 /// Who hears of an index by which nothing could be deleted: the namespace, the index's name and why.
 pub type OnFailure<'f> = dyn Fn(&str, &str, &Failure) + 'f;
 
@@ -124,27 +141,27 @@ pub fn delete_expired_until_stopped(service: &Service, on_failure: &OnFailure<'_
 /// One pass: deletes all that is expired now, by one rule after the other in batches.
 pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_failure: &OnFailure<'_>) {
     let state = &service.time_to_live;
-    let mut expiring = rules(service);
+    let mut expiring = tasks(service);
     while !expiring.is_empty() && operation.check().is_ok() && state.is_enabled() {
-        expiring.retain(|(collection, rule)| {
+        expiring.retain_mut(|task| {
             let began = Instant::now();
             // Whoever locks the server against writes either sees this or is seen.
             state.is_deleting.store(true, Ordering::SeqCst);
-            let outcome =
-                if service.write_lock.is_closed() { Ok(0) } else { delete_batch(service, collection, rule, operation) };
+            let is_held_back = service.write_lock.is_closed();
+            let outcome = if is_held_back { Ok(Batch::default()) } else { delete_batch(service, task, operation) };
             state.is_deleting.store(false, Ordering::SeqCst);
-            let deleted = outcome.unwrap_or_else(|failure| {
+            let batch = outcome.unwrap_or_else(|failure| {
                 if operation.check().is_ok() {
-                    on_failure(collection.namespace().as_str(), &rule.index(collection).name, &failure);
+                    let namespace = task.collection.namespace();
+                    on_failure(namespace.as_str(), &task.rule.index(&task.collection).name, &failure);
                 }
-                0
+                Batch::default()
             });
-            state.deleted_documents.fetch_add(deleted, Ordering::Relaxed);
-            let has_more = deleted == BATCH_COUNT_MAX;
-            if has_more {
+            state.deleted_documents.fetch_add(batch.deleted, Ordering::Relaxed);
+            if batch.has_more {
                 std::thread::sleep(began.elapsed());
             }
-            has_more && operation.check().is_ok()
+            batch.has_more && operation.check().is_ok()
         });
         state.sub_passes.fetch_add(1, Ordering::Relaxed);
     }
@@ -162,14 +179,17 @@ impl Rule {
 }
 
 /// Whatever expires. An index that is not complete, or of a kind that does not keep values in their order, expires nothing.
-fn rules(service: &Service) -> Vec<(Arc<Collection>, Rule)> {
+fn tasks(service: &Service) -> Vec<Task> {
     let mut found = Vec::new();
+    let mut add = |collection: &Arc<Collection>, rule| {
+        found.push(Task { collection: Arc::clone(collection), rule, search: None });
+    };
     for database in service.catalog.databases() {
         for collection in service.catalog.collections(&database) {
             for index in collection.indexes().iter() {
                 let is_expiring = index.expire_after_seconds.is_some() && index.kind.name().is_empty();
                 if is_expiring && index.state() == IndexState::Ready {
-                    found.push((Arc::clone(&collection), Rule::Index(Arc::clone(index))));
+                    add(&collection, Rule::Index(Arc::clone(index)));
                 }
             }
             if expiry_option::seconds_of(&collection).is_none() {
@@ -178,30 +198,26 @@ fn rules(service: &Service) -> Vec<(Arc<Collection>, Rule)> {
             let options = collection.options();
             match (*options).as_ref().get("timeseries").and_then(ValueRef::as_document) {
                 Some(series) => {
-                    found.push((Arc::clone(&collection), Rule::Buckets(TimeSeries::of_document(series))));
+                    add(&collection, Rule::Buckets(TimeSeries::of_document(series)));
                 }
-                None => found.push((Arc::clone(&collection), Rule::Clustered)),
+                None => add(&collection, Rule::Clustered),
             }
         }
     }
     found
 }
 
-fn delete_batch(
-    service: &Service,
-    collection: &Collection,
-    rule: &Rule,
-    operation: &Arc<OperationContext>,
-) -> Result<u64> {
+fn delete_batch(service: &Service, task: &mut Task, operation: &Arc<OperationContext>) -> Result<Batch> {
+    let Task { collection, rule, search } = task;
     let seconds = match rule {
         Rule::Index(index) => index.expire_after_seconds.map(i64::from),
         Rule::Clustered | Rule::Buckets(_) => expiry_option::seconds_of(collection),
     };
-    let Some(seconds) = seconds else { return Ok(0) };
+    let Some(seconds) = seconds else { return Ok(Batch::default()) };
     // The index may have been dropped, or given another expiry, since the pass began.
     let index = rule.index(collection);
     if collection.is_dropped() || !collection.indexes().iter().any(|other| Arc::ptr_eq(other, &index)) {
-        return Ok(0);
+        return Ok(Batch::default());
     }
     let now_ms = service.world.now_ms();
     let until_ms = now_ms - seconds * 1_000;
@@ -210,7 +226,17 @@ fn delete_batch(
     let stamps: &dyn Stamps = &service.world;
     let mut writes = Writes::new(&service.catalog, &namespace, stamps, scope);
     match rule {
-        Rule::Index(_) | Rule::Clustered => writes.delete_expired(&index, until_ms, BATCH_COUNT_MAX),
+        Rule::Index(_) | Rule::Clustered => {
+            let is_spent = |(expiring, begun): &mut (Expiring, Instant)| {
+                expiring.deleted() >= SEARCH_COUNT_MAX || begun.elapsed() >= SEARCH_TIME_MAX
+            };
+            if search.as_mut().is_none_or(is_spent) {
+                *search = Some((writes.search_expired(collection, &index, until_ms)?, Instant::now()));
+            }
+            let (expiring, _) = search.as_mut().expect("it has begun");
+            let deleted = writes.delete_expired(expiring, BATCH_COUNT_MAX)?;
+            Ok(Batch { deleted, has_more: !expiring.is_over() })
+        }
         Rule::Buckets(series) => {
             let mut deleted = 0;
             for filter in expired_buckets(series, until_ms) {
@@ -220,7 +246,7 @@ fn delete_batch(
                     break;
                 }
             }
-            Ok(deleted)
+            Ok(Batch { deleted, has_more: deleted == BATCH_COUNT_MAX })
         }
     }
 }

@@ -167,8 +167,8 @@ struct Pass {
 enum Stop {
     /// No whole frame is left, or enough replies wait.
     Pause,
-    /// A frame whose reply, which begins at `start`, is held back and maybe repeated.
-    Hold { answer: Answer, request_id: i32, start: usize },
+    /// A frame whose reply, which begins at `start`, is held back; maybe it is run again and again then.
+    Hold { answer: Answer, header: Header, frame: Vec<u8>, start: usize },
     /// A frame whose reply is followed by others: the next batches of a cursor.
     Stream(Header, Vec<u8>, i64),
     /// A frame that would take long.
@@ -336,7 +336,7 @@ impl Session {
             let start = out.len();
             match execute(&self.service, client, codec, &header, frame, RunOn::SharedThread, &mut out) {
                 Ok(Executed::Done(answer)) if answer.delay.is_some() => {
-                    pass.stop = Stop::Hold { answer, request_id: header.request_id, start };
+                    pass.stop = Stop::Hold { answer, header, frame: frame.to_vec(), start };
                     break;
                 }
                 Ok(Executed::Done(answer)) => {
@@ -386,7 +386,7 @@ impl Session {
                 }
                 return Err(Ended::Foreign(foreign));
             }
-            Stop::Hold { answer, request_id, start } => held = Some((answer, request_id, start)),
+            Stop::Hold { answer, header, frame, start } => held = Some((answer, header, frame, start)),
             Stop::Stream(header, frame, cursor) => more = Some((header, frame, More::Batch(cursor))),
             Stop::Long(header, frame) => {
                 let (frame, replies, executed) = self.apart(header, frame, out).await;
@@ -405,8 +405,11 @@ impl Session {
         }
         let peers = self.executor.connections();
         wait(&self.service, pass.acknowledgement, peers).await.map_err(|_| Ended::Storage)?;
-        if let Some((answer, request_id, start)) = held {
-            return self.hold(out, answer, request_id, start).await;
+        if let Some((answer, header, frame, start)) = held {
+            let reply = out.split_off(start);
+            self.send(&out).await?;
+            scratch::with(|scratch| scratch.replies.give(out));
+            return self.hold(answer, reply, header, frame).await;
         }
         if let Some((header, frame, More::Batch(cursor))) = more {
             self.send_batch(&out, cursor).await?;
@@ -509,24 +512,39 @@ impl Session {
         }
     }
 
-    /// Sends a heartbeat's reply once its time has come, again and again where the client listens for that.
-    async fn hold(&mut self, mut out: Vec<u8>, answer: Answer, request_id: i32, start: usize) -> Result<(), Ended> {
-        let mut reply = out.split_off(start);
-        self.send(&out).await?;
-        scratch::with(|scratch| scratch.replies.give(out));
+    /// Sends a heartbeat's reply once its time has come. Where the client listens for that, the heartbeat is run again and
+    /// again, each time a while after the reply before, until it fails.
+    async fn hold(
+        &mut self,
+        answer: Answer,
+        mut reply: Vec<u8>,
+        mut header: Header,
+        mut frame: Vec<u8>,
+    ) -> Result<(), Ended> {
         self.pause(answer.delay.unwrap_or_default()).await?;
-        let Some(repeat_after) = answer.repeat_after else { return self.send(&reply).await };
-        let flags = HEADER_BYTES..HEADER_BYTES + 4;
-        reply[flags].copy_from_slice(&MessageFlags::MORE_TO_COME.0.to_le_bytes());
-        let mut number = request_id;
-        loop {
-            // Each reply answers the one before it.
-            reply[8..12].copy_from_slice(&number.to_le_bytes());
-            number = number.wrapping_add(1);
-            reply[4..8].copy_from_slice(&number.to_le_bytes());
+        let mut repeat_after = answer.repeat_after;
+        while let Some(period) = repeat_after {
+            let flags = HEADER_BYTES..HEADER_BYTES + 4;
+            reply[flags].copy_from_slice(&MessageFlags::MORE_TO_COME.0.to_le_bytes());
             self.send(&reply).await?;
-            self.pause(repeat_after).await?;
+            self.pause(period).await?;
+            ask_for_next(&mut header, &mut frame);
+            reply.clear();
+            let client = self.client.as_mut().expect("no long command is running");
+            let mut executed = scratch::with(|scratch| {
+                let codec = &mut scratch.codec;
+                execute(&self.service, client, codec, &header, &frame, RunOn::SharedThread, &mut reply)
+            });
+            if matches!(executed, Ok(Executed::TooLong)) {
+                (frame, reply, executed) = self.apart(header, frame, reply).await;
+            }
+            repeat_after = match executed? {
+                Executed::Done(answer) => answer.repeat_after,
+                Executed::ClosesConnection => return Err(Ended::FailPoint),
+                Executed::Awaits(_) | Executed::TooLong => None,
+            };
         }
+        self.send(&reply).await
     }
 
     /// Waits, or ends early where the client goes away.

@@ -299,10 +299,6 @@ pub(super) fn set_disk_use(fields: &Fields<'_>, operation: &OperationContext) ->
 }
 
 fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
-    if fields.boolean("returnKey", false)? && fields.boolean("showRecordId", false)? {
-        let message = "'returnKey' and 'showRecordId' in one find are not supported yet";
-        return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
-    }
     if fields.field("ntoreturn").is_some() {
         return Err(fields.unsupported("ntoreturn"));
     }

@@ -13,6 +13,7 @@ use crate::write_statement::{
     array_filters, check_modification, refuse_long_batch, refuse_scripts, required, required_document, run_each,
     statement, strict_boolean,
 };
+use bunko_aggregate::is_known_stage;
 use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
 use bunko_catalog::{Order, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -41,6 +42,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let documents = invocation.documents("updates")?;
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;
+    documents.iter().try_for_each(|document| check_stage_names(*document))?;
     let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
     let mut retries = Retries::of(invocation, statements.len())?;
     retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "multi=true")?;
@@ -95,6 +97,19 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     retries.write(reply);
     write_errors(reply, &failures);
     Ok(())
+}
+
+/// Refuses the whole command where a pipeline names a stage that does not exist, as MongoDB does; other faults of a statement
+/// are its own.
+/// # Errors
+/// 40324.
+fn check_stage_names(statement: DocumentRef<'_>) -> Result<()> {
+    let Some(stages) = statement.get("u").and_then(ValueRef::as_array) else { return Ok(()) };
+    let mut names = stages.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name));
+    match names.find(|name| !is_known_stage(name)) {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(ErrorCode(40324), format!("Unrecognized pipeline stage name: '{name}'"))),
+    }
 }
 
 /// Parses one entry of `updates`.

@@ -124,10 +124,7 @@ impl FailPoints {
         if invocation.command.name == "configureFailPoint" {
             return Ok(());
         }
-        if invocation.options.max_time.is_some() && self.take(FailPoint::TimeLimit, &invocation.service.world).is_some()
-        {
-            return Err(Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit").into());
-        }
+        self.meet_time_limit(invocation, invocation.options.max_time.is_some())?;
         let trouble = {
             let slots = self.slots.lock();
             let Slot { mode, trouble, .. } = &slots[FailPoint::Command as usize];
@@ -141,10 +138,20 @@ impl FailPoints {
         trouble.map_or(Ok(()), |trouble| trouble.befall(invocation))
     }
 
-    /// Does to a `getMore` that has its cursor what is asked for.
+    /// # Errors
+    /// `MaxTimeMSExpired` for whatever has a time limit, where that is asked for.
+    fn meet_time_limit(&self, invocation: &Invocation<'_>, has_limit: bool) -> Result<(), Halt> {
+        if has_limit && self.take(FailPoint::TimeLimit, &invocation.service.world).is_some() {
+            return Err(Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit").into());
+        }
+        Ok(())
+    }
+
+    /// Does to a `getMore` that has its cursor, with a time limit or without, what is asked for.
     /// # Errors
     /// What it is to fail with.
-    pub(crate) fn meet_get_more(&self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
+    pub(crate) fn meet_get_more(&self, invocation: &mut Invocation<'_>, has_limit: bool) -> Result<(), Halt> {
+        self.meet_time_limit(invocation, has_limit)?;
         self.take(FailPoint::GetMore, &invocation.service.world).map_or(Ok(()), |trouble| trouble.befall(invocation))
     }
 

@@ -111,7 +111,7 @@ impl Trouble {
         let command = invocation.command;
         let is_named = |name: &String| name == command.name || command.aliases.contains(&name.as_str());
         self.commands.iter().any(is_named)
-            && self.application.as_deref().is_none_or(|name| invocation.connection.application() == Some(name))
+            && self.application.as_deref().is_none_or(|name| application(invocation) == Some(name))
             && self.namespace.as_deref().is_none_or(|wanted| {
                 namespace(command.name, invocation.request.database, invocation.request.body) == wanted
             })
@@ -155,6 +155,15 @@ impl Trouble {
         invocation.injected = self.write_concern_error.map(|error| InjectedError { error, labels });
         Ok(())
     }
+}
+
+/// The client's name for itself; the first command of a connection brings it.
+fn application<'i>(invocation: &'i Invocation<'_>) -> Option<&'i str> {
+    let known = invocation.connection.application();
+    known.or_else(|| {
+        let client = invocation.request.body.get("client")?.as_document()?;
+        client.get("application")?.as_document()?.get("name")?.as_str()
+    })
 }
 
 fn texts<'a>(name: &str, values: impl Iterator<Item = ValueRef<'a>>) -> Result<Vec<String>> {

@@ -1,28 +1,72 @@
 //! Deleting what is too old: by a TTL index, by the `_id` of a clustered collection, or whole buckets of time series.
 
 use super::Writes;
-use super::search::{Operation, Wanted};
+use super::search::{Operation, Search, Sighting, Wanted};
 use crate::find_query::{FindQuery, Hint};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
-use bunko_catalog::{Index, Verdict};
+use bunko_catalog::{Collection, Index, Verdict};
 use bunko_errors::Result;
 use bunko_update::Targets;
 use std::sync::Arc;
 
+/// A search for what is too old. It is gone on with from batch to batch: one that began anew would walk over what the
+/// batches before have deleted, each time over more.
+pub struct Expiring {
+    collection: Arc<Collection>,
+    wanted: Wanted<'static>,
+    search: Search,
+    deleted: u64,
+    is_over: bool,
+}
+
+impl Expiring {
+    /// How many documents have been deleted by it.
+    pub fn deleted(&self) -> u64 {
+        self.deleted
+    }
+
+    /// Whether it has come to its end.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
 impl Writes<'_> {
-    /// Deletes documents of the index whose date there is `until_ms` (milliseconds since 1970) or earlier, of several dates
-    /// the earliest; `count_max` of them at most. How many there were.
+    /// Searches the documents of the index whose date there is `until_ms` (milliseconds since 1970) or earlier, of several dates
+    /// the earliest.
     /// # Errors
     /// What the scope's operation says, and what the store does.
-    pub fn delete_expired(&mut self, index: &Index, until_ms: i64, count_max: u64) -> Result<u64> {
+    pub fn search_expired(&self, collection: &Arc<Collection>, index: &Index, until_ms: i64) -> Result<Expiring> {
+        let mut query = FindQuery::new(expired(index, until_ms).as_ref(), Arc::clone(&self.scope))?;
         // Queries pass a hidden index over, and then the whole collection is looked through.
-        let hint = (!index.is_hidden).then(|| Hint::Name(index.name.clone()));
-        self.delete_some(&expired(index, until_ms), hint, count_max)
+        query.hint = (!index.is_hidden).then(|| Hint::Name(index.name.clone()));
+        let wanted = Wanted::of_query(query, Operation::Delete);
+        let search = Self::search(&wanted, collection, &self.scope)?;
+        Ok(Expiring { collection: Arc::clone(collection), wanted, search, deleted: 0, is_over: false })
+    }
+
+    /// Deletes the next documents of a search that still are too old, `count_max` at most; how many there were.
+    /// # Errors
+    /// As [`Self::search_expired`].
+    pub fn delete_expired(&mut self, expiring: &mut Expiring, count_max: u64) -> Result<u64> {
+        let mut deleted = 0;
+        while deleted < count_max {
+            let Some(record) = expiring.search.next()? else {
+                expiring.is_over = true;
+                break;
+            };
+            self.check_interrupt()?;
+            let (collection, wanted) = (&expiring.collection, &expiring.wanted);
+            let sighting = self.change_one(collection, record, wanted, &mut |_, _| Ok(Verdict::Delete))?;
+            deleted += u64::from(sighting == Sighting::Changed);
+        }
+        expiring.deleted += deleted;
+        Ok(deleted)
     }
 
     /// Deletes documents that match, by the index that is hinted at; `count_max` of them at most. How many there were.
     /// # Errors
-    /// As [`Self::delete_expired`].
+    /// As [`Self::search_expired`].
     pub fn delete_some(&mut self, filter: &DocumentBuf, hint: Option<Hint>, count_max: u64) -> Result<u64> {
         let mut query = FindQuery::new(filter.as_ref(), Arc::clone(&self.scope))?;
         query.hint = hint;

@@ -16,6 +16,7 @@ mod upsert;
 
 pub use delete::DeleteStatement;
 pub use effort::records_expected;
+pub use expire::Expiring;
 pub use explain::WriteExplanation;
 pub use find_and_modify::{Action, FindAndModify, FindAndModifyOutcome, Modification, Returning};
 pub use update::{UpdateOutcome, UpdateStatement, Upsert};

@@ -64,7 +64,7 @@ pub(super) struct Changes {
 
 /// What a record turned out to be once it was locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sighting {
+pub(super) enum Sighting {
     /// Deleted since the search.
     Gone,
     /// Changed since the search, so that the filter refuses it.
@@ -180,13 +180,13 @@ fn equality(expression: &Expression) -> Option<(&str, ValueRef<'_>)> {
 }
 
 /// Records that matched when the search began.
-enum Search {
+pub(super) enum Search {
     One(Option<RecordId>),
     Plan(Box<Execution>),
 }
 
 impl Search {
-    fn next(&mut self) -> Result<Option<RecordId>> {
+    pub(super) fn next(&mut self) -> Result<Option<RecordId>> {
         match self {
             Self::One(record) => Ok(record.take()),
             Self::Plan(execution) => Ok(execution.next_record()?.map(|(record, _)| record)),
@@ -244,7 +244,7 @@ impl Writes<'_> {
         ))
     }
 
-    fn search(wanted: &Wanted<'_>, collection: &Arc<Collection>, scope: &Arc<QueryScope>) -> Result<Search> {
+    pub(super) fn search(wanted: &Wanted<'_>, collection: &Arc<Collection>, scope: &Arc<QueryScope>) -> Result<Search> {
         if let Some(id) = wanted.id(collection) {
             return Ok(Search::One(collection.record_of_id(id, &*scope.operation)?));
         }
@@ -260,7 +260,7 @@ impl Writes<'_> {
         Ok(Search::Plan(Box::new(execution)))
     }
 
-    fn change_one(
+    pub(super) fn change_one(
         &mut self,
         collection: &Collection,
         record: RecordId,
