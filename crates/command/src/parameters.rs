@@ -45,6 +45,9 @@ const TRANSACTION_MEMORY: &str = "transactionMemoryLimitBytes";
 /// What it may be set to: nobody can do anything with less, and the commit of more holds up all other writers for long.
 pub const TRANSACTION_MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=16 << 30;
 
+/// What the tables of all vector indexes may take in memory, in bytes.
+const VECTOR_MEMORY: &str = "vectorSearchMemoryLimitBytes";
+
 /// How long past states are kept, in seconds.
 const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
 
@@ -324,6 +327,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         |service| Ok(Value::Int64(service.time_to_live.sleep_seconds())),
         write_ttl_sleep,
     ),
+    Parameter::settable(
+        VECTOR_MEMORY,
+        |service| Ok(Value::Int64(service.catalog.vector_memory().bytes_max() as i64)),
+        write_vector_memory,
+    ),
 ];
 
 #[allow(clippy::unnecessary_wraps)]
@@ -384,6 +392,13 @@ fn write_transaction_memory(service: &Service, value: ValueRef<'_>) -> Result<()
         return Err(invalid(TRANSACTION_MEMORY, value, &format!("is not within {least} to {most}")));
     }
     service.catalog.transaction_memory().set_one_bytes_max(bytes_max.unsigned_abs());
+    Ok(())
+}
+
+fn write_vector_memory(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    let bytes_max = u64::try_from(whole_number(VECTOR_MEMORY, value)?);
+    let bytes_max = bytes_max.map_err(|_| invalid(VECTOR_MEMORY, value, "is less than 0"))?;
+    service.catalog.vector_memory().set_bytes_max(bytes_max);
     Ok(())
 }
 

@@ -264,6 +264,11 @@ impl Sources for PipelineSources {
     }
 
     fn nearest(&self, over: &SourceName, specification: DocumentRef<'_>) -> Result<Box<dyn ScoredDocuments>> {
+        if !Reading::of(&*self.operation).is_present() {
+            let message = "Aggregation stage $vectorSearch cannot run with a readConcern other than 'local'. Current \
+                           readConcern: snapshot";
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
         let resolved = self.note_namespace(&self.namespace(over)?)?;
         vector_search::open(&resolved, specification, &self.surroundings.catalog, &self.operation)
     }

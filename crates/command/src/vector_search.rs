@@ -23,7 +23,7 @@ pub(crate) fn open(
     let nothing = || Box::new(Nothing) as Box<dyn ScoredDocuments>;
     let Some(noted) = &resolved.collection else { return Ok(nothing()) };
     let request = Request::parse(specification)?;
-    if resolved.views_count > 0 {
+    if resolved.views_count > 0 && !is_of_view(resolved, specification) {
         return Ok(nothing());
     }
     let collection = &noted.collection;
@@ -32,6 +32,13 @@ pub(crate) fn open(
     let version = (index.id, index.version);
     let hits = collection.nearest(version, &definition, &request, catalog.vector_memory(), operation)?;
     Ok(Box::new(Found { collection: Arc::clone(collection), hits: hits.into_iter(), document: Vec::new() }))
+}
+
+/// Whether a search is the one that a view begins with: that speaks of the collection below.
+fn is_of_view(resolved: &Resolved, specification: DocumentRef<'_>) -> bool {
+    let first = resolved.views.as_ref().iter().next().and_then(|stage| stage.as_document()?.first());
+    let first = first.filter(|first| first.name == "$vectorSearch").and_then(|first| first.value.as_document());
+    first.is_some_and(|own| own.as_bytes() == specification.as_bytes())
 }
 
 /// The index of vectors with that name.
@@ -64,6 +71,9 @@ struct Found {
 
 impl ScoredDocuments for Found {
     fn next(&mut self) -> Result<Option<(DocumentBuf, f64)>> {
+        if self.collection.is_dropped() {
+            return Ok(None);
+        }
         let (records, store) = (self.collection.records(), self.collection.store());
         for hit in self.hits.by_ref() {
             let document = &mut self.document;

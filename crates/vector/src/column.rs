@@ -10,7 +10,7 @@ use crate::{Components, Similarity, VectorField};
 use bunko_bson::DocumentRef;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 /// So many vectors are worth a graph: below that all are looked at sooner than a walk ends.
 pub const GRAPH_FROM: usize = 10_000;
@@ -96,6 +96,8 @@ impl Column {
             }
             graph.insert(&InLane(&self.numbers, self.field.similarity));
         }
+        // A search that waits comes before the next few.
+        RwLockWriteGuard::unlock_fair(graph);
         Growing::On
     }
 

@@ -8,6 +8,7 @@ use crate::token::{self, Class};
 use crate::{Definition, query_error};
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::Result;
+use bunko_operation::OperationContext;
 use std::ops::Bound;
 
 /// How deep filters may be inside each other.
@@ -90,27 +91,40 @@ impl Filter {
     }
 
     /// The rows below `rows` that pass; `column` knows the paths that [`Self::check`] found.
-    pub(crate) fn rows<'c>(&self, rows: usize, column: &dyn Fn(&str) -> Option<&'c FilterColumn>) -> Bitmap {
-        match self {
+    /// # Errors
+    /// What the operation says.
+    pub(crate) fn rows<'c>(
+        &self,
+        rows: usize,
+        column: &dyn Fn(&str) -> Option<&'c FilterColumn>,
+        operation: &OperationContext,
+    ) -> Result<Bitmap> {
+        // Each part fills and combines a set of all rows.
+        operation.work(1 + rows / 512)?;
+        Ok(match self {
             Self::All(parts) => {
                 let mut all = Bitmap::full(rows);
-                parts.iter().for_each(|part| all.and(&part.rows(rows, column)));
+                for part in parts {
+                    all.and(&part.rows(rows, column, operation)?);
+                }
                 all
             }
             Self::Any(parts) => {
                 let mut any = Bitmap::empty(rows);
-                parts.iter().for_each(|part| any.or(&part.rows(rows, column)));
+                for part in parts {
+                    any.or(&part.rows(rows, column, operation)?);
+                }
                 any
             }
             Self::Not(part) => {
                 let mut others = Bitmap::full(rows);
-                others.and_not(&part.rows(rows, column));
+                others.and_not(&part.rows(rows, column, operation)?);
                 others
             }
             Self::Field(path, test) => {
                 column(path).map_or_else(|| Bitmap::empty(rows), |column| column.rows(test, rows))
             }
-        }
+        })
     }
 }
 

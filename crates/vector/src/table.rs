@@ -114,21 +114,21 @@ impl Table {
     /// Those of the search node for what the index does not have; what the operation says.
     pub fn search(&self, request: &Request, operation: &OperationContext) -> Result<Vec<Hit>> {
         let prepared = request.prepare(&self.definition)?;
-        let takes = self.takes(&request.filters);
+        let takes = self.takes(&request.filters, operation)?;
         let found = self.columns[prepared.column].search(&prepared, &takes, operation)?;
         Ok(found.into_iter().map(|(score, row)| Hit { record: self.records[row as usize], score }).collect())
     }
 
     /// The rows that all filters let through.
-    fn takes(&self, filters: &[Filter]) -> Bitmap {
+    fn takes(&self, filters: &[Filter], operation: &OperationContext) -> Result<Bitmap> {
         let mut takes = self.alive.clone();
         let column = |path: &str| {
             let position = self.definition.filters.iter().position(|filter| filter == path)?;
             self.filters.get(position)
         };
         for filter in filters {
-            takes.and(&filter.rows(self.records.len(), &column));
+            takes.and(&filter.rows(self.records.len(), &column, operation)?);
         }
-        takes
+        Ok(takes)
     }
 }
