@@ -4,23 +4,21 @@ mod peer;
 
 use bunko_testkit::process::{Server, temporary_dbpath};
 use peer::{Peer, binary};
-use std::fmt::Write;
 use std::path::Path;
 
 const INDEX: &str = "{createSearchIndexes: 'things', indexes: [{name: 'i', type: 'vectorSearch', definition: {fields: [\
                      {type: 'vector', path: 'v', numDimensions: 2, similarity: 'euclidean'}, {type: 'filter', path: 'n'}]}}]}";
 
 fn start(dbpath: &Path) -> (Server, Peer) {
-    let server = Server::start(&binary(), dbpath, &["--replSet", "rs0"]).expect("the server starts");
+    let server = Server::start(&binary(), dbpath, &["--replSet", "rs0", "--replSetHost", "127.0.0.1:1"])
+        .expect("the server starts");
     let peer = Peer::connect(server.address());
     (server, peer)
 }
 
 fn insert(peer: &mut Peer, count: usize) {
-    let mut documents = String::new();
-    for n in 0..count {
-        write!(documents, "{{_id: {n}, v: [1, {n}], n: {}}}, ", n % 2).expect("room");
-    }
+    let documents: Vec<String> = (0..count).map(|n| format!("{{_id: {n}, v: [1, {n}], n: {}}}", n % 2)).collect();
+    let documents = documents.join(", ");
     let reply = peer.text("vectors", &format!("{{insert: 'things', documents: [{documents}]}}"));
     assert!(reply.contains(&format!("n: {count},")), "{reply}");
 }
