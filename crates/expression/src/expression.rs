@@ -183,6 +183,9 @@ fn evaluate_array<'a>(elements: &'a [Expression], context: &EvaluationContext<'a
 fn parse_path(text: &str, scope: &ParseScope) -> Result<Expression> {
     let (variable, path) = if let Some(rest) = text.strip_prefix("$$") {
         let (name, path) = rest.split_once('.').map_or((rest, None), |(name, path)| (name, Some(path)));
+        if name == "SEARCH_META" && scope.is_builtin(name) {
+            return Ok(operators::of_search(path, scope));
+        }
         (scope.resolve(name)?, path.map(FieldPath::parse_behind_variable).transpose()?)
     } else {
         let path = &text[1..];

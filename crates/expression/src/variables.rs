@@ -270,6 +270,11 @@ impl ParseScope {
         }
     }
 
+    /// Whether nobody has given the name another meaning. None can: names of the system's begin with capitals.
+    pub(crate) fn is_builtin(&self, name: &str) -> bool {
+        self.builtins == Builtins::Available && name.starts_with(|first: char| first.is_ascii_uppercase())
+    }
+
     /// Finds what `$$name` means.
     /// # Errors
     /// `FailedToParse` for what can be no name, 17276 for one that is not defined, 51144 and 10071200 for what the server

@@ -48,6 +48,9 @@ pub(crate) struct Counts {
 /// Reads the collector: what matches, and the facets.
 pub(crate) fn parse(reader: &Reader<'_>) -> Result<(Option<Clause>, Vec<Facet>)> {
     let clause = reader.inner("operator")?.map(|operator| Clause::parse_alone(&operator)).transpose()?;
+    if clause.as_ref().is_some_and(|clause| clause.operator.spares_facets()) {
+        return Err(Failure::not_supported_yet("doesNotAffect in the operator of facets"));
+    }
     let named = reader.required(reader.inner("facets")?, "facets")?;
     let mut facets = Vec::new();
     for field in named.document() {

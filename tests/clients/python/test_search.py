@@ -108,6 +108,18 @@ def test_facets_and_counts(films):
     assert told["facet"]["years"]["buckets"] == [{"_id": 1990, "count": 1}, {"_id": "later", "count": 2}]
 
 
+def test_metadata_of_a_search_goes_with_its_documents(films):
+    found = films.aggregate([{"$search": {"facet": {
+        "operator": {"text": {"query": "quick", "path": "title"}},
+        "facets": {"kinds": {"type": "string", "path": "kind"}}}, "count": {"type": "total"}}},
+        {"$facet": {"documents": [{"$project": {"_id": 1}}],
+                    "known": [{"$replaceWith": "$$SEARCH_META"}, {"$limit": 1}],
+                    "count": [{"$project": {"_id": 0, "n": "$$SEARCH_META.count.total"}}, {"$limit": 1}]}}])
+    (both,) = found
+    assert len(both["documents"]) == 2 and both["count"] == [{"n": 2}]
+    assert both["known"][0]["facet"]["kinds"]["buckets"] == [{"_id": "a", "count": 1}, {"_id": "b", "count": 1}]
+
+
 def test_what_is_shown(films):
     stored = {"text": {"query": "dog", "path": "title"}, "returnStoredSource": True}
     assert list(films.aggregate([{"$search": stored}])) == [{"_id": 3, "title": "The lazy dog"}]

@@ -1,6 +1,7 @@
 //! `$meta`: what is known of the document beside its fields.
 
 use super::{Call, Evaluated, EvaluationContext, Expression, Form, Operator, Result};
+use crate::metadata::Offered;
 use crate::{ParseScope, meta};
 use bunko_bson::{Value, ValueRef};
 
@@ -10,6 +11,16 @@ pub(super) const OPERATOR: Operator = Operator { name: "$meta", form: Form::Spec
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let name = meta::parse(value, scope)?;
     Ok(Call::new(operator, vec![Expression::literal(Value::String(name.into()))]))
+}
+
+/// `$$SEARCH_META`, or something inside of it: what a search knows of all that it found. It goes with each document.
+pub(crate) fn of_search(path: Option<&str>, scope: &ParseScope) -> Expression {
+    scope.want_metadata(Offered::NONE);
+    let name = |name: &str| Expression::literal(Value::String(name.into()));
+    let whole = Expression::call(Call::new(&OPERATOR, vec![name("searchMeta")]));
+    let fields = path.into_iter().flat_map(|path| path.split('.'));
+    fields
+        .fold(whole, |inner, field| Expression::call(Call::new(&super::get_field::OPERATOR, vec![name(field), inner])))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "all operators are evaluated by functions of this type")]

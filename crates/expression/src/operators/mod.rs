@@ -141,6 +141,7 @@ use crate::{folding, made};
 use bunko_bson::ValueRef;
 pub(crate) use bunko_errors::Result;
 use bunko_errors::{ErrorCode, Failure};
+pub(crate) use meta::of_search;
 use std::cmp::Ordering;
 
 static OPERATORS: &[Operator] = &[

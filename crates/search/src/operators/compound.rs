@@ -17,6 +17,7 @@ pub(super) struct Compound {
     pub filter: Vec<Clause>,
     /// How many of `should` have to match.
     pub should_least: usize,
+    pub spares_facets: bool,
 }
 
 pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
@@ -40,8 +41,8 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
         || usize::from(must.is_empty() && filter.is_empty() && !should.is_empty()),
         |least| least as usize,
     );
-    super::does_not_affect(reader)?;
-    Ok(Box::new(Compound { must, must_not, should, filter, should_least }))
+    let spares_facets = !super::does_not_affect(reader)?.is_empty();
+    Ok(Box::new(Compound { must, must_not, should, filter, should_least, spares_facets }))
 }
 
 impl Compound {
@@ -51,6 +52,10 @@ impl Compound {
 }
 
 impl Operator for Compound {
+    fn spares_facets(&self) -> bool {
+        self.spares_facets || self.clauses().any(|clause| clause.operator.spares_facets())
+    }
+
     fn check(&self, schema: &Schema) -> Result<()> {
         self.clauses().try_for_each(|clause| clause.operator.check(schema))
     }

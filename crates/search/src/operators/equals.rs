@@ -12,6 +12,7 @@ use bunko_errors::Result;
 struct Equals {
     path: String,
     value: Wanted,
+    spares_facets: bool,
 }
 
 pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
@@ -19,11 +20,15 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     reader.value("value");
     // Null is a value, and not a missing one.
     let value = reader.required(reader.document().get("value"), "value")?;
-    does_not_affect(reader)?;
-    Ok(Box::new(Equals { path, value: wanted(reader, "value", value)? }))
+    let spares_facets = !does_not_affect(reader)?.is_empty();
+    Ok(Box::new(Equals { path, value: wanted(reader, "value", value)?, spares_facets }))
 }
 
 impl Operator for Equals {
+    fn spares_facets(&self) -> bool {
+        self.spares_facets
+    }
+
     fn check(&self, schema: &Schema) -> Result<()> {
         if matches!(self.value, Wanted::Text(_)) { check_token(schema, &self.path) } else { Ok(()) }
     }

@@ -13,12 +13,13 @@ use bunko_errors::Result;
 struct In {
     paths: Vec<String>,
     values: Vec<Wanted>,
+    spares_facets: bool,
 }
 
 pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     let paths = string_paths(reader)?;
     reader.value("value");
-    does_not_affect(reader)?;
+    let spares_facets = !does_not_affect(reader)?.is_empty();
     let values = match reader.required(reader.document().get("value"), "value")? {
         ValueRef::Array(array) => {
             array.iter().map(|value| wanted(reader, "value", value)).collect::<Result<Vec<_>>>()?
@@ -30,7 +31,7 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     if !values.iter().all(|value| value.is_like(first)) {
         return Err(reader.wrong("value", "must have elements of one type"));
     }
-    Ok(Box::new(In { paths, values }))
+    Ok(Box::new(In { paths, values, spares_facets }))
 }
 
 impl In {
@@ -43,6 +44,10 @@ impl In {
 }
 
 impl Operator for In {
+    fn spares_facets(&self) -> bool {
+        self.spares_facets
+    }
+
     fn check(&self, schema: &Schema) -> Result<()> {
         if matches!(self.values.first(), Some(Wanted::Text(_))) {
             self.paths.iter().try_for_each(|path| check_token(schema, path))?;

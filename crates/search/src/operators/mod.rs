@@ -95,6 +95,11 @@ pub(crate) trait Operator: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Whether it is left out where certain facets count.
+    fn spares_facets(&self) -> bool {
+        false
+    }
+
     /// The path of the embedded documents that it looks at, if it looks at such.
     fn embedded_path(&self) -> Option<&str> {
         None

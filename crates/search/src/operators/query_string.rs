@@ -19,6 +19,8 @@ use bunko_errors::Result;
 
 /// How deep parentheses may stand inside each other.
 const DEPTH_MAX: usize = 50;
+/// Most clauses between two parentheses. Source: Lucene, `IndexSearcher.getMaxClauseCount`.
+const CLAUSES_MAX: usize = 1_024;
 
 pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     let path = reader.required(reader.string("defaultPath")?, "defaultPath")?;
@@ -124,6 +126,9 @@ impl Notation<'_> {
                 occurs = Occurs::Must;
             }
             found.push((occurs, self.one(path, depth)?));
+            if found.len() > CLAUSES_MAX {
+                return Err(format!("there are {CLAUSES_MAX} clauses at most"));
+            }
         }
         if found.is_empty() || joins_next {
             return Err("a clause is missing".to_owned());

@@ -15,6 +15,7 @@ struct Range {
     paths: Vec<String>,
     lower: Option<Bound>,
     upper: Option<Bound>,
+    spares_facets: bool,
 }
 
 #[derive(Debug)]
@@ -25,7 +26,7 @@ struct Bound {
 
 pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     let paths = string_paths(reader)?;
-    does_not_affect(reader)?;
+    let spares_facets = !does_not_affect(reader)?.is_empty();
     let lower = bound(reader, "gt", "gte")?;
     let upper = bound(reader, "lt", "lte")?;
     match (&lower, &upper) {
@@ -33,7 +34,7 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
         (Some(lower), Some(upper)) => check_interval(reader, lower, upper)?,
         _ => {}
     }
-    Ok(Box::new(Range { paths, lower, upper }))
+    Ok(Box::new(Range { paths, lower, upper, spares_facets }))
 }
 
 fn bound(reader: &Reader<'_>, outside: &str, inside: &str) -> Result<Option<Bound>> {
@@ -88,6 +89,10 @@ impl Range {
 }
 
 impl Operator for Range {
+    fn spares_facets(&self) -> bool {
+        self.spares_facets
+    }
+
     fn check(&self, schema: &Schema) -> Result<()> {
         let is_text =
             |bound: &Option<Bound>| bound.as_ref().is_some_and(|bound| matches!(bound.value, Wanted::Text(_)));

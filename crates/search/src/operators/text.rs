@@ -121,6 +121,7 @@ impl Text {
 
 impl Operator for Text {
     fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
+        evaluation.operation.work(1 + self.queries.len() / 8)?;
         for field in text_fields(unit, &self.paths) {
             let words: HashMap<String, ()> =
                 self.words(field.string, evaluation)?.into_iter().flatten().map(|word| (word, ())).collect();
