@@ -122,6 +122,12 @@ impl Peer {
         Self { stream, last_request_id: 0 }
     }
 
+    /// Waits that long for each frame from now on.
+    #[allow(dead_code, reason = "not every suite asks for what takes long")]
+    pub fn be_patient(&self, patience: Duration) {
+        self.stream.set_read_timeout(Some(patience)).expect("a socket option");
+    }
+
     /// Sends bytes; a server that has closed the connection before it read them all is no failure here.
     pub fn send(&mut self, bytes: &[u8]) {
         if let Err(error) = self.stream.write_all(bytes) {

@@ -1,0 +1,207 @@
+//! Pipelines that a seed decides. Each is followed by what can be said of its documents, so that no stage depends on an
+//! order that there is none of.
+
+/// A sequence that a seed decides.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+
+    pub fn one_in(&mut self, chances: u64) -> bool {
+        self.below(chances) == 0
+    }
+
+    fn pick<'t>(&mut self, among: &[&'t str]) -> &'t str {
+        among[self.below(among.len() as u64) as usize]
+    }
+}
+
+/// What is known of a stream of documents.
+#[derive(Clone, Copy)]
+struct Stream {
+    /// Their order is the same whatever the plan.
+    is_ordered: bool,
+    /// No two have the same `_id`, and none has an array there, of which a sort sees one element.
+    has_unique_ids: bool,
+}
+
+/// A pipeline, and whether its results have an order.
+pub struct Made {
+    pub stages: Vec<String>,
+    pub is_ordered: bool,
+}
+
+/// A document of the collection. Numbers are sums of powers of two, so that no order of adding them rounds.
+pub fn document(id: u64, count: u64, random: &mut Random) -> String {
+    let number = random.below(4_000) as i64 - 2_000;
+    let n = match random.below(8) {
+        0 => "n: null, ".to_owned(),
+        1 => String::new(),
+        2 | 3 => format!("n: NumberLong({number}), "),
+        _ => format!("n: {number}.25, "),
+    };
+    let elements: Vec<_> = (0..random.below(5)).map(|_| random.below(30).to_string()).collect();
+    let text = "xyz".repeat(random.below(20) as usize);
+    let (k, other, p, q) = (random.below(40), random.below(count + 20), random.below(6), random.below(9));
+    format!(
+        "{{_id: {id}, k: {k}, {n}t: '{text}{}', a: [{}], other: {other}, o: {{p: {p}, q: 'q{q}'}}}}",
+        random.below(50),
+        elements.join(", ")
+    )
+}
+
+fn condition(random: &mut Random) -> String {
+    let number = random.below(40);
+    match random.below(14) {
+        0 => format!("{{k: {number}}}"),
+        1 => format!("{{k: {{$gte: {number}}}}}"),
+        2 => format!("{{k: {{$in: [{number}, {}, 3]}}}}", number + 2),
+        3 => format!("{{n: {{$gt: {}, $lt: 1500}}}}", number * 10),
+        4 => "{n: null}".into(),
+        5 => "{n: {$exists: true, $ne: null}}".into(),
+        6 => format!("{{a: {}}}", number % 30),
+        7 => format!("{{a: {{$elemMatch: {{$gt: {}, $lt: 25}}}}}}", number % 20),
+        8 => format!("{{'o.p': {}}}", number % 6),
+        9 => format!("{{t: {{$regex: 'z{}'}}}}", number % 10),
+        10 => format!("{{$or: [{{k: {number}}}, {{'o.q': 'q{}'}}]}}", number % 9),
+        11 => format!("{{$expr: {{$gt: ['$k', {number}]}}}}"),
+        12 => format!("{{_id: {{$lt: {}}}}}", number * 20),
+        _ => format!("{{$nor: [{{k: {{$lt: {}}}}}], t: {{$type: 'string'}}}}", number / 2),
+    }
+}
+
+fn expression(random: &mut Random) -> &'static str {
+    random.pick(&[
+        "{$add: ['$k', 1]}",
+        "{$multiply: [{$ifNull: ['$n', 2]}, 2]}",
+        "{$concat: [{$toString: '$k'}, '-', '$o.q']}",
+        "{$size: {$cond: [{$isArray: '$a'}, '$a', []]}}",
+        "{$cond: [{$gt: ['$n', 0]}, '$o.p', '$k']}",
+        "{$mod: ['$k', 7]}",
+        "{$max: '$a'}",
+        "{$filter: {input: {$cond: [{$isArray: '$a'}, '$a', []]}, cond: {$gt: ['$$this', 9]}}}",
+        "'$o.p'",
+        "{x: '$k', y: ['$o.p', '$n']}",
+        "{$strLenCP: {$ifNull: ['$t', '']}}",
+    ])
+}
+
+/// One or more stages that fit behind a stream.
+fn next(stream: &mut Stream, random: &mut Random) -> Vec<String> {
+    let sort = |stream: &mut Stream, random: &mut Random| {
+        let field = random.pick(&["n", "k", "t", "o.p", "a", "other"]);
+        let direction = random.pick(&["1", "-1"]);
+        stream.is_ordered = stream.has_unique_ids;
+        format!("{{$sort: {{'{field}': {direction}, _id: 1}}}}")
+    };
+    match random.below(17) {
+        0..=2 => vec![format!("{{$match: {}}}", condition(random))],
+        3 => vec![sort(stream, random)],
+        4 => {
+            let mut stages = vec![sort(stream, random)];
+            if stream.is_ordered {
+                stages.extend(random.one_in(2).then(|| format!("{{$skip: {}}}", random.below(40))));
+                stages.push(format!("{{$limit: {}}}", 1 + random.below(200)));
+            }
+            stages
+        }
+        5 => vec![format!(
+            "{{$addFields: {{x: {}, '{}': {}}}}}",
+            expression(random),
+            random.pick(&["k", "z.y"]),
+            "{$add: ['$other', 1]}"
+        )],
+        6 => {
+            let fields = random.pick(&["k: 1, n: 1", "t: 1, o: 1, k: 1", "'o.p': 1, a: 1, k: 1, n: 1", "k: 1"]);
+            vec![format!("{{$project: {{{fields}, y: {}}}}}", expression(random))]
+        }
+        7 => vec![format!("{{$project: {{{}: 0}}}}", random.pick(&["t", "a", "'o.q'", "other"]))],
+        8 | 9 => {
+            stream.has_unique_ids = false;
+            let keeps = if random.one_in(3) { ", preserveNullAndEmptyArrays: true" } else { "" };
+            let index = if random.one_in(4) { ", includeArrayIndex: 'i'" } else { "" };
+            vec![format!("{{$unwind: {{path: '$a'{keeps}{index}}}}}")]
+        }
+        10 | 11 => vec![group(stream, random)],
+        12 => {
+            let by = random.pick(&["$k", "$o.p", "$a"]);
+            *stream = Stream { is_ordered: false, has_unique_ids: by != "$a" };
+            vec![format!("{{$sortByCount: '{by}'}}")]
+        }
+        13 | 14 => lookup(stream, random),
+        15 if stream.is_ordered => {
+            let window = random.pick(&["[-2, 1]", "['unbounded', 'current']"]);
+            stream.is_ordered = stream.has_unique_ids;
+            vec![format!(
+                "{{$setWindowFields: {{sortBy: {{_id: 1}}, output: {{w: {{$sum: '$k', window: {{documents: {window}}}}}}}}}}}"
+            )]
+        }
+        15 => vec![sort(stream, random)],
+        _ => {
+            *stream = Stream { is_ordered: true, has_unique_ids: true };
+            vec!["{$count: 'k'}".into(), "{$set: {_id: 1}}".into()]
+        }
+    }
+}
+
+fn group(stream: &mut Stream, random: &mut Random) -> String {
+    let id =
+        random.pick(&["'$k'", "'$o.p'", "'$a'", "null", "{$mod: ['$other', 5]}", "{k: '$k', q: '$o.q'}", "'$_id'"]);
+    let mut fields = vec![
+        "k: {$sum: '$k'}",
+        "n: {$avg: '$n'}",
+        "t: {$max: '$t'}",
+        "other: {$min: '$other'}",
+        "c: {$count: {}}",
+        "d: {$sum: {$multiply: ['$k', 2]}}",
+    ];
+    if stream.is_ordered {
+        fields.extend(["f: {$first: '$t'}", "l: {$last: '$a'}", "a: {$push: '$k'}", "r: {$push: '$$ROOT'}"]);
+    }
+    let chosen: Vec<_> = fields.into_iter().filter(|_| random.one_in(2)).collect();
+    // By what a stage before has put there, too.
+    let has_unique_ids = matches!(id, "null" | "{$mod: ['$other', 5]}" | "{k: '$k', q: '$o.q'}");
+    *stream = Stream { is_ordered: false, has_unique_ids };
+    let separator = if chosen.is_empty() { "" } else { ", " };
+    format!("{{$group: {{_id: {id}{separator}{}}}}}", chosen.join(", "))
+}
+
+/// Joins whose arrays have an order of their own: by a unique field, or sorted inside.
+fn lookup(stream: &mut Stream, random: &mut Random) -> Vec<String> {
+    let from = random.pick(&["c", "plain"]);
+    let sorted = "pipeline: [{$sort: {_id: 1}}, {$limit: 3}, {$project: {t: 1, k: 1}}]";
+    let joined = match random.below(4) {
+        0 | 1 => format!("{{$lookup: {{from: '{from}', localField: 'other', foreignField: '_id', as: 'j'}}}}"),
+        2 => format!("{{$lookup: {{from: '{from}', localField: 'k', foreignField: 'k', {sorted}, as: 'j'}}}}"),
+        _ => format!(
+            "{{$lookup: {{from: '{from}', let: {{v: '$k'}}, pipeline: [{{$match: {{$expr: {{$eq: ['$_id', '$$v']}}}}}},
+              {{$project: {{t: 1}}}}], as: 'j'}}}}"
+        ),
+    };
+    match random.below(4) {
+        0 => {
+            stream.has_unique_ids = false;
+            vec![joined, "{$unwind: '$j'}".into()]
+        }
+        1 => {
+            stream.has_unique_ids = false;
+            vec![joined, "{$unwind: {path: '$j', preserveNullAndEmptyArrays: true, includeArrayIndex: 'at'}}".into()]
+        }
+        2 => vec![joined, "{$set: {j: {$size: '$j'}}}".into()],
+        _ => vec![joined],
+    }
+}
+
+pub fn pipeline(random: &mut Random) -> Made {
+    let mut stream = Stream { is_ordered: false, has_unique_ids: true };
+    let mut stages = Vec::new();
+    for _ in 0..=random.below(5) {
+        stages.extend(next(&mut stream, random));
+    }
+    Made { stages, is_ordered: stream.is_ordered }
+}
