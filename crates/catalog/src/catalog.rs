@@ -86,6 +86,7 @@ impl Catalog {
     pub fn open(store: Arc<Store>, new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>) -> Result<Arc<Self>> {
         let loaded = persistence::load(&store)?;
         let history_records = HistoryRecords::load(&store)?;
+        store.set_names_of(notes::names_of);
         if store.keeps_history() {
             if loaded.collections.iter().any(|collection| collection.namespace().is_oplog()) {
                 let message = "local.oplog.rs is a collection: drop or rename it before an oplog takes its name";

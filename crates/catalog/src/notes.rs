@@ -16,7 +16,7 @@ use crate::delta;
 use crate::{Catalog, Collection, Namespace, from_storage};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
-use bunko_store::Batch;
+use bunko_store::{Batch, Statement};
 
 const COLLECTION: u8 = 1;
 const DELETED: u8 = 2;
@@ -83,6 +83,24 @@ impl<'a> Note<'a> {
             }
             _ => return None,
         })
+    }
+}
+
+/// The names of the collections that a batch's notes are about, for who follows them.
+pub(crate) fn names_of(batch: &Batch<'_>, tell: &mut dyn FnMut(&str)) {
+    for statement in batch.noted() {
+        let Statement::Note(content) = statement else { continue };
+        // The others may be large, and are read as a whole.
+        if !matches!(content.first(), Some(&(COLLECTION | COMMAND | OPERATION))) {
+            continue;
+        }
+        match Note::decode(content) {
+            Some(Note::Collection { namespace, .. }) => tell(namespace),
+            Some(Note::Command(told) | Note::Operation { entry: told, .. }) => {
+                tell(told.get("ns").and_then(ValueRef::as_str).unwrap_or_default());
+            }
+            _ => {}
+        }
     }
 }
 

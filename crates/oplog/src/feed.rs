@@ -4,7 +4,7 @@ use crate::entry::{Entry, Telling, Told, put_entries};
 use bunko_bson::Timestamp;
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
-use bunko_store::{Bell, Chained, History, Lsn, Moment, Record, StorageError, Store};
+use bunko_store::{Chained, History, Lsn, Moment, Record, StorageError, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -79,10 +79,5 @@ impl Feed {
     /// No entry that is yet to come is earlier or of that time.
     pub fn seen(&self) -> Timestamp {
         self.seen
-    }
-
-    /// Rung when there may be more.
-    pub fn bell(&self) -> Option<&Arc<Bell>> {
-        self.store.durable_bell()
     }
 }

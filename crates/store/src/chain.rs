@@ -1,7 +1,8 @@
 //! Commits of more than one record of the log holds.
 
 use crate::failpoint::{self, Failpoint};
-use crate::journal::Appended;
+use crate::followers;
+use crate::journal::{Appended, Journal};
 use crate::store::Applying;
 use crate::{Batch, Effect, Location, Lsn, Result, Store};
 
@@ -46,7 +47,7 @@ impl Store {
         drop(applying);
         outcome.map_err(|error| self.journal.fail(error))?;
         let last = places.pop().expect("as many as batches");
-        self.hurry_for_listeners(last.lsn);
+        self.tell_followers(parts, last.lsn);
         Ok(last)
     }
 
@@ -63,8 +64,11 @@ impl Store {
         self.engines.apply(appended.lsn, effects, self.views())
     }
 
-    /// Has the record at `lsn` synced soon where anybody waits for what is on disk.
-    pub(crate) fn hurry_for_listeners(&self, lsn: Lsn) {
+    /// Has the record at `lsn` synced soon where anybody waits for what is on disk, and those told whom it concerns.
+    pub(crate) fn tell_followers(&self, batches: &[Batch<'_>], lsn: Lsn) {
+        if let (Some(_), Journal::Log(log)) = (&self.kept, &self.journal) {
+            followers::tell(log, batches, lsn);
+        }
         if self.durable_bell().is_some_and(|bell| bell.is_listened_to()) {
             self.hurry(Lsn(lsn.0 + 1));
         }

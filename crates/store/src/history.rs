@@ -7,7 +7,7 @@
 use crate::journal::Journal;
 use crate::log::{History, Moment, first_record, segment_of};
 use crate::manifest::Manifest;
-use crate::{Bell, Direction, Lsn, Result, StorageError, Store};
+use crate::{Bell, Direction, Following, Lsn, NamesOf, Result, StorageError, Store};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -146,6 +146,22 @@ impl Store {
         match self.history_span() {
             Some(span) => self.journal.sync_blocking(span.end),
             None => Ok(()),
+        }
+    }
+
+    /// Follows what is written in a collection (`db.coll`), a database (`db.`) or everywhere (the empty name), of all that
+    /// readers do not see yet; `None` where no history is kept.
+    pub fn follow(&self, scope: &str) -> Option<Following> {
+        match (&self.kept, &self.journal) {
+            (Some(_), Journal::Log(log)) => Some(log.followers().follow(scope)),
+            _ => None,
+        }
+    }
+
+    /// Says how the names are found in a batch that followers go by.
+    pub fn set_names_of(&self, names_of: NamesOf) {
+        if let Journal::Log(log) = &self.journal {
+            log.followers().set_names_of(names_of);
         }
     }
 

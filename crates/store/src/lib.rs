@@ -20,6 +20,7 @@ mod engines;
 mod error;
 pub mod failpoint;
 mod followed;
+mod followers;
 mod history;
 mod journal;
 mod keyspace_map;
@@ -56,6 +57,7 @@ pub use engine::{
 pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
 pub use error::StorageError;
 pub use followed::{ChangedRecords, Changes};
+pub use followers::{Following, NamesOf};
 pub use keyspace_map::KeyspaceMap;
 pub use lag::{Lag, STALL, STALLS_MAX};
 pub use latencies::LatencyCounts;

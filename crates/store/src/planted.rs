@@ -21,6 +21,14 @@ pub enum Bug {
     OfferedBeforeRename,
     /// Let everybody who has logged in run one command, whatever its entry declares.
     CheckLeftOut,
+    /// Let a transaction change what somebody else has changed since its snapshot, or is changing.
+    LostUpdate,
+    /// Keep what an aborted transaction has changed.
+    DirtyRead,
+    /// Make the changes of a commit visible one after the other.
+    TornCommit,
+    /// Tell the oplog of a transaction's changes before it is committed.
+    EventBeforeCommit,
 }
 
 /// Whether that bug is switched on; always false in a build without the feature.
@@ -39,6 +47,10 @@ pub fn active(bug: Bug) -> bool {
             Ok("offered_before_rename") => Some(Bug::OfferedBeforeRename),
             Ok("check_left_out") => Some(Bug::CheckLeftOut),
             Ok("failed_write_ignored") => Some(Bug::FailedWriteIgnored),
+            Ok("lost_update") => Some(Bug::LostUpdate),
+            Ok("dirty_read") => Some(Bug::DirtyRead),
+            Ok("torn_commit") => Some(Bug::TornCommit),
+            Ok("event_before_commit") => Some(Bug::EventBeforeCommit),
             _ => None,
         });
         *chosen == Some(bug)

@@ -371,7 +371,7 @@ impl Store {
         let outcome = self.apply(batch, &appended);
         drop(applying);
         outcome.map_err(|error| self.journal.fail(error))?;
-        self.hurry_for_listeners(appended.lsn);
+        self.tell_followers(std::slice::from_ref(batch), appended.lsn);
         Ok(appended)
     }
 

@@ -4,6 +4,7 @@ use super::history::COMMIT;
 use super::retryable_write::{commit_with, put};
 use super::{Outcome, SessionUuid, WriteHistory, record};
 use crate::Catalog;
+use bunko_store::planted::{self, Bug};
 use bunko_store::{Batch, Lsn};
 
 /// Commits the changes of a session's transaction, a batch or a chain of them, together with the record that it is committed.
@@ -16,6 +17,13 @@ pub(crate) fn commit_transaction(
     parts: &mut [Batch<'_>],
 ) -> bunko_store::Result<Lsn> {
     history.turn_to(number);
+    if planted::active(Bug::TornCommit) {
+        for part in parts.iter() {
+            catalog.store.commit(part)?;
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        return commit_with(catalog, history, (session, number), &[COMMIT], &Outcome::One, &mut Batch::new());
+    }
     let _whole = catalog.store.commit_whole();
     if let [batch] = parts {
         return commit_with(catalog, history, (session, number), &[COMMIT], &Outcome::One, batch);

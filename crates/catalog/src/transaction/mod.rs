@@ -28,6 +28,7 @@ use crate::retry::{self, SessionName, SessionUuid, WriteHistory};
 use crate::{Catalog, Collection, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
+use bunko_store::planted::{self, Bug};
 use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, Overlay, SEGMENT_BYTES, Snapshot};
 use occupancy::Stay;
 use operations::Operations;
@@ -195,12 +196,23 @@ impl Transaction {
         let memory = &self.catalog.transaction_memory;
         memory.check(open.told_bytes, open.bytes() + batch.len_bytes() as u64)?;
         open.overlay.absorb(batch);
+        if planted::active(Bug::EventBeforeCommit) {
+            self.tell_early(batch)?;
+        }
         open.operations.add(batch);
         open.batches += 1;
         let bytes = open.bytes();
         let held = std::mem::replace(&mut open.told_bytes, bytes);
         memory.tell(held, bytes);
         memory.check(bytes, bytes).map(|()| NOT_LOGGED)
+    }
+
+    /// What [`Bug::EventBeforeCommit`] does.
+    fn tell_early(&self, batch: &Batch<'_>) -> Result<()> {
+        let (mut operations, mut early) = (Operations::default(), vec![Batch::new()]);
+        operations.add(batch);
+        operations.put_into(self.session, self.number, &mut early, PART_BYTES);
+        self.catalog.store.commit(&early[0]).map(drop).map_err(from_storage)
     }
 
     /// Makes all that it did visible at once, in one record or one chain of records of the log, together with a record in `history`, which is the
@@ -233,7 +245,7 @@ impl Transaction {
         let _changes = self.reserve(open)?;
         let mut parts = vec![Batch::new()];
         self.put_created(open, &mut parts[0])?;
-        net.put_into(&mut parts, PART_BYTES);
+        net.put_into(&mut parts, if planted::active(Bug::TornCommit) { 1 } else { PART_BYTES });
         // The last part has the last operation, so that its time is that of the commit.
         open.operations.put_into(self.session, self.number, &mut parts, PART_BYTES);
         let committed = retry::commit_transaction(&self.catalog, history, (self.session.id, self.number), &mut parts);
@@ -245,7 +257,10 @@ impl Transaction {
     /// Gives up all that it did, unless it has ended.
     pub fn abort(&self) {
         let mut course = self.course.lock();
-        if matches!(*course, Course::Open(_)) {
+        if let Course::Open(open) = &*course {
+            if planted::active(Bug::DirtyRead) {
+                let _ = self.commit_open(open, &mut WriteHistory::default());
+            }
             self.end(std::mem::replace(&mut *course, Course::Aborted));
         }
     }

@@ -13,6 +13,8 @@ use bunko_store::{KeyspaceId, RecordId};
 use foldhash::fast::RandomState;
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What can be owned.
@@ -55,13 +57,21 @@ pub(crate) struct Owners {
     /// that this is not zero, for it was entered under the same lock.
     count: AtomicUsize,
     table: Mutex<Table>,
-    released: Condvar,
 }
 
 #[derive(Default)]
 struct Table {
     last_owner: u64,
     owned: HashMap<Owned, Owner, RandomState>,
+    /// Those who wait, by what they wait for: nobody is woken for what others wait for.
+    waiting: HashMap<Owned, Queue, RandomState>,
+}
+
+/// Who waits for one record or key.
+#[derive(Default)]
+struct Queue {
+    released: Arc<Condvar>,
+    waiters: usize,
 }
 
 impl Owners {
@@ -101,11 +111,28 @@ impl Owners {
     /// What the operation says meanwhile.
     pub fn wait(&self, owned: &Owned, operation: &dyn OperationSource) -> Result<()> {
         let mut table = self.table.lock();
-        while table.owned.contains_key(owned) {
-            let until = operation.operation().may_wait_until()?;
-            self.released.wait_until(&mut table, until);
+        if !table.owned.contains_key(owned) {
+            return Ok(());
         }
-        Ok(())
+        let queue = table.waiting.entry(owned.clone()).or_default();
+        queue.waiters += 1;
+        let released = Arc::clone(&queue.released);
+        let outcome = loop {
+            if !table.owned.contains_key(owned) {
+                break Ok(());
+            }
+            match operation.operation().may_wait_until() {
+                Ok(until) => released.wait_until(&mut table, until),
+                Err(failure) => break Err(failure),
+            };
+        };
+        if let Entry::Occupied(mut queue) = table.waiting.entry(owned.clone()) {
+            queue.get_mut().waiters -= 1;
+            if queue.get().waiters == 0 {
+                queue.remove();
+            }
+        }
+        outcome
     }
 
     /// Gives all of those back.
@@ -114,24 +141,38 @@ impl Owners {
             return;
         }
         let mut table = self.table.lock();
+        let mut woken = Vec::new();
         for owned in owned {
             table.owned.remove(owned);
+            if !table.waiting.is_empty() {
+                woken.extend(table.waiting.get(owned).map(|queue| Arc::clone(&queue.released)));
+            }
         }
         if table.owned.is_empty() {
             table.owned.shrink_to_fit();
         }
         self.count.store(table.owned.len(), Ordering::Relaxed);
         drop(table);
-        self.released.notify_all();
+        for released in woken {
+            released.notify_all();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_operation::OperationContext;
-    use std::sync::Arc;
+    use bunko_errors::{ErrorCode, Failure};
+    use bunko_operation::{Interruption, MemoryLimits, OperationContext};
     use std::time::Duration;
+
+    struct Killed;
+
+    impl Interruption for Killed {
+        fn reason(&self) -> Option<Failure> {
+            Some(Failure::new(ErrorCode::INTERRUPTED, "killed"))
+        }
+    }
 
     #[test]
     fn what_is_owned_is_waited_for() {
@@ -155,5 +196,33 @@ mod tests {
         waiting.join().expect("no panic");
         owners.release(&[key]);
         assert!(!owners.are_any());
+    }
+
+    #[test]
+    fn nobody_is_left_in_a_queue() {
+        let owners = Arc::new(Owners::default());
+        let owner = owners.new_owner();
+        let records = [2, 3].map(|id| Owned::Record(KeyspaceId(1), RecordId(id)));
+        for record in &records {
+            assert_eq!(owners.claim(record, owner), Claimed::Now);
+        }
+        // Who may wait no longer leaves.
+        let killed = OperationContext::new(Arc::new(Killed), MemoryLimits::none());
+        assert!(owners.wait(&records[0], &*killed).is_err());
+        assert!(owners.table.lock().waiting.is_empty());
+        let waiting = records.clone().map(|record| {
+            let owners = Arc::clone(&owners);
+            std::thread::spawn(move || owners.wait(&record, &*OperationContext::unlimited()).expect("may wait"))
+        });
+        while owners.table.lock().waiting.len() < 2 {
+            std::thread::yield_now();
+        }
+        let [first, second] = waiting;
+        owners.release(&records[..1]);
+        first.join().expect("woken");
+        assert!(!second.is_finished());
+        owners.release(&records[1..]);
+        second.join().expect("woken");
+        assert!(owners.table.lock().waiting.is_empty());
     }
 }

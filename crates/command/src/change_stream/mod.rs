@@ -1,7 +1,7 @@
 //! `$changeStream`: what is written, told as it becomes durable.
 //!
 //! A stream reads the log's history from its place on (`Feed` of `oplog`), and makes events of the entries that concern it. A
-//! `getMore` that finds nothing waits for the bell of the log's syncs, without a thread. Nothing is kept for a stream that
+//! `getMore` that finds nothing waits, without a thread, for the bell of what it follows (`Following` of `store`). Nothing is kept for a stream that
 //! nobody reads: a server without any pays for none.
 
 mod delta;
@@ -73,6 +73,15 @@ impl Target {
             return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
         }
         Ok(Self::Collection { full: namespace.as_str().to_owned(), commands: format!("{database}.$cmd") })
+    }
+
+    /// What of all that is written it follows.
+    fn scope(&self) -> &str {
+        match self {
+            Self::Collection { full, .. } => full,
+            Self::Database { prefix } => prefix,
+            Self::Cluster => "",
+        }
     }
 
     /// Whether entries of that namespace may concern it.

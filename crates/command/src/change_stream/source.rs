@@ -16,7 +16,7 @@ use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use bunko_oplog::Feed;
-use bunko_store::Bell;
+use bunko_store::{Bell, Following};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -61,13 +61,14 @@ pub(crate) fn open(
         seconds: Arc::clone(&invocation.service.parameters.image_expiry_s),
         clock: Arc::clone(&invocation.service.world.clock),
     };
+    // Before anything is read, so that no event is missed in between.
+    let following = catalog.store().follow(target.scope());
     let reading = Reading::begin(&catalog, target, options, images, Arc::clone(invocation.operation()))?;
-    let bell = reading.feed.bell().map(Arc::clone);
     let reading = Arc::new(Mutex::new(reading));
     let source = Box::new(Stream(Arc::clone(&reading)));
     let stream = if splits { pipeline.open_large(source) } else { pipeline.open(source) };
     let splitting = splits.then(|| Splitting { behind, ..Splitting::default() });
-    Ok(Box::new(Watching { stream, reading, bell, splitting, current: None }))
+    Ok(Box::new(Watching { stream, reading, following, splitting, current: None }))
 }
 
 /// Refuses to go on in the middle of an event that is to come whole.
@@ -310,7 +311,7 @@ struct Watching {
     stream: Box<dyn DocumentStream>,
     /// Shared with the stream's beginning; never contended, since a cursor is in one hand.
     reading: Arc<Mutex<Reading>>,
-    bell: Option<Arc<Bell>>,
+    following: Option<Following>,
     splitting: Option<Splitting>,
     current: Option<DocumentBuf>,
 }
@@ -381,7 +382,7 @@ impl CursorSource for Watching {
     }
 
     fn bell(&self) -> Option<&Arc<Bell>> {
-        self.bell.as_ref()
+        self.following.as_ref().map(Following::bell)
     }
 
     fn resume_token(&self) -> Option<DocumentBuf> {

@@ -7,6 +7,7 @@ use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::{self, RecoveredLog, Recovery};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
 use crate::failpoint::{self, Failpoint};
+use crate::followers::Followers;
 use crate::journal::Appended;
 use crate::latencies::{Latencies, LatencyCounts};
 use crate::planted::{self, Bug};
@@ -86,6 +87,7 @@ pub struct Log {
     pub(super) sync_latencies: Latencies,
     /// Rung whenever more is on disk.
     durable: Arc<Bell>,
+    followers: Arc<Followers>,
     /// Segments that hold nothing needed, but that a reader may still be reading.
     leaving: Mutex<Vec<Arc<Segment>>>,
     recovery: Recovery,
@@ -151,11 +153,17 @@ impl Log {
             segment_waits: AtomicU64::new(0),
             sync_latencies: Latencies::default(),
             durable: Arc::default(),
+            followers: Arc::default(),
             leaving: Mutex::default(),
             recovery,
         });
         GroupCommit::start(&log, options.commit_interval);
         Ok(log)
+    }
+
+    /// Those who follow what is written.
+    pub(crate) fn followers(&self) -> &Arc<Followers> {
+        &self.followers
     }
 
     /// Rung whenever more is on disk.

@@ -1,0 +1,79 @@
+//! A client that goes on through kills of its server: it connects again, wherever the server is now.
+
+// Each suite that shares this file uses a part of it.
+#![allow(dead_code)]
+
+use crate::peer::{command, message};
+use bunko_bson::{DocumentBuf, number};
+use bunko_wire::{HEADER_BYTES, Message, MessageFlags, needed_bytes};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the server is now.
+pub type Address = Arc<Mutex<SocketAddr>>;
+
+pub struct Caller {
+    address: Address,
+    stream: Option<TcpStream>,
+    chance: u64,
+}
+
+impl Caller {
+    pub fn new(address: &Address, seed: u64) -> Self {
+        Self { address: Arc::clone(address), stream: None, chance: seed }
+    }
+
+    /// A number below `end`, the same in every run.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.chance >> 33) % end
+    }
+
+    /// Sends a command once; `None` where no reply came.
+    pub fn send(&mut self, database: &str, text: &str) -> Option<DocumentBuf> {
+        self.send_document(&command(database, text))
+    }
+
+    /// The same of a body with its `$db`.
+    pub fn send_document(&mut self, body: &DocumentBuf) -> Option<DocumentBuf> {
+        let reply = self.exchange(&message(1, MessageFlags::NONE, body.as_ref()));
+        if reply.is_none() {
+            self.hang_up();
+        }
+        reply
+    }
+
+    /// Goes away, as one that is killed.
+    pub fn hang_up(&mut self) {
+        self.stream = None;
+    }
+
+    fn exchange(&mut self, request: &[u8]) -> Option<DocumentBuf> {
+        if self.stream.is_none() {
+            let address = *self.address.lock().expect("not poisoned");
+            let stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+            stream.set_read_timeout(Some(PATIENCE)).ok()?;
+            stream.set_nodelay(true).ok()?;
+            self.stream = Some(stream);
+        }
+        let stream = self.stream.as_mut()?;
+        stream.write_all(request).ok()?;
+        let mut frame = vec![0; HEADER_BYTES];
+        stream.read_exact(&mut frame).ok()?;
+        frame.resize(needed_bytes(&frame).expect("a length within limits"), 0);
+        stream.read_exact(&mut frame[HEADER_BYTES..]).ok()?;
+        Some(Message::parse(&frame).expect("a valid OP_MSG").body.to_owned())
+    }
+}
+
+pub fn code(reply: &DocumentBuf) -> i64 {
+    reply.as_ref().get("code").and_then(number::as_i64_exact).unwrap_or(0)
+}
+
+pub fn is_ok(reply: &DocumentBuf) -> bool {
+    reply.as_ref().get("ok").and_then(number::as_i64_exact) == Some(1) && reply.as_ref().get("writeErrors").is_none()
+}
