@@ -151,7 +151,7 @@ impl Store {
 
     /// Follows what is written in a collection (`db.coll`), a database (`db.`) or everywhere (the empty name), of all that
     /// readers do not see yet; `None` where no history is kept.
-    pub fn follow(&self, scope: &str) -> Option<Following> {
+    pub fn follow_names(&self, scope: &str) -> Option<Following> {
         match (&self.kept, &self.journal) {
             (Some(_), Journal::Log(log)) => Some(log.followers().follow(scope)),
             _ => None,

@@ -62,7 +62,7 @@ pub(crate) fn open(
         clock: Arc::clone(&invocation.service.world.clock),
     };
     // Before anything is read, so that no event is missed in between.
-    let following = catalog.store().follow(target.scope());
+    let following = catalog.store().follow_names(target.scope());
     let reading = Reading::begin(&catalog, target, options, images, Arc::clone(invocation.operation()))?;
     let reading = Arc::new(Mutex::new(reading));
     let source = Box::new(Stream(Arc::clone(&reading)));
