@@ -63,12 +63,6 @@ pub(crate) struct StatementTrouble {
     pub failure: Option<Failure>,
 }
 
-/// The application that asks; the first `hello` of a connection names it.
-fn application<'i>(invocation: &'i Invocation<'_>) -> Option<&'i str> {
-    let named = || invocation.request.body.get("client")?.as_document()?.get("application")?.as_document()?.get("name");
-    invocation.connection.application().or_else(|| named()?.as_str())
-}
-
 impl Trouble {
     /// Reads it for a point that takes those fields.
     /// # Errors
