@@ -25,11 +25,10 @@ use std::time::Duration;
 const ITERATIONS_MIN: i64 = 5_000;
 /// Most of them: a login must not take a client longer than some seconds.
 const ITERATIONS_MAX: i64 = 10_000_000;
-/// How long somebody waits for the refusal of a login, and the most of it.
-/// Source: MongoDB manual, parameter `authFailedDelayMs`.
 /// How many threads may work for one operation: Bunko's own.
 const OPERATION_WORKERS: &str = "operationWorkersMax";
-
+/// How long somebody waits for the refusal of a login, and the most of it.
+/// Source: MongoDB manual, parameter `authFailedDelayMs`.
 const LOGIN_DELAY: &str = "authFailedDelayMs";
 const LOGIN_DELAY_MS_MAX: u64 = 5_000;
 /// Most bytes of `automationServiceDescriptor`.
