@@ -120,7 +120,7 @@ pub fn renew(root: &Path, database: &Path) -> Result<usize, String> {
         for path in paths {
             let content = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             let advisory = read_advisory(&content).ok_or_else(|| format!("{}: not an advisory", path.display()))?;
-            if let Some(Advisory { id, package, kind, patched, unaffected }) = advisory {
+            if let Said::Holds(Advisory { id, package, kind, patched, unaffected }) = advisory {
                 let _ = writeln!(text, "{id} {package} {kind}; {}; {}", patched.join(" | "), unaffected.join(" | "));
                 count += 1;
             }
@@ -130,8 +130,15 @@ pub fn renew(root: &Path, database: &Path) -> Result<usize, String> {
     Ok(count)
 }
 
-/// The front matter of an advisory's file; `Some(None)` where it was withdrawn, `None` where it is none.
-fn read_advisory(content: &str) -> Option<Option<Advisory>> {
+/// What a file of the database says.
+#[derive(Debug, PartialEq)]
+enum Said {
+    Holds(Advisory),
+    Withdrawn,
+}
+
+/// Reads the front matter of an advisory's file; `None` where it is none.
+fn read_advisory(content: &str) -> Option<Said> {
     let front = content.split_once("```toml")?.1.split_once("```")?.0;
     let text = |name: &str| {
         let line = front.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix('='));
@@ -152,7 +159,7 @@ fn read_advisory(content: &str) -> Option<Option<Advisory>> {
         patched: list("patched"),
         unaffected: list("unaffected"),
     };
-    Some(text("withdrawn").is_none().then_some(advisory))
+    Some(if text("withdrawn").is_some() { Said::Withdrawn } else { Said::Holds(advisory) })
 }
 
 #[cfg(test)]
@@ -166,9 +173,9 @@ mod tests {
     #[test]
     fn a_file_of_the_database_becomes_a_line() {
         let expected = "RUSTSEC-2025-0023 a unsound; >= 1.38.2, < 1.39.0 | >= 1.44.2; < 0.2.5";
-        assert_eq!(read_advisory(FILE), Some(parse_line(expected)));
+        assert_eq!(read_advisory(FILE), parse_line(expected).map(Said::Holds));
         let withdrawn = FILE.replace("[versions]", "withdrawn = \"2025-02-22\"\n[versions]");
-        assert_eq!(read_advisory(&withdrawn), Some(None));
+        assert_eq!(read_advisory(&withdrawn), Some(Said::Withdrawn));
         assert_eq!(read_advisory("# nothing"), None);
     }
 

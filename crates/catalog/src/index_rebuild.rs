@@ -52,17 +52,23 @@ impl Catalog {
         failpoint::pass(Failpoint::IndexFilled);
         let mut batch = Batch::new();
         if let Err(failure) = filled {
-            new.iter().for_each(|index| batch.drop_keyspace(index.keyspace));
+            for index in &new {
+                batch.drop_keyspace(index.keyspace);
+            }
             let record = persistence::encode(collection, &name, &indexes);
             persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
             self.store.commit(&batch).map_err(from_storage)?;
             return Err(failure);
         }
         let all: Vec<_> = std::iter::once(id_index).chain(&new).cloned().collect();
-        new.iter().for_each(|index| index.set_state(IndexState::Ready));
+        for index in &new {
+            index.set_state(IndexState::Ready);
+        }
         let record = persistence::encode(collection, &name, &all);
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
-        old.iter().for_each(|index| batch.drop_keyspace(index.keyspace));
+        for index in old {
+            batch.drop_keyspace(index.keyspace);
+        }
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         collection.occupancy.note_change(lsn);
         collection.set_indexes(all);
@@ -147,7 +153,9 @@ impl Catalog {
     pub(crate) fn drop_unfinished_rebuilds(&self, left: Vec<persistence::LeftByRebuild>) -> Result<()> {
         for persistence::LeftByRebuild { record, document, keyspaces } in left {
             let mut batch = Batch::new();
-            keyspaces.into_iter().for_each(|keyspace| batch.drop_keyspace(keyspace));
+            for keyspace in keyspaces {
+                batch.drop_keyspace(keyspace);
+            }
             persistence::put(&self.store, &mut batch, record, document)?;
             self.store.commit(&batch).map_err(from_storage)?;
         }

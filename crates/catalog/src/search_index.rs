@@ -93,6 +93,9 @@ pub(crate) fn encode(indexes: &[Arc<SearchIndex>]) -> Option<ArrayBuf> {
     (!indexes.is_empty()).then(encoded)
 }
 
+/// Makes other search indexes of those that a collection has; `None` where they stay as they are.
+pub type SearchIndexChange<'c> = dyn FnMut(&[Arc<SearchIndex>]) -> Result<Option<Vec<Arc<SearchIndex>>>> + 'c;
+
 impl Catalog {
     /// Gives a collection the search indexes that `change` makes of those it has; nothing is written where it makes none.
     /// # Errors
@@ -102,7 +105,7 @@ impl Catalog {
         &self,
         collection: &Arc<Collection>,
         operation: &dyn OperationSource,
-        change: &mut dyn FnMut(&[Arc<SearchIndex>]) -> Result<Option<Vec<Arc<SearchIndex>>>>,
+        change: &mut SearchIndexChange<'_>,
     ) -> Result<Option<Lsn>> {
         user_writes::check_collection(collection, operation)?;
         let _announced = announce(collection, operation)?;

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// What all tables may take in memory where nothing else is said, in bytes.
 pub const VECTOR_BYTES_MAX: u64 = 1 << 30;
 /// A table that was not asked for so long gives its room to others.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// So many documents are taken in between two looks at the room.
 const DOCUMENTS_BETWEEN_LOOKS: usize = 256;
 
@@ -110,7 +110,7 @@ impl VectorMemory {
         table.bytes.store(bytes, Ordering::Relaxed);
         let tables = self.tables.lock();
         let mut others: Vec<Arc<VectorTable>> = tables.iter().filter_map(Weak::upgrade).collect();
-        others.retain(|other| !std::ptr::eq(&**other, table));
+        others.retain(|other| !std::ptr::eq(Arc::as_ptr(other), table));
         others.sort_by_key(|other| *other.asked_at.lock());
         let mut total: u64 = others.iter().map(|other| other.bytes.load(Ordering::Relaxed) as u64).sum();
         for other in others {

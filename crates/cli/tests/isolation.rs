@@ -199,7 +199,9 @@ fn survive(engine: &str) {
     }
     std::thread::sleep(Duration::from_millis(500));
     place.is_over.store(true, Ordering::Relaxed);
-    clients.into_iter().for_each(|client| client.join().expect("no client fails"));
+    for client in clients {
+        client.join().expect("no client fails");
+    }
     let history = place.history.lock().expect("not poisoned").clone();
     let count = |kind: &str| history.lines().filter(|line| line.contains(&format!("\"type\":\"{kind}\""))).count();
     let report = judged(&history, "strong-snapshot-isolation");

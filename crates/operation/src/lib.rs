@@ -8,14 +8,14 @@
 #![forbid(unsafe_code)]
 
 mod context;
-mod helpers;
+mod helper_permits;
 mod memory;
 mod scratch;
 mod sort;
 mod stages;
 
 pub use context::{Interruption, OperationContext, OperationSource, Place, UnitOfWork};
-pub use helpers::{HelperPermit, Helpers};
+pub use helper_permits::{HelperPermit, Helpers};
 pub use memory::{MemoryLimits, ServerMemory};
 pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
 pub use stages::{Gatherer, STAGE_BYTES_MAX, Scripting, StageLimits, WORKERS_MAX};

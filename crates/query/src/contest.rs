@@ -124,14 +124,14 @@ fn by_index(plan: &Plan, index: KeyspaceId) -> Result<Option<Plan>> {
     if !plan.parts().rivals.iter().any(|rival| rival.keyspace == index) {
         return Ok(None);
     }
-    planner::plan_by(plan.collection(), Arc::clone(plan.query()), index)
+    planner::plan_by(plan.collection(), plan.query(), index)
 }
 
 /// Runs all candidates; the winner first, of equals the one that the rules prefer.
 fn run(plan: &Plan, snapshot: &Arc<Snapshot>) -> Result<Vec<Trial>> {
     let mut candidates = vec![plan.clone()];
     for rival in &plan.parts().rivals {
-        candidates.extend(planner::plan_by(plan.collection(), Arc::clone(plan.query()), rival.keyspace)?);
+        candidates.extend(planner::plan_by(plan.collection(), plan.query(), rival.keyspace)?);
     }
     let enough = plan.query().wanted().unwrap_or(RESULTS_MAX).min(RESULTS_MAX);
     let mut trials = Vec::new();

@@ -7,17 +7,17 @@ use bunko_bson::{ArrayBuf, DocumentBuf};
 pub(crate) struct Details {
     pub value: f32,
     pub description: String,
-    pub details: Vec<Details>,
+    pub parts: Vec<Details>,
 }
 
 impl Details {
     /// A part without parts.
     pub fn leaf(value: f32, description: impl Into<String>) -> Self {
-        Self { value, description: description.into(), details: Vec::new() }
+        Self { value, description: description.into(), parts: Vec::new() }
     }
 
     pub fn to_document(&self) -> DocumentBuf {
-        let parts: Vec<DocumentBuf> = self.details.iter().map(Self::to_document).collect();
+        let parts: Vec<DocumentBuf> = self.parts.iter().map(Self::to_document).collect();
         DocumentBuf::new()
             .with("value", f64::from(self.value))
             .with("description", self.description.as_str())

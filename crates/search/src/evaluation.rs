@@ -49,13 +49,16 @@ impl Cut {
     }
 }
 
+/// Something of a text that is searched for in a field, by the field and the text.
+type BySearched<T> = RefCell<HashMap<(String, String), Arc<T>>>;
+
 /// A search that is being done.
 pub(crate) struct Evaluation {
     pub schema: Arc<Schema>,
     pub operation: Arc<OperationContext>,
     statistics: RefCell<HashMap<String, FieldStatistics>>,
-    searched: RefCell<HashMap<(String, String), Arc<Vec<Token>>>>,
-    expansions: RefCell<HashMap<(String, String), Arc<HashMap<String, f32>>>>,
+    searched: BySearched<Vec<Token>>,
+    expansions: BySearched<HashMap<String, f32>>,
     /// The cut texts of the document at hand, by the place of what holds them and the field.
     cuts: RefCell<HashMap<(usize, String), Arc<Cut>>>,
     /// What of that document was counted.

@@ -118,7 +118,7 @@ impl Score {
             Self::Embedded { .. } => "embedded",
         };
         let value = self.apply(made.value, unit);
-        Details { value, description: format!("{way}, computed of:"), details: vec![made] }
+        Details { value, description: format!("{way}, computed of:"), parts: vec![made] }
     }
 }
 

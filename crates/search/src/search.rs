@@ -84,14 +84,8 @@ impl Search {
     fn each<'u, 'd>(&self, unit: &'u Unit<'d>) -> Vec<&'u Unit<'d>> {
         match &self.query.scope {
             None => vec![unit],
-            Some(scope) => self.children(unit, scope).into_iter().map(|child| &child.unit).collect(),
+            Some(scope) => children(unit, scope).into_iter().map(|child| &child.unit).collect(),
         }
-    }
-
-    fn children<'u, 'd>(&self, unit: &'u Unit<'d>, scope: &str) -> Vec<&'u Child<'d>> {
-        let mut found = Vec::new();
-        unit.embedded(scope, &mut found);
-        found
     }
 
     /// Finds all.
@@ -108,7 +102,7 @@ impl Search {
             })?;
         }
         let (mut hits, mut bytes, mut count) = (Vec::new(), 0, 0_i64);
-        let mut counts: Vec<_> = query.facets.iter().map(|facet| facet.counts()).collect();
+        let mut counts: Vec<_> = query.facets.iter().map(super::facet::Facet::counts).collect();
         documents.scan(&mut |record, document| {
             evaluation.next_document();
             evaluation.operation.work(1 + document.as_bytes().len() / 64)?;
@@ -179,7 +173,7 @@ impl Search {
             }
             None => (&whole, document.to_owned()),
             Some(scope) => {
-                let children = self.children(&whole, scope);
+                let children = children(&whole, scope);
                 let Some(child) = children.get(hit.part as usize) else { return Ok(None) };
                 let source = evaluation.schema.embedded(scope).map_or(&StoredSource::Nothing, |(_, source)| source);
                 (&child.unit, stored::shown(child.document, &source.below(scope)))
@@ -219,4 +213,10 @@ fn check_scope(scope: &str, query: &SearchQuery, schema: &Schema) -> Result<()> 
         return Err(Refusal::Query.failure(message));
     }
     Ok(())
+}
+
+fn children<'u, 'd>(unit: &'u Unit<'d>, scope: &str) -> Vec<&'u Child<'d>> {
+    let mut found = Vec::new();
+    unit.embedded(scope, &mut found);
+    found
 }

@@ -131,7 +131,9 @@ impl Followers {
         let next = due.values().map(|(first, _)| *first).min();
         *is_asked = next.is_some();
         drop(state);
-        rung.iter().for_each(|bell| bell.ring());
+        for bell in rung {
+            bell.ring();
+        }
         next
     }
 }

@@ -10,7 +10,7 @@ impl Bitmap {
     /// All of the first `rows` rows.
     pub(crate) fn full(rows: usize) -> Self {
         let mut words = vec![u64::MAX; rows / 64];
-        if rows % 64 > 0 {
+        if !rows.is_multiple_of(64) {
             words.push((1 << (rows % 64)) - 1);
         }
         Self { words }

@@ -109,7 +109,7 @@ impl Graph {
         for layer in (0..=level.min(top)).rev() {
             let no_stop = &mut |_| Ok(());
             let found = self.layer(&entries, layer, self.candidates, &near, &|_| true, no_stop).unwrap_or_default();
-            let chosen = self.choose(&found, self.edges_max, closeness);
+            let chosen = choose(&found, self.edges_max, closeness);
             self.set_neighbours(node, layer, &chosen);
             for other in chosen {
                 self.connect(other, node, layer, closeness);
@@ -130,29 +130,9 @@ impl Graph {
             let mut near: Vec<Near> =
                 neighbours.iter().map(|other| (Ordered(closeness.between(node, *other)), *other)).collect();
             near.sort_unstable_by_key(|near| Reverse(*near));
-            neighbours = self.choose(&near, most, closeness);
+            neighbours = choose(&near, most, closeness);
         }
         self.set_neighbours(node, layer, &neighbours);
-    }
-
-    /// Chooses neighbours among nodes, the nearest first: those that are nearer to the node than to any that was chosen, so
-    /// that they lead into different directions; then the nearest of the others.
-    fn choose(&self, near: &[Near], most: usize, closeness: &impl Closeness) -> Vec<u32> {
-        let mut chosen: Vec<u32> = Vec::with_capacity(most + 1);
-        let mut others = Vec::new();
-        for (own, node) in near {
-            if chosen.len() == most {
-                return chosen;
-            }
-            if chosen.iter().all(|chosen| closeness.between(*chosen, *node) < own.0) {
-                chosen.push(*node);
-            } else {
-                others.push(*node);
-            }
-        }
-        let room = most.saturating_sub(chosen.len());
-        chosen.extend(others.into_iter().take(room));
-        chosen
     }
 
     /// Walks to the nearest node of a layer, as far as each step leads nearer.
@@ -238,6 +218,26 @@ impl Graph {
     }
 }
 
+/// Chooses neighbours among nodes, the nearest first: those that are nearer to the node than to any that was chosen, so
+/// that they lead into different directions; then the nearest of the others.
+fn choose(near: &[Near], most: usize, closeness: &impl Closeness) -> Vec<u32> {
+    let mut chosen: Vec<u32> = Vec::with_capacity(most + 1);
+    let mut others = Vec::new();
+    for (own, node) in near {
+        if chosen.len() == most {
+            return chosen;
+        }
+        if chosen.iter().all(|chosen| closeness.between(*chosen, *node) < own.0) {
+            chosen.push(*node);
+        } else {
+            others.push(*node);
+        }
+    }
+    let room = most.saturating_sub(chosen.len());
+    chosen.extend(others.into_iter().take(room));
+    chosen
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,7 +271,8 @@ mod tests {
             assert!(found.iter().all(|(closeness, _)| *closeness >= -10.0), "{target}: {found:?}");
         }
         let near = |node: u32| -line.0[node as usize];
-        let even = graph.search(5, &near, &|node| line.0[node as usize] as u32 % 2 == 0, &operation).unwrap();
+        let even =
+            graph.search(5, &near, &|node| (line.0[node as usize] as u32).is_multiple_of(2), &operation).unwrap();
         let even: Vec<f32> = even.iter().map(|(closeness, _)| -closeness).collect();
         assert_eq!(even, [0.0, 2.0, 4.0, 6.0, 8.0]);
     }

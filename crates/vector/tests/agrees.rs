@@ -52,9 +52,9 @@ fn score(similarity: &str, one: &[f64], other: &[f64]) -> Option<f64> {
     let distance: f64 = one.iter().zip(other).map(|(a, b)| (a - b) * (a - b)).sum();
     match similarity {
         "cosine" if length(one) == 0.0 || length(other) == 0.0 => None,
-        "cosine" => Some((1.0 + dot / length(one) / length(other)) / 2.0),
+        "cosine" => Some(f64::midpoint(1.0, dot / length(one) / length(other))),
         "euclidean" => Some(1.0 / (1.0 + distance)),
-        _ => Some(((1.0 + dot) / 2.0).max(0.0)),
+        _ => Some(f64::midpoint(1.0, dot).max(0.0)),
     }
 }
 

@@ -193,6 +193,13 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
     (Table::Stages, "$scoreFusion", &["{X: {input: {pipelines: {one: [{$score: {score: '$n'}}]}, normalization: 'none'}}}"]),
     (Table::Stages, "$replaceRoot", &["{X: {newRoot: '$o'}}"]),
     (Table::Stages, "$replaceWith", &["{X: '$o'}"]),
+    (Table::Stages, "$search", &["{X: {text: {query: '#text', path: 's'}}}"]),
+    (Table::Stages, "$searchMeta", &["{X: {text: {query: '#text', path: 's'}}}"]),
+    (
+        Table::Stages,
+        "$vectorSearch",
+        &["{X: {index: 'none', path: 'a', queryVector: '#ints', limit: 5, exact: true}}"],
+    ),
     (Table::Stages, "$sort", &["{X: {v: 1}}"]),
     (Table::Stages, "$sortByCount", &["{X: '$v'}"]),
     (Table::Stages, "$unset", &["{X: ['v', 'w']}"]),

@@ -107,7 +107,7 @@ impl World {
         let gone = format!("{{delete: 'c', deletes: [{{q: {{k: {}}}, limit: 0}}]}}", random.below(40));
         self.succeed(DATABASE, &parsed(&gone));
         let mut more = ArrayBuf::new();
-        for _ in 0..1 + random.below(200) {
+        for _ in 0..=random.below(200) {
             more.push(&parsed(&document(*next, DOCUMENTS, random)));
             *next += 1;
         }
@@ -119,7 +119,9 @@ impl World {
         let point = format!("{{configureFailPoint: 'disablePipelineOptimization', mode: '{mode}'}}");
         self.succeed("admin", &parsed(&point));
         let mut limits = DocumentBuf::new().with("setParameter", 1);
-        LIMITS.iter().for_each(|name| _ = limits.append(name, way.memory_bytes));
+        for name in LIMITS {
+            limits.append(name, way.memory_bytes);
+        }
         self.succeed("admin", &limits);
     }
 

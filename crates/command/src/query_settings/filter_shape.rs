@@ -52,11 +52,11 @@ fn of_path(value: ValueRef<'_>) -> Vec<DocumentBuf> {
 
 fn of_operand(operator: &str, operand: ValueRef<'_>) -> Value {
     match (operator, operand) {
-        ("$not", ValueRef::Document(_)) => Value::Document(joined(of_path(operand))),
+        ("$not", ValueRef::Document(_)) => Value::Document(joined(&of_path(operand))),
         ("$elemMatch", ValueRef::Document(element)) => {
             let is_of_values =
                 element.first().is_some_and(|first| first.name.starts_with('$') && !is_logical(first.name));
-            Value::Document(if is_of_values { joined(of_path(operand)) } else { of(element) })
+            Value::Document(if is_of_values { joined(&of_path(operand)) } else { of(element) })
         }
         // Which types are meant is no value.
         ("$type", _) => operand.to_value(),
@@ -68,7 +68,7 @@ fn of_operand(operator: &str, operand: ValueRef<'_>) -> Value {
 fn of_member(member: ValueRef<'_>) -> Value {
     match member {
         ValueRef::Document(document) if document.get("$elemMatch").is_some() => {
-            Value::Document(joined(of_path(member)))
+            Value::Document(joined(&of_path(member)))
         }
         _ => Value::String(placeholder(member)),
     }
@@ -78,9 +78,9 @@ fn is_logical(name: &str) -> bool {
     matches!(name, "$and" | "$or" | "$nor" | "$expr" | "$where")
 }
 
-fn joined(conditions: Vec<DocumentBuf>) -> DocumentBuf {
+fn joined(conditions: &[DocumentBuf]) -> DocumentBuf {
     let mut all = DocumentBuf::new();
-    for condition in &conditions {
+    for condition in conditions {
         all.extend(condition.as_ref());
     }
     all

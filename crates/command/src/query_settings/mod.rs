@@ -15,7 +15,7 @@ use crate::dispatch::Halt;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::stored_settings;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -82,7 +82,7 @@ impl AllQuerySettings {
     pub fn kept(catalog: &Catalog) -> Self {
         let kept = stored_settings::find(catalog, DATABASE, COLLECTION, PARAMETER).ok().flatten();
         let array = kept.as_ref().and_then(|kept| kept.as_ref().get("settingsArray")?.as_array());
-        let sets = array.into_iter().flat_map(|array| array.iter()).filter_map(read);
+        let sets = array.into_iter().flat_map(ArrayRef::iter).filter_map(read);
         let by_shape: BTreeMap<_, _> = sets.collect();
         Self {
             are_some: AtomicBool::new(!by_shape.is_empty()),

@@ -41,6 +41,7 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
     Ok(())
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "other stages of the table may fail here")]
 fn documents(
     surroundings: &Surroundings,
     namespace: &Namespace,

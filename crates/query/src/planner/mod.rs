@@ -47,24 +47,24 @@ use std::sync::Arc;
 /// `BadValue` for a hint that names no usable index; for `min` and `max` 51173 without a hint, 51174 where they do not
 /// fit the index, 51175 where they are in the wrong order.
 pub fn plan(collection: &Arc<Collection>, query: impl Into<Arc<FindQuery>>) -> Result<Plan> {
-    build(collection, query.into(), None)
+    build(collection, &query.into(), None)
 }
 
 /// The same by the index that has its keys there; `None` where it does not serve the query.
 /// # Errors
 /// As [`plan`].
-pub(crate) fn plan_by(collection: &Arc<Collection>, query: Arc<FindQuery>, index: KeyspaceId) -> Result<Option<Plan>> {
+pub(crate) fn plan_by(collection: &Arc<Collection>, query: &Arc<FindQuery>, index: KeyspaceId) -> Result<Option<Plan>> {
     let plan = build(collection, query, Some(index))?;
     Ok((plan.index() == Some(index)).then_some(plan))
 }
 
-fn build(collection: &Arc<Collection>, query: Arc<FindQuery>, chosen: Option<KeyspaceId>) -> Result<Plan> {
+fn build(collection: &Arc<Collection>, query: &Arc<FindQuery>, chosen: Option<KeyspaceId>) -> Result<Plan> {
     let settings = query.scope.settings.as_deref();
     let allowed = settings.and_then(|settings| settings.allowed_in(collection.namespace().as_str()));
-    match build_among(collection, &query, chosen, allowed) {
+    match build_among(collection, query, chosen, allowed) {
         // What is allowed does not serve the query, which is planned as if nothing had been said then.
         Err(failure) if allowed.is_some() && failure.code() == ErrorCode::NO_QUERY_EXECUTION_PLANS => {
-            build_among(collection, &query, chosen, None)
+            build_among(collection, query, chosen, None)
         }
         built => built,
     }

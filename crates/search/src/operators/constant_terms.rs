@@ -8,6 +8,7 @@ use crate::unit::Unit;
 use crate::{Reader, StringField};
 use bunko_errors::Result;
 use bunko_pattern::{Pattern, Stopped};
+use std::fmt::Write as _;
 
 /// Words that look like something.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ pub(super) fn of_wildcard(query: &str) -> String {
 
 fn push_literal(pattern: &mut String, letter: char) {
     if letter.is_ascii() && !letter.is_ascii_alphanumeric() {
-        pattern.push_str(&format!("\\x{{{:x}}}", letter as u32));
+        let _ = write!(pattern, "\\x{{{:x}}}", letter as u32);
     } else {
         pattern.push(letter);
     }

@@ -38,7 +38,7 @@ impl Operator for Equals {
             return Ok(None);
         }
         let is_there =
-            unit.values(&self.path).any(|field| self.value.compare(field).is_some_and(|order| order.is_eq()));
+            unit.values(&self.path).any(|field| self.value.compare(field).is_some_and(std::cmp::Ordering::is_eq));
         Ok(is_there.then_some(1.0))
     }
 }

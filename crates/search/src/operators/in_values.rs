@@ -38,7 +38,7 @@ impl In {
     fn has(&self, field: &Field<'_>) -> bool {
         self.values.iter().any(|value| match value {
             Wanted::Number(own) if own.is_nan() => number_of(field, field.value).is_some_and(f64::is_nan),
-            other => other.compare(field).is_some_and(|order| order.is_eq()),
+            other => other.compare(field).is_some_and(std::cmp::Ordering::is_eq),
         })
     }
 }

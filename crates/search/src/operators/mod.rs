@@ -161,7 +161,7 @@ impl Clause {
         let made = Details {
             value: raw,
             description: format!("{}, sum of:", self.name),
-            details: self.operator.details(unit, evaluation)?,
+            parts: self.operator.details(unit, evaluation)?,
         };
         Ok(Some(self.score.explain(made, unit)))
     }

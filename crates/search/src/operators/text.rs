@@ -110,7 +110,8 @@ impl Text {
                     found.push(Found { word, frequency, rarity, score });
                 }
             }
-            if !found.is_empty() && !(missing && self.criteria == Criteria::All) {
+            let lacks_some = missing && self.criteria == Criteria::All;
+            if !found.is_empty() && !lacks_some {
                 matches = true;
                 all.extend(found);
             }
@@ -166,7 +167,7 @@ impl Operator for Text {
                 let rarity = Details {
                     value: found.rarity,
                     description: "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:".to_owned(),
-                    details: vec![
+                    parts: vec![
                         Details::leaf(with as f32, "n, number of documents containing term"),
                         Details::leaf(all as f32, "N, total number of documents with field"),
                     ],
@@ -174,7 +175,7 @@ impl Operator for Text {
                 let frequency = Details {
                     value: if found.rarity > 0.0 { found.score / found.rarity } else { 0.0 },
                     description: "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:".to_owned(),
-                    details: vec![
+                    parts: vec![
                         Details::leaf(found.frequency as f32, "freq, occurrences of term within document"),
                         Details::leaf(1.2, "k1, term saturation parameter"),
                         Details::leaf(0.75, "b, length normalization parameter"),
@@ -185,7 +186,7 @@ impl Operator for Text {
                 details.push(Details {
                     value: found.score,
                     description: format!("$type:string/{}:{} [BM25Similarity], result of:", field.path, found.word),
-                    details: vec![rarity, frequency],
+                    parts: vec![rarity, frequency],
                 });
             }
         }
