@@ -89,10 +89,11 @@ fn what_a_pipeline_put_on_disk_goes_with_a_kill() {
         let limits = "{setParameter: 1, internalQueryMaxBlockingSortMemoryUsageBytes: 50000, \
                       internalDocumentSourceGroupMaxMemoryBytes: 50000}";
         peer.run("admin", limits);
-        // The sort is on its way: its runs are merged while the cursor is read.
-        let sort = "{aggregate: 't', pipeline: [{$sort: {k: -1}}, {$project: {k: 1}}], cursor: {batchSize: 2}}";
+        // The sort is on its way: its runs are merged while the cursor is read. It keeps the field that is read behind it.
+        let sort = "{aggregate: 't', pipeline: [{$sort: {k: -1}}, {$project: {k: 1, padded: {$gt: ['$pad', null]}}}], \
+                    cursor: {batchSize: 2}}";
         let first = peer::first_batch(&peer.run("test", sort));
-        assert_eq!(first, ["{_id: \"last\", k: 500}", "{_id: 357, k: 499}"]);
+        assert_eq!(first, ["{_id: \"last\", k: 500, padded: false}", "{_id: 357, k: 499, padded: true}"]);
         let group =
             "{aggregate: 't', pipeline: [{$group: {_id: '$k', pads: {$push: '$pad'}}}, {$count: 'n'}], cursor: {}}";
         assert_eq!(peer::first_batch(&peer.run("test", group)), ["{n: 501}"]);
