@@ -120,7 +120,7 @@ impl<'a> Shape<'a> {
         match choice {
             0..=4 if depth < DEPTH_MAX => drop(out.append(name, &self.document(depth + 1))),
             5..=8 if depth < DEPTH_MAX => drop(out.append(name, &self.array(depth + 1))),
-            _ => self.scalar(choice, |value| drop(out.append(name, value))),
+            _ => self.scalar(choice, |value| _ = out.append(name, value)),
         }
     }
 
@@ -140,7 +140,7 @@ impl<'a> Shape<'a> {
                 0 | 1 if depth < DEPTH_MAX => drop(array.push(&self.document(depth + 1))),
                 _ => {
                     let choice = self.byte() % 24;
-                    self.scalar(choice, |value| drop(array.push(value)));
+                    self.scalar(choice, |value| _ = array.push(value));
                 }
             }
         }
