@@ -1,5 +1,6 @@
 //! `$geoNear`: the documents of the collection by their distance from a point. The query planner does it.
 
+use super::search_filter::{refuse_elsewhere_only, visit_conditions};
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment};
@@ -145,25 +146,9 @@ fn query(value: ValueRef<'_>, environment: &Environment) -> Result<DocumentBuf> 
         let message = format!("$geoNear requires that the 'query' option is an object, found: {kind}");
         return Err(Failure::type_mismatch(message));
     };
-    refuse_operators(filter)?;
+    visit_conditions(filter, &mut refuse_elsewhere_only)?;
     bunko_query::parse_filter(filter, &environment.scope)?;
     Ok(filter.to_owned())
-}
-
-/// Refuses what cannot be asked together with a search by distance.
-fn refuse_operators(filter: DocumentRef<'_>) -> Result<()> {
-    for field in filter {
-        match (field.name, field.value) {
-            (name @ ("$text" | "$where"), _) => {
-                return Err(Failure::bad_value(format!("{name} is not allowed in this context")));
-            }
-            ("$and" | "$or" | "$nor", ValueRef::Array(clauses)) => {
-                clauses.iter().filter_map(ValueRef::as_document).try_for_each(refuse_operators)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 fn key(value: ValueRef<'_>) -> Result<String> {

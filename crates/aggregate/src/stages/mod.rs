@@ -28,6 +28,7 @@ mod reshaped;
 mod sample;
 mod score;
 mod search;
+mod search_filter;
 mod skip;
 mod sort;
 mod sort_by_count;

@@ -4,10 +4,11 @@
 //! MongoDB calls the search node, when the pipeline runs, and has one code.
 //! Source: MongoDB manual, "$vectorSearch"; answers of MongoDB 8.2.
 
+use super::search_filter::{refuse_elsewhere_only, visit_conditions};
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, ScoredDocuments};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_bson::{DocumentBuf, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Offered};
 use std::sync::Arc;
@@ -59,27 +60,16 @@ fn check_filter(filter: ValueRef<'_>, environment: &Environment) -> Result<()> {
             return Err(Failure::new(ErrorCode(10065), message));
         }
     };
-    refuse_operators(filter)?;
-    bunko_query::parse_filter(filter, &environment.scope).map(drop)
-}
-
-/// Refuses what only a filter of a collection may have.
-fn refuse_operators(filter: DocumentRef<'_>) -> Result<()> {
-    for field in filter {
-        match (field.name, field.value) {
-            (name @ ("$text" | "$where"), _) => {
-                return Err(Failure::bad_value(format!("{name} is not allowed in this context")));
+    visit_conditions(filter, &mut |condition| {
+        refuse_elsewhere_only(condition)?;
+        match condition.value {
+            ValueRef::Document(operators) if operators.get("$comment").is_some() => {
+                Err(Failure::bad_value("unknown operator: $comment"))
             }
-            ("$and" | "$or" | "$nor", ValueRef::Array(clauses)) => {
-                clauses.iter().filter_map(ValueRef::as_document).try_for_each(refuse_operators)?;
-            }
-            (_, ValueRef::Document(operators)) if operators.get("$comment").is_some() => {
-                return Err(Failure::bad_value("unknown operator: $comment"));
-            }
-            _ => {}
+            _ => Ok(()),
         }
-    }
-    Ok(())
+    })?;
+    bunko_query::parse_filter(filter, &environment.scope).map(drop)
 }
 
 impl Stage for VectorSearch {

@@ -1,0 +1,34 @@
+//! Filters of stages that search by themselves.
+
+use bunko_bson::{DocumentRef, Element, ValueRef};
+use bunko_errors::{Failure, Result};
+
+/// Shows the conditions of a filter, with those that stand inside `$and`, `$or` and `$nor`.
+/// # Errors
+/// Those of `visit`.
+pub(super) fn visit_conditions(
+    filter: DocumentRef<'_>,
+    visit: &mut dyn FnMut(&Element<'_>) -> Result<()>,
+) -> Result<()> {
+    for condition in filter {
+        match (condition.name, condition.value) {
+            ("$and" | "$or" | "$nor", ValueRef::Array(clauses)) => {
+                for clause in clauses.iter().filter_map(ValueRef::as_document) {
+                    visit_conditions(clause, visit)?;
+                }
+            }
+            _ => visit(&condition)?,
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a condition that cannot be asked together with a search of another kind.
+/// # Errors
+/// `BadValue` for `$text` and `$where`.
+pub(super) fn refuse_elsewhere_only(condition: &Element<'_>) -> Result<()> {
+    match condition.name {
+        name @ ("$text" | "$where") => Err(Failure::bad_value(format!("{name} is not allowed in this context"))),
+        _ => Ok(()),
+    }
+}
