@@ -17,19 +17,19 @@ pub struct StageRun {
 }
 
 impl StageRun {
-    /// Documents that came out of it.
-    pub fn returned(&self) -> u64 {
-        self.returned.load(Ordering::Relaxed)
-    }
-
-    /// What else it did, once it has ended.
+    /// What it did beside letting documents out, once it has ended.
     pub fn facts(&self) -> DocumentBuf {
         self.facts.lock().clone()
     }
 
-    /// How long it and what is below it took.
-    pub fn elapsed(&self) -> Duration {
-        Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed))
+    /// Adds to a stage as it was sent: what it did, once it has ended, how many documents came out of it, and how long it
+    /// and what is below it took.
+    pub fn describe(&self, stage: &mut DocumentBuf) {
+        let elapsed = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed));
+        stage
+            .extend(self.facts().as_ref())
+            .append("nReturned", self.returned.load(Ordering::Relaxed) as i64)
+            .append("executionTimeMillisEstimate", elapsed.as_millis() as i64);
     }
 }
 

@@ -107,10 +107,7 @@ pub(crate) fn explain(
             _ => stage.to_owned(),
         };
         if let Some(run) = runs.get(position) {
-            described
-                .extend(run.facts().as_ref())
-                .append("nReturned", run.returned() as i64)
-                .append("executionTimeMillisEstimate", run.elapsed().as_millis() as i64);
+            run.describe(&mut described);
         }
         stages.push(&described);
     }

@@ -269,10 +269,7 @@ fn explain_stages(
     for (position, stage) in left.enumerate() {
         let mut described = stage.to_owned();
         if let Some(run) = runs.get(position) {
-            described
-                .extend(run.facts().as_ref())
-                .append("nReturned", run.returned() as i64)
-                .append("executionTimeMillisEstimate", run.elapsed().as_millis() as i64);
+            run.describe(&mut described);
         }
         stages.push(&described);
     }
