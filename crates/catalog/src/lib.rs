@@ -77,7 +77,7 @@ pub use past::{KEPT_STATES_MAX, PastStates, Reading, SNAPSHOT_WINDOW_S, Snapshot
 pub use plan_cache::{CachedPlan, PlanCache};
 pub use rename::RenameTarget;
 pub use retry::{Outcome, RetryableWrite, SessionName, SessionUuid, WRITE_HISTORIES, WriteHistories, WriteHistory};
-pub use search_index::{SEARCH_INDEXES_MAX, SearchIndex};
+pub use search_index::{SEARCH_INDEXES_MAX, SearchIndex, SearchIndexes};
 pub use transaction::{TRANSACTION_BYTES_MAX, Transaction, TransactionMemory, TransactionState, TransactionStatistics};
 pub use unique_conversion::Conversion;
 pub use validation::Validation;

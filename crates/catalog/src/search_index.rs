@@ -87,17 +87,17 @@ pub(crate) fn read(record: DocumentRef<'_>) -> Result<Vec<Arc<SearchIndex>>> {
     found.as_array().ok_or_else(malformed)?.iter().map(read).collect()
 }
 
+/// All search indexes of a collection.
+pub type SearchIndexes = Vec<Arc<SearchIndex>>;
+
 /// What a collection's record tells of its search indexes; nothing where there are none.
 pub(crate) fn encode(indexes: &[Arc<SearchIndex>]) -> Option<ArrayBuf> {
     let encoded = || indexes.iter().map(|index| index.to_document()).collect::<Vec<_>>().iter().collect();
     (!indexes.is_empty()).then(encoded)
 }
 
-/// Makes other search indexes of those that a collection has; `None` where they stay as they are.
-pub type SearchIndexChange<'c> = dyn FnMut(&[Arc<SearchIndex>]) -> Result<Option<Vec<Arc<SearchIndex>>>> + 'c;
-
 impl Catalog {
-    /// Gives a collection the search indexes that `change` makes of those it has; nothing is written where it makes none.
+    /// Gives a collection the search indexes that `change` makes of those it has.
     /// # Errors
     /// Those of `change`; `NamespaceNotFound` where the collection was dropped meanwhile; what the operation says while it
     /// waits for whoever writes to the collection.
@@ -105,8 +105,8 @@ impl Catalog {
         &self,
         collection: &Arc<Collection>,
         operation: &dyn OperationSource,
-        change: &mut SearchIndexChange<'_>,
-    ) -> Result<Option<Lsn>> {
+        change: &mut dyn FnMut(&[Arc<SearchIndex>]) -> Result<SearchIndexes>,
+    ) -> Result<Lsn> {
         user_writes::check_collection(collection, operation)?;
         let _announced = announce(collection, operation)?;
         let _changes = lock(&self.changes, operation)?;
@@ -116,8 +116,7 @@ impl Catalog {
             return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")));
         }
         let before = collection.search_indexes();
-        let Some(after) = change(&before)? else { return Ok(None) };
-        collection.set_search_indexes(after);
+        collection.set_search_indexes(change(&before)?);
         let mut batch = Batch::new();
         let record = persistence::encode(collection, &namespace, &collection.indexes());
         let committed = persistence::put(&self.store, &mut batch, collection.catalog_record, record)
@@ -125,6 +124,6 @@ impl Catalog {
         if committed.is_err() {
             collection.set_search_indexes(before.to_vec());
         }
-        committed.map(Some)
+        committed
     }
 }

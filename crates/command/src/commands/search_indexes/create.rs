@@ -45,9 +45,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             let message = format!("a collection has {SEARCH_INDEXES_MAX} search indexes at most");
             return Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message));
         }
-        Ok(Some(after))
+        Ok(after)
     })?;
-    invocation.note_written(written);
+    invocation.note_written(Some(written));
     let shown = asked
         .iter()
         .map(|index| DocumentBuf::new().with("id", index.id.to_string().as_str()).with("name", index.name.as_str()));

@@ -25,8 +25,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     let written = catalog.change_search_indexes(&collection, invocation, &mut |before| {
         let mut after = before.to_vec();
         after.remove(wanted.position(before, &namespace)?);
-        Ok(Some(after))
+        Ok(after)
     })?;
-    invocation.note_written(written);
+    invocation.note_written(Some(written));
     Ok(())
 }

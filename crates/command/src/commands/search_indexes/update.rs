@@ -43,8 +43,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
             definition,
             ..SearchIndex::clone(present)
         });
-        Ok(Some(after))
+        Ok(after)
     })?;
-    invocation.note_written(written);
+    invocation.note_written(Some(written));
     Ok(())
 }
