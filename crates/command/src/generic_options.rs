@@ -249,9 +249,22 @@ pub(crate) fn writes(command: &str) -> bool {
 
 /// Whether a command waits while `fsync` holds writes back.
 pub(crate) fn is_held_back(command: &str, body: DocumentRef<'_>) -> bool {
+    is_held_back_for_body(command, body) || is_held_back_for_name(command)
+}
+
+/// Whether it does so for what its body says.
+pub(crate) fn is_held_back_for_body(command: &str, body: DocumentRef<'_>) -> bool {
     match command {
         "aggregate" => ends_with_write(body),
         "mapReduce" => !matches!(body.get("out"), Some(ValueRef::Document(out)) if out.get("inline").is_some()),
+        _ => false,
+    }
+}
+
+/// Whether it does so whatever its body says.
+pub(crate) fn is_held_back_for_name(command: &str) -> bool {
+    match command {
+        "aggregate" | "mapReduce" => false,
         "reIndex" | "removeQuerySettings" | "setClusterParameter" | "setQuerySettings" => true,
         _ => writes(command),
     }

@@ -6,7 +6,7 @@
 
 use crate::authorization::cursors::Owner;
 use crate::connection::Peer;
-use crate::generic_options::is_held_back;
+use crate::generic_options::{is_held_back_for_body, is_held_back_for_name};
 use crate::sessions::SessionId;
 use bunko_access::Name;
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -50,8 +50,8 @@ struct Details {
     command: Vec<u8>,
     /// Whether it had more fields than these.
     is_command_cut: bool,
-    /// Whether it may write.
-    is_writing: bool,
+    /// Whether it may write because of what its body says; its name is asked when somebody wants to know.
+    is_writing_for_body: bool,
     started: Instant,
     session: Option<SessionId>,
     metadata: Option<DocumentBuf>,
@@ -176,7 +176,7 @@ impl Operations {
                 database: String::new(),
                 command: Vec::new(),
                 is_command_cut: false,
-                is_writing: false,
+                is_writing_for_body: false,
                 started: Instant::now(),
                 session: None,
                 metadata: None,
@@ -220,7 +220,7 @@ impl Operations {
             slot.client.is_some()
                 && slot.running.load(Ordering::Acquire) != 0
                 && !details.is_held_back
-                && details.is_writing
+                && (details.is_writing_for_body || is_held_back_for_name(details.command_name))
         })
     }
 
@@ -291,7 +291,7 @@ impl Registration {
         details.command_name = beginning.command_name;
         details.database.clear();
         details.database.push_str(beginning.database);
-        details.is_writing = is_held_back(beginning.command_name, beginning.command);
+        details.is_writing_for_body = is_held_back_for_body(beginning.command_name, beginning.command);
         details.is_command_cut = beginning.command.len_bytes() > COMMAND_BYTES_MAX;
         keep_command(&mut details.command, beginning.command);
         let started = Instant::now();
