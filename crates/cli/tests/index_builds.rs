@@ -8,6 +8,7 @@ use bunko_testkit::process::temporary_dbpath;
 use bunko_testkit::shell;
 use oracle::{connect, durable_engines, start};
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 const DOCUMENTS: i32 = 12_000;
@@ -55,6 +56,17 @@ fn write(mut connection: Connection) {
     }
 }
 
+/// Ends the server while one client builds and another writes.
+fn while_writing(address: SocketAddr, build: impl FnOnce(Connection) + Send + 'static, end: impl FnOnce()) {
+    // Both are connected before the time runs: the kill may come early.
+    let (building, writing) = (connect(address), connect(address));
+    let builder = std::thread::spawn(move || build(building));
+    let writer = std::thread::spawn(move || write(writing));
+    end();
+    builder.join().expect("no panic");
+    writer.join().expect("no panic");
+}
+
 /// Waits for the builds, and compares the indexes with the documents.
 fn check(connection: &mut Connection, what: &str) {
     run(connection, CREATE).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -78,20 +90,17 @@ fn builds_survive_kill_9_and_sigterm() {
                 check(&mut connection, &format!("{engine}, round {round}"));
                 run(&mut connection, "{dropIndexes: 'c', index: '*'}").expect("dropped");
             }
-            // Both are connected before the time runs: the kill may come early.
-            let (mut building, writing) = (connect(address), connect(address));
-            let builder = std::thread::spawn(move || drop(run(&mut building, CREATE)));
-            let writer = std::thread::spawn(move || write(writing));
-            std::thread::sleep(killed_after);
-            if round == 1 {
-                let began = Instant::now();
-                server.stop();
-                assert!(began.elapsed() < Duration::from_secs(5), "SIGTERM took {:?}", began.elapsed());
-            } else {
-                server.kill();
-            }
-            builder.join().expect("no panic");
-            writer.join().expect("no panic");
+            let build = |mut connection: Connection| drop(run(&mut connection, CREATE));
+            while_writing(address, build, || {
+                std::thread::sleep(killed_after);
+                if round == 1 {
+                    let began = Instant::now();
+                    server.stop();
+                    assert!(began.elapsed() < Duration::from_secs(5), "SIGTERM took {:?}", began.elapsed());
+                } else {
+                    server.kill();
+                }
+            });
         }
         let server = start(engine, dbpath.path()).expect("it starts");
         check(&mut connect(server.address()), engine);
@@ -110,13 +119,11 @@ fn indexes_that_are_built_anew_survive_kill_9() {
                 fill(&mut connection);
             }
             check(&mut connection, &format!("{engine}, round {round}"));
-            let (mut rebuilding, writing) = (connect(address), connect(address));
-            let rebuilder = std::thread::spawn(move || while run(&mut rebuilding, "{reIndex: 'c'}").is_ok() {});
-            let writer = std::thread::spawn(move || write(writing));
-            std::thread::sleep(killed_after);
-            server.kill();
-            rebuilder.join().expect("no panic");
-            writer.join().expect("no panic");
+            let rebuild = |mut connection: Connection| while run(&mut connection, "{reIndex: 'c'}").is_ok() {};
+            while_writing(address, rebuild, || {
+                std::thread::sleep(killed_after);
+                server.kill();
+            });
         }
         let server = start(engine, dbpath.path()).expect("it starts");
         let mut connection = connect(server.address());
