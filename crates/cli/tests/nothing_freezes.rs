@@ -258,3 +258,28 @@ fn a_reply_that_is_no_document_any_more_is_refused() {
     }
     running.assert_serves();
 }
+
+#[test]
+fn the_lock_of_fsync_waits_for_what_writes_and_for_nothing_else() {
+    let running = with_many();
+    let filter = format!("{{$expr: {{$lt: [{HARD}, 0]}}}}");
+    for (text, is_writing) in [
+        (format!("{{update: 'many', updates: [{{q: {filter}, u: {{$set: {{b: 1}}}}, multi: true}}]}}"), true),
+        (format!("{{aggregate: 'many', cursor: {{}}, pipeline: [{{$match: {filter}}}, {{$out: 'out'}}]}}"), true),
+        (format!("{{aggregate: 'many', cursor: {{}}, pipeline: [{{$match: {filter}}}]}}"), false),
+        (format!("{{find: 'many', filter: {filter}}}"), false),
+    ] {
+        let mut slow = start(&running, &text);
+        until("it runs", || running_operations(&running).len() == 1);
+        let mut peer = running.peer();
+        let locked = peer.run("admin", "{fsync: 1, lock: true, fsyncLockAcquisitionTimeoutMillis: 100}");
+        if is_writing {
+            assert_eq!(code(locked.as_ref()), 24, "{text}: {locked:?}");
+        } else {
+            assert!(peer.text("admin", "{fsyncUnlock: 1}").contains("ok: 1.0"), "{text}: {locked:?}");
+        }
+        assert_eq!(running_operations(&running).len(), 1, "{text} ended too early to tell");
+        kill_all(&running);
+        assert_eq!(code(slow.reply_to(1).as_ref()), 11601, "{text}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod cursor_room;
 mod default_concerns;
+mod id_join;
 mod lost_history;
 mod memory_limit;
 mod scripts;
