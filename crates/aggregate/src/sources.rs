@@ -62,8 +62,8 @@ pub struct SourceStage {
 
 /// A collection whose search indexes are asked, at one moment.
 pub trait Searched: Send {
-    /// The search index with that name.
-    fn index(&self, name: &str) -> Option<SearchIndexDefinition>;
+    /// The search index with that name, which is asked from now on.
+    fn index(&mut self, name: &str) -> Option<SearchIndexDefinition>;
 
     /// Whether others would notice how long it takes to look at all documents.
     fn is_long(&self) -> bool;

@@ -1,8 +1,8 @@
 //! Documents, one after the other.
 
-use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_errors::Result;
-use bunko_expression::{FieldPath, StandIn};
+use bunko_expression::FieldPath;
 
 /// Whether a visitor wants more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +13,17 @@ pub enum Flow {
     Stop,
 }
 
+/// Values that stand one after the other at a path of a document, in the place of what it has there.
+#[derive(Clone, Copy)]
+pub struct StandIns<'d> {
+    /// Where.
+    pub path: &'d FieldPath,
+    /// One after the other.
+    pub values: ArrayRef<'d>,
+}
+
 /// Takes a document and what stands in for one of its values.
-pub(crate) type StandInVisitor<'v> = dyn FnMut(DocumentRef<'_>, Option<&StandIn<'_>>) -> Result<Flow> + 'v;
+pub(crate) type StandInVisitor<'v> = dyn for<'d> FnMut(DocumentRef<'d>, Option<StandIns<'d>>) -> Result<Flow> + 'v;
 
 /// A source of documents, pulled one by one or visited in place.
 pub trait DocumentStream: Send {

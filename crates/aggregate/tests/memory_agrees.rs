@@ -137,8 +137,14 @@ fn stage() -> impl Strategy<Value = &'static str> {
         "{$lookup: {from: 'other', localField: 'k', foreignField: 'k', as: 'found'}}, {$set: {found: {$size: '$found'}}}",
         "{$lookup: {from: 'other', pipeline: [{$match: {k: 3}}], as: 'found'}}, {$set: {found: {$size: '$found'}}}",
         "{$setWindowFields: {partitionBy: '$_id', sortBy: {_id: 1}, output: {r: {$sum: '$k'}}}}",
+        "{$setWindowFields: {output: {r: {$sum: '$k'}}}}",
+        "{$setWindowFields: {sortBy: {_id: 1}, output: {r: {$sum: '$n', window: {documents: [-20, 30]}}, s: {$shift: {output: '$t', by: -100}}}}}",
+        "{$setWindowFields: {sortBy: {t: 1}, output: {r: {$rank: {}}, d: {$denseRank: {}}, n: {$documentNumber: {}}, l: {$locf: '$n'}}}}",
+        "{$setWindowFields: {partitionBy: {$mod: ['$k', 3]}, sortBy: {k: 1}, output: {r: {$avg: '$n', window: {range: [-9, 9]}}, c: {$covarianceSamp: ['$k', '$n'], window: {documents: [-5, 'current']}}}}}",
+        "{$setWindowFields: {sortBy: {k: 1}, output: {i: {$integral: {input: '$k'}, window: {documents: [-200, 0]}}, d: {$derivative: {input: '$k'}, window: {documents: [-3, 3]}}, e: {$expMovingAvg: {input: '$n', N: 4}}, m: {$minMaxScaler: {input: '$k'}, window: {documents: [-10, 10]}}}}}",
+        "{$setWindowFields: {sortBy: {_id: 1}, output: {f: {$linearFill: '$n'}, d: {$stdDevPop: '$n', window: {documents: [-100, 0]}}, x: {$max: '$t', window: {documents: [0, 60]}}}}}",
         "{$unwind: {path: '$n', preserveNullAndEmptyArrays: true}}",
-        "{$set: {a: {b: ['$k', '$n', {c: '$t'}, []], z: '$k'}}}, {$unwind: '$a.b'}, {$group: {_id: '$a.b', n: {$sum: '$n'}, k: {$first: '$a.z'}, t: {$max: '$a.b.c'}}}, {$sort: {_id: 1}}",
+        "{$set: {a: {b: ['$k', '$n', {c: '$t'}, []], z: '$k'}}}, {$unwind: '$a.b'}, {$group: {_id: '$a.b', n: {$sum: '$n'}, k: {$first: '$a.z'}, t: {$max: '$a.b.c'}}}, {$sort: {_id: 1, k: 1}}",
         "{$set: {a: {b: [1, '$k'], z: '$k'}}}, {$unwind: '$a.b'}, {$group: {_id: '$k', n: {$sum: '$a.b'}, all: {$push: '$a.b'}, k: {$last: '$a.z'}, t: {$first: '$t'}}}, {$sort: {_id: 1}}",
         "{$set: {a: {b: ['$n', '$k'], z: '$k'}}}, {$unwind: '$a.b'}, {$group: {_id: '$a', n: {$sum: 1}, t: {$first: '$t'}}}, {$sort: {_id: 1}}",
     ])
@@ -171,9 +177,14 @@ fn many() -> Vec<DocumentBuf> {
 #[test]
 fn what_went_on_disk_is_told() {
     let world = World::with_memory(LITTLE_BYTES);
-    for stage in
-        ["{$sort: {n: 1}}", "{$group: {_id: '$_id'}}", "{$group: {_id: '$k', all: {$push: '$t'}}}", "{$facet: {a: []}}"]
-    {
+    for stage in [
+        "{$sort: {n: 1}}",
+        "{$group: {_id: '$_id'}}",
+        "{$group: {_id: '$k', all: {$push: '$t'}}}",
+        "{$facet: {a: []}}",
+        "{$setWindowFields: {output: {n: {$sum: '$k'}}}}",
+        "{$setWindowFields: {sortBy: {k: 1}, output: {n: {$documentNumber: {}}}}}",
+    ] {
         let operation = world.operation(Arc::new(Uninterrupted));
         let pipeline = World::pipeline(&format!("[{stage}]"), &operation, Vec::new());
         let (mut stream, runs) = pipeline.open_counted(Box::new(Documents::new(many())));
@@ -197,12 +208,37 @@ fn without_leave_nothing_goes_on_disk() {
         "{$group: {_id: '$_id'}}",
         "{$bucketAuto: {groupBy: '$k', buckets: 2}}",
         "{$facet: {a: []}}",
+        "{$setWindowFields: {sortBy: {k: 1}, output: {n: {$documentNumber: {}}}}}",
     ] {
         let operation = world.operation(Arc::new(Uninterrupted));
         operation.set_disk_use(DiskUse::Refused);
         let pipeline = World::pipeline(&format!("[{stage}]"), &operation, Vec::new());
         let failure = pipeline.open(Box::new(Documents::new(many()))).next().expect_err("too little memory");
         assert_eq!(failure.code(), ErrorCode::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, "{stage}");
+    }
+}
+
+/// The partition of `$setWindowFields` has a code of its own, and so has what its functions hold.
+#[test]
+fn a_partition_without_leave_and_a_window_without_room_end() {
+    let world = World::with_memory(LITTLE_BYTES);
+    let fails = |source: &str, disk_use| {
+        let operation = world.operation(Arc::new(Uninterrupted));
+        operation.set_disk_use(disk_use);
+        let pipeline = World::pipeline(source, &operation, Vec::new());
+        let mut stream = pipeline.open(Box::new(Documents::new(many())));
+        stream.visit(&mut |_| Ok(Flow::More)).map_err(|failure| failure.code())
+    };
+    let number = "[{$setWindowFields: {output: {n: {$sum: '$k'}}}}]";
+    assert_eq!(fails(number, DiskUse::Refused), Err(ErrorCode(5_643_011)));
+    assert_eq!(fails(number, DiskUse::Allowed), Ok(()));
+    for (field, ends) in [
+        ("$push: '$t'", Err(ErrorCode(5_414_201))),
+        ("$push: '$t', window: {documents: [-9, 0]}", Ok(())),
+        ("$minMaxScaler: {input: '$_id'}, window: {documents: [0, 'unbounded']}", Err(ErrorCode(5_414_201))),
+    ] {
+        let stage = format!("[{{$setWindowFields: {{sortBy: {{_id: 1}}, output: {{n: {{{field}}}}}}}}}]");
+        assert_eq!(fails(&stage, DiskUse::Allowed), ends, "{field}");
     }
 }
 
@@ -219,7 +255,12 @@ impl Interruption for After {
 #[test]
 fn an_operation_that_spills_is_interrupted() {
     let world = World::with_memory(LITTLE_BYTES);
-    for stage in ["{$sort: {n: 1}}", "{$group: {_id: '$_id'}}"] {
+    for stage in [
+        "{$sort: {n: 1}}",
+        "{$group: {_id: '$_id'}}",
+        "{$setWindowFields: {output: {n: {$sum: '$k'}}}}",
+        "{$setWindowFields: {sortBy: {k: 1}, output: {n: {$max: '$k', window: {documents: ['unbounded', 'current']}}}}}",
+    ] {
         for questions in [0, 1, 5, 9] {
             let operation = world.operation(Arc::new(After(AtomicU64::new(questions))));
             let pipeline = World::pipeline(&format!("[{stage}]"), &operation, Vec::new());

@@ -23,6 +23,13 @@ impl DocumentBuf {
         Self { bytes: vec![5, 0, 0, 0, 0] }
     }
 
+    /// A document without fields that grows to so many bytes without being copied.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut empty = Vec::with_capacity(bytes.max(5));
+        empty.extend_from_slice(&[5, 0, 0, 0, 0]);
+        Self { bytes: empty }
+    }
+
     /// Checks and takes encoded bytes.
     /// # Errors
     /// As [`DocumentRef::parse`].

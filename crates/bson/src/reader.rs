@@ -1,5 +1,6 @@
 //! Reading encoded documents in place.
 
+use crate::skip::{Skip, name_length};
 use crate::validate::{self, BsonError};
 use crate::{ArrayBuf, Decimal128, DocumentBuf, ObjectId, Timestamp, Type, ValueRef};
 use std::fmt;
@@ -54,6 +55,11 @@ impl<'a> EncodedElement<'a> {
     /// Bytes of the value.
     pub fn value_bytes(&self) -> usize {
         self.body.len()
+    }
+
+    /// Where the field begins in the document that it was read from, in bytes.
+    pub fn offset_in(&self, document: DocumentRef<'a>) -> usize {
+        self.encoded.as_ptr().addr().wrapping_sub(document.0.as_ptr().addr())
     }
 
     /// Type, name and value.
@@ -112,19 +118,43 @@ impl<'a> DocumentRef<'a> {
 
     /// The first field with that name.
     pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
-        let (mut elements, name) = (self.iter(), name.as_bytes());
-        while let Some((kind, field, body)) = elements.next_encoded() {
+        let (fields, name) = (&self.0[..self.0.len() - 1], name.as_bytes());
+        let mut at = 4;
+        // Of fields that are passed by, only the lengths are read: that is most of what expressions and filters do.
+        while let Some((&kind, rest)) = fields.get(at..).and_then(<[u8]>::split_first) {
+            let field_bytes = name_length(rest)?;
+            let body = at + 1 + field_bytes + 1;
+            let length = Skip::of(kind).length(fields, body)?;
             // Most names differ in their length or first byte, which needs no call.
-            if field.len() == name.len() && field.first() == name.first() && field == name {
-                return decode(kind, body);
+            if field_bytes == name.len() && rest.first() == name.first().or(Some(&0)) && rest[..field_bytes] == *name {
+                return decode(Type::from_byte(kind)?, fields.get(body..body + length)?);
             }
+            at = body + length;
         }
         None
+    }
+
+    /// The value of the field that begins at a byte, as [`EncodedElement::offset_in`] tells it.
+    pub fn value_at(self, offset: usize) -> Option<ValueRef<'a>> {
+        let mut fields = Elements { rest: self.0[..self.0.len() - 1].get(offset..)? };
+        let (kind, _, body) = fields.next_encoded()?;
+        decode(kind, body)
     }
 
     /// The first field.
     pub fn first(self) -> Option<Element<'a>> {
         self.iter().next()
+    }
+
+    /// The first field's name.
+    pub fn first_name(self) -> Option<&'a str> {
+        let field = self.iter().encoded().next()?;
+        std::str::from_utf8(field.name).ok()
+    }
+
+    /// The first field's value.
+    pub fn first_value(self) -> Option<ValueRef<'a>> {
+        self.iter().encoded().next()?.value()
     }
 
     /// Number of fields; walks the document.
@@ -224,10 +254,9 @@ impl<'a> Elements<'a> {
     pub(crate) fn next_encoded(&mut self) -> Option<(Type, &'a [u8], &'a [u8])> {
         let (&first, rest) = self.rest.split_first()?;
         let kind = Type::from_byte(first)?;
-        let end = rest.iter().position(|&byte| byte == 0)?;
-        let (name, rest) = (&rest[..end], &rest[end + 1..]);
-        let length = validate::body_length(kind, rest)?;
-        let (body, rest) = rest.split_at_checked(length)?;
+        let end = name_length(rest)?;
+        let (name, rest) = (rest.get(..end)?, rest.get(end + 1..)?);
+        let (body, rest) = rest.split_at_checked(Skip::of(first).length(rest, 0)?)?;
         self.rest = rest;
         Some((kind, name, body))
     }
@@ -267,7 +296,7 @@ pub(crate) fn scope(body: &[u8]) -> Option<DocumentRef<'_>> {
 
 /// Decodes a body that [`validate::body_length`] measured.
 #[inline]
-fn decode(kind: Type, body: &[u8]) -> Option<ValueRef<'_>> {
+pub(crate) fn decode(kind: Type, body: &[u8]) -> Option<ValueRef<'_>> {
     Some(match kind {
         Type::Double => ValueRef::Double(f64::from_le_bytes(fixed(body)?)),
         Type::String => ValueRef::String(text(body)?),
@@ -317,6 +346,86 @@ impl fmt::Debug for ArrayRef<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One value of each type.
+    fn one_of_each() -> Vec<crate::Value> {
+        let document = DocumentBuf::new().with("x", 1).with("text", "y");
+        let borrowed = [
+            ValueRef::Double(1.5),
+            ValueRef::String("some text"),
+            ValueRef::String(""),
+            ValueRef::Document(document.as_ref()),
+            ValueRef::Array(ArrayRef(document.as_ref())),
+            ValueRef::Binary { subtype: 3, bytes: b"bytes" },
+            ValueRef::Undefined,
+            ValueRef::ObjectId(ObjectId([7; 12])),
+            ValueRef::Boolean(true),
+            ValueRef::DateTime(-1),
+            ValueRef::Null,
+            ValueRef::Regex { pattern: "a.*b", options: "i" },
+            ValueRef::Regex { pattern: "", options: "" },
+            ValueRef::DbPointer { namespace: "a.b", id: ObjectId([1; 12]) },
+            ValueRef::JavaScript("1 + 1"),
+            ValueRef::Symbol("symbol"),
+            ValueRef::JavaScriptWithScope { code: "x", scope: document.as_ref() },
+            ValueRef::Int32(-5),
+            ValueRef::Timestamp(Timestamp { seconds: 1, increment: 2 }),
+            ValueRef::Int64(1 << 40),
+            ValueRef::Decimal128(Decimal128([9; 16])),
+            ValueRef::MinKey,
+            ValueRef::MaxKey,
+        ];
+        borrowed.into_iter().map(ValueRef::to_value).collect()
+    }
+
+    #[test]
+    fn a_field_behind_any_other_is_found_and_nothing_outside_is_read() {
+        for value in one_of_each() {
+            for name in ["", "a", "seven77", "eight888", "a name of more than two words"] {
+                let document = DocumentBuf::new().with(name, value.as_ref()).with("wanted", 7);
+                let document = document.as_ref();
+                assert!(matches!(document.get("wanted"), Some(ValueRef::Int32(7))), "{name} {value:?}");
+                assert_eq!(format!("{:?}", document.get(name)), format!("{:?}", Some(value.as_ref())), "{name}");
+                assert_eq!(document.get(&format!("{name}x")).map(|_| ()), None);
+                assert_eq!(document.iter().map(|field| field.name).collect::<Vec<_>>(), [name, "wanted"]);
+                assert_eq!(document.get(&format!("{name}\0")).map(|_| ()), None);
+                // Damaged ones: cut anywhere, and with each byte changed, they end.
+                let bytes = document.as_bytes();
+                for at in 0..bytes.len() {
+                    let cut = DocumentRef::trusted(&bytes[..at]);
+                    let _ = (cut.get("wanted"), cut.iter().count());
+                    for changed in [0, 1, 0x0b, 0x7f, 0x80, 0xff] {
+                        let mut bytes = bytes.to_vec();
+                        bytes[at] = changed;
+                        let damaged = DocumentRef::trusted(&bytes);
+                        let found = damaged.iter().find(|field| field.name == "wanted").map(|field| field.value.kind());
+                        let reached = damaged.iter().rest_of_all();
+                        let got = damaged.get("wanted").map(ValueRef::kind);
+                        assert!(got == found || reached, "{name} {value:?} {at} {changed}");
+                    }
+                }
+            }
+        }
+    }
+
+    impl Elements<'_> {
+        /// Whether a walk stops before the end: at a field whose name is no text, which `get` passes by.
+        fn rest_of_all(mut self) -> bool {
+            while self.next().is_some() {}
+            !self.rest.is_empty()
+        }
+    }
+
+    #[test]
+    fn a_value_is_read_where_its_field_begins() {
+        let document = one_of_each().iter().fold(DocumentBuf::new(), |document, value| document.with("name", value));
+        let document = document.as_ref();
+        for (encoded, element) in document.iter().encoded().zip(document) {
+            let found = document.value_at(encoded.offset_in(document));
+            assert_eq!(format!("{found:?}"), format!("{:?}", Some(element.value)));
+        }
+        assert!(document.value_at(document.len_bytes()).is_none());
+    }
 
     #[test]
     fn fields_are_found_by_their_whole_names() {

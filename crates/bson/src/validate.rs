@@ -56,7 +56,7 @@ impl fmt::Display for BsonError {
 
 impl std::error::Error for BsonError {}
 
-fn length_at(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn length_at(bytes: &[u8]) -> Option<usize> {
     let prefix = bytes.get(..4)?;
     usize::try_from(i32::from_le_bytes(prefix.try_into().ok()?)).ok()
 }

@@ -83,6 +83,7 @@ codes! {
     CLUSTER_TIME_FAILS_RATE_LIMITER = 209 "ClusterTimeFailsRateLimiter";
     INVALID_RESUME_TOKEN = 260 "InvalidResumeToken";
     EXCEEDED_TIME_LIMIT = 262 "ExceededTimeLimit";
+    UNSATISFIABLE_COMMIT_QUORUM = 278 "UnsatisfiableCommitQuorum";
     CHANGE_STREAM_FATAL_ERROR = 280 "ChangeStreamFatalError";
     CHANGE_STREAM_HISTORY_LOST = 286 "ChangeStreamHistoryLost";
     COMMAND_FAILED = 125 "CommandFailed";
@@ -132,6 +133,8 @@ codes! {
     API_VERSION_ERROR = 322 "APIVersionError";
     API_STRICT_ERROR = 323 "APIStrictError";
     MECHANISM_UNAVAILABLE = 334 "MechanismUnavailable";
+    AUDITING_NOT_ENABLED = 344 "AuditingNotEnabled";
+    RUNTIME_AUDIT_CONFIGURATION_NOT_ENABLED = 345 "RuntimeAuditConfigurationNotEnabled";
     CANNOT_CONVERT_INDEX_TO_UNIQUE = 359 "CannotConvertIndexToUnique";
     COLLECTION_UUID_MISMATCH = 361 "CollectionUUIDMismatch";
     USER_WRITES_BLOCKED = 371 "UserWritesBlocked";

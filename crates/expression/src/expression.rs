@@ -3,6 +3,7 @@
 use crate::call::Call;
 use crate::field_path::check_component;
 use crate::made::{self, MadeArray, MadeDocument};
+use crate::path_slots::PathSlot;
 use crate::printed::printed_document;
 use crate::variables::{EvaluationContext, Variable};
 use crate::{Dependencies, Evaluated, FieldPath, ParseScope, operators};
@@ -22,7 +23,12 @@ pub(crate) enum Node {
     /// An optional argument that was not given.
     Absent,
     /// `$a.b`, `$$name`, `$$name.a.b`.
-    Path { variable: Variable, path: FieldPath },
+    Path {
+        variable: Variable,
+        path: FieldPath,
+        /// Where its value is put that is found together with others', if that is done.
+        slot: Option<PathSlot>,
+    },
     /// A document some of whose values are computed.
     Document(Vec<(String, Expression)>),
     /// An array some of whose elements are computed.
@@ -81,7 +87,7 @@ impl Expression {
     /// The dotted path, where it is the value of a field and nothing else.
     pub fn as_field(&self) -> Option<String> {
         match &self.node {
-            Node::Path { variable: Variable::Root, path } if !path.is_empty() => Some(path.dotted()),
+            Node::Path { variable: Variable::Root, path, .. } if !path.is_empty() => Some(path.dotted()),
             _ => None,
         }
     }
@@ -108,7 +114,10 @@ impl Expression {
         match &self.node {
             Node::Literal(value) => Ok(Evaluated::Ref(value.as_ref())),
             Node::Absent => Ok(Evaluated::Missing),
-            Node::Path { variable: Variable::Root, path } if !path.is_empty() => {
+            Node::Path { variable: Variable::Root, path, slot } if !path.is_empty() => {
+                if let Some(value) = slot.and_then(|slot| context.found_at(slot)) {
+                    return Ok(value);
+                }
                 let root = context.root();
                 context.operation().work(1 + root.len_bytes() / 256)?;
                 match context.stand_in().and_then(|stand_in| stand_in.at(path)) {
@@ -116,7 +125,7 @@ impl Expression {
                     None => Ok(path.of(root)),
                 }
             }
-            Node::Path { variable, path } => match context.variable(*variable) {
+            Node::Path { variable, path, .. } => match context.variable(*variable) {
                 None => Ok(Evaluated::Missing),
                 Some(value) => {
                     context.operation().work(path.steps(value))?;
@@ -147,8 +156,8 @@ impl Expression {
     pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
         match &self.node {
             Node::Literal(_) | Node::Absent => {}
-            Node::Path { variable: Variable::Root, path } if path.is_empty() => dependencies.add_all(),
-            Node::Path { variable: Variable::Root, path } => dependencies.add(path.dotted()),
+            Node::Path { variable: Variable::Root, path, .. } if path.is_empty() => dependencies.add_all(),
+            Node::Path { variable: Variable::Root, path, .. } => dependencies.add(path.dotted()),
             Node::Path { .. } => {}
             Node::Document(fields) => {
                 for (_, expression) in fields {
@@ -196,7 +205,7 @@ fn parse_path(text: &str, scope: &ParseScope) -> Result<Expression> {
     };
     let path = path.unwrap_or_default();
     scope.work(1)?;
-    Ok(Expression { node: Node::Path { variable, path } })
+    Ok(Expression { node: Node::Path { variable, path, slot: None } })
 }
 
 /// Reads an operator or a document of expressions.

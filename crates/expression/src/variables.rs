@@ -1,26 +1,35 @@
 //! Variables: what `$$name` may mean while parsing, and what it is worth while evaluating.
 
+mod evaluation;
+
+pub(crate) use evaluation::Binding;
+pub use evaluation::{Engine, EvaluationContext};
+
+use crate::ConstantFailure;
 use crate::metadata::{AtHand, Offered};
-use crate::{ConstantFailure, StandIn};
-use bunko_bson::{ArrayRef, DocumentRef, StringOrder, Timestamp, Value, ValueRef};
+use bunko_bson::{ArrayBuf, StringOrder, Timestamp, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_javascript::Scripts;
 use bunko_operation::OperationContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Values of the variables that a command defines with `let`, and of `$$CLUSTER_TIME` where there is a cluster.
+/// Values of the variables that a command defines with `let`, and of those of the system that are its own.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     names: Vec<String>,
     /// One each; none where the variable's expression had no value.
     values: Vec<Option<Value>>,
+    /// That of the cluster, where there is one.
     cluster_time: Option<Timestamp>,
+    /// Those of the user, where somebody is logged in.
+    user_roles: Option<Arc<ArrayBuf>>,
 }
 
 impl Variables {
     /// No variables beyond the system's own.
-    pub const NONE: &'static Self = &Self { names: Vec::new(), values: Vec::new(), cluster_time: None };
+    pub const NONE: &'static Self =
+        &Self { names: Vec::new(), values: Vec::new(), cluster_time: None, user_roles: None };
 
     /// No variables beyond the system's own.
     pub fn new() -> Self {
@@ -36,6 +45,12 @@ impl Variables {
     /// The time of the cluster, where there is one.
     pub fn cluster_time(&self) -> Option<Timestamp> {
         self.cluster_time
+    }
+
+    /// The same, asked by a user with those roles: documents with `_id`, `role` and `db`. None where nobody is logged in.
+    #[must_use]
+    pub fn with_user_roles(self, user_roles: Option<Arc<ArrayBuf>>) -> Self {
+        Self { user_roles, ..self }
     }
 
     /// Defines a variable, which may be missing; a later definition of the same name hides the earlier.
@@ -60,7 +75,7 @@ pub(crate) enum Variable {
     ClusterTime,
     /// `$$REMOVE`: always missing.
     Remove,
-    /// `$$USER_ROLES`: nobody has any, because there are no users.
+    /// `$$USER_ROLES`: all that the user has, also by others; empty where nobody is logged in.
     UserRoles,
     /// Defined by the command, by position.
     Global(usize),
@@ -332,178 +347,11 @@ fn check_name(name: &str, may_begin: fn(char) -> bool) -> Result<()> {
     }
 }
 
-/// The variables that one operator binds, on the evaluating function's stack.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Binding<'a> {
-    /// That of the first value; the others follow.
-    pub(crate) first_slot: u32,
-    pub(crate) values: &'a [Option<ValueRef<'a>>],
-    pub(crate) outer: Option<&'a Binding<'a>>,
-}
-
-/// Which of MongoDB's engines would evaluate an expression: a few errors have another code in each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Engine {
-    /// That of most stages.
-    #[default]
-    Classic,
-    /// That of the groups at a pipeline's front.
-    SlotBased,
-}
-
-impl Engine {
-    /// The code of an error in this engine.
-    pub(crate) fn code(self, classic: i32, slot_based: i32) -> ErrorCode {
-        ErrorCode(if self == Self::SlotBased { slot_based } else { classic })
-    }
-}
-
-/// What an expression is evaluated against. Cheap to copy.
-#[derive(Clone, Copy, Debug)]
-pub struct EvaluationContext<'a> {
-    root: DocumentRef<'a>,
-    globals: &'a [Option<Value>],
-    cluster_time: Option<Timestamp>,
-    locals: Option<&'a Binding<'a>>,
-    now_ms: i64,
-    operation: &'a OperationContext,
-    strings: &'a StringOrder,
-    engine: Engine,
-    at_hand: Option<&'a AtHand>,
-    stand_in: Option<&'a StandIn<'a>>,
-}
-
-impl<'a> EvaluationContext<'a> {
-    /// Evaluation over `root` for `operation`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
-    #[inline]
-    pub fn new(root: DocumentRef<'a>, variables: &'a Variables, now_ms: i64, operation: &'a OperationContext) -> Self {
-        Self {
-            root,
-            globals: &variables.values,
-            cluster_time: variables.cluster_time,
-            locals: None,
-            now_ms,
-            operation,
-            strings: StringOrder::BYTES,
-            engine: Engine::default(),
-            at_hand: None,
-            stand_in: None,
-        }
-    }
-
-    /// The same where a value takes the place of the document's own. Only paths heed it: whoever reads the document as a
-    /// whole, or a document that the value is in, must not be evaluated with it; see [`StandIn::is_apart_from`].
-    #[must_use]
-    #[inline]
-    pub fn with_stand_in(self, stand_in: &'a StandIn<'a>) -> Self {
-        Self { stand_in: Some(stand_in), ..self }
-    }
-
-    /// What takes the place of a value of the document.
-    #[inline]
-    pub fn stand_in(&self) -> Option<&'a StandIn<'a>> {
-        self.stand_in
-    }
-
-    /// The same with the errors of that engine.
-    #[must_use]
-    #[inline]
-    pub fn in_engine(self, engine: Engine) -> Self {
-        Self { engine, ..self }
-    }
-
-    /// Whose errors are told.
-    pub(crate) fn engine(&self) -> Engine {
-        self.engine
-    }
-
-    /// The same with strings in another order than that of their bytes.
-    #[must_use]
-    #[inline]
-    pub fn with_strings(self, strings: &'a StringOrder) -> Self {
-        Self { strings, ..self }
-    }
-
-    /// The same where something is known of the document beside its fields.
-    #[must_use]
-    #[inline]
-    pub fn with_metadata(self, at_hand: &'a AtHand) -> Self {
-        Self { at_hand: Some(at_hand), ..self }
-    }
-
-    /// What is known of the document under a name of `$meta`.
-    pub(crate) fn metadata(&self, name: &str) -> Option<Value> {
-        self.at_hand?.value(name)
-    }
-
-    /// In which order strings are.
-    #[inline]
-    pub fn strings(&self) -> &'a StringOrder {
-        self.strings
-    }
-
-    /// The same over another document: a stage makes one context and moves it along.
-    #[must_use]
-    pub fn at<'b>(&self, root: DocumentRef<'b>) -> EvaluationContext<'b>
-    where
-        'a: 'b,
-    {
-        EvaluationContext { root, ..*self }
-    }
-
-    /// The document that `$$ROOT` names.
-    #[inline]
-    pub fn root(&self) -> DocumentRef<'a> {
-        self.root
-    }
-
-    /// The same with more variables bound; `binding.outer` must be [`Self::locals`].
-    pub(crate) fn bound<'b>(&self, binding: &'b Binding<'b>) -> EvaluationContext<'b>
-    where
-        'a: 'b,
-    {
-        EvaluationContext { locals: Some(binding), ..*self }
-    }
-
-    /// For whom it is evaluated: whatever loops counts its work there.
-    #[inline]
-    pub fn operation(&self) -> &'a OperationContext {
-        self.operation
-    }
-
-    pub(crate) fn locals(&self) -> Option<&'a Binding<'a>> {
-        self.locals
-    }
-
-    /// A variable's value.
-    pub(crate) fn variable(&self, variable: Variable) -> Option<ValueRef<'a>> {
-        match variable {
-            Variable::Root => Some(ValueRef::Document(self.root)),
-            Variable::Now => Some(ValueRef::DateTime(self.now_ms)),
-            Variable::ClusterTime => self.cluster_time.map(ValueRef::Timestamp),
-            Variable::Remove => None,
-            Variable::UserRoles => Some(ValueRef::Array(ArrayRef::EMPTY)),
-            Variable::Decision(decision) => Some(decision.value()),
-            Variable::Global(index) => self.globals.get(index)?.as_ref().map(Value::as_ref),
-            Variable::Local(slot) => {
-                let mut next = self.locals;
-                while let Some(binding) = next {
-                    if let Some(value) =
-                        slot.checked_sub(binding.first_slot).and_then(|n| binding.values.get(n as usize))
-                    {
-                        return *value;
-                    }
-                    next = binding.outer;
-                }
-                None
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Expression;
+    use bunko_bson::{DocumentBuf, DocumentRef};
 
     #[test]
     fn only_a_cluster_has_a_time() {
@@ -518,8 +366,6 @@ mod tests {
         let evaluated = expression.evaluate(&context).expect("evaluates");
         assert!(matches!(evaluated.get(), Some(ValueRef::Timestamp(time)) if time == cluster_time));
     }
-    use crate::Expression;
-    use bunko_bson::DocumentBuf;
 
     #[test]
     fn commands_define_variables_for_expressions() {

@@ -1,4 +1,4 @@
-//! How much of the heap each thread has taken: an allocator that counts.
+//! The program's allocator, and how much of the heap each thread has taken: one that counts.
 //!
 //! What an operation makes while it runs is scattered over expressions, accumulators, sorts and replies. Counting in each
 //! of them would forget one sooner or later; the allocator forgets nothing, and costs an addition for each call.
@@ -6,8 +6,12 @@
 //! **Invariant:** counting never fails and never allocates.
 #![allow(unsafe_code)]
 
+mod mimalloc;
+
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
+
+pub use mimalloc::Mimalloc;
 
 thread_local! {
     static TAKEN_BYTES: Cell<i64> = const { Cell::new(0) };

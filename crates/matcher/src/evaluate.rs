@@ -130,22 +130,15 @@ impl Expression {
                     compare::matches(*op, value, operand, evaluation.strings)
                 })
             }
-            Self::In { path, values, regexes } => leaf(subject, path, evaluation, |value, evaluation| {
-                in_list::matches(values, regexes, value, evaluation)
-            }),
-            Self::Regex { path, regex } => {
-                leaf(subject, path, evaluation, |value, evaluation| evaluation.regex(regex, value))
+            Self::In { path, .. }
+            | Self::Regex { path, .. }
+            | Self::Exists { path }
+            | Self::Type { path, .. }
+            | Self::Mod { path, .. }
+            | Self::Bits { path, .. }
+            | Self::Geo { path, .. } => {
+                leaf(subject, path, evaluation, |value, evaluation| self.matches_value(value, evaluation))
             }
-            Self::Exists { path } => leaf(subject, path, evaluation, |value, _| value.is_some()),
-            Self::Type { path, types } => {
-                leaf(subject, path, evaluation, |value, _| value.is_some_and(|value| types.contains(value.kind())))
-            }
-            Self::Mod { path, divisor, remainder } => {
-                leaf(subject, path, evaluation, |value, _| modulo::matches(*divisor, *remainder, value))
-            }
-            Self::Bits { path, test, mask } => leaf(subject, path, evaluation, |value, evaluation| {
-                !evaluation.goes_on(mask.positions().len() / 8) || bits::matches(*test, mask, value)
-            }),
             Self::Size { path, size } => any_value(
                 subject,
                 path,
@@ -157,12 +150,43 @@ impl Expression {
             Self::ElemMatchValue { path, condition } => elem_match::matches_value(subject, path, condition, evaluation),
             Self::JsonSchema(schema) => schema.matches(subject, evaluation),
             Self::Expr(expr) => evaluation.expr(expr, &subject),
-            Self::Geo { path, geo } => {
-                leaf(subject, path, evaluation, |value, evaluation| geo::matches(geo, value, evaluation))
-            }
             Self::AlwaysTrue | Self::Near { .. } => true,
             Self::Text(search) => evaluation.text(search, &subject),
             Self::AlwaysFalse => false,
+        }
+    }
+
+    /// Whether it is a condition on the values at its path, one by one.
+    pub(crate) fn is_on_values(&self) -> bool {
+        matches!(
+            self,
+            Self::Compare { .. }
+                | Self::In { .. }
+                | Self::Regex { .. }
+                | Self::Exists { .. }
+                | Self::Type { .. }
+                | Self::Mod { .. }
+                | Self::Bits { .. }
+                | Self::Geo { .. }
+        )
+    }
+
+    /// Whether one value at its path fulfils the condition, or a missing one does, where it [`Self::is_on_values`].
+    pub(crate) fn matches_value(&self, value: Option<ValueRef<'_>>, evaluation: &mut Evaluation<'_>) -> bool {
+        match self {
+            Self::Compare { op, value: operand, .. } => {
+                compare::matches(*op, value, operand.as_ref(), evaluation.strings)
+            }
+            Self::In { values, regexes, .. } => in_list::matches(values, regexes, value, evaluation),
+            Self::Regex { regex, .. } => evaluation.regex(regex, value),
+            Self::Exists { .. } => value.is_some(),
+            Self::Type { types, .. } => value.is_some_and(|value| types.contains(value.kind())),
+            Self::Mod { divisor, remainder, .. } => modulo::matches(*divisor, *remainder, value),
+            Self::Bits { test, mask, .. } => {
+                !evaluation.goes_on(mask.positions().len() / 8) || bits::matches(*test, mask, value)
+            }
+            Self::Geo { geo, .. } => geo::matches(geo, value, evaluation),
+            _ => false,
         }
     }
 }

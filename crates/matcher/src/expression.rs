@@ -246,9 +246,12 @@ impl Expression {
             | Self::Mod { .. }
             | Self::Size { .. }
             | Self::Bits { .. }
+            | Self::JsonSchema(_)
+            | Self::Geo { .. }
             | Self::AlwaysTrue
             | Self::AlwaysFalse => true,
-            Self::JsonSchema(_) | Self::Geo { .. } | Self::Near { .. } | Self::Text(_) | Self::Expr(_) => false,
+            // Expressions have variables and an operation of their own; searches know more than the document.
+            Self::Near { .. } | Self::Text(_) | Self::Expr(_) => false,
         }
     }
 

@@ -4,6 +4,7 @@ use crate::evaluate::Evaluation;
 use crate::explain;
 use crate::expression::{ExprCompiler, Expression};
 use crate::failure_details;
+use crate::one_walk::Later;
 use crate::operators::near;
 use crate::operators::text::{self, TextSearch};
 use crate::parse::{NoExpr, Parser};
@@ -16,6 +17,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Filter {
     root: Expression,
+    walk: Later,
     operation: Option<Arc<OperationContext>>,
     strings: StringOrder,
 }
@@ -43,7 +45,7 @@ impl Filter {
     /// 51108 for a bad regular expression; what `compiler` reports.
     pub fn parse_with(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::new(compiler).filter(filter)?;
-        Ok(Self { root, operation: None, strings: compiler.strings().clone() })
+        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone() })
     }
 
     /// Parses the filter of a plan, which may hold `$near` and `$text`.
@@ -54,7 +56,7 @@ impl Filter {
         let root = Parser::new(compiler).for_plan().filter(filter)?;
         near::check(&root)?;
         text::check(&root)?;
-        Ok(Self { root, operation: None, strings: compiler.strings().clone() })
+        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone() })
     }
 
     /// Parses the filter of a pipeline's stage, which may hold `$text`: only a plan finds documents by it.
@@ -63,7 +65,7 @@ impl Filter {
     pub fn parse_for_stage(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::new(compiler).for_stage().filter(filter)?;
         text::check(&root)?;
-        Ok(Self { root, operation: None, strings: compiler.strings().clone() })
+        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone() })
     }
 
     /// What it looks for in texts, if it does.
@@ -76,7 +78,7 @@ impl Filter {
     /// As [`Filter::parse_with`].
     pub fn parse_validator(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::of_validator(compiler).filter(filter)?;
-        Ok(Self { root, operation: None, strings: compiler.strings().clone() })
+        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone() })
     }
 
     /// The filter of an operation, which is asked whether it has to stop where a document has many elements to look at.
@@ -97,9 +99,15 @@ impl Filter {
     /// As [`Filter::try_matches`].
     pub fn matches_with_position(&self, document: DocumentRef<'_>) -> Result<Option<MatchedPosition>> {
         let mut evaluation = Evaluation::new(self.operation.as_deref(), &self.strings);
-        let matched = self.root.evaluate(document, &mut evaluation);
+        let matched = self.evaluate(document, &mut evaluation);
         let position = MatchedPosition { index: evaluation.position };
         Ok(evaluation.outcome(matched)?.then_some(position))
+    }
+
+    #[inline]
+    fn evaluate(&self, document: DocumentRef<'_>, evaluation: &mut Evaluation<'_>) -> bool {
+        let decision = self.walk.of(&self.root).and_then(|walk| walk.decide(&self.root, document, evaluation));
+        decision.unwrap_or_else(|| self.root.evaluate(document, evaluation))
     }
 
     /// Whether the document matches, as work of the operation given.
@@ -107,7 +115,7 @@ impl Filter {
     /// As [`Filter::try_matches`].
     pub fn matches_within(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<bool> {
         let mut evaluation = Evaluation::new(Some(operation), &self.strings);
-        let matched = self.root.evaluate(document, &mut evaluation);
+        let matched = self.evaluate(document, &mut evaluation);
         evaluation.outcome(matched)
     }
 

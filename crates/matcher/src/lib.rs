@@ -19,6 +19,7 @@ mod filter;
 mod implication;
 mod json_schema;
 mod many_equalities;
+mod one_walk;
 mod operators;
 mod parse;
 mod path;

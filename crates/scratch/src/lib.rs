@@ -2,7 +2,8 @@
 //!
 //! A [`Sorter`] is the one way that documents are sorted; it writes sorted runs when its memory is full, and merges them.
 //! [`Partitions`] spread records by their hash, for stages that take them up part by part. [`Spool`] keeps records in
-//! their order and reads them as often as wanted. All of them write blocks of records, compressed with lz4, to files of
+//! their order and reads them as often as wanted. [`Positioned`] reads records by their positions, from several places of one
+//! file at once. All of them write blocks of records, compressed with lz4, to files of
 //! the operation's scratch space, which go when their owner does.
 //!
 //! **Invariant:** what is written is read back in the same order, whatever the memory was.
@@ -13,6 +14,7 @@ mod arena;
 mod directory;
 mod merge;
 mod partitions;
+mod positioned;
 mod record_file;
 mod sorter;
 mod spilled;
@@ -20,6 +22,7 @@ mod spool;
 
 pub use directory::ScratchDirectory;
 pub use partitions::{PARTITIONS, Partitions};
+pub use positioned::{Lent, Positioned, PositionedWriter};
 pub use record_file::RecordReader;
 pub use sorter::{Sorted, Sorter};
 pub use spilled::Spilled;

@@ -31,7 +31,7 @@ pub(crate) fn io_failure(error: &io::Error) -> Failure {
     Failure::new(ErrorCode::FILE_STREAM_FAILED, format!("a scratch file failed: {error}"))
 }
 
-fn damaged() -> Failure {
+pub(crate) fn damaged() -> Failure {
     Failure::new(ErrorCode::FILE_STREAM_FAILED, "a scratch file is not as it was written")
 }
 
@@ -111,6 +111,12 @@ impl RecordFile {
         RecordReader { file: self.clone(), next_block: 0, block: Block::default() }
     }
 
+    /// The records of the block at an offset, by way of `block`, whose memory is used again.
+    pub fn unpack(&self, offset: u64, block: &mut Block) -> Result<Vec<u8>> {
+        self.read_block(offset, block)?;
+        Ok(std::mem::take(&mut block.bytes))
+    }
+
     /// Reads the block at an offset; says where the next one begins.
     fn read_block(&self, offset: u64, block: &mut Block) -> Result<u64> {
         let mut header = [0; BLOCK_HEADER_BYTES];
@@ -138,9 +144,23 @@ impl RecordFile {
     }
 }
 
+/// The key and the value of the record that begins so far into its block.
+pub(crate) fn record_at(block: &[u8], at: usize) -> Option<(&[u8], &[u8])> {
+    let (key_bytes, rest) = block.get(at..)?.split_first_chunk()?;
+    let (value_bytes, rest) = rest.split_first_chunk()?;
+    let (key_bytes, value_bytes) = (u32::from_le_bytes(*key_bytes) as usize, u32::from_le_bytes(*value_bytes) as usize);
+    let (key, rest) = rest.split_at_checked(key_bytes)?;
+    Some((key, rest.get(..value_bytes)?))
+}
+
+/// Bytes of a record in its block.
+pub(crate) fn record_bytes((key, value): (&[u8], &[u8])) -> usize {
+    RECORD_HEADER_BYTES + key.len() + value.len()
+}
+
 /// A block in memory.
 #[derive(Default)]
-struct Block {
+pub(crate) struct Block {
     bytes: Vec<u8>,
     packed: Vec<u8>,
     /// Where the next record begins.
@@ -149,12 +169,7 @@ struct Block {
 
 impl Block {
     fn record(&self, at: usize) -> Option<(&[u8], &[u8])> {
-        let (key_bytes, rest) = self.bytes.get(at..)?.split_first_chunk()?;
-        let (value_bytes, rest) = rest.split_first_chunk()?;
-        let (key_bytes, value_bytes) =
-            (u32::from_le_bytes(*key_bytes) as usize, u32::from_le_bytes(*value_bytes) as usize);
-        let (key, rest) = rest.split_at_checked(key_bytes)?;
-        Some((key, rest.get(..value_bytes)?))
+        record_at(&self.bytes, at)
     }
 }
 

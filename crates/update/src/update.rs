@@ -136,7 +136,7 @@ impl Update {
             let message = "Constant values may only be specified for pipeline updates";
             return Err(Failure::new(ErrorCode(51198), message));
         }
-        if document.first().is_some_and(|first| first.name.starts_with('$')) {
+        if document.first_name().is_some_and(|name| name.starts_with('$')) {
             return parse_operators(document, context).map(|trie| Self(Kind::Operators(trie)));
         }
         if context.targets == Targets::Many {

@@ -38,8 +38,22 @@ pub(super) fn place(
     document: DocumentRef<'_>,
     operation: &OperationContext,
 ) -> Result<()> {
-    let value = DocumentBuf::new().with("", part_bytes as i64).with("", value);
+    let value = header(part_bytes, value);
     sorter.add(key, &[value.as_ref().as_bytes(), document.as_bytes()], operation)
+}
+
+/// What is written before a document.
+pub(super) fn header(part_bytes: usize, value: ValueRef<'_>) -> DocumentBuf {
+    DocumentBuf::new().with("", part_bytes as i64).with("", value)
+}
+
+/// How many bytes of the key say which part a document belongs to, and the value that decides.
+pub(super) fn read_header(header: &[u8]) -> Option<(i64, ValueRef<'_>)> {
+    let mut fields = DocumentRef::trusted(header).iter().map(|field| field.value);
+    match (fields.next(), fields.next()) {
+        (Some(ValueRef::Int64(part_bytes)), Some(value)) => Some((part_bytes, value)),
+        _ => None,
+    }
 }
 
 /// Documents that were [`place`]d, one by one, with a look at the next one.
@@ -92,10 +106,7 @@ fn read(key: &[u8], record: &[u8]) -> Result<Placed> {
     let damaged = || Failure::new(ErrorCode::FILE_STREAM_FAILED, "a scratch file is not as it was written");
     let value_bytes = record.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
     let (value, document) = record.split_at_checked(value_bytes).ok_or_else(damaged)?;
-    let mut fields = DocumentRef::trusted(value).iter().map(|field| field.value);
-    let (Some(ValueRef::Int64(part_bytes)), Some(value)) = (fields.next(), fields.next()) else {
-        return Err(damaged());
-    };
+    let (part_bytes, value) = read_header(value).ok_or_else(damaged)?;
     let part_bytes = usize::try_from(part_bytes).ok().filter(|bytes| *bytes <= key.len()).ok_or_else(damaged)?;
     let document = DocumentBuf::from_trusted(document.to_vec());
     Ok(Placed { key: key.to_vec(), part_bytes, value: value.to_value(), document })

@@ -2,11 +2,11 @@
 
 use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Stages};
-use crate::stream::StandInVisitor;
+use crate::stream::{StandInVisitor, StandIns};
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, FieldPath, StandIn, with_path};
+use bunko_expression::{Dependencies, FieldPath, with_path};
 use bunko_operation::OperationContext;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -301,21 +301,12 @@ impl DocumentStream for Unwound {
         if self.current.is_some() {
             return self.visit(&mut |document| visitor(document, None));
         }
-        let Self { stage, input, environment, .. } = self;
-        let operation = environment.operation();
+        let Self { stage, input, .. } = self;
         input.visit(&mut |document| match stage.outcome(document) {
             Outcome::Dropped => Ok(Flow::More),
             Outcome::Kept => visitor(document, None),
             Outcome::Changed(changed) => visitor(changed.as_ref(), None),
-            Outcome::Elements(array) => {
-                for element in array.iter() {
-                    operation.work(1)?;
-                    if visitor(document, Some(&StandIn::new(&stage.path, element)))? == Flow::Stop {
-                        return Ok(Flow::Stop);
-                    }
-                }
-                Ok(Flow::More)
-            }
+            Outcome::Elements(values) => visitor(document, Some(StandIns { path: &stage.path, values })),
         })
     }
 

@@ -299,6 +299,11 @@ impl AccumulatorExpression {
         self.has_fixed_size
     }
 
+    /// What it is fed with.
+    pub fn input_mut(&mut self) -> &mut Expression {
+        &mut self.input
+    }
+
     /// Feeds an accumulator with what one document adds.
     /// # Errors
     /// Those of the expression and of the accumulator, what the operation says.

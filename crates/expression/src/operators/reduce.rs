@@ -122,7 +122,7 @@ fn step<'a>(body: &'a Expression, value_slot: u32, context: &EvaluationContext<'
 }
 
 fn is_variable(node: &Node, slot: u32) -> bool {
-    matches!(node, Node::Path { variable: Variable::Local(found), path } if *found == slot && path.is_empty())
+    matches!(node, Node::Path { variable: Variable::Local(found), path, .. } if *found == slot && path.is_empty())
 }
 
 /// The elements that a `$concatArrays` puts behind its first argument; nothing where another one is no array.

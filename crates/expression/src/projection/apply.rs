@@ -28,16 +28,18 @@ impl Projection {
     /// that becomes far too large; 51246 and 51247 where `a.$` has no matched element. The buffer then holds an unfinished
     /// document, which the caller cuts off.
     pub fn apply(&self, context: &EvaluationContext<'_>, matched: Option<usize>, buffer: &mut Vec<u8>) -> Result<()> {
-        let writer = Writer::new(buffer);
+        let document = context.root();
+        let found = self.slots.read(document);
+        context.operation().work(1 + document.len_bytes() / 256)?;
         let mut application = Application {
             mode: self.mode,
-            writer,
-            context: *context,
+            writer: Writer::new(buffer),
+            context: context.with_found(&found),
             matched,
             is_in_cut_array: false,
             is_in_nested_array: false,
         };
-        application.document(&self.root, context.root())?;
+        application.document(&self.root, document)?;
         application.writer.end();
         Ok(())
     }

@@ -4,7 +4,7 @@ mod apply;
 mod array_operator;
 mod parse;
 
-use crate::{Dependencies, Expression};
+use crate::{Dependencies, Expression, PathSlots};
 use array_operator::ArrayOperator;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::Result;
@@ -46,6 +46,8 @@ pub struct Projection {
     mode: Mode,
     root: Node,
     positional: Option<String>,
+    /// The paths that computed fields are made of.
+    slots: PathSlots,
 }
 
 /// So many fields are found faster by looking at each.
@@ -75,6 +77,13 @@ enum Child {
 }
 
 impl Projection {
+    fn new(mode: Mode, mut root: Node, positional: Option<String>) -> Self {
+        let mut computed = Vec::new();
+        root.add_computed(&mut computed);
+        let slots = PathSlots::of(computed);
+        Self { mode, root, positional, slots }
+    }
+
     /// Whether [`apply`](Self::apply) needs the position of the array element that the filter matched, and of which
     /// path.
     pub fn positional_path(&self) -> Option<&str> {
@@ -115,6 +124,16 @@ impl Node {
             }
             Ordering::Greater => {
                 self.positions.insert(name.into(), last);
+            }
+        }
+    }
+
+    fn add_computed<'n>(&'n mut self, computed: &mut Vec<&'n mut Expression>) {
+        for (_, child) in &mut self.children {
+            match child {
+                Child::Computed(expression) => computed.push(expression),
+                Child::Nested(node) => node.add_computed(computed),
+                Child::Include | Child::Exclude | Child::Array(_) => {}
             }
         }
     }

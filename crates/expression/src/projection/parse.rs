@@ -43,7 +43,7 @@ impl Projection {
     pub fn parse_addition(specification: DocumentRef<'_>, scope: &ParseScope) -> Result<Self> {
         let mut root = Node::default();
         add_fields(&mut root, specification, "", scope)?;
-        Ok(Self { mode: Mode::Addition, root, positional: None })
+        Ok(Self::new(Mode::Addition, root, None))
     }
 
     /// A projection that excludes these dotted paths.
@@ -54,7 +54,7 @@ impl Projection {
         for path in paths {
             root.insert(path, Child::Exclude)?;
         }
-        Ok(Self { mode: Mode::Exclusion, root, positional: None })
+        Ok(Self::new(Mode::Exclusion, root, None))
     }
 }
 
@@ -87,7 +87,7 @@ impl Reader<'_, '_> {
         if mode == Mode::Inclusion && self.root.position(b"_id").is_none() {
             self.root.add("_id", Child::Include);
         }
-        Projection { mode, root: self.root, positional: self.positional }
+        Projection::new(mode, self.root, self.positional)
     }
 
     fn fields(&mut self, specification: DocumentRef<'_>, prefix: &str) -> Result<()> {

@@ -1,14 +1,17 @@
 //! `$group`: documents with equal `_id`, accumulated.
 
+mod integers;
 mod table;
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
+use crate::stream::StandIns;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{
-    AccumulatorExpression, Dependencies, Engine, EvaluationContext, Expression, FieldPath, StandIn, check_depth,
+    AccumulatorExpression, Dependencies, Engine, EvaluationContext, Expression, FieldPath, PathSlots, StandIn,
+    check_depth,
 };
 use bunko_query::{Distinct, DistinctOf, append_spilled};
 use bunko_scratch::Spilled;
@@ -22,6 +25,8 @@ struct Group {
     fields: Vec<(String, AccumulatorExpression)>,
     engine: Engine,
     form: Form,
+    /// The paths that `_id` and the fields are made of.
+    slots: PathSlots,
 }
 
 /// How values leave the stage.
@@ -52,8 +57,10 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
             fields.push((element.name.to_owned(), AccumulatorExpression::parse(element, &scope)?));
         }
     }
-    let id = id.ok_or_else(|| Failure::new(ErrorCode(15955), "a group specification must include an _id"))?;
-    Ok(vec![Box::new(Group { id, fields, engine: environment.engine, form: Form::AsTheyAre })])
+    let mut id = id.ok_or_else(|| Failure::new(ErrorCode(15955), "a group specification must include an _id"))?;
+    let inputs = fields.iter_mut().map(|(_, accumulator): &mut (_, AccumulatorExpression)| accumulator.input_mut());
+    let slots = PathSlots::of(std::iter::once(&mut id).chain(inputs));
+    Ok(vec![Box::new(Group { id, fields, engine: environment.engine, form: Form::AsTheyAre, slots })])
 }
 
 /// # Errors
@@ -136,19 +143,7 @@ impl Grouped {
             }
             let (stage, environment) = (Arc::clone(&self.stage), Arc::clone(&self.environment));
             let groups = if let Some(mut input) = self.input.take() {
-                let mut groups = Groups::new(Arc::clone(&stage), Arc::clone(&environment));
-                let mut add = |context: EvaluationContext<'_>| {
-                    groups.add(&stage, &environment, &context.in_engine(stage.engine)).map(|()| Flow::More)
-                };
-                if input.stand_in_path().is_some_and(|path| stage.takes_stand_in(&path)) {
-                    input.visit_with_stand_ins(&mut |document, stand_in| match stand_in {
-                        Some(stand_in) => add(environment.context(document).with_stand_in(stand_in)),
-                        None => add(environment.context(document)),
-                    })?;
-                } else {
-                    input.visit(&mut |document| add(environment.context(document)))?;
-                }
-                groups
+                stage.gather(&mut *input, &environment)?
             } else {
                 let Some(pending) = self.pending.pop() else { return Ok(None) };
                 Groups::resume(pending, &stage, &environment)?
@@ -200,6 +195,42 @@ impl Form {
 }
 
 impl Group {
+    /// Groups all of an input.
+    fn gather(self: &Arc<Self>, input: &mut dyn DocumentStream, environment: &Arc<Environment>) -> Result<Groups> {
+        let mut groups = Groups::new(Arc::clone(self), Arc::clone(environment));
+        let Some(path) = input.stand_in_path().filter(|path| self.takes_stand_in(path)) else {
+            input.visit(&mut |document| {
+                let found = self.slots.read(document);
+                groups.add(self, environment, &self.context(document, environment)?.with_found(&found))?;
+                Ok(Flow::More)
+            })?;
+            return Ok(groups);
+        };
+        let leading = self.slots.leading_to(&path);
+        input.visit_with_stand_ins(&mut |document, stand_ins| {
+            let mut found = self.slots.read(document);
+            let context = self.context(document, environment)?;
+            let Some(StandIns { path, values }) = stand_ins else {
+                groups.add(self, environment, &context.with_found(&found))?;
+                return Ok(Flow::More);
+            };
+            for value in values.iter() {
+                let stand_in = StandIn::new(path, value);
+                self.slots.put(&mut found, &stand_in, &leading);
+                groups.add(self, environment, &context.with_stand_in(&stand_in).with_found(&found))?;
+            }
+            Ok(Flow::More)
+        })?;
+        Ok(groups)
+    }
+
+    /// What its expressions see of a document, which is looked for their paths.
+    #[inline]
+    fn context<'a>(&self, document: DocumentRef<'a>, environment: &'a Environment) -> Result<EvaluationContext<'a>> {
+        environment.operation().work(1 + document.len_bytes() / 256)?;
+        Ok(environment.context(document).in_engine(self.engine))
+    }
+
     /// Whether nothing that it reads holds the value at a path.
     fn takes_stand_in(&self, path: &FieldPath) -> bool {
         let mut dependencies = Dependencies::default();

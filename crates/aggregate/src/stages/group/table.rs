@@ -6,6 +6,7 @@
 //! group sees its documents in their order, whatever the memory was, and no accumulator has to be merged with another.
 
 use super::Group;
+use super::integers::Integers;
 use crate::Environment;
 use crate::stages::stage_memory::too_large;
 use bunko_bson::key_string::Direction;
@@ -55,6 +56,7 @@ pub(super) struct Groups {
     hasher: foldhash::fast::RandomState,
     /// Positions by the key string of `_id`: 1 and 1.0 are one group.
     positions: HashTable<u32>,
+    integers: Integers,
     slots: Vec<Slot>,
     keys: Vec<u8>,
     gathered: Vec<Gathered>,
@@ -78,6 +80,7 @@ impl Groups {
             environment,
             hasher: foldhash::fast::RandomState::default(),
             positions: HashTable::new(),
+            integers: Integers::default(),
             slots: Vec::new(),
             keys: Vec::new(),
             gathered: Vec::new(),
@@ -115,24 +118,51 @@ impl Groups {
     /// for each document would cost more than what is added.
     pub fn add(&mut self, stage: &Group, environment: &Environment, context: &EvaluationContext<'_>) -> Result<()> {
         let id = stage.id.evaluate(context)?;
+        let integer = Integers::of(id.or_null());
+        let known = match integer {
+            // There is one group.
+            _ if !self.slots.is_empty() && stage.id.as_literal().is_some() => Some(0),
+            Some(integer) => self.integers.position(integer),
+            None => None,
+        };
+        if let Some(position) = known.filter(|position| !self.slots[*position].waits && !self.is_too_full_to_grow()) {
+            environment.operation().work(1)?;
+            return self.feed(stage, context, position);
+        }
         self.key.clear();
         environment.strings().append_key(&mut self.key, id.or_null(), Direction::Ascending);
         environment.operation().work(1 + self.key.len() / 64)?;
-        self.take(stage, context, Some(id))
+        let position = self.take(stage, context, Some(id))?;
+        if let (Some(integer), Some(position)) = (integer, position) {
+            self.integers.note(integer, position);
+        }
+        Ok(())
     }
 
-    /// Adds a document to the group of the current key, which has this `_id`; it is evaluated where it is not known.
-    fn take(&mut self, stage: &Group, context: &EvaluationContext<'_>, id: Option<Evaluated<'_>>) -> Result<()> {
+    /// Adds a document to the group of the current key, which has this `_id`; it is evaluated where it is not known. The
+    /// position of the group; nothing where the document is put off.
+    fn take(
+        &mut self,
+        stage: &Group,
+        context: &EvaluationContext<'_>,
+        id: Option<Evaluated<'_>>,
+    ) -> Result<Option<usize>> {
         let hash = self.hasher.hash_one(self.key.as_slice());
         let position = match self.find(hash) {
             Some(position) if self.slots[position].waits || self.is_too_full_to_grow() => {
                 self.slots[position].waits = true;
-                return self.put_off(hash, context);
+                return self.put_off(hash, context).map(|()| None);
             }
             Some(position) => position,
-            None if self.is_too_full_for_groups() => return self.put_off(hash, context),
+            None if self.is_too_full_for_groups() => return self.put_off(hash, context).map(|()| None),
             None => self.open_group(id, context.root())?,
         };
+        self.feed(stage, context, position)?;
+        Ok(Some(position))
+    }
+
+    /// Adds a document to a group.
+    fn feed(&mut self, stage: &Group, context: &EvaluationContext<'_>, position: usize) -> Result<()> {
         let accumulators = &mut self.gathered[position].accumulators;
         for ((_, expression), accumulator) in stage.fields.iter().zip(accumulators) {
             if expression.has_fixed_size() {

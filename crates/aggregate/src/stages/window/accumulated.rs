@@ -3,7 +3,7 @@
 use super::bounds::Bounds;
 use super::deviation::Deviation;
 use super::partition::Partition;
-use super::{Call, Function, Running};
+use super::{Call, Function, Running, check_held};
 use crate::Environment;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{Failure, Result};
@@ -56,7 +56,9 @@ impl Sliding {
             }),
         };
         for position in positions {
-            expression.feed(&mut **accumulator, &environment.context(partition.document(position)))?;
+            let at = partition.at(position, environment)?;
+            expression.feed(&mut **accumulator, &environment.context(at.document()))?;
+            check_held(accumulator.memory_bytes(), environment)?;
         }
         Ok(())
     }
@@ -65,7 +67,8 @@ impl Sliding {
     fn remove(&mut self, partition: &Partition, positions: Range<usize>, environment: &Environment) -> Result<Removal> {
         let Some(accumulator) = &mut self.accumulator else { return Ok(Removal::Impossible) };
         for position in positions {
-            let context = environment.context(partition.document(position));
+            let at = partition.at(position, environment)?;
+            let context = environment.context(at.document());
             if self.function.expression.take_back(&mut **accumulator, &context)? == Removal::Impossible {
                 return Ok(Removal::Impossible);
             }

@@ -102,7 +102,7 @@ impl Bounds {
         last: &Range<usize>,
         environment: &Environment,
     ) -> Result<Range<usize>> {
-        let count = partition.documents.len();
+        let count = partition.count();
         match self {
             Self::Documents(lower, upper) => {
                 let at = |bound: &Bound<i64>, unbounded: usize, behind: i64| match bound {
@@ -116,7 +116,8 @@ impl Bounds {
                 Ok(start..end.max(start))
             }
             Self::Range(lower, upper, distance) => {
-                let value = partition.sort_value(position);
+                let at = partition.at(position, environment)?;
+                let value = at.sort_value();
                 distance.check(value)?;
                 let mut start = last.start;
                 if let Bound::At(offset) = lower {

@@ -163,7 +163,8 @@ impl Varying {
         environment: &Environment,
     ) -> Result<Option<(Number, Number)>> {
         environment.operation().work(1)?;
-        let value = self.function.input.evaluate(&environment.context(partition.document(position)))?;
+        let at = partition.at(position, environment)?;
+        let value = self.function.input.evaluate(&environment.context(at.document()))?;
         Ok(pair(value.get()))
     }
 }

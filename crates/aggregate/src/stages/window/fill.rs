@@ -1,6 +1,6 @@
 //! `$locf` and `$linearFill`: values in the place of null and missing ones.
 
-use super::partition::Partition;
+use super::partition::{At, Partition};
 use super::slope::{Arithmetic, computed};
 use super::{Call, Function, Running};
 use crate::Environment;
@@ -44,7 +44,8 @@ struct Filling {
 }
 
 fn evaluated(input: &Expression, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
-    let value = input.evaluate(&environment.context(partition.document(position)))?.into_value();
+    let at = partition.at(position, environment)?;
+    let value = input.evaluate(&environment.context(at.document()))?.into_value();
     Ok(value.filter(|value| !value.as_ref().is_nullish()).unwrap_or(Value::Null))
 }
 
@@ -54,7 +55,7 @@ impl Running for Filling {
         let (Fill::Last(input) | Fill::Linear(input, _)) = &*fill;
         let value = evaluated(input, partition, position, environment)?;
         if let Fill::Linear(_, arithmetic) = &*fill {
-            check_order(partition, position)?;
+            check_order(partition, position, environment)?;
             return self.on_line(value, input, arithmetic, partition, position, environment);
         }
         if !matches!(value, Value::Null) {
@@ -87,7 +88,7 @@ impl Filling {
         if self.behind.as_ref().is_none_or(|(behind, _)| *behind <= position) {
             let mut next = position + 1;
             let mut found = Value::Null;
-            while next < partition.documents.len() {
+            while next < partition.count() {
                 environment.operation().work(1)?;
                 found = evaluated(input, partition, next, environment)?;
                 if !matches!(found, Value::Null) {
@@ -100,7 +101,9 @@ impl Filling {
         let Some((right, high)) = self.behind.as_ref().filter(|(_, value)| !matches!(value, Value::Null)) else {
             return Ok(Value::Null);
         };
-        let [x0, x, x1] = [*left, position, *right].map(|place| partition.sort_value(place));
+        let at = |position| partition.at(position, environment);
+        let (at0, at, at1) = (at(*left)?, at(position)?, at(*right)?);
+        let [x0, x, x1] = [&at0, &at, &at1].map(At::sort_value);
         computed(
             arithmetic,
             &[("x0", x0), ("x", x), ("x1", x1), ("y0", low.as_ref()), ("y1", high.as_ref())],
@@ -110,14 +113,15 @@ impl Filling {
 }
 
 /// Values on a line need places that differ.
-fn check_order(partition: &Partition, position: usize) -> Result<()> {
-    let value = partition.sort_value(position);
+fn check_order(partition: &Partition, position: usize, environment: &Environment) -> Result<()> {
+    let at = partition.at(position, environment)?;
+    let value = at.sort_value();
     if !value.is_number() && !matches!(value, ValueRef::DateTime(_)) {
         let found = value.kind().alias();
         let message = format!("$linearFill sortBy field must be numeric or a date, but found {found}");
         return Err(Failure::type_mismatch(message));
     }
-    if position > 0 && partition.documents[position].order() == partition.documents[position - 1].order() {
+    if position > 0 && at.order() == partition.at(position - 1, environment)?.order() {
         let message = "There can be no repeated values in the sort field";
         return Err(Failure::new(ErrorCode(6_050_106), message));
     }

@@ -14,7 +14,6 @@ mod shift;
 mod slope;
 
 use super::placed::{Placed, PlacedInOrder, place};
-use super::stage_memory::{StageMemory, too_large};
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
@@ -28,8 +27,8 @@ use bunko_expression::{
 };
 use bunko_operation::Gatherer;
 use bunko_query::append_spilled;
-use bunko_scratch::Sorter;
-use partition::Partition;
+use bunko_scratch::{Sorter, Spilled};
+use partition::{Gathering, Partition};
 use std::sync::Arc;
 
 /// Functions that know neither windows nor arguments.
@@ -47,6 +46,18 @@ trait Function: Send + Sync {
 trait Running: Send {
     /// Its value for the document at `position`; positions come one after the other, from 0 on.
     fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value>;
+}
+
+/// Refuses a function that holds so many bytes for its window, where that is more than the stage may.
+fn check_held(bytes: usize, environment: &Environment) -> Result<()> {
+    let bytes_max = environment.operation().stage_bytes_max(Gatherer::Window);
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    let message = format!(
+        "Exceeded memory limit in DocumentSourceSetWindowFields, used {bytes} bytes but max allowed is {bytes_max} bytes"
+    );
+    Err(Failure::new(ErrorCode(5_414_201), message))
 }
 
 /// What a function is read from.
@@ -265,6 +276,7 @@ impl Stage for SetWindowFields {
             stage: self,
             input: Some(input),
             placed: None,
+            spilled: Spilled::default(),
             current: None,
             environment: Arc::clone(environment),
         })
@@ -284,8 +296,10 @@ struct Windowed {
     stage: Arc<SetWindowFields>,
     /// Until it has been read.
     input: Option<Box<dyn DocumentStream>>,
-    /// All documents in order, once they have been read.
+    /// The documents in order, once they have been read, where they have one.
     placed: Option<PlacedInOrder>,
+    /// Of partitions.
+    spilled: Spilled,
     current: Option<Walk>,
     environment: Arc<Environment>,
 }
@@ -301,8 +315,7 @@ impl SetWindowFields {
     /// Puts all documents in order: those of one partition stand together.
     fn gather(&self, input: &mut dyn DocumentStream, environment: &Environment) -> Result<PlacedInOrder> {
         let operation = environment.operation();
-        let refusal = |_| too_large(DEFINITION.name);
-        let mut sorter = Sorter::new().gathering(Gatherer::Window, refusal);
+        let mut sorter = Sorter::new();
         let mut key = Vec::new();
         input.visit(&mut |document| {
             key.clear();
@@ -335,24 +348,46 @@ impl SetWindowFields {
         Ok(())
     }
 
-    /// The documents of the next partition, which must fit into memory: functions look forth and back in it.
-    fn partition(placed: &mut PlacedInOrder, environment: &Environment) -> Result<Option<Partition>> {
+    /// All documents as they come: without an order and a partition there is nothing to sort.
+    fn gather_all(input: &mut dyn DocumentStream, environment: &Environment) -> Result<(Partition, Spilled)> {
+        let operation = environment.operation();
+        let mut gathering = Gathering::default();
+        input.visit(&mut |document| {
+            operation.work(1 + document.len_bytes() / 64)?;
+            let (key, document) = (Vec::new(), document.to_owned());
+            gathering.add(Placed { key, part_bytes: 0, value: Value::Null, document }, operation)?;
+            Ok(Flow::More)
+        })?;
+        gathering.finish(operation)
+    }
+
+    /// The documents of the next partition, in which functions look forth and back.
+    fn next_partition(placed: &mut PlacedInOrder, environment: &Environment) -> Result<Option<(Partition, Spilled)>> {
         let operation = environment.operation();
         let Some(first) = placed.next(operation)? else { return Ok(None) };
-        let mut memory = StageMemory::new(DEFINITION.name, Gatherer::Window, environment);
-        let mut documents = vec![first];
-        while let Some(next) = placed.next_if(|next| next.part() == documents[0].part(), operation)? {
-            memory.keep(next.document.len_bytes() + next.key.len() + size_of::<Placed>())?;
-            documents.push(next);
+        let part = first.part().to_vec();
+        let mut gathering = Gathering::default();
+        gathering.add(first, operation)?;
+        while let Some(next) = placed.next_if(|next| next.part() == part, operation)? {
+            gathering.add(next, operation)?;
         }
-        Ok(Some(Partition { documents }))
+        gathering.finish(operation).map(Some)
+    }
+}
+
+impl Windowed {
+    /// Begins a walk over a partition, of which so much went on disk.
+    fn begin(&mut self, (partition, spilled): (Partition, Spilled)) {
+        self.spilled += spilled;
+        let running = self.stage.functions.iter().map(|function| Arc::clone(function).begin()).collect();
+        self.current = Some(Walk { partition, position: 0, running });
     }
 }
 
 impl Walk {
     fn next(&mut self, stage: &SetWindowFields, environment: &Environment) -> Result<Option<DocumentBuf>> {
         let position = self.position;
-        if position >= self.partition.documents.len() {
+        if position >= self.partition.count() {
             return Ok(None);
         }
         self.position += 1;
@@ -361,8 +396,8 @@ impl Walk {
             environment.operation().work(1)?;
             values.define(&variable(number + 1), Some(running.value(&self.partition, position, environment)?))?;
         }
-        let document = self.partition.document(position);
-        let context = EvaluationContext::new(document, &values, environment.scope.now_ms, environment.operation());
+        let at = self.partition.at(position, environment)?;
+        let context = EvaluationContext::new(at.document(), &values, environment.scope.now_ms, environment.operation());
         let mut bytes = Vec::new();
         stage.addition.apply(&context, None, &mut bytes)?;
         Ok(Some(DocumentBuf::from_trusted(bytes)))
@@ -372,7 +407,12 @@ impl Walk {
 impl DocumentStream for Windowed {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         if let Some(mut input) = self.input.take() {
-            self.placed = Some(self.stage.gather(&mut *input, &self.environment)?);
+            if self.stage.partition_by.is_none() && self.stage.order.is_none() {
+                let partition = SetWindowFields::gather_all(&mut *input, &self.environment)?;
+                self.begin(partition);
+            } else {
+                self.placed = Some(self.stage.gather(&mut *input, &self.environment)?);
+            }
         }
         loop {
             if let Some(walk) = &mut self.current
@@ -382,13 +422,14 @@ impl DocumentStream for Windowed {
             }
             self.current = None;
             let Some(placed) = &mut self.placed else { return Ok(None) };
-            let Some(partition) = SetWindowFields::partition(placed, &self.environment)? else { return Ok(None) };
-            let running = self.stage.functions.iter().map(|function| Arc::clone(function).begin()).collect();
-            self.current = Some(Walk { partition, position: 0, running });
+            let Some(next) = SetWindowFields::next_partition(placed, &self.environment)? else { return Ok(None) };
+            self.begin(next);
         }
     }
 
     fn describe_run(&self, facts: &mut DocumentBuf) {
-        append_spilled(facts, self.placed.as_ref().map(PlacedInOrder::spilled).unwrap_or_default());
+        let mut spilled = self.spilled;
+        spilled += self.placed.as_ref().map(PlacedInOrder::spilled).unwrap_or_default();
+        append_spilled(facts, spilled);
     }
 }

@@ -62,7 +62,8 @@ struct Averaging {
 impl Running for Averaging {
     fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
         let function = Arc::clone(&self.function);
-        let value = function.input.evaluate(&environment.context(partition.document(position)))?;
+        let at = partition.at(position, environment)?;
+        let value = function.input.evaluate(&environment.context(at.document()))?;
         // What is no number changes nothing.
         let Some(number) = value.get().filter(|value| value.is_number()) else {
             return Ok(self.average.clone().unwrap_or(Value::Null));

@@ -48,9 +48,10 @@ struct Counting {
 }
 
 impl Running for Counting {
-    fn value(&mut self, partition: &Partition, position: usize, _: &Environment) -> Result<Value> {
-        let order = |position: usize| partition.documents[position].order();
-        if position == 0 || order(position) != order(position - 1) {
+    fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
+        let at = |position| partition.at(position, environment);
+        // Places alone need no look at the documents.
+        if self.rank != Rank::Number && (position == 0 || at(position)?.order() != at(position - 1)?.order()) {
             self.place = position + 1;
             self.distinct += 1;
         }

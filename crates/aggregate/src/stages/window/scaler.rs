@@ -3,7 +3,7 @@
 use super::bounds::Bounds;
 use super::partition::Partition;
 use super::slope::{Arithmetic, computed};
-use super::{Call, Function, Running};
+use super::{Call, Function, Running, check_held};
 use crate::Environment;
 use bunko_bson::{Value, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -53,7 +53,8 @@ struct Scaling {
 
 impl Scaler {
     fn number(&self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
-        let value = self.input.evaluate(&environment.context(partition.document(position)))?;
+        let at = partition.at(position, environment)?;
+        let value = self.input.evaluate(&environment.context(at.document()))?;
         match value.get() {
             Some(number) if number.is_number() => Ok(number.to_value()),
             _ => {
@@ -81,6 +82,7 @@ impl Running for Scaling {
             }
             self.falling.push_back((entering, number.clone()));
             self.rising.push_back((entering, number));
+            check_held((self.falling.len() + self.rising.len()) * size_of::<(usize, Value)>(), environment)?;
         }
         for kept in [&mut self.falling, &mut self.rising] {
             while kept.front().is_some_and(|(place, _)| *place < next.start) {

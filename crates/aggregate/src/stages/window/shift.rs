@@ -41,10 +41,10 @@ struct Shifting(Arc<Shift>);
 
 impl Running for Shifting {
     fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
-        let other =
-            usize::try_from(position as i64 + self.0.by).ok().filter(|other| *other < partition.documents.len());
-        let (expression, document) = match (other, &self.0.default) {
-            (Some(other), _) => (&self.0.output, partition.document(other)),
+        let other = usize::try_from(position as i64 + self.0.by).ok().filter(|other| *other < partition.count());
+        let other = other.map(|other| partition.at(other, environment)).transpose()?;
+        let (expression, document) = match (&other, &self.0.default) {
+            (Some(other), _) => (&self.0.output, other.document()),
             (None, Some(default)) => (default, DocumentRef::EMPTY),
             (None, None) => return Ok(Value::Null),
         };

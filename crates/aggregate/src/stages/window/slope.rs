@@ -1,7 +1,7 @@
 //! `$derivative` and `$integral`: slope of and area below the line through a window's documents.
 
 use super::bounds::{Bounds, check_unit};
-use super::partition::Partition;
+use super::partition::{At, Partition};
 use super::{Call, Function, Running};
 use crate::Environment;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
@@ -145,13 +145,8 @@ struct Sloping {
 }
 
 impl Slope {
-    fn point<'p>(
-        &self,
-        partition: &'p Partition,
-        position: usize,
-        environment: &Environment,
-    ) -> Result<(ValueRef<'p>, Value)> {
-        let place = partition.sort_value(position);
+    fn point<'p>(&self, at: &'p At<'_>, environment: &Environment) -> Result<(ValueRef<'p>, Value)> {
+        let place = at.sort_value();
         let is_date = matches!(place, ValueRef::DateTime(_));
         let refusal = |code, what: &str| Err(Failure::new(ErrorCode(code), format!("{} {what}", self.name)));
         if self.has_unit && !is_date {
@@ -160,14 +155,15 @@ impl Slope {
         if !self.has_unit && !place.is_number() {
             return refusal(5_624_902, "where the sortBy is a Date requires an 'unit'");
         }
-        let value = self.input.evaluate(&environment.context(partition.document(position)))?.into_value();
+        let value = self.input.evaluate(&environment.context(at.document()))?.into_value();
         Ok((place, value.unwrap_or(Value::Null)))
     }
 
     /// The slope, or the area, between two documents.
     fn between(&self, partition: &Partition, from: usize, to: usize, environment: &Environment) -> Result<Value> {
-        let (x0, y0) = self.point(partition, from, environment)?;
-        let (x1, y1) = self.point(partition, to, environment)?;
+        let (from, to) = (partition.at(from, environment)?, partition.at(to, environment)?);
+        let (x0, y0) = self.point(&from, environment)?;
+        let (x1, y1) = self.point(&to, environment)?;
         let numbers = [("x0", x0), ("x1", x1), ("y0", y0.as_ref()), ("y1", y1.as_ref())];
         computed(&self.arithmetic, &numbers, environment)
     }
@@ -195,7 +191,7 @@ impl Running for Sloping {
         }
         if last.is_empty() {
             // A document alone has no area, but must be one.
-            function.point(partition, next.start, environment)?;
+            function.point(&partition.at(next.start, environment)?, environment)?;
         }
         for to in from..next.end {
             environment.operation().work(1)?;

@@ -1,0 +1,195 @@
+//! What an expression is evaluated against: a document, and what the variables are worth there.
+
+use super::{Variable, Variables};
+use crate::metadata::AtHand;
+use crate::path_slots::PathSlot;
+use crate::{Evaluated, PathValues, StandIn};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, StringOrder, Value, ValueRef};
+use bunko_errors::ErrorCode;
+use bunko_operation::OperationContext;
+
+/// The variables that one operator binds, on the evaluating function's stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Binding<'a> {
+    /// That of the first value; the others follow.
+    pub(crate) first_slot: u32,
+    pub(crate) values: &'a [Option<ValueRef<'a>>],
+    pub(crate) outer: Option<&'a Binding<'a>>,
+}
+
+/// Which of MongoDB's engines would evaluate an expression: a few errors have another code in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// That of most stages.
+    #[default]
+    Classic,
+    /// That of the groups at a pipeline's front.
+    SlotBased,
+}
+
+impl Engine {
+    /// The code of an error in this engine.
+    pub(crate) fn code(self, classic: i32, slot_based: i32) -> ErrorCode {
+        ErrorCode(if self == Self::SlotBased { slot_based } else { classic })
+    }
+}
+
+/// What an expression is evaluated against. Cheap to copy.
+#[derive(Clone, Copy, Debug)]
+pub struct EvaluationContext<'a> {
+    root: DocumentRef<'a>,
+    variables: &'a Variables,
+    locals: Option<&'a Binding<'a>>,
+    now_ms: i64,
+    operation: &'a OperationContext,
+    strings: &'a StringOrder,
+    engine: Engine,
+    at_hand: Option<&'a AtHand>,
+    stand_in: Option<&'a StandIn<'a>>,
+    found: Option<&'a PathValues<'a>>,
+}
+
+impl<'a> EvaluationContext<'a> {
+    /// Evaluation over `root` for `operation`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
+    #[inline]
+    pub fn new(root: DocumentRef<'a>, variables: &'a Variables, now_ms: i64, operation: &'a OperationContext) -> Self {
+        Self {
+            root,
+            variables,
+            locals: None,
+            now_ms,
+            operation,
+            strings: StringOrder::BYTES,
+            engine: Engine::default(),
+            at_hand: None,
+            stand_in: None,
+            found: None,
+        }
+    }
+
+    /// The same where a value takes the place of the document's own. Only paths heed it: whoever reads the document as a
+    /// whole, or a document that the value is in, must not be evaluated with it; see [`StandIn::is_apart_from`].
+    #[must_use]
+    #[inline]
+    pub fn with_stand_in(self, stand_in: &'a StandIn<'a>) -> Self {
+        Self { stand_in: Some(stand_in), ..self }
+    }
+
+    /// What takes the place of a value of the document.
+    #[inline]
+    pub fn stand_in(&self) -> Option<&'a StandIn<'a>> {
+        self.stand_in
+    }
+
+    /// The same where values at paths of the document are found already: for the expressions whose [`crate::PathSlots`]
+    /// found them.
+    #[must_use]
+    #[inline]
+    pub fn with_found(self, found: &'a PathValues<'a>) -> Self {
+        Self { found: Some(found), ..self }
+    }
+
+    /// The value that was found for a slot.
+    #[inline]
+    pub(crate) fn found_at(&self, slot: PathSlot) -> Option<Evaluated<'a>> {
+        self.found?.at(slot)
+    }
+
+    /// The same with the errors of that engine.
+    #[must_use]
+    #[inline]
+    pub fn in_engine(self, engine: Engine) -> Self {
+        Self { engine, ..self }
+    }
+
+    /// Whose errors are told.
+    pub(crate) fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// The same with strings in another order than that of their bytes.
+    #[must_use]
+    #[inline]
+    pub fn with_strings(self, strings: &'a StringOrder) -> Self {
+        Self { strings, ..self }
+    }
+
+    /// The same where something is known of the document beside its fields.
+    #[must_use]
+    #[inline]
+    pub fn with_metadata(self, at_hand: &'a AtHand) -> Self {
+        Self { at_hand: Some(at_hand), ..self }
+    }
+
+    /// What is known of the document under a name of `$meta`.
+    pub(crate) fn metadata(&self, name: &str) -> Option<Value> {
+        self.at_hand?.value(name)
+    }
+
+    /// In which order strings are.
+    #[inline]
+    pub fn strings(&self) -> &'a StringOrder {
+        self.strings
+    }
+
+    /// The same over another document: a stage makes one context and moves it along.
+    #[must_use]
+    pub fn at<'b>(&self, root: DocumentRef<'b>) -> EvaluationContext<'b>
+    where
+        'a: 'b,
+    {
+        EvaluationContext { root, found: None, ..*self }
+    }
+
+    /// The document that `$$ROOT` names.
+    #[inline]
+    pub fn root(&self) -> DocumentRef<'a> {
+        self.root
+    }
+
+    /// The same with more variables bound; `binding.outer` must be [`Self::locals`].
+    pub(crate) fn bound<'b>(&self, binding: &'b Binding<'b>) -> EvaluationContext<'b>
+    where
+        'a: 'b,
+    {
+        EvaluationContext { locals: Some(binding), ..*self }
+    }
+
+    /// For whom it is evaluated: whatever loops counts its work there.
+    #[inline]
+    pub fn operation(&self) -> &'a OperationContext {
+        self.operation
+    }
+
+    pub(crate) fn locals(&self) -> Option<&'a Binding<'a>> {
+        self.locals
+    }
+
+    /// A variable's value.
+    pub(crate) fn variable(&self, variable: Variable) -> Option<ValueRef<'a>> {
+        match variable {
+            Variable::Root => Some(ValueRef::Document(self.root)),
+            Variable::Now => Some(ValueRef::DateTime(self.now_ms)),
+            Variable::ClusterTime => self.variables.cluster_time.map(ValueRef::Timestamp),
+            Variable::Remove => None,
+            Variable::UserRoles => {
+                let roles = self.variables.user_roles.as_deref();
+                Some(ValueRef::Array(roles.map_or(ArrayRef::EMPTY, ArrayBuf::as_ref)))
+            }
+            Variable::Decision(decision) => Some(decision.value()),
+            Variable::Global(index) => self.variables.values.get(index)?.as_ref().map(Value::as_ref),
+            Variable::Local(slot) => {
+                let mut next = self.locals;
+                while let Some(binding) = next {
+                    if let Some(value) =
+                        slot.checked_sub(binding.first_slot).and_then(|n| binding.values.get(n as usize))
+                    {
+                        return *value;
+                    }
+                    next = binding.outer;
+                }
+                None
+            }
+        }
+    }
+}

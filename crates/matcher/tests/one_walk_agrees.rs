@@ -1,0 +1,182 @@
+//! What a filter decides in one walk over a document is what its tree decides.
+//!
+//! A filter that has been asked often walks; a copy of it has not, and asks the tree.
+
+use bunko_bson::{Collator, DocumentBuf, DocumentRef, StringOrder, ValueRef};
+use bunko_errors::{Failure, Result};
+use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
+use bunko_testkit::shell;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// One value of each kind, and numbers where types, widths and signs meet.
+const VALUES: &[&str] = &[
+    "null",
+    "undefined",
+    "MinKey()",
+    "MaxKey()",
+    "true",
+    "false",
+    "0",
+    "-0.0",
+    "1",
+    "1.5",
+    "-1",
+    "NumberInt(7)",
+    "NumberLong(7)",
+    "7.0",
+    "NumberDecimal('7')",
+    "NumberDecimal('NaN')",
+    "NumberDecimal('Infinity')",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "NumberLong('9007199254740992')",
+    "NumberLong('9007199254740993')",
+    "9007199254740992.0",
+    "9007199254740994.0",
+    "NumberLong('9223372036854775807')",
+    "9223372036854775808.0",
+    "NumberLong('-9223372036854775808')",
+    "''",
+    "'a'",
+    "'A'",
+    "'ab'",
+    "{}",
+    "{b: 7}",
+    "{b: 'a'}",
+    "{b: [7, 'a']}",
+    "{b: {c: 7}}",
+    "[]",
+    "[7]",
+    "[1, 'a', null]",
+    "[[7]]",
+    "[{b: 7}, {b: [1.5]}]",
+    "[{c: 1}]",
+    "ISODate('2020-01-01')",
+    "ObjectId('0102030405060708090a0b0c')",
+    "/a/",
+];
+
+const CONDITIONS: &[&str] =
+    &["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$exists", "$type", "$mod", "$in", "$nin", "$regex", "$not", "$bits"];
+
+/// Strings without regard to case, or by their bytes.
+struct Order(StringOrder);
+
+#[derive(Debug)]
+struct IgnoringCase;
+
+impl Collator for IgnoringCase {
+    fn compare(&self, a: &str, b: &str) -> Ordering {
+        a.to_lowercase().cmp(&b.to_lowercase())
+    }
+
+    fn write_sort_key(&self, text: &str, key: &mut Vec<u8>) {
+        key.extend_from_slice(text.to_lowercase().as_bytes());
+    }
+
+    fn specification(&self) -> DocumentRef<'_> {
+        DocumentRef::EMPTY
+    }
+}
+
+impl ExprCompiler for Order {
+    fn compile(&self, _: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
+        Err(Failure::bad_value("no expressions"))
+    }
+
+    fn strings(&self) -> &StringOrder {
+        &self.0
+    }
+}
+
+fn orders() -> [Order; 2] {
+    [Order(StringOrder::BYTES.clone()), Order(StringOrder::collated(Arc::new(IgnoringCase)))]
+}
+
+/// The condition of that name with an operand, as text; some operators take no value of any kind.
+fn condition(name: &str, operand: &str) -> String {
+    match name {
+        "$exists" => format!("{{$exists: {}}}", operand.len().is_multiple_of(2)),
+        "$type" => format!("{{$type: [{}, 'null']}}", operand.len() % 19 + 1),
+        "$mod" => format!("{{$mod: [{}, 1]}}", operand.len() % 5 + 1),
+        "$in" | "$nin" => format!("{{{name}: [{operand}, 7, 'a']}}"),
+        "$regex" => "{$regex: '^a', $options: 'i'}".to_owned(),
+        "$not" => format!("{{$not: {{$gte: {operand}}}}}"),
+        "$bits" => format!("{{$bitsAnySet: {}}}", operand.len()),
+        _ => format!("{{{name}: {operand}}}"),
+    }
+}
+
+/// The filter, if there is such a one.
+fn filter(text: &str, order: &Order) -> Option<Filter> {
+    let source = shell::parse_document(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    Filter::parse_with(source.as_ref(), order).ok()
+}
+
+/// Asks a filter about documents until it walks.
+fn asked_often(filter: &Filter) {
+    for _ in 0..100 {
+        filter.try_matches(DocumentRef::EMPTY).expect("nothing fails");
+    }
+}
+
+fn documents() -> Vec<DocumentBuf> {
+    let mut documents = vec!["{}".to_owned(), "{x: 1}".to_owned(), "{a: 7, a: 'a'}".to_owned()];
+    for value in VALUES {
+        documents.push(format!("{{_id: 1, a: {value}, b: 3}}"));
+        documents.push(format!("{{b: {value}}}"));
+        documents.push(format!("{{a: {{b: {value}}}, x: 'text'}}"));
+    }
+    documents.iter().map(|text| shell::parse_document(text).expect("a document")).collect()
+}
+
+fn assert_agrees(text: &str, order: &Order, documents: &[DocumentBuf]) {
+    let Some(walking) = filter(text, order) else { return };
+    asked_often(&walking);
+    for document in documents {
+        let (document, by_tree) = (document.as_ref(), walking.clone());
+        let expected = by_tree.matches_with_position(document).expect("nothing fails");
+        let found = walking.matches_with_position(document).expect("nothing fails");
+        assert_eq!(found, expected, "{text} on {document:?}");
+    }
+}
+
+#[test]
+fn each_condition_with_each_value() {
+    let documents = documents();
+    for order in orders() {
+        for operand in VALUES {
+            for name in CONDITIONS {
+                let condition = condition(name, operand);
+                for path in ["a", "a.b", "a.0"] {
+                    assert_agrees(&format!("{{'{path}': {condition}}}"), &order, &documents);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn conditions_together() {
+    let documents = documents();
+    let paths = ["a", "a.b", "b", "a.b.c", "x"];
+    for order in orders() {
+        let mut number = 12_345_usize;
+        let mut next = |count: usize| {
+            // A linear congruential generator: any sequence will do.
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (number >> 33) % count
+        };
+        for _ in 0..400 {
+            let conditions: Vec<String> = (0..2 + next(4))
+                .map(|_| {
+                    let condition = condition(CONDITIONS[next(CONDITIONS.len())], VALUES[next(VALUES.len())]);
+                    format!("{{'{}': {condition}}}", paths[next(paths.len())])
+                })
+                .collect();
+            assert_agrees(&format!("{{$and: [{}]}}", conditions.join(", ")), &order, &documents);
+        }
+    }
+}
