@@ -2,11 +2,13 @@
 
 use crate::documents::Documents;
 use crate::key::{self, KEYSPACE_BYTES, Range};
+use crate::key_walk::KeyWalk;
 use crate::leaf_walk::{LeafStep, LeafWalk, RecordRoute};
-use crate::leaves::Leaves;
+use crate::leaves::{Leaf, Leaves};
+use crate::lone_table::LoneTable;
 use crate::memtable::{Memtable, MemtableWalk};
 use crate::reader::Reader;
-use crate::state::State;
+use crate::state::{Reach, State};
 use crate::tree_files::TreeFiles;
 use crate::view::{key_value, malformed};
 use arc_swap::ArcSwap;
@@ -17,43 +19,63 @@ use std::sync::Arc;
 
 type Items = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send + 'static>;
 
-/// The tree's own walk over its tables. The blocks that it reads stay in the tree's cache, so nothing of it counts as the
-/// operation's: it is made, asked and dropped without counting.
-struct TableWalk(Option<Items>);
+/// What walks the tables.
+enum TableWalk {
+    /// Nothing is there.
+    Over,
+    /// Only one table reaches over the range, and it is walked forward.
+    Lone(Box<LoneTable>),
+    /// The tree's own walk.
+    Tree(Items),
+}
 
-impl TableWalk {
-    fn new(begin: impl FnOnce() -> Items) -> Self {
+/// A walk over the tables. The blocks that it reads stay in the tree's cache, so nothing of it counts as the operation's: it is
+/// made, asked and dropped without counting.
+struct UncountedWalk(TableWalk);
+
+impl UncountedWalk {
+    fn new(begin: impl FnOnce() -> TableWalk) -> Self {
         let _uncounted = bunko_heap::Uncounted::begin();
-        Self(Some(begin()))
+        Self(begin())
     }
 
     /// The next entry, with its key as it stands in the tree.
     fn next(&mut self, direction: Direction) -> lsm_tree::Result<Option<(UserKey, UserValue)>> {
         let _uncounted = bunko_heap::Uncounted::begin();
-        let item = self.0.as_mut().and_then(|items| match direction {
-            Direction::Forward => items.next(),
-            Direction::Backward => items.next_back(),
-        });
+        let item = match (&mut self.0, direction) {
+            (TableWalk::Over, _) => None,
+            (TableWalk::Lone(walk), _) => return walk.next(),
+            (TableWalk::Tree(items), Direction::Forward) => items.next(),
+            (TableWalk::Tree(items), Direction::Backward) => items.next_back(),
+        };
         item.map(Guard::into_inner).transpose()
     }
 }
 
-impl Drop for TableWalk {
+impl Drop for UncountedWalk {
     fn drop(&mut self) {
         let _uncounted = bunko_heap::Uncounted::begin();
-        self.0 = None;
+        self.0 = TableWalk::Over;
     }
 }
 
 /// Entries of the tables as the tree merges them, with the one that comes next.
 struct TableSide {
-    walk: TableWalk,
+    walk: UncountedWalk,
     next: Option<(UserKey, UserValue)>,
 }
 
 impl TableSide {
-    fn new(tree: &AnyTree, route: &Route) -> Self {
-        let walk = TableWalk::new(|| tree.range(key::in_tree(route.keyspace, route.range.clone()), route.before, None));
+    fn new(tree: &AnyTree, state: &State, route: &Route) -> Self {
+        let walk = UncountedWalk::new(|| {
+            let range = key::in_tree(route.keyspace, route.range.clone());
+            match (state.reaching(&range), route.direction) {
+                (Reach::One(table), Direction::Forward) => {
+                    TableWalk::Lone(Box::new(LoneTable::new(table, range, route.before)))
+                }
+                _ => TableWalk::Tree(tree.range(range, route.before, None)),
+            }
+        });
         Self { walk, next: None }
     }
 
@@ -187,7 +209,7 @@ impl Merged {
         let walk = |memtable: &Arc<Memtable>| memtable.walk(*keyspace, range.clone(), *direction, *before);
         let memtables = state.memtables().map(|memtable| (walk(memtable), None)).collect();
         // After the memtables: what goes from them stands here.
-        let tables = TableSide::new(tree, route);
+        let tables = TableSide::new(tree, state, route);
         let files = Arc::clone(&state.files);
         Self { memtables, tables, files, direction: *direction, is_started: false, last: None }
     }
@@ -252,22 +274,33 @@ impl Merged {
 }
 
 /// Walks an index.
-pub(crate) struct LsmKeyCursor {
-    walk: Walk,
-    current: Option<UserKey>,
-}
-
-impl LsmKeyCursor {
-    pub fn new(walk: Walk) -> Self {
-        Self { walk, current: None }
-    }
+pub(crate) enum LsmKeyCursor {
+    Forward(KeyWalk),
+    Backward {
+        walk: Walk,
+        /// The key that is lent.
+        current: Option<UserKey>,
+    },
 }
 
 impl KeyCursor for LsmKeyCursor {
     fn next(&mut self) -> Result<Option<(&[u8], RecordId)>> {
-        let Some((key, value)) = self.walk.next()? else { return Ok(None) };
-        let record = key_value(&value)?.record;
-        Ok(Some((self.current.insert(key), record)))
+        match self {
+            Self::Forward(walk) => walk.next(),
+            Self::Backward { walk, current } => {
+                let Some((key, value)) = walk.next()? else { return Ok(None) };
+                let record = key_value(&value)?.record;
+                Ok(Some((current.insert(key), record)))
+            }
+        }
+    }
+
+    fn go_to(&mut self, start: &[u8], end: &[u8]) -> bool {
+        match self {
+            Self::Forward(walk) => walk.go_to(start, end),
+            Self::Backward { .. } => return false,
+        }
+        true
     }
 }
 
@@ -278,7 +311,7 @@ const ENTRIES_WITHOUT_LEAVES: u32 = 128;
 /// come to the end of.
 struct LeafScan {
     state: Arc<ArcSwap<State>>,
-    leaves: Arc<Leaves>,
+    leaves: Arc<Leaves<Leaf>>,
     /// What is left: behind the last record that was found.
     route: RecordRoute,
     walk: LeafWalk,
@@ -286,7 +319,7 @@ struct LeafScan {
 }
 
 impl LeafScan {
-    fn new(state: Arc<ArcSwap<State>>, leaves: Arc<Leaves>, route: RecordRoute) -> Self {
+    fn new(state: Arc<ArcSwap<State>>, leaves: Arc<Leaves<Leaf>>, route: RecordRoute) -> Self {
         let walk = LeafWalk::new(&state.load(), Arc::clone(&leaves), route);
         Self { state, leaves, route, walk, is_over: false }
     }
@@ -312,7 +345,7 @@ enum Records {
     /// As an index is; `leaves` for a walk in ascending order that may turn out to be long.
     Merged {
         walk: Walk,
-        leaves: Option<Arc<Leaves>>,
+        leaves: Option<Arc<Leaves<Leaf>>>,
         entries: u32,
     },
     Leaves(LeafScan),
@@ -330,7 +363,7 @@ pub(crate) struct LsmRecordCursor {
 
 impl LsmRecordCursor {
     /// `leaves` for a walk in ascending order.
-    pub fn new(walk: Walk, keyspace: KeyspaceId, documents: Arc<Documents>, leaves: Option<Arc<Leaves>>) -> Self {
+    pub fn new(walk: Walk, keyspace: KeyspaceId, documents: Arc<Documents>, leaves: Option<Arc<Leaves<Leaf>>>) -> Self {
         let records = Records::Merged { walk, leaves, entries: 0 };
         Self { records, keyspace, documents, reader: Reader::default() }
     }

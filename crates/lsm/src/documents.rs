@@ -1,7 +1,8 @@
 //! Where documents are read from: the log, or the extent that took over their segment.
 
 use crate::extents::{Block, Extent, Registry};
-use crate::leaves::Leaves;
+use crate::key_leaves::KeyLeaf;
+use crate::leaves::{Leaf, Leaves};
 use arc_swap::ArcSwap;
 use bunko_store::{KeyspaceId, Location, Log, LogHandle, Result, StorageError, segment_of};
 use quick_cache::Weighter;
@@ -18,7 +19,9 @@ pub(crate) struct Documents {
     pub registry: ArcSwap<Registry>,
     cache: Cache<BlockId, Arc<Block>, ByMemory>,
     /// Where scans find documents.
-    pub leaves: Arc<Leaves>,
+    pub leaves: Arc<Leaves<Leaf>>,
+    /// Where walks of indexes find keys.
+    pub key_leaves: Arc<Leaves<KeyLeaf>>,
     pub reads: Reads,
 }
 
@@ -49,13 +52,20 @@ pub(crate) enum Home {
 }
 
 impl Documents {
-    pub fn new(log: LogHandle, registry: Registry, cache_bytes: u64, leaves: Arc<Leaves>) -> Self {
+    pub fn new(
+        log: LogHandle,
+        registry: Registry,
+        cache_bytes: u64,
+        leaves: Arc<Leaves<Leaf>>,
+        key_leaves: Arc<Leaves<KeyLeaf>>,
+    ) -> Self {
         let blocks = (cache_bytes / BLOCK_BYTES_USUAL).max(1) as usize;
         Self {
             log,
             registry: ArcSwap::from_pointee(registry),
             cache: Cache::with_weighter(blocks, cache_bytes, ByMemory),
             leaves,
+            key_leaves,
             reads: Reads::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::accounts::{Accounts, State as AccountsState};
 use crate::backlog::Backlog;
+use crate::blocks::Blocks;
 use crate::compression::Compression;
 use crate::documents::Documents;
 use crate::dropped::{Drops, WithoutDropped};
@@ -43,9 +44,11 @@ pub struct LsmOptions {
     pub compression: Compression,
 }
 
-/// The part of the cache that is for documents, and that for the leaves of scans; the rest is for the trees.
+/// The part of the cache that is for documents, that for the leaves of records, and that for those of index keys; the rest is
+/// for the trees.
 const DOCUMENTS_PART: f64 = 0.75;
 const LEAVES_PART: f64 = 0.05;
+const KEY_LEAVES_PART: f64 = 0.05;
 
 /// One tree for all keyspaces, so that thousands of collections cost one memtable and one flush.
 pub struct LsmEngine {
@@ -104,8 +107,12 @@ impl LsmEngine {
         files.check_version()?;
         let aside = Aside::put(&files)?;
         let leaves_bytes = (options.cache_bytes as f64 * LEAVES_PART) as u64;
-        let leaves = Arc::new(Leaves::new(leaves_bytes, &files));
-        let tree = open_tree(&files, options.cache_bytes - documents_bytes - leaves_bytes, filter)?;
+        let key_leaves_bytes = (options.cache_bytes as f64 * KEY_LEAVES_PART) as u64;
+        let of_trees = options.cache_bytes - documents_bytes - leaves_bytes - key_leaves_bytes;
+        let tree = open_tree(&files, of_trees, filter)?;
+        let blocks = Arc::new(Blocks::new(tree.id(), &files));
+        let leaves = Arc::new(Leaves::new(leaves_bytes, &blocks));
+        let key_leaves = Arc::new(Leaves::new(key_leaves_bytes, &blocks));
         let leftovers = Arc::new(Leftovers::new(&tree, &files, aside));
         let extents_path = opening.directory.join("extents");
         let registry = Registry::open(&extents_path, note.get("extents").and_then(ValueRef::as_array))?;
@@ -114,7 +121,7 @@ impl LsmEngine {
             Some(ValueRef::Int64(next)) => u64::try_from(next).map_err(|_| malformed("nextExtent"))?,
             Some(_) => return Err(malformed("nextExtent")),
         };
-        let documents = Arc::new(Documents::new(opening.log, registry, documents_bytes, leaves));
+        let documents = Arc::new(Documents::new(opening.log, registry, documents_bytes, leaves, key_leaves));
         let mover =
             Mover::new(extents_path, Arc::clone(&documents), Arc::clone(&accounts), options.compression, next_extent);
         let state = Arc::new(ArcSwap::from_pointee(State::new(&tree, &files)));

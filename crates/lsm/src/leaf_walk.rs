@@ -1,10 +1,13 @@
 //! Walking record ids over the leaves of all tables and memtables, in ascending order.
 
-use crate::leaves::{Leaf, LeafEntry, Leaves, least, reaches};
+use crate::key;
+use crate::leaves::{Behind, InUse, Leaf, LeafEntry, Leaves};
 use crate::memtable::{MemtableRecords, RecordsBehind};
 use crate::state::State;
+use crate::table_run::TableRun;
 use bunko_store::{KeyspaceId, Location, Result};
-use lsm_tree::{SeqNo, Table};
+use lsm_tree::SeqNo;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Where a walk goes: records of a keyspace from the first to the last, as of all below an LSN.
@@ -18,15 +21,14 @@ pub(crate) struct RecordRoute {
 
 /// What one walk goes over.
 enum Source {
-    /// Tables of one run, which follow each other; the last comes first.
-    Tables(Vec<Table>),
+    Tables(TableRun),
     Memtable(MemtableRecords),
 }
 
 /// A source that is not at its end, at the entry that comes next.
 struct RunWalk {
     source: Source,
-    leaf: Arc<Leaf>,
+    leaf: InUse<Leaf>,
     next: usize,
 }
 
@@ -42,23 +44,18 @@ enum Advance {
 
 impl RunWalk {
     /// Before the first entry of the route.
-    fn new(mut source: Source, route: &RecordRoute) -> Self {
-        if let Source::Tables(tables) = &mut source {
-            tables.retain(|table| reaches(table, route.keyspace, (route.first, route.last)));
-            tables.reverse();
-        }
-        Self { source, leaf: Arc::new(Leaf { entries: Box::default(), next: None }), next: 0 }
+    fn new(source: Source) -> Self {
+        Self { source, leaf: InUse::made(Leaf::nothing), next: 0 }
     }
 
-    fn begin(&mut self, leaves: &Leaves, route: &RecordRoute) -> Result<Advance> {
-        let from = match &self.source {
-            Source::Memtable(_) => route.first,
-            Source::Tables(tables) => match tables.last() {
-                None => return Ok(Advance::End),
-                Some(table) => least(table, route.keyspace).max(route.first),
-            },
-        };
-        self.enter(from, leaves, route)
+    fn begin(&mut self, leaves: &Leaves<Leaf>, route: &RecordRoute) -> Result<Advance> {
+        let first = route.first.to_be_bytes();
+        if let Source::Tables(tables) = &mut self.source
+            && !key::with_key(route.keyspace, &first, |first| tables.seek(&leaves.blocks, first))?
+        {
+            return Ok(Advance::End);
+        }
+        self.enter(route.first, leaves, route)
     }
 
     /// The entry that comes next; the walk is not at its end.
@@ -68,50 +65,61 @@ impl RunWalk {
 
     /// Goes behind the entry that was the head.
     #[inline]
-    fn advance(&mut self, leaves: &Leaves, route: &RecordRoute) -> Result<Advance> {
+    fn advance(&mut self, leaves: &Leaves<Leaf>, route: &RecordRoute) -> Result<Advance> {
         self.next += 1;
         match self.leaf.entries.get(self.next) {
             Some(entry) if entry.record <= route.last => Ok(Advance::Entry),
             Some(_) => Ok(Advance::End),
-            None => match self.behind_leaf(route) {
+            None => match self.leave_leaf(leaves)? {
                 Some(from) => self.enter(from, leaves, route),
                 None => Ok(Advance::End),
             },
         }
     }
 
-    /// Goes to the first entry from a record on, beginning with the last table.
-    fn enter(&mut self, from: u64, leaves: &Leaves, route: &RecordRoute) -> Result<Advance> {
+    /// Goes to the first entry from a record on, beginning with the present block.
+    fn enter(&mut self, from: u64, leaves: &Leaves<Leaf>, route: &RecordRoute) -> Result<Advance> {
         let mut from = Some(from);
         while let Some(record) = from.filter(|record| *record <= route.last) {
             self.leaf = match &self.source {
-                Source::Tables(tables) => match tables.last() {
-                    Some(table) => leaves.leaf(table, route.keyspace, record)?,
+                Source::Tables(tables) => match &tables.place {
+                    Some(place) => leaves.leaf(place, route.keyspace)?,
                     None => break,
                 },
-                Source::Memtable(records) => match records.leaf(record, route.before) {
-                    RecordsBehind::Leaf(leaf) => Arc::new(leaf),
-                    RecordsBehind::Gone => return Ok(Advance::Gone),
-                },
+                Source::Memtable(records) => {
+                    let mut is_gone = false;
+                    let leaf = InUse::made(|| match records.leaf(record, route.before) {
+                        RecordsBehind::Leaf(leaf) => leaf,
+                        RecordsBehind::Gone => {
+                            is_gone = true;
+                            Leaf::nothing()
+                        }
+                    });
+                    if is_gone {
+                        return Ok(Advance::Gone);
+                    }
+                    leaf
+                }
             };
-            self.next = self.leaf.entries.partition_point(|entry| entry.record < record);
+            self.next = self.leaf.first_of(record);
             if let Some(entry) = self.leaf.entries.get(self.next) {
                 return Ok(if entry.record <= route.last { Advance::Entry } else { Advance::End });
             }
-            from = self.behind_leaf(route);
+            from = self.leave_leaf(leaves)?.map(|next| next.max(record));
         }
         Ok(Advance::End)
     }
 
-    /// The first record behind the leaf; goes to the next table for it.
-    fn behind_leaf(&mut self, route: &RecordRoute) -> Option<u64> {
-        self.leaf.next.or_else(|| match &mut self.source {
-            Source::Memtable(_) => None,
+    /// Goes on behind the leaf; from which record on others come, of which the last one may have older versions.
+    fn leave_leaf(&mut self, leaves: &Leaves<Leaf>) -> Result<Option<u64>> {
+        let Behind::Records(next) = self.leaf.behind else { return Ok(None) };
+        match &mut self.source {
+            Source::Memtable(_) => Ok(next),
             Source::Tables(tables) => {
-                tables.pop();
-                tables.last().map(|table| least(table, route.keyspace).max(route.first))
+                let last = self.leaf.entries.last().map_or(0, |last| last.record);
+                Ok(tables.advance(&leaves.blocks)?.then_some(last))
             }
-        })
+        }
     }
 }
 
@@ -127,7 +135,7 @@ pub(crate) enum LeafStep {
 /// The newest versions that a route shows, of all tables and memtables.
 pub(crate) struct LeafWalk {
     route: RecordRoute,
-    leaves: Arc<Leaves>,
+    leaves: Arc<Leaves<Leaf>>,
     unopened: Vec<RunWalk>,
     /// Those that are not at their end.
     runs: Vec<RunWalk>,
@@ -141,10 +149,12 @@ pub(crate) struct LeafWalk {
 
 impl LeafWalk {
     /// A walk over all that a state has; reads nothing yet.
-    pub fn new(state: &State, leaves: Arc<Leaves>, route: RecordRoute) -> Self {
+    pub fn new(state: &State, leaves: Arc<Leaves<Leaf>>, route: RecordRoute) -> Self {
         let memtables = state.memtables().filter_map(|memtable| memtable.records(route.keyspace)).map(Source::Memtable);
-        let tables = state.runs().into_iter().map(Source::Tables);
-        let unopened = memtables.chain(tables).map(|source| RunWalk::new(source, &route)).collect();
+        let (first, last) = (route.first.to_be_bytes().to_vec(), route.last.to_be_bytes().to_vec());
+        let range = key::in_tree(route.keyspace, (Bound::Included(first), Bound::Included(last)));
+        let tables = state.runs_reaching(&range).into_iter().map(|tables| Source::Tables(TableRun::new(tables)));
+        let unopened = memtables.chain(tables).map(RunWalk::new).collect();
         Self { route, leaves, unopened, runs: Vec::new(), alone: 0, through: None, decided: None, is_gone: false }
     }
 

@@ -1,22 +1,21 @@
-//! Parts of the tables that lead from record ids to locations, decoded and kept for scans.
+//! Blocks of tables, decoded and kept.
 //!
 //! The tree's own walk decodes each entry and merges it with those of all tables, which takes more time than a scan's
-//! stages do. A leaf holds what one table knows of record ids that follow each other. Tables never change, and their
-//! numbers are never given anew, so a leaf is right for as long as it is kept. It holds all versions, so that every view
-//! walks the same leaves.
+//! stages do. A leaf holds what one block of a table knows of one keyspace. Tables never change, and their numbers are
+//! never given anew, so a leaf is right for as long as it is kept. It holds all versions, so that every view walks the same
+//! leaves.
 
+use crate::blocks::{self, BlockId, BlockPlace, Blocks, Entry};
 use crate::key;
-use crate::tree_files::TreeFiles;
-use crate::view::malformed;
 use bunko_store::{KeyspaceId, Location, Result};
-use lsm_tree::{InternalValue, SeqNo, Table, TableId, UserKey};
+use lsm_tree::{SeqNo, Table};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
-use std::ops::Bound;
+use std::ops::Deref;
 use std::sync::Arc;
 
-/// Record ids of a leaf are alike but for so many bits.
-const LEAF_BITS: u32 = 10;
+/// What a cache of leaves expects one to take, in bytes.
+const LEAF_BYTES_USUAL: u64 = 6 * 1024;
 
 /// One version of what a table knows of a record.
 #[derive(Clone, Copy)]
@@ -41,48 +40,125 @@ impl LeafEntry {
         Self { record, lsn, location: location.unwrap_or(DELETED) }
     }
 
-    fn of(entry: &InternalValue) -> Result<Self> {
-        let record = entry.key.user_key.get(key::KEYSPACE_BYTES..).and_then(|id| id.try_into().ok());
-        let record = record.map(u64::from_be_bytes).ok_or_else(|| malformed("record key"))?;
-        let location = if entry.is_tombstone() {
-            DELETED
-        } else {
-            Location::decode(&entry.value).ok_or_else(|| malformed("location"))?
-        };
-        Ok(Self { record, lsn: entry.key.seqno, location })
+    fn of(entry: &Entry<'_>, key: &[u8], lsn_base: SeqNo) -> Option<Self> {
+        let location = entry.value.map_or(Some(DELETED), Location::decode)?;
+        Some(Self { record: u64::from_be_bytes(key.try_into().ok()?), lsn: entry.lsn + lsn_base, location })
     }
 }
 
-/// What a table, or a memtable, knows of the records of a leaf: by record, of each the newest version first.
+/// What a block, or a memtable, knows of records: by record, of each the newest version first.
 pub(crate) struct Leaf {
     pub entries: Box<[LeafEntry]>,
-    /// A record behind the leaf, before which the table knows none that is not in it.
-    pub next: Option<u64>,
+    /// What comes behind it.
+    pub behind: Behind,
 }
 
-/// A table, a keyspace, and the upper bits of record ids.
-type LeafId = (TableId, KeyspaceId, u64);
+impl Leaf {
+    /// No records.
+    pub fn nothing() -> Self {
+        Self { entries: Box::default(), behind: Behind::Nothing }
+    }
+
+    /// The first entry of a record, or of one behind it.
+    pub fn first_of(&self, record: u64) -> usize {
+        // Most leaves have each record once and none between is missing.
+        let guessed = self.entries.first().and_then(|first| usize::try_from(record.checked_sub(first.record)?).ok());
+        let is_it = |place: usize| self.entries.get(place).is_some_and(|entry| entry.record == record);
+        match guessed {
+            Some(place) if is_it(place) && !place.checked_sub(1).is_some_and(is_it) => place,
+            _ => self.entries.partition_point(|entry| entry.record < record),
+        }
+    }
+}
+
+/// What comes behind a leaf.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// Perhaps other records of the keyspace, from this one on where it is known.
+    Records(Option<u64>),
+    Nothing,
+}
+
+/// What is kept of a block for a keyspace.
+pub(crate) trait OfBlock: Sized {
+    /// Takes the keyspace's entries, with what is added to their LSNs; `None` where nobody wrote such.
+    fn decode(block: &[u8], keyspace: KeyspaceId, lsn_base: SeqNo) -> Option<Self>;
+
+    /// What it takes in memory.
+    fn memory_bytes(&self) -> u64;
+}
+
+impl OfBlock for Leaf {
+    fn decode(block: &[u8], keyspace: KeyspaceId, lsn_base: SeqNo) -> Option<Self> {
+        let mut entries = Vec::new();
+        let is_last = blocks::visit_keyspace(block, keyspace, |entry, key| {
+            entries.push(LeafEntry::of(entry, key, lsn_base)?);
+            Some(())
+        })?;
+        let behind = if is_last { Behind::Nothing } else { Behind::Records(None) };
+        Some(Self { entries: entries.into_boxed_slice(), behind })
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        (size_of::<Self>() + size_of_val(&*self.entries)) as u64
+    }
+}
+
+/// A leaf in use. Others may use it later, or a cache keep it: it is made and given back without counting.
+pub(crate) struct InUse<L>(Option<Arc<L>>);
+
+impl<L> InUse<L> {
+    /// A leaf that no cache keeps.
+    pub fn made(make: impl FnOnce() -> L) -> Self {
+        let _uncounted = bunko_heap::Uncounted::begin();
+        Self(Some(Arc::new(make())))
+    }
+}
+
+impl<L> Clone for InUse<L> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<L> Deref for InUse<L> {
+    type Target = L;
+
+    #[inline]
+    fn deref(&self) -> &L {
+        self.0.as_deref().expect("only a drop takes it out")
+    }
+}
+
+impl<L> Drop for InUse<L> {
+    fn drop(&mut self) {
+        let _uncounted = bunko_heap::Uncounted::begin();
+        self.0 = None;
+    }
+}
+
+/// A block and a keyspace.
+type LeafId = (BlockId, KeyspaceId);
 
 #[derive(Clone)]
 struct ByMemory;
 
-impl Weighter<LeafId, Arc<Leaf>> for ByMemory {
-    fn weight(&self, _: &LeafId, leaf: &Arc<Leaf>) -> u64 {
-        (size_of::<Leaf>() + size_of_val(&*leaf.entries)) as u64
+impl<L: OfBlock> Weighter<LeafId, Arc<L>> for ByMemory {
+    fn weight(&self, _: &LeafId, leaf: &Arc<L>) -> u64 {
+        leaf.memory_bytes()
     }
 }
 
 /// The leaves that are kept.
-pub(crate) struct Leaves {
-    cache: Cache<LeafId, Arc<Leaf>, ByMemory>,
-    files: Arc<TreeFiles>,
+pub(crate) struct Leaves<L> {
+    cache: Cache<LeafId, Arc<L>, ByMemory>,
+    pub blocks: Arc<Blocks>,
 }
 
-impl Leaves {
-    pub fn new(cache_bytes: u64, files: &Arc<TreeFiles>) -> Self {
-        let leaf_bytes = size_of::<LeafEntry>() as u64 * (1 << LEAF_BITS);
-        let leaves = (cache_bytes / leaf_bytes).max(1) as usize;
-        Self { cache: Cache::with_weighter(leaves, cache_bytes, ByMemory), files: Arc::clone(files) }
+impl<L: OfBlock> Leaves<L> {
+    pub fn new(cache_bytes: u64, blocks: &Arc<Blocks>) -> Self {
+        let leaves = (cache_bytes / LEAF_BYTES_USUAL).max(1) as usize;
+        Self { cache: Cache::with_weighter(leaves, cache_bytes, ByMemory), blocks: Arc::clone(blocks) }
     }
 
     /// Bytes of leaves that are kept.
@@ -90,46 +166,48 @@ impl Leaves {
         self.cache.weight()
     }
 
-    /// The leaf of a table in which a record would be.
+    /// The leaf of a block.
     /// # Errors
     /// What the tree says where it cannot read, and `Corrupt` for entries that nobody wrote.
-    pub fn leaf(&self, table: &Table, keyspace: KeyspaceId, record: u64) -> Result<Arc<Leaf>> {
-        let id = (table.id(), keyspace, record >> LEAF_BITS);
+    pub fn leaf(&self, place: &BlockPlace, keyspace: KeyspaceId) -> Result<InUse<L>> {
+        let id = (place.id(), keyspace);
         if let Some(leaf) = self.cache.get(&id) {
-            return Ok(leaf);
+            return Ok(InUse(Some(leaf)));
         }
         // The cache keeps it, for all who come after.
         let _uncounted = bunko_heap::Uncounted::begin();
-        let leaf = Arc::new(self.read(table, keyspace, record >> LEAF_BITS)?);
+        let (table, handle) = (place.table(), place.handle());
+        let block = self.blocks.read(table, handle)?;
+        let leaf = L::decode(&block.data, keyspace, table.global_seqno())
+            .ok_or_else(|| blocks::malformed_block(table, handle.offset()))?;
+        let leaf = Arc::new(leaf);
         self.cache.insert(id, Arc::clone(&leaf));
-        Ok(leaf)
+        Ok(InUse(Some(leaf)))
     }
+}
 
-    fn read(&self, table: &Table, keyspace: KeyspaceId, upper_bits: u64) -> Result<Leaf> {
-        let first = (upper_bits << LEAF_BITS).to_be_bytes().to_vec();
-        let (start, end) = key::in_tree(keyspace, (Bound::Included(first), Bound::Unbounded));
-        let mut entries = Vec::with_capacity(1 << LEAF_BITS);
-        for entry in table.range((start.map(UserKey::from), end.map(UserKey::from))) {
-            let entry = LeafEntry::of(&entry.map_err(|error| self.files.error(error))?)?;
-            if entry.record >> LEAF_BITS != upper_bits {
-                return Ok(Leaf { entries: entries.into_boxed_slice(), next: Some(entry.record) });
-            }
-            entries.push(entry);
+impl Leaves<Leaf> {
+    /// The newest version of a record below `before` that a table knows.
+    pub fn find(&self, table: &Table, keyspace: KeyspaceId, record: u64, before: SeqNo) -> Result<Option<LeafEntry>> {
+        let mut place = BlockPlace::first(&self.blocks, table.clone())?;
+        if !key::with_key(keyspace, &record.to_be_bytes(), |key| place.seek(&self.blocks, key))? {
+            return Ok(None);
         }
-        Ok(Leaf { entries: entries.into_boxed_slice(), next: None })
+        loop {
+            let leaf = self.leaf(&place, keyspace)?;
+            let first = leaf.first_of(record);
+            for entry in &leaf.entries[first..] {
+                if entry.record != record {
+                    return Ok(None);
+                }
+                if entry.lsn < before {
+                    return Ok(Some(*entry));
+                }
+            }
+            // Older versions may stand in the next block.
+            if leaf.behind == Behind::Nothing || !place.advance(&self.blocks)? {
+                return Ok(None);
+            }
+        }
     }
-}
-
-/// Whether a table may know a record of a range, which includes its ends.
-pub(crate) fn reaches(table: &Table, keyspace: KeyspaceId, (first, last): (u64, u64)) -> bool {
-    let range = &table.metadata.key_range;
-    key::with_key(keyspace, &first.to_be_bytes(), |first| &**range.max() >= first)
-        && key::with_key(keyspace, &last.to_be_bytes(), |last| &**range.min() <= last)
-}
-
-/// The least record of a keyspace that a table may know.
-pub(crate) fn least(table: &Table, keyspace: KeyspaceId) -> u64 {
-    let min = table.metadata.key_range.min();
-    let record = min.strip_prefix(keyspace.0.to_be_bytes().as_slice()).and_then(|id| id.try_into().ok());
-    record.map_or(0, u64::from_be_bytes)
 }

@@ -10,6 +10,7 @@
 
 mod accounts;
 mod backlog;
+mod blocks;
 mod compression;
 mod cooling;
 mod cursor;
@@ -18,10 +19,14 @@ mod dropped;
 mod engine;
 mod extents;
 mod key;
+mod key_leaves;
 mod key_value;
+mod key_walk;
+mod keys;
 mod leaf_walk;
 mod leaves;
 mod leftovers;
+mod lone_table;
 mod memtable;
 mod merging;
 mod reader;
@@ -31,6 +36,7 @@ mod space;
 mod staging;
 mod state;
 mod status;
+mod table_run;
 mod tree_files;
 mod view;
 

@@ -4,7 +4,9 @@
 //! insert into its memtable waits for the disk meanwhile. B-trees per keyspace are also some three times as fast as a
 //! skip list: a node's keys stand side by side.
 
-use crate::leaves::{Leaf, LeafEntry};
+use crate::key_leaves::{KeyLeaf, KeyVersion};
+use crate::key_value::KeyValue;
+use crate::leaves::{Behind, Leaf, LeafEntry};
 use bunko_store::{Direction, KeyspaceId, Location};
 use bunko_versions::{Before, HeadKey, Put, Version, VersionedMap, Views, Walk};
 use lsm_tree::{InternalValue, SeqNo, UserKey, UserValue, ValueType};
@@ -120,6 +122,11 @@ impl Memtable {
         self.shelf(keyspace).as_ref().map(|shelf| MemtableRecords(Arc::downgrade(shelf)))
     }
 
+    /// The index keys of a keyspace, for walks in ascending order; nothing where it has none.
+    pub fn keys_of(&self, keyspace: KeyspaceId) -> Option<MemtableKeys> {
+        self.shelf(keyspace).as_ref().map(|shelf| MemtableKeys(Arc::downgrade(shelf)))
+    }
+
     /// Walks a keyspace, which the walk does not keep in memory: cursors stay open for long without being read from.
     pub fn walk(
         &self,
@@ -165,7 +172,43 @@ impl MemtableRecords {
             ));
         });
         let next = last.filter(|_| count == KEYS_AT_ONCE).and_then(|last| last.head().checked_add(1));
-        RecordsBehind::Leaf(Leaf { entries: entries.into_boxed_slice(), next })
+        let behind = next.map_or(Behind::Nothing, |next| Behind::Records(Some(next)));
+        RecordsBehind::Leaf(Leaf { entries: entries.into_boxed_slice(), behind })
+    }
+}
+
+/// Index keys of one keyspace in ascending order, part by part. What they are of is not kept in memory.
+pub(crate) struct MemtableKeys(Weak<Shelf>);
+
+/// A part of a memtable's index keys.
+pub(crate) enum KeysFrom {
+    /// With whether there are no more of them within the range.
+    Leaf(KeyLeaf, bool),
+    /// The memtable went; it stands in the tables.
+    Gone,
+}
+
+impl MemtableKeys {
+    /// The first keys of a range, of each the version that a view of all below `before` sees; one lock for all of them.
+    pub fn leaf(&self, range: (Bound<&[u8]>, Bound<&[u8]>), count: usize, before: SeqNo) -> KeysFrom {
+        let Some(shelf) = self.0.upgrade() else { return KeysFrom::Gone };
+        let mut leaf = KeyLeaf::default();
+        let mut from = range.0.map(ShelfKey::from);
+        let end = range.1.map(ShelfKey::from);
+        loop {
+            let mut shown = 0;
+            let last = shelf.visit_range((from.as_ref(), end.as_ref()), count, |key, newest| {
+                shown += 1;
+                let Some(version) = newest.seen(before) else { return };
+                let record = version.value().and_then(|value| KeyValue::decode(value)).map(|value| value.record);
+                leaf.push(key, KeyVersion { lsn: version.lsn(), record, is_older: false });
+            });
+            match last {
+                // What the view does not see yet leads nowhere; whoever asks would take an empty leaf for the end.
+                Some(last) if shown == count && leaf.versions.is_empty() => from = Bound::Excluded(last),
+                last => return KeysFrom::Leaf(leaf, last.is_none() || shown < count),
+            }
+        }
     }
 }
 

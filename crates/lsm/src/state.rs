@@ -1,11 +1,14 @@
 //! Where the newest state is: two memtables and the tables. Replaced as a whole, so readers take no lock.
 
 use crate::key;
+use crate::leaves::{Leaf, Leaves};
 use crate::memtable::{Known, Memtable};
 use crate::tree_files::TreeFiles;
-use bunko_store::{KeyspaceId, Result};
+use crate::view::malformed;
+use bunko_store::{KeyspaceId, Location, RecordId, Result};
 use lsm_tree::table::filter::standard_bloom;
 use lsm_tree::{AbstractTree, AnyTree, SeqNo, Table, UserValue};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// One version of the tree's tables, in functions because its type has no name outside of the tree's own crate.
@@ -13,7 +16,9 @@ use std::sync::Arc;
 struct Tables {
     get: Arc<Get>,
     is_vacant: Arc<IsVacant>,
-    runs: Arc<Runs>,
+    ask: Arc<Ask>,
+    reaching: Arc<Reaching>,
+    runs_reaching: Arc<RunsReaching>,
 }
 
 /// Looks a key of the tree up.
@@ -22,8 +27,21 @@ type Get = dyn Fn(&[u8], SeqNo) -> lsm_tree::Result<Option<UserValue>> + Send + 
 /// Whether no table reaches over a key from the first to the last.
 type IsVacant = dyn Fn(&[u8], &[u8]) -> bool + Send + Sync;
 
-/// The tables of each run, in the order of their keys.
-type Runs = dyn Fn() -> Vec<Vec<Table>> + Send + Sync;
+/// Shows the tables that may know a key, the newest first, until the visitor has found it.
+type Ask = dyn Fn(&[u8], &mut dyn FnMut(&Table) -> ControlFlow<()>) + Send + Sync;
+
+/// The tables that reach over a range, which has the tree's form.
+pub(crate) enum Reach {
+    None,
+    One(Table),
+    Several,
+}
+
+/// Which tables reach over a range.
+type Reaching = dyn Fn(&key::Range) -> Reach + Send + Sync;
+
+/// The tables that reach over a range, by runs.
+type RunsReaching = dyn Fn(&key::Range) -> Vec<Vec<Table>> + Send + Sync;
 
 /// One arrangement of what the engine holds; what comes first hides what comes later.
 #[derive(Clone)]
@@ -62,14 +80,17 @@ impl State {
         std::iter::once(&self.active).chain(&self.sealed)
     }
 
+    /// What the memtables know of a key below `before`.
+    fn known(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Option<Known> {
+        self.memtables().find_map(|memtable| memtable.get(keyspace, key, before))
+    }
+
     /// The newest value below `before`.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Result<Option<UserValue>> {
-        for memtable in self.memtables() {
-            match memtable.get(keyspace, key, before) {
-                Some(Known::Value(value)) => return Ok(Some(value)),
-                Some(Known::Deleted) => return Ok(None),
-                None => {}
-            }
+        match self.known(keyspace, key, before) {
+            Some(Known::Value(value)) => return Ok(Some(value)),
+            Some(Known::Deleted) => return Ok(None),
+            None => {}
         }
         let found = {
             // Blocks that are read stay in the tree's cache.
@@ -79,9 +100,40 @@ impl State {
         found.map_err(|error| self.files.error(error))
     }
 
-    /// The tables, by runs.
-    pub fn runs(&self) -> Vec<Vec<Table>> {
-        (self.tables.runs)()
+    /// The tables that reach over a range, which has the tree's form, by runs.
+    pub fn runs_reaching(&self, range: &key::Range) -> Vec<Vec<Table>> {
+        (self.tables.runs_reaching)(range)
+    }
+
+    /// Where a record's document is: the newest location below `before`.
+    pub fn location(
+        &self,
+        leaves: &Leaves<Leaf>,
+        keyspace: KeyspaceId,
+        record: RecordId,
+        before: SeqNo,
+    ) -> Result<Option<Location>> {
+        let key = record.0.to_be_bytes();
+        match self.known(keyspace, &key, before) {
+            Some(Known::Value(value)) => {
+                return Location::decode(&value).map(Some).ok_or_else(|| malformed("location"));
+            }
+            Some(Known::Deleted) => return Ok(None),
+            None => {}
+        }
+        let mut found = Ok(None);
+        key::with_key(keyspace, &key, |key| {
+            (self.tables.ask)(key, &mut |table| {
+                found = leaves.find(table, keyspace, record.0, before);
+                if matches!(found, Ok(None)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+        });
+        Ok(found?.and_then(|entry| entry.location()))
+    }
+
+    /// The tables that may know a key of a range, which has the tree's form.
+    pub fn reaching(&self, range: &key::Range) -> Reach {
+        (self.tables.reaching)(range)
     }
 
     /// Whether neither a memtable knows a key from `first` to `last`, nor a table reaches over one.
@@ -100,7 +152,7 @@ impl State {
 /// changes it.
 fn tables_of(tree: &AnyTree) -> Tables {
     let version = tree.current_version();
-    let (of_ranges, of_runs) = (version.clone(), version.clone());
+    let (of_ranges, of_asked, of_reach, of_runs) = (version.clone(), version.clone(), version.clone(), version.clone());
     let get = move |key: &[u8], before| {
         let hash = standard_bloom::Builder::get_hash(key);
         let candidates = version.iter_levels().flat_map(|level| level.iter()).filter_map(|run| run.get_for_key(key));
@@ -115,6 +167,41 @@ fn tables_of(tree: &AnyTree) -> Tables {
         let mut ranges = of_ranges.iter_tables().map(|table| &table.metadata.key_range);
         !ranges.any(|range| &**range.min() <= last && &**range.max() >= first)
     };
-    let runs = move || of_runs.iter_levels().flat_map(|level| level.iter()).map(|run| run.to_vec()).collect();
-    Tables { get: Arc::new(get), is_vacant: Arc::new(is_vacant), runs: Arc::new(runs) }
+    let ask = move |key: &[u8], visit: &mut dyn FnMut(&Table) -> ControlFlow<()>| {
+        let mut hash = None;
+        for table in of_asked.iter_levels().flat_map(|level| level.iter()).filter_map(|run| run.get_for_key(key)) {
+            // A filter that cannot be read leaves the question to the blocks.
+            let is_known = table.pinned_filter_block.as_ref().is_none_or(|filter| {
+                let hash = *hash.get_or_insert_with(|| standard_bloom::Builder::get_hash(key));
+                filter.maybe_contains_hash(hash).unwrap_or(true)
+            });
+            if is_known && visit(table).is_break() {
+                return;
+            }
+        }
+    };
+    let reaching = move |range: &key::Range| {
+        let mut found = Reach::None;
+        for run in of_reach.iter_levels().flat_map(|level| level.iter()) {
+            match (run.range_overlap_indexes(range), &found) {
+                (None, _) => {}
+                (Some((first, last)), Reach::None) if first == last => found = Reach::One(run[first].clone()),
+                (Some(_), _) => return Reach::Several,
+            }
+        }
+        found
+    };
+    let runs_reaching = move |range: &key::Range| {
+        let runs = of_runs.iter_levels().flat_map(|level| level.iter());
+        let of_run =
+            runs.filter_map(|run| run.range_overlap_indexes(range).map(|(first, last)| run[first..=last].to_vec()));
+        of_run.collect()
+    };
+    Tables {
+        get: Arc::new(get),
+        is_vacant: Arc::new(is_vacant),
+        ask: Arc::new(ask),
+        reaching: Arc::new(reaching),
+        runs_reaching: Arc::new(runs_reaching),
+    }
 }

@@ -4,6 +4,7 @@ use crate::cursor::{LsmKeyCursor, LsmRecordCursor, Route, Walk};
 use crate::documents::Documents;
 use crate::key::Range;
 use crate::key_value::KeyValue;
+use crate::key_walk::{KeyRoute, KeyWalk};
 use crate::row_cache::{Row, RowCache};
 use crate::state::State;
 use arc_swap::ArcSwap;
@@ -49,8 +50,7 @@ impl LsmView {
 
     /// Where a record's document is.
     pub fn location(&self, keyspace: KeyspaceId, record: RecordId) -> Result<Option<Location>> {
-        let found = self.get(keyspace, &record.0.to_be_bytes())?;
-        found.map(|value| Location::decode(&value).ok_or_else(|| malformed("location"))).transpose()
+        self.state.load().location(&self.documents.leaves, keyspace, record, self.before)
     }
 
     fn index_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<KeyValue>> {
@@ -95,6 +95,21 @@ impl View for LsmView {
         Ok(Some(location))
     }
 
+    fn record_again(
+        &self,
+        keyspace: KeyspaceId,
+        record: RecordId,
+        known: Location,
+        into: &mut Vec<u8>,
+    ) -> Result<Option<Location>> {
+        let Some(location) = self.location(keyspace, record)? else { return Ok(None) };
+        // A document's place in the log is its name.
+        if location != known {
+            self.documents.read(keyspace, location, into)?;
+        }
+        Ok(Some(location))
+    }
+
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
         Ok(self.index_key(keyspace, key)?.map(|value| value.record))
     }
@@ -123,7 +138,17 @@ impl View for LsmView {
     }
 
     fn keys(&self, keyspace: KeyspaceId, range: KeyRange, direction: Direction) -> Box<dyn KeyCursor> {
-        Box::new(LsmKeyCursor::new(self.walk(keyspace, (range.start, range.end), direction)))
+        let range = (range.start, range.end);
+        Box::new(match direction {
+            Direction::Forward => {
+                let route = KeyRoute { keyspace, range, before: self.before };
+                let leaves = Arc::clone(&self.documents.key_leaves);
+                LsmKeyCursor::Forward(KeyWalk::new(Arc::clone(&self.state), leaves, route))
+            }
+            Direction::Backward => {
+                LsmKeyCursor::Backward { walk: self.walk(keyspace, range, direction), current: None }
+            }
+        })
     }
 
     fn is_vacant(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> Result<bool> {

@@ -2,12 +2,12 @@
 //! shows, which the tree merges.
 
 mod opened;
+mod seeded;
 
 use bunko_store::{Batch, Direction, KeyspaceId, RecordCursor, RecordId, RecordRange, Snapshot, Store, View};
+use seeded::{Random, open, reopen};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::path::Path;
-use std::sync::Arc;
 
 /// Record ids that follow each other, that have gaps, and that lie far apart.
 const COLLECTIONS: [(KeyspaceId, u64); 3] = [(KeyspaceId(5), 1), (KeyspaceId(6), 7), (KeyspaceId(9), 5000)];
@@ -15,26 +15,6 @@ const FILLER: KeyspaceId = KeyspaceId(11);
 
 /// Of each collection, the version of each record.
 type Model = [BTreeMap<u64, u64>; 3];
-
-/// A sequence that a seed decides.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-
-    fn one_in(&mut self, chances: u64) -> bool {
-        self.below(chances) == 0
-    }
-}
-
-fn open(path: &Path) -> Arc<Store> {
-    opened::open(path, |what, error| panic!("{what}: {error}")).expect("opens")
-}
 
 fn document(record: u64, version: u64) -> Vec<u8> {
     format!("record {record} version {version}").into_bytes()
@@ -178,9 +158,7 @@ fn run(seed: u64, rounds: u64) {
             }
             7 => {
                 held.clear();
-                store.close().expect("closes");
-                drop(store);
-                store = open(directory.path());
+                store = reopen(store, directory.path());
             }
             _ => {}
         }

@@ -59,6 +59,8 @@ pub struct OperationContext {
     unit: OnceLock<Arc<UnitOfWork>>,
     stages: StageLimits,
     may_use_disk: AtomicBool,
+    /// The collections that it made without being told to.
+    created: Mutex<Vec<String>>,
 }
 
 /// A thread's work for the operation, from when it enters until it leaves.
@@ -74,6 +76,15 @@ impl OperationContext {
     /// An operation that begins on this thread, where it may stay as long as it likes until [`Self::enter`] says
     /// otherwise.
     pub fn new(interruption: Arc<dyn Interruption>, limits: MemoryLimits) -> Arc<Self> {
+        Self::within(None, interruption, limits)
+    }
+
+    /// The same, whose writes belong to that unit of work from the beginning, if there is one.
+    pub fn within(
+        unit: Option<Arc<UnitOfWork>>,
+        interruption: Arc<dyn Interruption>,
+        limits: MemoryLimits,
+    ) -> Arc<Self> {
         let stages = limits.stages.clone();
         let turn =
             Turn { memory: HeldMemory::new(limits), patience_ends: None, place: Place::OwnThread, was_too_long: false };
@@ -84,10 +95,21 @@ impl OperationContext {
             random: AtomicU64::new(0),
             bypasses_validation: AtomicBool::new(false),
             is_kept_from_writing: AtomicBool::new(false),
-            unit: OnceLock::new(),
+            unit: unit.map_or_else(OnceLock::new, OnceLock::from),
             may_use_disk: AtomicBool::new(stages.disk_use == DiskUse::Allowed),
             stages,
+            created: Mutex::default(),
         })
+    }
+
+    /// Notes that it made a collection of that whole name, which nobody asked for by itself.
+    pub fn note_created(&self, namespace: String) {
+        self.created.lock().push(namespace);
+    }
+
+    /// The collections that have been noted since the last call.
+    pub fn take_created(&self) -> Vec<String> {
+        std::mem::take(&mut self.created.lock())
     }
 
     /// An operation of the server's own, or of a test: without limits.

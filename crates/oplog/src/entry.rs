@@ -13,6 +13,8 @@ const VERSION: i64 = 2;
 const DELTA_VERSION: i32 = 2;
 /// Bytes of a transaction's operations from which on the next one goes into another entry: an entry is a document.
 const OPERATIONS_BYTES_MAX: usize = 15 << 20;
+/// What most entries take beyond the namespace and `o`.
+const ENTRY_BYTES: usize = 192;
 /// What the entry says that a start of the server makes.
 const STARTED: &str = "server started";
 
@@ -252,7 +254,7 @@ struct Draft {
 impl Draft {
     fn of_document(self, uuid: &[u8; 16], namespace: &str, document: DocumentRef<'_>) -> Entry {
         let id = document.get("_id").filter(|_| self.operation != "d");
-        let entry = self.begin(uuid, namespace).with("o", document);
+        let entry = self.begin(uuid, namespace, document.len_bytes()).with("o", document);
         self.end(match id {
             Some(id) => entry.with("o2", &DocumentBuf::new().with("_id", id)),
             None => entry,
@@ -272,15 +274,16 @@ impl Draft {
             Some(delta) => {
                 let id = document.get("_id").unwrap_or(ValueRef::Null);
                 let o = DocumentBuf::new().with("$v", DELTA_VERSION).with("diff", delta);
-                let entry = self.begin(uuid, namespace).with("o", &o);
+                let entry = self.begin(uuid, namespace, o.len_bytes()).with("o", &o);
                 self.end(entry.with("o2", &DocumentBuf::new().with("_id", id)))
             }
         };
         Entry { after: Some(document.to_owned()), before: before.map(DocumentRef::to_owned), ..entry }
     }
 
-    fn begin(&self, uuid: &[u8; 16], namespace: &str) -> DocumentBuf {
-        DocumentBuf::new()
+    /// Begins an entry that will have `o` of that many bytes.
+    fn begin(&self, uuid: &[u8; 16], namespace: &str, bytes: usize) -> DocumentBuf {
+        DocumentBuf::with_capacity(bytes + namespace.len() + ENTRY_BYTES)
             .with("op", self.operation)
             .with("ns", namespace)
             .with("ui", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: uuid })

@@ -4,7 +4,7 @@ use crate::entry::{Entry, Telling, Told, put_entries};
 use bunko_bson::Timestamp;
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
-use bunko_store::{Chained, History, Lsn, Moment, Record, StorageError, Store};
+use bunko_store::{Chained, Following, History, Lsn, Moment, Quiet, Record, StorageError, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -14,10 +14,23 @@ pub struct Feed {
     store: Arc<Store>,
     /// Behind the last record that was read.
     position: Lsn,
+    /// Where the last record that was read begins, or the position where none was.
+    record: Lsn,
     /// What is being read, and where it ends; none while there is nothing, so that no segment is kept.
     history: Option<(History, Lsn)>,
     ahead: VecDeque<Entry>,
     seen: Timestamp,
+    /// Tells when there is nothing to be read, where only that is wanted which it follows.
+    following: Option<Following>,
+}
+
+/// Whether a feed reads what it knows to be nothing for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It passes over that.
+    Needed,
+    /// It reads all there is, and so comes to the log's end.
+    All,
 }
 
 impl Feed {
@@ -37,19 +50,41 @@ impl Feed {
         Ok(position.map(|position| Self::new(store, position, Timestamp { seconds: 0, increment: 0 })))
     }
 
+    /// All from a place on that a feed of the same store told, with what that had seen there.
+    pub fn from_place(store: &Arc<Store>, place: Lsn, seen: Timestamp) -> Self {
+        Self::new(store, place, seen)
+    }
+
     fn new(store: &Arc<Store>, position: Lsn, seen: Timestamp) -> Self {
-        Self { store: Arc::clone(store), position, history: None, ahead: VecDeque::new(), seen }
+        Self {
+            store: Arc::clone(store),
+            position,
+            record: position,
+            history: None,
+            ahead: VecDeque::new(),
+            seen,
+            following: None,
+        }
+    }
+
+    /// Lets it pass over what others wrote; all that is wanted of it has to be in the scope that is followed.
+    #[must_use]
+    pub fn following(self, following: Option<Following>) -> Self {
+        Self { following, ..self }
     }
 
     /// The next entry in a wanted namespace, `None` where there is none yet.
     /// # Errors
     /// As reading the log; `InternalError` for a record of a program that is not this one.
-    pub fn next(&mut self, wants: &dyn Fn(&str) -> bool) -> Result<Option<Entry>> {
+    pub fn next(&mut self, wants: &dyn Fn(&str) -> bool, reach: Reach) -> Result<Option<Entry>> {
         loop {
             if let Some(entry) = self.ahead.pop_front() {
                 return Ok(Some(entry));
             }
             let Some((history, end)) = &mut self.history else {
+                if reach == Reach::Needed && self.is_quiet() {
+                    return Ok(None);
+                }
                 self.history = self.store.durable_history(self.position).map_err(from_storage)?;
                 if self.history.is_none() {
                     return Ok(None);
@@ -62,7 +97,7 @@ impl Feed {
                     if put_entries(record, wants, Telling::Apart, &mut self.ahead)? == Told::WithoutBeginning {
                         return Err(from_storage(StorageError::HistoryLost));
                     }
-                    self.position = moment.end;
+                    (self.record, self.position) = (moment.lsn, moment.end);
                     // All of a chain happened when its last record did.
                     if chained.is_none_or(|Chained { last, .. }| last == moment) {
                         self.seen = moment.last_timestamp();
@@ -74,6 +109,30 @@ impl Feed {
                 }
             }
         }
+    }
+
+    /// Whether there is nothing for it yet; then it goes on where the log is on disk.
+    fn is_quiet(&mut self) -> bool {
+        let Some(following) = &self.following else { return false };
+        match self.store.quiet(following, self.position) {
+            Quiet::No => false,
+            Quiet::Yes(None) => true,
+            Quiet::Yes(Some((end, time))) => {
+                (self.position, self.record) = (end, end);
+                self.seen = self.seen.max(time);
+                true
+            }
+        }
+    }
+
+    /// Where it goes on, once there is no entry left.
+    pub fn position(&self) -> Lsn {
+        self.position
+    }
+
+    /// A place from which on the last entry comes again, and perhaps some before it.
+    pub fn place_of_last(&self) -> Lsn {
+        self.record
     }
 
     /// No entry that is yet to come is earlier or of that time.

@@ -14,4 +14,4 @@ mod feed;
 
 pub use entries::Entries;
 pub use entry::Entry;
-pub use feed::Feed;
+pub use feed::{Feed, Reach};

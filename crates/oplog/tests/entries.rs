@@ -5,14 +5,14 @@ use bunko_catalog::{Catalog, Namespace, Order, SessionName, Target, Transaction,
 use bunko_engines::{ENGINES, EngineOptions};
 use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
-use bunko_oplog::{Entries, Feed};
+use bunko_oplog::{Entries, Feed, Reach};
 use bunko_store::{Direction, LogOptions, SEGMENT_BYTES, Store, StoreOptions};
 use proptest::prelude::*;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const NOW_MS: u64 = 1_767_225_600_500;
 
@@ -282,8 +282,9 @@ fn a_transaction_is_one_entry_and_several_for_those_who_follow() {
     assert!(matches!(entry.get("txnNumber"), Some(ValueRef::Int64(77))) && entry.get("lsid").is_some());
     let told = entry.get("o").and_then(ValueRef::as_document).and_then(|o| o.get("applyOps"));
     let told = told.and_then(ValueRef::as_array).expect("operations");
-    let apart: Vec<DocumentBuf> =
-        std::iter::from_fn(|| feed.next(&|_| true).expect("readable")).map(|entry| entry.document).collect();
+    let apart: Vec<DocumentBuf> = std::iter::from_fn(|| feed.next(&|_| true, Reach::All).expect("readable"))
+        .map(|entry| entry.document)
+        .collect();
     assert_eq!((told.iter().count(), operations(&apart)), (4, "iiud".to_owned()));
     assert!(apart.iter().all(|entry| entry.as_ref().get("lsid").is_some()));
     assert!(apart.iter().all(|told| at(told) == at(all.last().expect("one"))), "all of one time");
@@ -338,7 +339,9 @@ fn a_large_transaction_is_a_chain_of_entries_and_of_one_time_for_those_who_follo
     backward.reverse();
     assert_eq!(backward, all);
     let followed = |feed: &mut Feed| -> Vec<_> {
-        std::iter::from_fn(|| feed.next(&|_| true).expect("readable")).filter(|entry| entry.at == previous).collect()
+        std::iter::from_fn(|| feed.next(&|_| true, Reach::All).expect("readable"))
+            .filter(|entry| entry.at == previous)
+            .collect()
     };
     // Also who begins at its end gets all of it.
     for feed in [&mut feed, &mut Feed::from_time(&opened.store, previous).expect("readable").expect("an oplog")] {
@@ -346,6 +349,48 @@ fn a_large_transaction_is_a_chain_of_entries_and_of_one_time_for_those_who_follo
         assert_eq!(events.iter().map(|entry| entry.number).collect::<Vec<_>>(), (0..COUNT as u64).collect::<Vec<_>>());
         assert!(feed.seen() > previous);
     }
+}
+
+#[test]
+fn no_collection_outlives_its_database_whoever_makes_it_meanwhile() {
+    const DROPS: usize = 200;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let opened = Opened::new(directory.path(), Some(SEGMENT_BYTES));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for name in ["t", "u"] {
+            let (catalog, is_over) = (&opened.catalog, &is_over);
+            scope.spawn(move || {
+                let namespace = Namespace::new("db", name).expect("valid");
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = catalog.collection_or_create(&namespace, &*OperationContext::unlimited());
+                }
+            });
+        }
+        let mut dropped = 0;
+        while dropped < DROPS {
+            let (collections, _) =
+                opened.catalog.drop_database("db", &*OperationContext::unlimited()).expect("dropped");
+            dropped += usize::from(collections > 0);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    opened.store.sync_history().expect("synced");
+    let mut there = BTreeSet::new();
+    let mut drops = 0;
+    for entry in opened.all() {
+        let Some(o) = entry.as_ref().get("o").and_then(ValueRef::as_document) else { continue };
+        match o.first().map(|first| (first.name, first.value.as_str().unwrap_or_default().to_owned())) {
+            Some(("create", name)) => assert!(there.insert(name.clone()), "{name} is there already"),
+            Some(("drop", name)) => assert!(there.remove(&name), "{name} is not there"),
+            Some(("dropDatabase", _)) => {
+                drops += 1;
+                assert!(there.is_empty(), "{there:?} outlive their database");
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(drops, DROPS);
 }
 
 #[test]

@@ -44,10 +44,12 @@ impl Store {
         let applying = Applying { store: self, lsn: places[0].lsn };
         failpoint::pass(Failpoint::Appended);
         let outcome = parts.iter().zip(&places).try_for_each(|(part, place)| self.apply(part, place));
+        let telling = self.begin_telling();
         drop(applying);
         outcome.map_err(|error| self.journal.fail(error))?;
         let last = places.pop().expect("as many as batches");
         self.tell_followers(parts, last.lsn);
+        drop(telling);
         Ok(last)
     }
 
@@ -62,6 +64,14 @@ impl Store {
         self.followed.note(appended.lsn, effects.clone());
         self.statistics.apply(effects.clone());
         self.engines.apply(appended.lsn, effects, self.views())
+    }
+
+    /// Before readers see a record: until this is dropped, it may not have been noted whom it concerns.
+    pub(crate) fn begin_telling(&self) -> Option<followers::Telling<'_>> {
+        match (&self.kept, &self.journal) {
+            (Some(_), Journal::Log(log)) => log.followers().begin_telling(),
+            _ => None,
+        }
     }
 
     /// Has the record at `lsn` synced soon where anybody waits for what is on disk, and those told whom it concerns.

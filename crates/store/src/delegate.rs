@@ -13,6 +13,16 @@ impl<D: Delegate> View for D {
         self.with(keyspace, |view| view.record(keyspace, record, into))
     }
 
+    fn record_again(
+        &self,
+        keyspace: KeyspaceId,
+        record: RecordId,
+        known: Location,
+        into: &mut Vec<u8>,
+    ) -> Result<Option<Location>> {
+        self.with(keyspace, |view| view.record_again(keyspace, record, known, into))
+    }
+
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
         self.with(keyspace, |view| view.key(keyspace, key))
     }

@@ -234,6 +234,17 @@ pub trait View: Send + Sync {
     /// Reads a record's document into `into` (cleared first) and says where it stands.
     fn record(&self, keyspace: KeyspaceId, record: RecordId, into: &mut Vec<u8>) -> Result<Option<Location>>;
 
+    /// The same for who holds in `into` what stands at `known`: that is left as it is where the record still stands there.
+    fn record_again(
+        &self,
+        keyspace: KeyspaceId,
+        record: RecordId,
+        _known: Location,
+        into: &mut Vec<u8>,
+    ) -> Result<Option<Location>> {
+        self.record(keyspace, record, into)
+    }
+
     /// The record that an index key leads to.
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>>;
 
@@ -279,4 +290,10 @@ pub trait RecordCursor: Send {
 pub trait KeyCursor: Send {
     /// The next key and the record that it leads to, or `None` at the end.
     fn next(&mut self) -> Result<Option<(&[u8], RecordId)>>;
+
+    /// Goes on with the keys from `start` to before `end`, none of which comes before what a walk in ascending order has shown;
+    /// false, with nothing done, where another cursor would do as well.
+    fn go_to(&mut self, _start: &[u8], _end: &[u8]) -> bool {
+        false
+    }
 }

@@ -34,6 +34,8 @@ pub enum Failpoint {
     ThresholdDecided,
     /// A builder has put the last key into its index, which is not yet complete for others.
     IndexFilled,
+    /// The store has other indexes of a collection, and the collection has those from before.
+    IndexesCommitted,
 }
 
 /// A thread comes by: it waits there if a test holds the place.

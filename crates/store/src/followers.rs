@@ -1,27 +1,37 @@
 //! Who follows what is written, by what of it: a write wakes those whom it concerns, and nobody else.
 //!
 //! A follower names a collection (`db.coll`), a database (`db.`), or everything (the empty name). A commit looks, once readers
-//! see its record, whose names it touches; their bells ring when the record is on disk, for which a sync is asked then. Where
-//! nobody follows, a commit pays for one load.
+//! see its record, whose names it touches; their bells ring when the record is on disk, for which a sync is asked then. What
+//! comes soon after a ring is gathered: a sync and a wake for each record would cost more than to write it. Where nobody
+//! follows, a commit pays for two fences and loads.
+//!
+//! A follower need not read what others write: as long as no record has been noted that concerns it, there is nothing for it, and
+//! its place moves on with the log (`Followers::quiet`).
 
 use crate::log::Log;
 use crate::{Batch, Bell, Lsn};
+use bunko_bson::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Tells the names of the collections that a batch's notes are about; `db.$cmd` stands for all of a database.
 pub type NamesOf = fn(&Batch<'_>, &mut dyn FnMut(&str));
 
 /// The ending of a name that stands for all of a database.
 const COMMANDS: &str = ".$cmd";
+/// Bells do not ring more often than this. A record that comes after a longer silence is told at once.
+const GATHERING: Duration = Duration::from_millis(3);
 
 /// All followers of a log.
 #[derive(Default)]
 pub(crate) struct Followers {
     count: AtomicUsize,
+    /// Commits whose record readers may see while nobody has noted yet whom it concerns.
+    untold: AtomicUsize,
     names_of: OnceLock<NamesOf>,
     state: Mutex<State>,
 }
@@ -33,11 +43,21 @@ struct State {
     due: BTreeMap<Box<str>, (Lsn, Lsn)>,
     /// Whether a sync was asked for whose end rings what is due.
     is_asked: bool,
+    rung_at: Option<Instant>,
+    /// Where followers may go on whom nothing before concerns, and what time it was there: one that is on disk, and one that
+    /// may not be yet.
+    mark: Option<Mark>,
+    next_mark: Option<Mark>,
 }
+
+/// An end that the log had for readers, and a time that nothing behind it has.
+pub(crate) type Mark = (Lsn, Timestamp);
 
 struct Scope {
     bell: Arc<Bell>,
     followers: usize,
+    /// The last record that concerns it.
+    touched: Lsn,
 }
 
 /// Somebody who follows a scope, as long as this lives.
@@ -45,6 +65,27 @@ pub struct Following {
     followers: Arc<Followers>,
     scope: Box<str>,
     bell: Arc<Bell>,
+    /// Of all records from here on it is noted whether they concern it.
+    pub(crate) noted_from: Lsn,
+}
+
+/// Whether there is anything for a follower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quiet {
+    /// There may be.
+    No,
+    /// Nothing has been noted. With a place of the log that is on disk, where it may go on, and a time that nothing behind
+    /// that has.
+    Yes(Option<(Lsn, Timestamp)>),
+}
+
+/// Stands for a commit that is about to show its record, until it has noted whom that concerns.
+pub(crate) struct Telling<'f>(&'f AtomicUsize);
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Following {
@@ -73,43 +114,86 @@ impl Followers {
         let _ = self.names_of.set(names_of);
     }
 
-    /// Follows a scope: of all that readers do not see yet.
-    pub fn follow(self: &Arc<Self>, scope: &str) -> Following {
+    /// Call it before readers see a record that is appended.
+    pub fn begin_telling(&self) -> Option<Telling<'_>> {
+        // Either this sees the follower, or the follower, who asks for the log's end now, finds the record before that.
+        fence(Ordering::SeqCst);
+        (self.count.load(Ordering::Relaxed) > 0).then(|| {
+            self.untold.fetch_add(1, Ordering::SeqCst);
+            Telling(&self.untold)
+        })
+    }
+
+    /// Whether all records that readers see have been noted.
+    pub fn all_are_told(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.untold.load(Ordering::SeqCst) == 0
+    }
+
+    /// Whether nothing is noted from a place on, up to which a follower has read. `now` is an end of the log at which all was
+    /// noted, `synced` what is on disk.
+    pub fn quiet(&self, following: &Following, from: Lsn, now: Option<Mark>, synced: Lsn) -> Quiet {
+        if from < following.noted_from {
+            return Quiet::No;
+        }
+        let mut state = self.state.lock();
+        if state.scopes.get(&following.scope).is_none_or(|scope| scope.touched >= from) {
+            return Quiet::No;
+        }
+        let is_on_disk = |mark: &Mark| mark.0 <= synced;
+        if state.next_mark.is_some_and(|mark| is_on_disk(&mark)) {
+            state.mark = state.next_mark.take();
+        }
+        match now {
+            Some(mark) if is_on_disk(&mark) => (state.mark, state.next_mark) = (Some(mark), None),
+            now => state.next_mark = state.next_mark.or(now),
+        }
+        Quiet::Yes(state.mark.filter(|(end, _)| *end > from))
+    }
+
+    /// Follows a scope: of all that readers do not see yet. `log_end` tells how far the log is appended.
+    pub fn follow(self: &Arc<Self>, scope: &str, log_end: impl FnOnce() -> Lsn) -> Following {
         self.count.fetch_add(1, Ordering::Relaxed);
         let bell = {
             let mut state = self.state.lock();
-            let present =
-                state.scopes.entry(scope.into()).or_insert_with(|| Scope { bell: Arc::default(), followers: 0 });
+            let present = state.scopes.entry(scope.into()).or_insert_with(|| Scope {
+                bell: Arc::default(),
+                followers: 0,
+                touched: Lsn(0),
+            });
             present.followers += 1;
             Arc::clone(&present.bell)
         };
         // Either the commit sees the follower, or the follower, who looks now, sees the record.
         fence(Ordering::SeqCst);
-        Following { followers: Arc::clone(self), scope: scope.into(), bell }
+        Following { followers: Arc::clone(self), scope: scope.into(), bell, noted_from: log_end() }
     }
 
     /// Notes whom the record at `lsn`, which readers see, concerns. Whether a sync is to be asked for.
     fn touch(&self, batches: &[Batch<'_>], lsn: Lsn) -> bool {
         let Some(names_of) = self.names_of.get() else { return false };
         let mut state = self.state.lock();
-        let State { scopes, due, is_asked } = &mut *state;
-        let mut note = |scope: &str| {
-            due.entry(scope.into()).and_modify(|(_, last)| *last = lsn.max(*last)).or_insert((lsn, lsn));
+        let State { scopes, due, is_asked, .. } = &mut *state;
+        let mut note = |name: &str, scope: &mut Scope| {
+            scope.touched = lsn.max(scope.touched);
+            match due.get_mut(name) {
+                Some((_, last)) => *last = lsn.max(*last),
+                None => drop(due.insert(name.into(), (lsn, lsn))),
+            }
         };
         for batch in batches {
             names_of(batch, &mut |name| {
                 let database = name.find('.').map_or(name, |dot| &name[..=dot]);
-                for scope in ["", database, name] {
-                    if scopes.contains_key(scope) {
-                        note(scope);
+                for name in ["", database, name] {
+                    if let Some(scope) = scopes.get_mut(name) {
+                        note(name, scope);
                     }
                 }
                 if name.strip_suffix(COMMANDS).is_some_and(|prefix| prefix.len() + 1 == database.len()) {
-                    let within = scopes.range::<str, _>((Bound::Excluded(database), Bound::Unbounded));
+                    let within = scopes.range_mut::<str, _>((Bound::Excluded(database), Bound::Unbounded));
                     within
-                        .map(|(scope, _)| scope)
-                        .take_while(|scope| scope.starts_with(database))
-                        .for_each(|scope| note(scope));
+                        .take_while(|(name, _)| name.starts_with(database))
+                        .for_each(|(name, scope)| note(name, scope));
                 }
             });
         }
@@ -120,7 +204,7 @@ impl Followers {
     fn ring(&self, synced: Lsn) -> Option<Lsn> {
         let mut rung = Vec::new();
         let mut state = self.state.lock();
-        let State { scopes, due, is_asked } = &mut *state;
+        let State { scopes, due, is_asked, rung_at, .. } = &mut *state;
         due.retain(|scope, (first, last)| {
             if *first < synced {
                 rung.extend(scopes.get(scope).map(|scope| Arc::clone(&scope.bell)));
@@ -130,11 +214,20 @@ impl Followers {
         });
         let next = due.values().map(|(first, _)| *first).min();
         *is_asked = next.is_some();
+        if !rung.is_empty() {
+            *rung_at = Some(Instant::now());
+        }
         drop(state);
         for bell in rung {
             bell.ring();
         }
         next
+    }
+
+    /// Until when nothing is to ring again.
+    fn gathers_until(&self) -> Option<Instant> {
+        let until = self.state.lock().rung_at? + GATHERING;
+        (until > Instant::now()).then_some(until)
     }
 }
 
@@ -157,7 +250,10 @@ fn ring_when_durable(log: &Arc<Log>, lsn: Lsn) {
             ring_when_durable(&log, next);
         }
     };
-    log.on_durable(lsn, Box::new(ring));
+    match log.followers().gathers_until() {
+        Some(until) => log.on_durable_from(until, Box::new(ring)),
+        None => log.on_durable(lsn, Box::new(ring)),
+    }
 }
 
 #[cfg(test)]
@@ -183,7 +279,7 @@ mod tests {
         let followers = Arc::new(Followers::default());
         followers.set_names_of(names);
         let scopes = ["", "a.", "a.x", "a.y", "ab.x"];
-        let following = scopes.map(|scope| followers.follow(scope));
+        let following = scopes.map(|scope| followers.follow(scope, || Lsn(0)));
         let rings = || following.each_ref().map(|following| following.bell().rings());
         assert!(followers.touch(&batch("a.x"), Lsn(10)));
         assert!(!followers.touch(&batch("a.x"), Lsn(20)), "a sync was asked for");
@@ -201,5 +297,55 @@ mod tests {
         assert_eq!(followers.ring(Lsn(41)), None);
         assert!(followers.state.lock().scopes.is_empty());
         assert!(!followers.touch(&batch("a.x"), Lsn(50)));
+    }
+
+    #[test]
+    fn what_comes_soon_after_a_ring_is_gathered() {
+        let followers = Arc::new(Followers::default());
+        followers.set_names_of(names);
+        let following = followers.follow("a.x", || Lsn(0));
+        assert!(followers.touch(&batch("a.x"), Lsn(10)));
+        assert_eq!(followers.gathers_until(), None, "the first is told at once");
+        assert_eq!(followers.ring(Lsn(5)), Some(Lsn(10)));
+        assert_eq!(followers.gathers_until(), None, "nothing has rung");
+        let begun = Instant::now();
+        assert_eq!(followers.ring(Lsn(11)), None);
+        assert_eq!(following.bell().rings(), 1);
+        assert!(followers.state.lock().rung_at >= Some(begun));
+        followers.state.lock().rung_at = Some(begun + Duration::from_mins(1));
+        assert_eq!(followers.gathers_until(), Some(begun + Duration::from_mins(1) + GATHERING));
+        followers.state.lock().rung_at = begun.checked_sub(GATHERING);
+        assert_eq!(followers.gathers_until(), None, "after a silence the next is told at once");
+    }
+
+    #[test]
+    fn who_is_not_concerned_goes_on_where_the_log_is_on_disk() {
+        let followers = Arc::new(Followers::default());
+        followers.set_names_of(names);
+        let following = followers.follow("a.x", || Lsn(8));
+        let at = |seconds| Timestamp { seconds, increment: 1 };
+        let quiet = |from, now, synced| followers.quiet(&following, Lsn(from), now, Lsn(synced));
+        assert_eq!(quiet(5, None, 50), Quiet::No, "nothing was noted before it followed");
+        assert_eq!(quiet(10, Some((Lsn(30), at(3))), 20), Quiet::Yes(None), "that is not on disk");
+        assert_eq!(quiet(10, Some((Lsn(40), at(4))), 35), Quiet::Yes(Some((Lsn(30), at(3)))));
+        assert_eq!(quiet(30, None, 36), Quiet::Yes(None), "there it is already");
+        assert_eq!(quiet(30, Some((Lsn(50), at(5))), 50), Quiet::Yes(Some((Lsn(50), at(5)))));
+        assert!(!followers.touch(&batch("a.y"), Lsn(60)));
+        assert_eq!(quiet(50, None, 70), Quiet::Yes(None));
+        assert!(followers.touch(&batch("a.x"), Lsn(70)));
+        assert_eq!(quiet(70, Some((Lsn(80), at(8))), 90), Quiet::No, "that concerns it");
+        assert_eq!(quiet(71, Some((Lsn(80), at(8))), 90), Quiet::Yes(Some((Lsn(80), at(8)))));
+    }
+
+    #[test]
+    fn a_commit_is_not_told_until_it_has_noted_whom_it_concerns() {
+        let followers = Arc::new(Followers::default());
+        assert!(followers.begin_telling().is_none(), "nobody follows");
+        let _following = followers.follow("a.x", || Lsn(0));
+        let (one, other) = (followers.begin_telling(), followers.begin_telling());
+        drop(one);
+        assert!(!followers.all_are_told());
+        drop(other);
+        assert!(followers.all_are_told());
     }
 }

@@ -7,7 +7,7 @@
 use crate::journal::Journal;
 use crate::log::{History, Moment, first_record, segment_of};
 use crate::manifest::Manifest;
-use crate::{Bell, Direction, Following, Lsn, NamesOf, Result, StorageError, Store};
+use crate::{Bell, Direction, Following, Lsn, NamesOf, Quiet, Result, StorageError, Store};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -153,9 +153,19 @@ impl Store {
     /// readers do not see yet; `None` where no history is kept.
     pub fn follow_names(&self, scope: &str) -> Option<Following> {
         match (&self.kept, &self.journal) {
-            (Some(_), Journal::Log(log)) => Some(log.followers().follow(scope)),
+            (Some(_), Journal::Log(log)) => Some(log.followers().follow(scope, || log.next_lsn())),
             _ => None,
         }
+    }
+
+    /// Whether there is nothing for a follower that has read up to a place.
+    pub fn quiet(&self, following: &Following, from: Lsn) -> Quiet {
+        let Journal::Log(log) = &self.journal else { return Quiet::No };
+        // In this order: what is noted by now is all that was seen up to that end.
+        let time = self.newest_time_max();
+        let end = self.watermark.visible();
+        let now = log.followers().all_are_told().then_some((end, time));
+        log.followers().quiet(following, from, now, log.synced_lsn())
     }
 
     /// Says how the names are found in a batch that followers go by.

@@ -57,7 +57,7 @@ pub use engine::{
 pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
 pub use error::StorageError;
 pub use followed::{ChangedRecords, Changes};
-pub use followers::{Following, NamesOf};
+pub use followers::{Following, NamesOf, Quiet};
 pub use keyspace_map::KeyspaceMap;
 pub use lag::{Lag, STALL, STALLS_MAX};
 pub use latencies::LatencyCounts;

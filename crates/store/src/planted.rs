@@ -27,6 +27,8 @@ pub enum Bug {
     DirtyRead,
     /// Make the changes of a commit visible one after the other.
     TornCommit,
+    /// Count the records of a chain whose last one is missing.
+    UnfinishedChainCounts,
     /// Tell the oplog of a transaction's changes before it is committed.
     EventBeforeCommit,
 }
@@ -50,6 +52,7 @@ pub fn active(bug: Bug) -> bool {
             Ok("lost_update") => Some(Bug::LostUpdate),
             Ok("dirty_read") => Some(Bug::DirtyRead),
             Ok("torn_commit") => Some(Bug::TornCommit),
+            Ok("unfinished_chain_counts") => Some(Bug::UnfinishedChainCounts),
             Ok("event_before_commit") => Some(Bug::EventBeforeCommit),
             _ => None,
         });

@@ -369,9 +369,11 @@ impl Store {
         let applying = Applying { store: self, lsn: appended.lsn };
         failpoint::pass(Failpoint::Appended);
         let outcome = self.apply(batch, &appended);
+        let telling = self.begin_telling();
         drop(applying);
         outcome.map_err(|error| self.journal.fail(error))?;
         self.tell_followers(std::slice::from_ref(batch), appended.lsn);
+        drop(telling);
         Ok(appended)
     }
 

@@ -17,7 +17,7 @@ pub struct HeadKey<B> {
 }
 
 impl<B> HeadKey<B> {
-    /// The first eight bytes as a number, big-endian; those that are missing count as 0.
+    /// That of its bytes ([`head_of`]).
     #[inline]
     pub fn head(&self) -> u64 {
         self.head
@@ -37,14 +37,21 @@ impl<B: for<'a> From<&'a [u8]>> HeadKey<B> {
     }
 }
 
+/// The first eight bytes of a key as a number, big-endian; those that are missing count as 0. Numbers that differ order as
+/// their keys do.
+#[inline]
+pub fn head_of(key: &[u8]) -> u64 {
+    let head = key.first_chunk().copied().unwrap_or_else(|| {
+        let mut head = [0; HEAD_BYTES];
+        head[..key.len()].copy_from_slice(key);
+        head
+    });
+    u64::from_be_bytes(head)
+}
+
 impl<B: for<'a> From<&'a [u8]>> From<&[u8]> for HeadKey<B> {
     fn from(key: &[u8]) -> Self {
-        let head = key.first_chunk().copied().unwrap_or_else(|| {
-            let mut head = [0; HEAD_BYTES];
-            head[..key.len()].copy_from_slice(key);
-            head
-        });
-        Self { head: u64::from_be_bytes(head), bytes: B::from(key) }
+        Self { head: head_of(key), bytes: B::from(key) }
     }
 }
 

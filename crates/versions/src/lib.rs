@@ -14,7 +14,7 @@ mod version;
 mod views;
 mod walk;
 
-pub use head_key::HeadKey;
+pub use head_key::{HeadKey, head_of};
 pub use map::{Before, Known, Put, VersionedMap};
 pub use version::{Forgotten, Rest, Superseded, Version};
 pub use views::{OpenViews, Views};

@@ -113,10 +113,22 @@ impl<K: Ord, V> VersionedMap<K, V> {
     where
         K: Clone,
     {
-        let start = last.map_or(Bound::Unbounded, Bound::Excluded);
+        self.visit_range((last.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded), count, &mut visit)
+    }
+
+    /// The same of a range that begins before it ends.
+    pub fn visit_range(
+        &self,
+        range: (Bound<&K>, Bound<&K>),
+        count: usize,
+        mut visit: impl FnMut(&K, &Version<V>),
+    ) -> Option<K>
+    where
+        K: Clone,
+    {
         let entries = self.entries.read();
         let mut shown = None;
-        for (key, newest) in entries.range((start, Bound::Unbounded)).take(count) {
+        for (key, newest) in entries.range(range).take(count) {
             visit(key, newest);
             shown = Some(key);
         }

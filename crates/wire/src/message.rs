@@ -2,11 +2,13 @@
 
 use crate::cursor::Cursor;
 use crate::{Header, MAX_SEQUENCES, MessageFlags, OpCode, WireError};
-use bunko_bson::DocumentRef;
+use bunko_bson::{BsonError, DocumentRef};
 
 const BODY_SECTION: u8 = 0;
 const SEQUENCE_SECTION: u8 = 1;
 const CHECKSUM_BYTES: usize = 4;
+/// Most documents of a sequence that are refused one by one; with more the message is refused.
+const REFUSED_MAX: usize = 1_000;
 /// Flag bits that a receiver must understand.
 const REQUIRED_FLAGS: u32 = 0xffff;
 
@@ -30,8 +32,10 @@ pub struct Message<'a> {
 pub struct Sequence<'a> {
     /// The field's name: `documents`, `updates`, `deletes`, `ops`, `nsInfo`.
     pub identifier: &'a str,
-    /// The documents in their order.
+    /// The documents in their order; an empty one in the place of each that is [`refused`](Self::refused).
     pub documents: SequenceDocuments<'a>,
+    /// Positions of documents with strings that are not UTF-8, and what was found there. The others are of use without them.
+    pub refused: Vec<(usize, BsonError)>,
 }
 
 /// Walks a sequence's documents, all of them checked when the message was parsed.
@@ -39,6 +43,8 @@ pub struct Sequence<'a> {
 pub struct SequenceDocuments<'a> {
     rest: &'a [u8],
     count: usize,
+    /// How many of those that are left are refused: most often none, which saves looking for them.
+    refused: usize,
 }
 
 impl<'a> Message<'a> {
@@ -131,12 +137,19 @@ impl<'a> Sequence<'a> {
 
     fn of_documents(identifier: &'a str, mut section: Cursor<'a>) -> Result<Self, WireError> {
         let rest = section.rest();
-        let mut count = 0;
+        let (mut count, mut refused) = (0, Vec::new());
         while !section.is_empty() {
-            section.document()?;
+            match section.document() {
+                Ok(_) => {}
+                Err(WireError::Document(found @ BsonError::BadString { .. })) if refused.len() < REFUSED_MAX => {
+                    refused.push((count, found));
+                }
+                Err(error) => return Err(error),
+            }
             count += 1;
         }
-        Ok(Self { identifier, documents: SequenceDocuments { rest, count } })
+        let documents = SequenceDocuments { rest, count, refused: refused.len() };
+        Ok(Self { identifier, documents, refused })
     }
 }
 
@@ -150,6 +163,10 @@ impl<'a> Iterator for SequenceDocuments<'a> {
         let (document, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         self.count -= 1;
+        if self.refused > 0 && DocumentRef::parse(document).is_err() {
+            self.refused -= 1;
+            return Some(DocumentRef::EMPTY);
+        }
         Some(DocumentRef::trusted(document))
     }
 
@@ -187,6 +204,24 @@ mod tests {
 
     fn insert() -> DocumentBuf {
         DocumentBuf::new().with("insert", "t").with("$db", "test")
+    }
+
+    #[test]
+    fn a_text_that_is_not_utf8_refuses_its_document_alone() {
+        let mut wrong = DocumentBuf::new().with("s", "Gr__n").into_bytes();
+        let at = wrong.windows(2).position(|pair| pair == b"__").expect("there");
+        wrong[at..at + 2].copy_from_slice(&[0xfc, 0xdf]);
+        let right = [DocumentBuf::new().with("a", 1_i32), DocumentBuf::new().with("a", 2_i32)];
+        let content =
+            [&b"documents\0"[..], right[0].as_ref().as_bytes(), &wrong[..], right[1].as_ref().as_bytes(), &wrong[..]]
+                .concat();
+        let section = [&[SEQUENCE_SECTION], &(content.len() as u32 + 4).to_le_bytes()[..], &content].concat();
+        let frame = frame(0, &[body(&insert()), section].concat());
+        let message = Message::parse(&frame).expect("well formed but for the texts");
+        let sequence = message.sequence("documents").expect("there");
+        let read: Vec<_> = sequence.documents.clone().collect();
+        assert_eq!(read, [right[0].as_ref(), DocumentRef::EMPTY, right[1].as_ref(), DocumentRef::EMPTY]);
+        assert_eq!(sequence.refused.iter().map(|(position, _)| *position).collect::<Vec<_>>(), [1, 3]);
     }
 
     #[test]

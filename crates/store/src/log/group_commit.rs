@@ -31,6 +31,8 @@ struct Requests {
 #[derive(Default)]
 struct State {
     waiting: Vec<DurabilityCallback>,
+    /// Those who are not to be called back before some time, with it. They are few: followers ask by one at a time.
+    gathering: Vec<(Instant, DurabilityCallback)>,
     is_closing: bool,
 }
 
@@ -81,19 +83,27 @@ impl GroupCommit {
 }
 
 impl Requests {
-    /// Those who wait now, after the interval nobody; `None` when closing.
+    /// Those who wait now and whose time has come, after the interval nobody; `None` when closing.
     fn wait(&self, interval: Duration) -> Option<Vec<DurabilityCallback>> {
         let deadline = Instant::now() + interval;
         let mut state = self.state.lock();
         while state.waiting.is_empty() && !state.is_closing {
-            if self.changed.wait_until(&mut state, deadline).timed_out() {
+            let first = state.gathering.iter().map(|(from, _)| *from).min();
+            let until = first.map_or(deadline, |first| first.min(deadline));
+            if self.changed.wait_until(&mut state, until).timed_out() {
                 break;
             }
         }
-        if state.is_closing && state.waiting.is_empty() {
+        let State { waiting, gathering, is_closing } = &mut *state;
+        if *is_closing && waiting.is_empty() && gathering.is_empty() {
             return None;
         }
-        Some(std::mem::take(&mut state.waiting))
+        let mut due = std::mem::take(waiting);
+        if !gathering.is_empty() {
+            let now = Instant::now();
+            due.extend(gathering.extract_if(.., |(from, _)| *is_closing || *from <= now).map(|(_, callback)| callback));
+        }
+        Some(due)
     }
 }
 
@@ -113,14 +123,23 @@ impl Log {
             callback(Ok(()));
             return;
         }
+        // Its record is appended already, so the next sync covers it.
+        self.request(callback, |state, callback| state.waiting.push(callback));
+    }
+
+    /// As [`Log::on_durable`], but not before some time, so that one sync does for all that comes until then.
+    pub(crate) fn on_durable_from(&self, from: Instant, callback: DurabilityCallback) {
+        self.request(callback, |state, callback| state.gathering.push((from, callback)));
+    }
+
+    fn request(&self, callback: DurabilityCallback, add: impl FnOnce(&mut State, DurabilityCallback)) {
         let mut state = self.group_commit.requests.state.lock();
         if state.is_closing {
             drop(state);
             callback(Err(StorageError::LogFailed));
             return;
         }
-        // Its record is appended already, so the next sync covers it.
-        state.waiting.push(callback);
+        add(&mut state, callback);
         drop(state);
         self.group_commit.requests.changed.notify_one();
     }
@@ -177,5 +196,39 @@ impl Log {
         segment.file.sync_data().map_err(|error| self.fail(StorageError::io(&segment.path, error)))?;
         self.sync_latencies.record(started.elapsed());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    fn nothing() -> DurabilityCallback {
+        Box::new(|_| {})
+    }
+
+    #[test]
+    fn who_is_gathered_is_told_once_the_time_has_come_and_not_by_an_earlier_sync() {
+        let requests = Requests::default();
+        let from = Instant::now() + Duration::from_millis(300);
+        requests.state.lock().gathering.push((from, nothing()));
+        requests.state.lock().waiting.push(nothing());
+        assert_eq!(requests.wait(LONG).map(|due| due.len()), Some(1), "who waits for a sync is not kept waiting");
+        assert_eq!(requests.state.lock().gathering.len(), 1);
+        assert_eq!(requests.wait(LONG).map(|due| due.len()), Some(1));
+        let late = from.elapsed();
+        assert!(Instant::now() >= from && late < LONG / 2, "{late:?}");
+        assert!(requests.state.lock().gathering.is_empty());
+    }
+
+    #[test]
+    fn who_is_gathered_is_told_at_once_when_the_log_ends() {
+        let requests = Requests::default();
+        requests.state.lock().gathering.push((Instant::now() + LONG, nothing()));
+        requests.state.lock().is_closing = true;
+        assert_eq!(requests.wait(LONG).map(|due| due.len()), Some(1));
+        assert!(requests.wait(LONG).is_none());
     }
 }

@@ -3,13 +3,12 @@
 use super::append::Log;
 use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::recovery::record_at;
-use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use super::segment::{SEGMENT_BYTES, Segment, first_record, segment_of};
 use super::walk::Window;
 use crate::{Direction, Effects, Lsn, Result, StorageError};
 use bunko_bson::Timestamp;
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Where a record stands and when it was written. Both only grow along the log; of two records in one second, no other
@@ -76,7 +75,8 @@ pub struct History {
     segment: Option<Arc<Segment>>,
     /// What is yet to be read of the segment at hand, in order of the log.
     records: VecDeque<Listed>,
-    record: Vec<u8>,
+    /// What was read of the segment at hand.
+    window: Window,
     /// Where all ends that is read.
     end: Lsn,
 }
@@ -85,7 +85,7 @@ impl History {
     /// Reads what stands in `span`, which ends at what has been applied.
     pub(crate) fn new(log: Arc<Log>, span: Range<Lsn>, direction: Direction) -> Self {
         let end = span.end;
-        Self { log, direction, rest: span, segment: None, records: VecDeque::new(), record: Vec::new(), end }
+        Self { log, direction, rest: span, segment: None, records: VecDeque::new(), window: Window::default(), end }
     }
 
     /// The next record.
@@ -104,11 +104,13 @@ impl History {
             Direction::Backward => self.records.pop_back(),
         };
         let (Some(Listed { moment, chained }), Some(segment)) = (record, &self.segment) else { return Ok(None) };
-        self.record.resize((moment.end.0 - moment.lsn.0) as usize, 0);
-        let read = segment.file.read_exact_at(&mut self.record, offset_in_segment(moment.lsn.0));
-        read.map_err(|error| StorageError::io(&segment.path, error))?;
-        let (header, record) =
-            record_at(&self.record, 0, moment.lsn).ok_or_else(|| no_record(segment, moment.lsn.0))?;
+        // What follows in the file is read next, or has been.
+        let until = match self.direction {
+            Direction::Forward => self.records.back().map_or(moment.end, |last| last.moment.end),
+            Direction::Backward => moment.end,
+        };
+        let record = self.window.at(segment, moment.lsn.0, (moment.end.0 - moment.lsn.0) as usize, until.0)?;
+        let (header, record) = record_at(record, 0, moment.lsn).ok_or_else(|| no_record(segment, moment.lsn.0))?;
         Ok(Some(Record { moment, effects: header.effects(record), chained }))
     }
 
@@ -129,7 +131,8 @@ impl History {
         };
         let segment = self.log.history_segment(number)?;
         let mut found = Vec::new();
-        self.log.each_record(&segment, &part, &mut |moment, kind| {
+        self.window = Window::default();
+        self.log.each_record_through(&mut self.window, &segment, &part, &mut |moment, kind| {
             found.push((moment, kind));
             ControlFlow::Continue(())
         })?;
@@ -189,7 +192,7 @@ impl Log {
             }
             self.write_through(start)?;
             let segment = self.history_segment(number)?;
-            let header = header_at(&mut Window::default(), &segment, start.0)?;
+            let header = header_at(&mut Window::default(), &segment, start.0, start)?;
             if !is_early(Moment::of(&header)) {
                 break;
             }
@@ -276,14 +279,24 @@ impl Log {
         part: &Range<Lsn>,
         visit: &mut dyn FnMut(Moment, Kind) -> ControlFlow<()>,
     ) -> Result<()> {
+        self.each_record_through(&mut Window::default(), segment, part, visit)
+    }
+
+    /// The same, by a window that others read through as well.
+    fn each_record_through(
+        &self,
+        window: &mut Window,
+        segment: &Segment,
+        part: &Range<Lsn>,
+        visit: &mut dyn FnMut(Moment, Kind) -> ControlFlow<()>,
+    ) -> Result<()> {
         if part.is_empty() {
             return Ok(());
         }
         self.write_through(Lsn(part.end.0 - 1))?;
-        let mut window = Window::default();
         let mut position = part.start.0;
         while position < part.end.0 {
-            let header = header_at(&mut window, segment, position)?;
+            let header = header_at(window, segment, position, part.end)?;
             if header.kind == Kind::Seal {
                 break;
             }
@@ -297,8 +310,8 @@ impl Log {
     }
 }
 
-fn header_at(window: &mut Window, segment: &Segment, position: u64) -> Result<Header> {
-    let header = Header::decode(window.at(segment, position, HEADER_BYTES)?, Lsn(position));
+fn header_at(window: &mut Window, segment: &Segment, position: u64, until: Lsn) -> Result<Header> {
+    let header = Header::decode(window.at(segment, position, HEADER_BYTES, until.0)?, Lsn(position));
     header.ok_or_else(|| no_record(segment, position))
 }
 

@@ -8,7 +8,7 @@ use crate::{Effects, Lsn, Result, StorageError};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
-/// Bytes that are read at a time, where a record is not longer.
+/// Bytes that are read at a time, where a record is not longer and so many are wanted.
 const WINDOW_BYTES: usize = 1 << 20;
 
 impl Log {
@@ -34,9 +34,9 @@ impl Log {
         let mut position = first_record(number);
         loop {
             let corrupt = || segment.corrupt(position, "no valid record, in a sealed segment");
-            let header = window.at(&segment, position, HEADER_BYTES)?;
+            let header = window.at(&segment, position, HEADER_BYTES, end)?;
             let header = Header::decode(header, Lsn(position)).ok_or_else(corrupt)?;
-            let record = window.at(&segment, position, header.length as usize)?;
+            let record = window.at(&segment, position, header.length as usize, end)?;
             let (header, record) = record_at(record, 0, Lsn(position)).ok_or_else(corrupt)?;
             if header.kind == Kind::Seal {
                 return Ok(());
@@ -56,12 +56,14 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The bytes at a position, fewer where the segment ends before.
-    pub fn at(&mut self, segment: &Segment, position: u64, length: usize) -> Result<&[u8]> {
+    /// The bytes at a position, fewer where the segment ends before. Those behind them are read ahead up to the position
+    /// `until`: a reader that follows the log's end wants little of it at a time.
+    pub fn at(&mut self, segment: &Segment, position: u64, length: usize, until: u64) -> Result<&[u8]> {
         let offset = offset_in_segment(position) as usize;
         let end = (offset + length).min(SEGMENT_BYTES as usize);
         if offset < self.start || end > self.start + self.bytes.len() {
-            let wanted = (end - offset).max(WINDOW_BYTES).min(SEGMENT_BYTES as usize - offset);
+            let ahead = until.saturating_sub(position).min(WINDOW_BYTES as u64) as usize;
+            let wanted = (end - offset).max(ahead).min(SEGMENT_BYTES as usize - offset);
             self.bytes.clear();
             self.bytes.resize(wanted, 0);
             self.start = offset;

@@ -1,0 +1,461 @@
+//! Walking index keys over the leaves of all tables and memtables, in ascending order.
+
+use crate::blocks::BlockId;
+use crate::key;
+use crate::key_leaves::{KeyLeaf, KeyVersion};
+use crate::keys::Cut;
+use crate::leaves::{InUse, Leaves};
+use crate::memtable::{KeysFrom, MemtableKeys};
+use crate::state::State;
+use crate::table_run::TableRun;
+use arc_swap::ArcSwap;
+use bunko_store::{KeyspaceId, RecordId, Result};
+use lsm_tree::SeqNo;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Keys that are taken from a memtable at once: few at first, for many walks end with their first key.
+const MEMTABLE_KEYS_MIN: usize = 8;
+const MEMTABLE_KEYS_MAX: usize = 256;
+
+/// Where a walk goes: keys of a keyspace within a range, as of all below an LSN.
+pub(crate) struct KeyRoute {
+    pub keyspace: KeyspaceId,
+    pub range: key::Range,
+    pub before: SeqNo,
+}
+
+impl KeyRoute {
+    /// Where the range begins, with a key in the tree's form.
+    fn with_start<R>(&self, with: impl FnOnce(&[u8]) -> R) -> R {
+        let start = match &self.range.0 {
+            Bound::Included(start) | Bound::Excluded(start) => start.as_slice(),
+            Bound::Unbounded => &[],
+        };
+        key::with_key(self.keyspace, start, with)
+    }
+
+    /// Before which keys the range begins.
+    fn start(&self) -> Cut<'_> {
+        match &self.range.0 {
+            Bound::Included(start) => Cut::Before(start),
+            Bound::Excluded(start) => Cut::Behind(start),
+            Bound::Unbounded => Cut::Before(&[]),
+        }
+    }
+
+    /// Before which keys the range ends, where it ends before all keys do.
+    fn end(&self) -> Option<Cut<'_>> {
+        match &self.range.1 {
+            Bound::Included(end) => Some(Cut::Behind(end)),
+            Bound::Excluded(end) => Some(Cut::Before(end)),
+            Bound::Unbounded => None,
+        }
+    }
+
+    /// Whether nothing is in the range.
+    fn is_over(&self) -> bool {
+        match &self.range {
+            (Bound::Included(start), Bound::Included(end)) => start > end,
+            (Bound::Included(start) | Bound::Excluded(start), Bound::Included(end) | Bound::Excluded(end)) => {
+                start >= end
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What one walk goes over.
+enum Source {
+    Tables(TableRun),
+    Memtable {
+        keys: MemtableKeys,
+        at_once: usize,
+        /// Whether the leaf has the last of its keys within the range.
+        is_whole: bool,
+    },
+}
+
+/// What a step of one source led to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Advance {
+    /// The next entry.
+    Entry,
+    End,
+    /// The memtable went before its end.
+    Gone,
+}
+
+/// One source, at the entry that comes next unless it is at its end.
+struct Run {
+    source: Source,
+    leaf: InUse<KeyLeaf>,
+    /// The block of a table that the leaf is of.
+    block: Option<BlockId>,
+    next: usize,
+    /// Behind the last entry of the leaf that is within the range.
+    stop: usize,
+    is_at_end: bool,
+    is_gone: bool,
+}
+
+impl Run {
+    fn new(source: Source) -> Self {
+        Self {
+            source,
+            leaf: InUse::made(KeyLeaf::default),
+            block: None,
+            next: 0,
+            stop: 0,
+            is_at_end: true,
+            is_gone: false,
+        }
+    }
+
+    /// The key that comes next; the source is not at its end.
+    fn head(&self) -> &[u8] {
+        self.leaf.keys.get(self.next)
+    }
+
+    /// Goes to the first entry of a route, which does not begin before the one that it went along.
+    fn seek(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<Advance> {
+        let advance = match &mut self.source {
+            Source::Tables(tables) => {
+                if route.with_start(|start| tables.seek(&leaves.blocks, start))? {
+                    let from = if self.load(leaves, route)? { None } else { Some(self.next) };
+                    let (keys, start) = (&self.leaf.keys, route.start());
+                    self.next = from.map_or_else(|| keys.find(0, start), |from| keys.find_near(from, start));
+                    self.settle(leaves, route)?
+                } else {
+                    Advance::End
+                }
+            }
+            Source::Memtable { keys, at_once, is_whole } => {
+                *at_once = MEMTABLE_KEYS_MIN;
+                let found = take(keys, route.range.0.as_ref().map(Vec::as_slice), *at_once, route, is_whole);
+                if found.is_none() {
+                    // It has shown nothing of the range.
+                    self.leaf = InUse::made(KeyLeaf::default);
+                }
+                self.show(found)
+            }
+        };
+        self.is_at_end = advance != Advance::Entry;
+        Ok(advance)
+    }
+
+    /// Goes behind the entry that was the head.
+    fn advance(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<Advance> {
+        self.next += 1;
+        if self.next < self.stop { Ok(Advance::Entry) } else { self.leave_leaf(leaves, route) }
+    }
+
+    /// Goes on behind the entries of the leaf that are within the range.
+    fn leave_leaf(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<Advance> {
+        let advance = match &mut self.source {
+            _ if self.stop < self.leaf.keys.len() => Advance::End,
+            Source::Tables(_) => self.settle(leaves, route)?,
+            Source::Memtable { is_whole: true, .. } => Advance::End,
+            Source::Memtable { keys, at_once, is_whole } => {
+                *at_once = (2 * *at_once).min(MEMTABLE_KEYS_MAX);
+                let last = self.leaf.last_key().unwrap_or_default();
+                let found = take(keys, Bound::Excluded(last), *at_once, route, is_whole);
+                self.show(found)
+            }
+        };
+        self.is_at_end = advance != Advance::Entry;
+        Ok(advance)
+    }
+
+    /// Takes what a memtable has given.
+    fn show(&mut self, found: Option<InUse<KeyLeaf>>) -> Advance {
+        let Some(leaf) = found else {
+            self.is_gone = true;
+            return Advance::Gone;
+        };
+        (self.next, self.stop) = (0, leaf.keys.len());
+        self.leaf = leaf;
+        if self.stop == 0 { Advance::End } else { Advance::Entry }
+    }
+
+    /// Takes the leaf of the block that the tables are at; whether it is another one.
+    fn load(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<bool> {
+        let Source::Tables(TableRun { place: Some(place), .. }) = &self.source else { return Ok(false) };
+        if self.block == Some(place.id()) {
+            return Ok(false);
+        }
+        self.leaf = leaves.leaf(place, route.keyspace)?;
+        self.block = Some(place.id());
+        Ok(true)
+    }
+
+    /// Goes to later leaves until one has an entry that comes next, which must be within the range.
+    fn settle(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<Advance> {
+        while self.next == self.leaf.keys.len() {
+            let Source::Tables(tables) = &mut self.source else { return Ok(Advance::End) };
+            if self.leaf.is_last || !tables.advance(&leaves.blocks)? {
+                self.stop = self.next;
+                return Ok(Advance::End);
+            }
+            self.load(leaves, route)?;
+            self.next = self.leaf.keys.find(0, route.start());
+        }
+        let keys = &self.leaf.keys;
+        self.stop = match route.end() {
+            Some(end) if !self.leaf.last_key().is_some_and(|last| end.is_behind(last)) => {
+                keys.find_near(self.next, end)
+            }
+            _ => keys.len(),
+        };
+        Ok(if self.next < self.stop { Advance::Entry } else { Advance::End })
+    }
+}
+
+/// The next keys of a memtable; `None` where it is gone.
+fn take(
+    keys: &MemtableKeys,
+    start: Bound<&[u8]>,
+    count: usize,
+    route: &KeyRoute,
+    is_whole: &mut bool,
+) -> Option<InUse<KeyLeaf>> {
+    let range = (start, route.range.1.as_ref().map(Vec::as_slice));
+    let mut is_gone = false;
+    let leaf = InUse::made(|| match keys.leaf(range, count, route.before) {
+        KeysFrom::Leaf(leaf, whole) => {
+            *is_whole = whole;
+            leaf
+        }
+        KeysFrom::Gone => {
+            is_gone = true;
+            KeyLeaf::default()
+        }
+    });
+    (!is_gone).then_some(leaf)
+}
+
+/// Which tables a walk knows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Those that reach over its range.
+    Range,
+    /// Those that reach over any of the keyspace from the beginning of its range on.
+    Keyspace,
+}
+
+/// How far a walk has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// It does not know what it goes over.
+    New,
+    /// It has not looked for the beginning of its range.
+    Before,
+    Within,
+}
+
+/// Where an entry was found.
+enum Found {
+    /// In the leaf of a run.
+    Alone(usize, usize),
+    /// In several runs.
+    Shared,
+}
+
+/// The newest versions that a route shows, of all tables and memtables, as they were when the walk began, or when a memtable
+/// went that it had not come to the end of.
+pub(crate) struct KeyWalk {
+    state: Arc<ArcSwap<State>>,
+    leaves: Arc<Leaves<KeyLeaf>>,
+    route: KeyRoute,
+    reach: Reach,
+    progress: Progress,
+    runs: Vec<Run>,
+    /// The run that is walked alone, and up to which of its entries.
+    alone: Option<(usize, usize)>,
+    /// Whether a version of the last key was met that the route shows.
+    is_decided: bool,
+    is_gone: bool,
+    /// The last key that several runs knew.
+    shared: Vec<u8>,
+}
+
+impl KeyWalk {
+    /// Reads nothing yet.
+    pub fn new(state: Arc<ArcSwap<State>>, leaves: Arc<Leaves<KeyLeaf>>, route: KeyRoute) -> Self {
+        Self {
+            state,
+            leaves,
+            route,
+            reach: Reach::Range,
+            progress: Progress::New,
+            runs: Vec::new(),
+            alone: None,
+            is_decided: false,
+            is_gone: false,
+            shared: Vec::new(),
+        }
+    }
+
+    /// Goes on with the keys from `start` to before `end`: from where it stands where they come behind its last range, else anew.
+    pub fn go_to(&mut self, start: &[u8], end: &[u8]) {
+        let is_behind = matches!(&self.route.range.1, Bound::Excluded(last) if last.as_slice() <= start);
+        if self.reach == Reach::Range || !is_behind {
+            (self.reach, self.progress) = (Reach::Keyspace, Progress::New);
+        } else if self.progress == Progress::Within {
+            self.progress = Progress::Before;
+        }
+        let range = &mut self.route.range;
+        range.0 = Bound::Included(refilled(&mut range.0, start));
+        range.1 = Bound::Excluded(refilled(&mut range.1, end));
+        self.alone = None;
+    }
+
+    /// Looks for the beginning of the range.
+    fn begin(&mut self) -> Result<()> {
+        self.is_gone = false;
+        if self.progress == Progress::New {
+            self.runs = self.sources();
+        }
+        self.progress = Progress::Within;
+        for run in &mut self.runs {
+            self.is_gone |= run.seek(&self.leaves, &self.route)? == Advance::Gone;
+        }
+        Ok(())
+    }
+
+    fn sources(&self) -> Vec<Run> {
+        let (start, end) = self.route.range.clone();
+        let end = if self.reach == Reach::Range { end } else { Bound::Unbounded };
+        let state = self.state.load();
+        // Memtables first: what goes from them stands in the tables of the same state, or of a later one.
+        let of_memtable = |keys| Source::Memtable { keys, at_once: MEMTABLE_KEYS_MIN, is_whole: false };
+        let memtables = state.memtables().filter_map(|memtable| memtable.keys_of(self.route.keyspace)).map(of_memtable);
+        let tables = state.runs_reaching(&key::in_tree(self.route.keyspace, (start, end)));
+        let tables = tables.into_iter().map(|tables| Source::Tables(TableRun::new(tables)));
+        memtables.chain(tables).map(Run::new).collect()
+    }
+
+    /// Begins anew where a memtable went: all that was met up to `last` has been shown.
+    fn begin_anew(&mut self, last: Option<Vec<u8>>) {
+        if let Some(last) = last {
+            self.route.range.0 = Bound::Excluded(last);
+        }
+        (self.progress, self.alone) = (Progress::New, None);
+    }
+
+    /// The last key that a memtable has shown which is gone; of several the greatest.
+    fn last_of_gone(&self) -> Option<Vec<u8>> {
+        let is_memtable = |run: &&Run| matches!(run.source, Source::Memtable { .. });
+        let last = self.runs.iter().filter(is_memtable).filter(|run| run.is_gone).filter_map(|run| run.leaf.last_key());
+        last.max().map(<[u8]>::to_vec)
+    }
+
+    /// The next key and the record that it leads to.
+    pub fn next(&mut self) -> Result<Option<(&[u8], RecordId)>> {
+        let Some((found, record)) = self.find()? else { return Ok(None) };
+        let key = match found {
+            Found::Alone(run, number) => self.runs[run].leaf.keys.get(number),
+            Found::Shared => &self.shared,
+        };
+        Ok(Some((key, record)))
+    }
+
+    fn find(&mut self) -> Result<Option<(Found, RecordId)>> {
+        loop {
+            if let Some((number, through)) = self.alone {
+                let run = &mut self.runs[number];
+                if run.next < through {
+                    let entry = run.next;
+                    run.next += 1;
+                    let version = run.leaf.versions[entry];
+                    // Of a key the newest version that is seen comes first.
+                    self.is_decided &= version.is_older;
+                    if version.lsn < self.route.before && !self.is_decided {
+                        self.is_decided = true;
+                        if let Some(record) = version.record {
+                            return Ok(Some((Found::Alone(number, entry), record)));
+                        }
+                    }
+                    continue;
+                }
+                self.alone = None;
+                if run.next == run.stop {
+                    self.leave_leaf(number)?;
+                }
+            }
+            if self.progress != Progress::Within {
+                if self.route.is_over() {
+                    return Ok(None);
+                }
+                self.begin()?;
+            }
+            if self.is_gone {
+                let last = self.last_of_gone();
+                self.begin_anew(last);
+                continue;
+            }
+            let Some(first) = self.first_run() else { return Ok(None) };
+            let head = self.runs[first].head();
+            let others = self.runs.iter().enumerate().filter(|(number, run)| *number != first && !run.is_at_end);
+            let second = others.map(|(_, run)| run.head()).min();
+            self.is_decided = false;
+            if second == Some(head) {
+                self.shared.clear();
+                self.shared.extend_from_slice(head);
+                if let Some(record) = self.newest_of_shared()? {
+                    return Ok(Some((Found::Shared, record)));
+                }
+                continue;
+            }
+            let run = &self.runs[first];
+            let keys = &run.leaf.keys;
+            let through = second.map_or(run.stop, |second| keys.find_near(run.next, Cut::Before(second)).min(run.stop));
+            self.alone = Some((first, through));
+        }
+    }
+
+    /// The run whose key comes first.
+    fn first_run(&self) -> Option<usize> {
+        let runs = self.runs.iter().enumerate().filter(|(_, run)| !run.is_at_end);
+        runs.min_by_key(|(_, run)| run.head()).map(|(number, _)| number)
+    }
+
+    /// Goes on behind the leaf of a run that was walked alone.
+    fn leave_leaf(&mut self, number: usize) -> Result<()> {
+        let run = &mut self.runs[number];
+        let left = run.leaf.clone();
+        let mut advance = run.leave_leaf(&self.leaves, &self.route)?;
+        // The versions of a key may go on in the next leaf.
+        while self.is_decided && advance == Advance::Entry && left.last_key() == Some(run.head()) {
+            advance = run.advance(&self.leaves, &self.route)?;
+        }
+        self.is_gone |= advance == Advance::Gone;
+        Ok(())
+    }
+
+    /// Goes past all versions of a key that several runs know; where the newest that is seen leads.
+    fn newest_of_shared(&mut self) -> Result<Option<RecordId>> {
+        let mut newest: Option<KeyVersion> = None;
+        for run in &mut self.runs {
+            while !run.is_at_end && run.head() == self.shared {
+                let version = run.leaf.versions[run.next];
+                if version.lsn < self.route.before && newest.is_none_or(|newest| newest.lsn < version.lsn) {
+                    newest = Some(version);
+                }
+                self.is_gone |= run.advance(&self.leaves, &self.route)? == Advance::Gone;
+            }
+        }
+        Ok(newest.and_then(|newest| newest.record))
+    }
+}
+
+/// A key in the room of a bound.
+fn refilled(bound: &mut Bound<Vec<u8>>, key: &[u8]) -> Vec<u8> {
+    let mut room = match std::mem::replace(bound, Bound::Unbounded) {
+        Bound::Included(room) | Bound::Excluded(room) => room,
+        Bound::Unbounded => Vec::new(),
+    };
+    room.clear();
+    room.extend_from_slice(key);
+    room
+}

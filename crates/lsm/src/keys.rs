@@ -1,0 +1,195 @@
+//! Keys in ascending order, and where one stands among them.
+//!
+//! Keys that stand together begin alike. Their first bytes behind that, as numbers side by side, decide nearly every step of a
+//! search: comparing keys themselves is a call each, and two places in memory.
+
+use bunko_versions::head_of;
+
+/// Keys that stand one behind the other, in ascending order.
+#[derive(Default)]
+pub(crate) struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    /// Bytes that all of them begin with.
+    shared: usize,
+    /// What follows these, as numbers that order as the bytes do; none of keys that are not searched often.
+    heads: Vec<u64>,
+}
+
+/// Between which keys a search looks for a place.
+#[derive(Clone, Copy)]
+pub(crate) enum Cut<'k> {
+    /// Keys before this one, and it and those behind it.
+    Before(&'k [u8]),
+    /// Keys up to this one, and those behind it.
+    Behind(&'k [u8]),
+}
+
+impl Cut<'_> {
+    /// Whether a key stands before the cut.
+    pub fn is_behind(self, key: &[u8]) -> bool {
+        match self {
+            Self::Before(cut) => key < cut,
+            Self::Behind(cut) => key <= cut,
+        }
+    }
+}
+
+/// What heads tell of a cut.
+enum Sought {
+    /// It is before all keys.
+    First,
+    /// It is behind all keys.
+    Last,
+    /// Heads below this one stand before it, those above behind it.
+    Head(u64),
+    /// There are no heads.
+    Unknown,
+}
+
+impl Keys {
+    pub fn push(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    #[inline]
+    pub fn get(&self, number: usize) -> &[u8] {
+        let start = if number == 0 { 0 } else { self.ends[number - 1] as usize };
+        &self.bytes[start..self.ends[number] as usize]
+    }
+
+    pub fn memory_bytes(&self) -> u64 {
+        (self.bytes.capacity() + size_of::<u32>() * self.ends.capacity() + size_of::<u64>() * self.heads.capacity())
+            as u64
+    }
+
+    /// No more keys come, and they are kept to be searched often.
+    pub fn complete(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        let Some(last) = self.len().checked_sub(1) else { return };
+        self.shared = self.get(0).iter().zip(self.get(last)).take_while(|(first, last)| first == last).count();
+        self.heads = (0..=last).map(|number| head_of(&self.get(number)[self.shared..])).collect();
+    }
+
+    /// The first key from a number on that is behind the cut; those before that number stand before it.
+    pub fn find(&self, from: usize, cut: Cut<'_>) -> usize {
+        match self.sought(cut) {
+            Sought::First => from,
+            Sought::Last => self.len(),
+            Sought::Unknown => between(from, self.len(), |number| cut.is_behind(self.get(number))),
+            Sought::Head(head) => between(from, self.len(), |number| self.is_before(number, head, cut)),
+        }
+    }
+
+    /// The same, where it is likely to be near.
+    pub fn find_near(&self, from: usize, cut: Cut<'_>) -> usize {
+        match self.sought(cut) {
+            Sought::First => from,
+            Sought::Last => self.len(),
+            Sought::Unknown => self.near(from, |number| cut.is_behind(self.get(number))),
+            Sought::Head(head) => self.near(from, |number| self.is_before(number, head, cut)),
+        }
+    }
+
+    fn sought(&self, cut: Cut<'_>) -> Sought {
+        let (Cut::Before(key) | Cut::Behind(key)) = cut;
+        if self.heads.is_empty() {
+            return Sought::Unknown;
+        }
+        let (begin, rest) = key.split_at(key.len().min(self.shared));
+        match begin.cmp(&self.bytes[..self.shared]) {
+            std::cmp::Ordering::Less => Sought::First,
+            std::cmp::Ordering::Greater => Sought::Last,
+            std::cmp::Ordering::Equal => Sought::Head(head_of(rest)),
+        }
+    }
+
+    #[inline]
+    fn is_before(&self, number: usize, head: u64, cut: Cut<'_>) -> bool {
+        let own = self.heads[number];
+        if own == head { cut.is_behind(self.get(number)) } else { own < head }
+    }
+
+    fn near(&self, from: usize, is_before: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut step) = (from, 1);
+        while low + step <= self.len() {
+            let probed = low + step - 1;
+            if !is_before(probed) {
+                return between(low, probed, is_before);
+            }
+            low = probed + 1;
+            step *= 2;
+        }
+        between(low, self.len(), is_before)
+    }
+}
+
+/// The first number from `low` on that is not before, or `high`.
+fn between(mut low: usize, mut high: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if is_before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(all: &[Vec<u8>], is_complete: bool) -> Keys {
+        let mut keys = Keys::default();
+        for key in all {
+            keys.push(key);
+        }
+        if is_complete {
+            keys.complete();
+        }
+        keys
+    }
+
+    #[test]
+    fn keys_are_found_from_any_place_on() {
+        let short: Vec<Vec<u8>> = (0..40_u8).map(|number| vec![2 * number]).collect();
+        let begun_alike: Vec<Vec<u8>> =
+            short.iter().map(|key| [b"begun alike".as_slice(), key, b"end"].concat()).collect();
+        let beyond_heads: Vec<Vec<u8>> = [b"a", b"b"]
+            .iter()
+            .flat_map(|first| short.iter().map(|key| [first.as_slice(), b"nine bytes", key].concat()))
+            .collect();
+        let lengths: Vec<Vec<u8>> = (0..20).map(|length| vec![0; length]).collect();
+        for all in [short, begun_alike, beyond_heads, lengths, vec![b"one".to_vec()], Vec::new()] {
+            let mut sought: Vec<Vec<u8>> = all.clone();
+            sought.extend(all.iter().map(|key| [key.as_slice(), &[0]].concat()));
+            sought.extend(all.iter().filter_map(|key| key.split_last().map(|(_, begin)| begin.to_vec())));
+            sought.extend(all.iter().filter_map(|key| {
+                let (last, begin) = key.split_last()?;
+                Some([begin, &[last.wrapping_add(1)]].concat())
+            }));
+            sought.extend([b"".to_vec(), b"zzz".to_vec(), vec![0xff; 30]]);
+            for is_complete in [false, true] {
+                let keys = keys(&all, is_complete);
+                for sought in &sought {
+                    let smaller = all.iter().take_while(|key| *key < sought).count();
+                    let not_greater = all.iter().take_while(|key| *key <= sought).count();
+                    for (cut, first) in [(Cut::Before(sought), smaller), (Cut::Behind(sought), not_greater)] {
+                        assert_eq!(keys.find(0, cut), first, "{sought:?}");
+                        for from in 0..=first {
+                            assert_eq!(keys.find_near(from, cut), first, "{sought:?} from {from}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
