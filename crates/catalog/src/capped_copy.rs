@@ -5,6 +5,7 @@ use crate::capped::Cap;
 use crate::insert::{BATCH_COUNT_MAX, Place};
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
+use crate::validator::without_validator;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, CreateOptions, Namespace, Order, from_storage};
 use bunko_bson::DocumentBuf;
@@ -99,7 +100,12 @@ impl Catalog {
     }
 
     /// Puts the newest documents of one collection, as many as the other may hold, into it.
-    fn copy_newest(&self, source: &Collection, target: &Collection, operation: &dyn OperationSource) -> Result<()> {
+    pub(crate) fn copy_newest(
+        &self,
+        source: &Collection,
+        target: &Collection,
+        operation: &dyn OperationSource,
+    ) -> Result<()> {
         let snapshot = source.snapshot();
         let Some(first) = first_that_fits(source, target, &snapshot, operation)? else { return Ok(()) };
         let range = RecordRange { start: Bound::Included(first), end: Bound::Unbounded };
@@ -151,13 +157,9 @@ fn first_that_fits(
     Ok(first)
 }
 
-/// How the copy is made at first: what was stored is not judged again.
+/// How the copy is made at first.
 fn unvalidated(copy: &CappedCopy<'_>, source: &Collection) -> CreateOptions {
-    let mut options = DocumentBuf::new();
-    let is_judge = |name: &str| matches!(name, "validator" | "validationLevel" | "validationAction");
-    for element in copy.options.as_ref().iter().filter(|element| !is_judge(element.name)) {
-        options.append(element.name, element.value);
-    }
+    let options = without_validator(&copy.options);
     CreateOptions { options, engine: Some(source.engine.clone()), uuid: None }
 }
 

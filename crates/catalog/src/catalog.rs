@@ -3,7 +3,6 @@
 use crate::building::IndexBuild;
 use crate::collection::{self, Collection, Parts};
 use crate::directory::Directory;
-use crate::index_set::counted;
 use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::past::PastStates;
@@ -12,12 +11,13 @@ use crate::transaction::{Owners, TransactionMemory, announce, exclude_all};
 use crate::user_writes;
 use crate::waiting::lock;
 use crate::{
-    EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, Transaction, VectorMemory, from_storage, notes,
-    persistence,
+    EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, SearchMemory, Transaction, VectorMemory,
+    from_storage, notes, persistence,
 };
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
+use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, RecordId, Store};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
@@ -34,6 +34,7 @@ pub struct Catalog {
     pub(crate) owners: Owners,
     pub(crate) transaction_memory: TransactionMemory,
     vector_memory: VectorMemory,
+    search_memory: SearchMemory,
     pub(crate) past_states: PastStates,
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds are to be left to the next start.
@@ -70,15 +71,6 @@ pub struct CreateOptions {
     pub uuid: Option<[u8; 16]>,
 }
 
-/// What was dropped.
-#[derive(Clone, Copy, Debug)]
-pub struct DropOutcome {
-    /// Indexes that the collection had.
-    pub indexes: usize,
-    /// The record of the drop.
-    pub lsn: Lsn,
-}
-
 impl Catalog {
     /// Reads the catalog of an open store. `new_uuid` gives collections their identity.
     /// # Errors
@@ -109,6 +101,7 @@ impl Catalog {
             owners: Owners::default(),
             transaction_memory: TransactionMemory::default(),
             vector_memory: VectorMemory::default(),
+            search_memory: SearchMemory::default(),
             past_states: PastStates::default(),
             new_uuid,
             is_stopping: AtomicBool::new(false),
@@ -121,6 +114,11 @@ impl Catalog {
     /// What open transactions hold in memory, and may.
     pub fn transaction_memory(&self) -> &TransactionMemory {
         &self.transaction_memory
+    }
+
+    /// What the words of search indexes take in memory, and may.
+    pub fn search_memory(&self) -> &SearchMemory {
+        &self.search_memory
     }
 
     /// What the vectors of indexes take in memory, and may.
@@ -321,7 +319,10 @@ impl Catalog {
         }
         self.refuse_view(namespace)?;
         match self.create(namespace, CreateOptions::default(), operation) {
-            Ok((collection, _)) => Ok(collection),
+            Ok((collection, _)) => {
+                operation.operation().note_created(namespace.to_string());
+                Ok(collection)
+            }
             // Somebody else was faster.
             Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => self.collection(namespace).ok_or(failure),
             Err(failure) => Err(failure),
@@ -338,73 +339,6 @@ impl Catalog {
             )),
             None => Ok(()),
         }
-    }
-
-    /// Drops a collection; `None` where there is none.
-    /// # Errors
-    /// What the operation says while it waits for whoever writes to the collection.
-    pub fn drop_collection(
-        &self,
-        namespace: &Namespace,
-        operation: &dyn OperationSource,
-    ) -> Result<Option<DropOutcome>> {
-        user_writes::check(namespace, operation)?;
-        let present = self.collection(namespace);
-        let _announced = present.as_deref().map(|present| announce(present, operation)).transpose()?;
-        let mut changes = lock(&self.changes, operation)?;
-        self.drop_under(&mut changes, namespace, operation)
-    }
-
-    /// The same by somebody who changes the catalog already.
-    pub(crate) fn drop_under(
-        &self,
-        _changes: &mut Allocation,
-        namespace: &Namespace,
-        operation: &dyn OperationSource,
-    ) -> Result<Option<DropOutcome>> {
-        let Some(collection) = self.collection(namespace) else { return Ok(None) };
-        let _no_writer = exclude_all(&collection, operation)?;
-        let mut batch = Batch::new();
-        notes::put_command(
-            &mut batch,
-            &collection,
-            &DocumentBuf::new().with("drop", collection.namespace().collection()),
-        );
-        let indexes = self.put_drop(&mut batch, &collection)?;
-        let lsn = self.store.commit(&batch).map_err(from_storage)?;
-        self.past_states.note_removed(&self.store, namespace, lsn);
-        collection.set_dropped();
-        self.collections.write().remove(&collection);
-        Ok(Some(DropOutcome { indexes, lsn }))
-    }
-
-    /// Drops a database with all its collections; how many there were.
-    /// # Errors
-    /// As [`Self::drop_collection`]; those before are dropped then.
-    pub fn drop_database(&self, database: &str, operation: &dyn OperationSource) -> Result<(usize, Option<Lsn>)> {
-        check_database(database)?;
-        user_writes::check_database(database, operation)?;
-        let mut last = None;
-        let collections = self.collections(database);
-        for collection in &collections {
-            last = self.drop_collection(&collection.namespace(), operation)?.map(|outcome| outcome.lsn).or(last);
-            operation.operation().note_change();
-        }
-        if self.store.keeps_history() && !collections.is_empty() && database != Namespace::OPLOG_DATABASE {
-            last = Some(self.store.commit(&notes::batch_of_dropped_database(database)).map_err(from_storage)?);
-        }
-        Ok((collections.len(), last))
-    }
-
-    /// Puts the end of a collection into the batch, of which the caller has told the oplog. Returns how many indexes it has.
-    pub(crate) fn put_drop(&self, batch: &mut Batch<'_>, collection: &Collection) -> Result<usize> {
-        let indexes = collection.indexes();
-        persistence::delete(&self.store, batch, collection.catalog_record)?;
-        batch.drop_keyspace(collection.records);
-        for index in indexes.iter() {
-            batch.drop_keyspace(index.keyspace);
-        }
-        Ok(counted(&indexes))
     }
 
     /// Saves a collection's record with the indexes given, and lets writers see them.
@@ -465,9 +399,12 @@ impl Catalog {
                 }
             }
         }
+        let changing = collection.change_indexes();
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        failpoint::pass(Failpoint::IndexesCommitted);
         collection.occupancy.note_change(lsn);
         collection.set_indexes(indexes);
+        drop(changing);
         match difference {
             Difference::Built(built, _) => built.iter().for_each(|index| index.set_state(IndexState::Ready)),
             Difference::Created(new) | Difference::Replaced(_, new) => {

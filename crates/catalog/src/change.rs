@@ -4,16 +4,17 @@ use crate::building::BuildNotes;
 use crate::duplicate_key::duplicate_key;
 use crate::index_keys::{index_keys, note_growth, note_types, own_part, scalar_key, stored_key};
 use crate::key_list::KEY_BYTES_USUAL;
+use crate::long_key::shorten_key;
 use crate::notes::{Next, Origin};
 use crate::transaction::Owned;
 use crate::user_writes;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{holder, is_guarded, locks_keys, record_stripe, stored_key_stripe};
-use crate::{Catalog, Collection, Index, Multikey, Transaction, from_storage, notes};
+use crate::{Catalog, Collection, Index, KeyTypes, Multikey, Transaction, from_storage, notes};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Lsn, Presence, RecordId, Snapshot, View};
+use bunko_store::{Location, Lsn, Presence, RecordId, Snapshot, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub enum Target<'t> {
     Record(RecordId),
     /// By its id and its document's `_id`.
     Id(RecordId, ValueRef<'t>),
+    /// By its id, with a version that was found, and where that stands: what has not changed since is not read again.
+    Found(RecordId, Location, &'t [u8]),
 }
 
 /// A key and the position of its index.
@@ -63,9 +66,14 @@ impl Catalog {
         let (record, id_key) = match target {
             Target::Record(record) => (record, None),
             Target::Id(record, id) => (record, Some(collection.id_key(id))),
+            Target::Found(record, ..) => (record, None),
         };
         let mut stripes = vec![record_stripe(collection.records, record)];
-        let mut current = Vec::new();
+        // The version that is known, and where it stands.
+        let (mut current, mut known) = match target {
+            Target::Found(_, location, document) => (document.to_vec(), Some(location)),
+            Target::Record(_) | Target::Id(..) => (Vec::new(), None),
+        };
         let transaction = Transaction::of(operation);
         // Before anything is locked: it comes into the collection by it.
         let view = transaction.map(|transaction| transaction.read_for_write(collection)).transpose()?;
@@ -84,12 +92,16 @@ impl Catalog {
             }
             let latest = view.as_ref().map_or(self.store.latest(), |view: &Snapshot| view as &dyn View);
             let found = match &id_key {
-                None => latest.record(collection.records, record, &mut current),
+                None => match known {
+                    None => latest.record(collection.records, record, &mut current),
+                    Some(known) => latest.record_again(collection.records, record, known, &mut current),
+                },
                 Some(key) => latest
                     .record_by_primary_key(indexes[0].keyspace, collection.records, key, &mut current)
                     .map(|found| found.filter(|(holder, _)| *holder == record).map(|(_, location)| location)),
             };
             let Some(location) = found.map_err(from_storage)? else { return Ok(None) };
+            known = Some(location);
             let (replacement, origin) = match decide(DocumentRef::trusted(&current))? {
                 Verdict::Keep => return Ok(None),
                 Verdict::Delete => (None, Origin::Replacement),
@@ -196,6 +208,14 @@ impl Catalog {
         let mut grown = Vec::new();
         let (mut removed, mut added) = (Vec::new(), Vec::new());
         let (mut old_single, mut new_single) = (Vec::new(), Vec::new());
+        if let Some(new) = new
+            && indexes[0].tells_types
+        {
+            // Its key stays; a number may be of another type.
+            let mut types = KeyTypes::default();
+            types.note(0, DocumentRef::trusted(new).get("_id"));
+            note_types(&mut grown, 0, &indexes[0], types);
+        }
         for (position, index) in indexes.iter().enumerate().skip(usize::from(new.is_some())) {
             old_single.clear();
             new_single.clear();
@@ -259,6 +279,7 @@ fn primary_key(id_index: &Index, document: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
     // An `_id` is never an array, so this is its only key.
     scalar_key(id_index, DocumentRef::trusted(document), &mut key);
+    shorten_key(&mut key);
     key
 }
 

@@ -1,8 +1,12 @@
 //! One collection as writers and readers see it.
 
 use crate::capped::Cap;
+use crate::encrypted_fields::EncryptedFields;
+use crate::following::{SearchIndexStanding, SearchIndexVersion};
 use crate::key_list::KEY_BYTES_USUAL;
+use crate::long_key::shorten_key;
 use crate::past::Reading;
+use crate::search_tables::SearchTables;
 use crate::transaction::Occupancy;
 use crate::validator::Validator;
 use crate::vector_tables::VectorTables;
@@ -17,6 +21,7 @@ use parking_lot::{Mutex, RwLock};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A collection, shared by all who use it; a dropped one answers as empty and takes no writes.
 pub struct Collection {
@@ -41,8 +46,11 @@ pub struct Collection {
     pub(crate) records: KeyspaceId,
     pub(crate) catalog_record: RecordId,
     indexes: ArcSwap<Vec<Arc<Index>>>,
+    /// Whether the store may have other indexes already.
+    are_indexes_changing: AtomicBool,
     search_indexes: ArcSwap<Vec<Arc<SearchIndex>>>,
     vector_tables: VectorTables,
+    search_tables: SearchTables,
     index_filters: ArcSwap<IndexFilters>,
     plan_cache: PlanCache,
     next_record: AtomicU64,
@@ -60,6 +68,9 @@ pub struct Collection {
     pub(crate) catalog_record_lock: Mutex<()>,
 }
 
+/// How often somebody looks who waits for a change of the indexes.
+const INDEXES_POLL_INTERVAL: Duration = Duration::from_micros(50);
+
 /// What a collection is made of; from the catalog's record or from `create`.
 pub(crate) struct Parts {
     pub namespace: Namespace,
@@ -71,6 +82,15 @@ pub(crate) struct Parts {
     pub indexes: Vec<Arc<Index>>,
     pub search_indexes: Vec<Arc<SearchIndex>>,
     pub next_record: RecordId,
+}
+
+/// See [`Collection::change_indexes`].
+pub(crate) struct IndexesChanging<'c>(&'c Collection);
+
+impl Drop for IndexesChanging<'_> {
+    fn drop(&mut self) {
+        self.0.are_indexes_changing.store(false, Ordering::Release);
+    }
 }
 
 impl Collection {
@@ -94,8 +114,10 @@ impl Collection {
             records: parts.records,
             catalog_record: parts.catalog_record,
             indexes: ArcSwap::from_pointee(parts.indexes),
+            are_indexes_changing: AtomicBool::new(false),
             search_indexes: ArcSwap::from_pointee(parts.search_indexes),
             vector_tables: VectorTables::default(),
+            search_tables: SearchTables::default(),
             index_filters: ArcSwap::default(),
             plan_cache: PlanCache::default(),
             next_record: AtomicU64::new(parts.next_record.0),
@@ -133,9 +155,33 @@ impl Collection {
         self.indexes.load()
     }
 
-    /// Whether an index has its keys there, be it complete or not.
+    /// Whether an index is known to have its keys there, be it complete or not: what was read of the store before may be read
+    /// by them.
     pub fn has_index(&self, keyspace: KeyspaceId) -> bool {
-        self.indexes.load().iter().any(|index| index.keyspace == keyspace)
+        !self.are_indexes_changing() && self.indexes.load().iter().any(|index| index.keyspace == keyspace)
+    }
+
+    /// Whether the keys of an index may be gone from the store that the collection still has: whoever sees this behind a
+    /// snapshot must not read it by the indexes that it knows.
+    pub fn are_indexes_changing(&self) -> bool {
+        self.are_indexes_changing.load(Ordering::Acquire)
+    }
+
+    /// Waits until it knows which indexes it has: for as long as one record of the log takes. `check` may end the wait.
+    /// # Errors
+    /// Those of `check`.
+    pub fn wait_for_indexes(&self, mut check: impl FnMut() -> Result<()>) -> Result<()> {
+        while self.are_indexes_changing() {
+            check()?;
+            std::thread::sleep(INDEXES_POLL_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Says until the answer is dropped that its indexes are changing. One at a time does.
+    pub(crate) fn change_indexes(&self) -> IndexesChanging<'_> {
+        self.are_indexes_changing.store(true, Ordering::Release);
+        IndexesChanging(self)
     }
 
     /// The indexes that queries may use.
@@ -146,6 +192,16 @@ impl Collection {
     /// The index with that name.
     pub fn index(&self, name: &str) -> Option<Arc<Index>> {
         self.indexes.load().iter().find(|index| index.name == name).cloned()
+    }
+
+    /// The indexes that one build makes, where these are their names and no others; `None` where there is no such build.
+    pub fn indexes_built_together(&self, names: &[&str]) -> Option<Vec<Arc<Index>>> {
+        let indexes = self.indexes();
+        let build = indexes.iter().find(|index| names.contains(&index.name.as_str()))?.build()?;
+        let is_of_build = |index: &&Arc<Index>| index.build().is_some_and(|other| Arc::ptr_eq(other, build));
+        let built: Vec<_> = indexes.iter().filter(is_of_build).cloned().collect();
+        let is_named = |index: &Arc<Index>| names.contains(&index.name.as_str());
+        (built.len() == names.len() && built.iter().all(is_named)).then_some(built)
     }
 
     /// The index on `_id`.
@@ -175,8 +231,23 @@ impl Collection {
 
     /// Gives it other search indexes. The caller keeps writers out.
     pub(crate) fn set_search_indexes(&self, indexes: Vec<Arc<SearchIndex>>) {
-        self.vector_tables.retain(|version| indexes.iter().any(|index| (index.id, index.version) == version));
+        let is_kept = |version| indexes.iter().any(|index| (index.id, index.version) == version);
+        self.vector_tables.retain(is_kept);
+        self.search_tables.retain(is_kept);
         self.search_indexes.store(Arc::new(indexes));
+    }
+
+    /// How one of its search indexes is kept.
+    pub fn search_index_standing(&self, version: SearchIndexVersion) -> SearchIndexStanding {
+        match self.vector_tables.standing(version) {
+            SearchIndexStanding::Ready => self.search_tables.standing(version),
+            other => other,
+        }
+    }
+
+    /// What its indexes of type `search` have in memory.
+    pub(crate) fn search_tables(&self) -> &SearchTables {
+        &self.search_tables
     }
 
     /// What its vector indexes have in memory.
@@ -364,9 +435,11 @@ impl Collection {
         key
     }
 
-    /// Appends the key of an `_id` in the index on it: equal ones have the same.
+    /// Puts the key of an `_id` in the index on it into `key`, which is empty: equal ones have the same.
     pub fn append_id_key(&self, key: &mut Vec<u8>, id: ValueRef<'_>) {
+        debug_assert!(key.is_empty(), "a key stands alone");
         self.strings.append_key(key, id, Direction::Ascending);
+        shorten_key(key);
     }
 
     /// In which order strings are where nothing else is asked for: the default collation.
@@ -388,6 +461,11 @@ impl Collection {
         self.is_capped.store(cap.is_some(), Ordering::Release);
         self.cap.store(cap);
         self.options.store(Arc::new(options));
+    }
+
+    /// The fields that clients encrypt, if there are any.
+    pub fn encrypted_fields(&self) -> Option<EncryptedFields> {
+        EncryptedFields::of((*self.options()).as_ref())
     }
 
     /// What it may hold, if it is capped.

@@ -1,7 +1,9 @@
 //! The error that drivers look at most: E11000.
 
 use crate::index_keys::values_at;
-use crate::{Collection, Index};
+use crate::long_key::KEY_BYTES_MAX;
+use crate::{Collection, Index, shorten_key};
+use bunko_bson::key_string::Direction;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, key_string, number, order};
 use bunko_errors::{ErrorCode, Failure};
@@ -40,6 +42,11 @@ fn code(index: &Index, key_value: DocumentRef<'_>) -> ErrorCode {
 
 /// The key by field, each value as the document has it; of strings in another order than that of their bytes the sort key.
 fn key_value(index: &Index, key: &[u8], document: Option<DocumentRef<'_>>) -> DocumentBuf {
+    if key.len() > KEY_BYTES_MAX
+        && let Some(value) = document.and_then(|document| whole_key_value(index, key, document))
+    {
+        return value;
+    }
     let directions: Vec<_> = index.fields.iter().map(|field| field.direction).collect();
     let values = key_string::decode(key, &directions).unwrap_or_default();
     let mut key_value = DocumentBuf::new();
@@ -57,6 +64,34 @@ fn key_value(index: &Index, key: &[u8], document: Option<DocumentRef<'_>>) -> Do
     key_value
 }
 
+/// The values of which a document has a key that was shortened. Of a document whose paths meet arrays it is not known which of
+/// them the key was made of: those are told that it has first.
+fn whole_key_value(index: &Index, key: &[u8], document: DocumentRef<'_>) -> Option<DocumentBuf> {
+    let mut key_value = DocumentBuf::new();
+    for field in index.fields.iter() {
+        let held = values_at(document, &field.path);
+        let is_own = |value: &&ValueRef<'_>| {
+            let mut own = Vec::new();
+            index.strings.append_key(&mut own, **value, field.direction);
+            shorten_key(&mut own) && own == key
+        };
+        let value = held.iter().find(is_own).or(held.first()).copied()?;
+        match value {
+            ValueRef::String(_) if !index.strings.is_bytes() => {
+                let mut own = Vec::new();
+                index.strings.append_key(&mut own, value, Direction::Ascending);
+                let told = key_string::decode(&own, &[Direction::Ascending])?.pop()?;
+                let Value::String(text) = told else { return None };
+                key_value.append(&field.path, sort_key(&text).as_str());
+            }
+            value => {
+                key_value.append(&field.path, value);
+            }
+        }
+    }
+    Some(key_value)
+}
+
 /// A string of a key, whose characters stand for the bytes of a sort key.
 fn sort_key(text: &str) -> String {
     let bytes = text.chars().map(|character| format!("{:02x}", u32::from(character)));
@@ -67,7 +102,6 @@ fn sort_key(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::IndexSpec;
-    use bunko_bson::key_string::Direction;
     use bunko_bson::{ArrayBuf, Decimal128};
     use bunko_store::KeyspaceId;
 

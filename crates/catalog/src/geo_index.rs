@@ -148,7 +148,14 @@ fn all() -> KeySpan {
 
 fn spans(mut ranges: Vec<(i64, i64)>) -> Vec<KeySpan> {
     ranges.sort_unstable();
-    ranges.dedup();
+    // Each begins behind the end of the one before it, so that one cursor walks all of them.
+    ranges.dedup_by(|later, earlier| {
+        let meets = later.0 <= earlier.1;
+        if meets {
+            earlier.1 = earlier.1.max(later.1);
+        }
+        meets
+    });
     let key = |number| {
         let mut key = Vec::with_capacity(12);
         key_string::append(&mut key, ValueRef::Int64(number), Direction::Ascending);

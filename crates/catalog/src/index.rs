@@ -59,7 +59,9 @@ impl Deref for Index {
 
 impl Index {
     pub(crate) fn new(spec: IndexSpec, keyspace: KeyspaceId) -> Self {
-        Self {
+        // So that a collection with the commonest ones needs no record that it has got some.
+        let types = if spec.is_id() && spec.tells_types { KeyTypes::COMMON_IDS } else { KeyTypes::default() };
+        let index = Self {
             spec,
             keyspace,
             build: None,
@@ -67,7 +69,9 @@ impl Index {
             multikey: Arc::default(),
             types: Arc::default(),
             uses: AtomicU64::new(0),
-        }
+        };
+        index.set_multikey(Multikey::of_types(types));
+        index
     }
 
     /// Its specification.

@@ -1,17 +1,17 @@
 //! Building indexes.
 //!
 //! A new index is shown to writers first, who maintain it from then on; then the records that were there are gone over
-//! in steps. Keys are derived from a snapshot without any lock, and put into the index in steps of a few hundred, under
-//! the locks of their records: so writers wait for about a millisecond at most, however many keys a record has.
+//! in steps. Keys are derived from a snapshot without any lock, sorted, and put into the index in steps of a few hundred,
+//! under the locks of their records: so writers wait for about a millisecond at most, however many keys a record has.
 
 use crate::building::{BuildNotes, IndexBuild, aborted};
 use crate::catalog::Difference;
 use crate::duplicate_key::duplicate_key;
-use crate::index_keys::{index_keys, note_growth, stored_key};
+use crate::gathered_keys::{Found, Gathered};
 use crate::transaction::announce;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{key_stripe, record_stripe};
-use crate::{Catalog, Collection, Index, IndexState, Multikey, from_storage};
+use crate::{Catalog, Collection, Index, IndexState, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource};
@@ -24,9 +24,6 @@ use std::sync::atomic::Ordering;
 /// Keys that are put under one hold of their locks, and their bytes.
 const KEYS_PER_STEP: usize = 512;
 const BYTES_PER_STEP: usize = 128 << 10;
-/// Keys that are derived from one snapshot, and their bytes; one record may have more.
-const KEYS_PER_SNAPSHOT: usize = 4096;
-const BYTES_PER_SNAPSHOT: usize = 1 << 20;
 
 /// Indexes of one collection that an earlier process began to build.
 pub struct InterruptedBuild {
@@ -68,56 +65,14 @@ pub enum UnfinishedFate {
     Kept,
 }
 
-/// A key of a record that the builder has found.
-pub(crate) struct Found {
-    pub index: usize,
-    pub key: Vec<u8>,
-    pub record: RecordId,
-}
-
-/// What was derived from one snapshot, in order of records.
-#[derive(Default)]
-pub(crate) struct Gathered {
-    pub keys: Vec<Found>,
-    /// Arrays and types that an index does not know of yet, by its position.
-    pub grown: Vec<(usize, Multikey)>,
-    /// Records whose keys cannot be derived.
-    pub refused: Vec<(RecordId, Failure)>,
-    records: u64,
-    bytes: usize,
-}
-
-impl Gathered {
-    fn is_full(&self) -> bool {
-        self.keys.len() >= KEYS_PER_SNAPSHOT || self.bytes >= BYTES_PER_SNAPSHOT
-    }
-
-    fn add(&mut self, built: &[Arc<Index>], record: RecordId, document: DocumentRef<'_>) {
-        self.records += 1;
-        for (position, index) in built.iter().enumerate() {
-            match index_keys(index, document) {
-                Err(failure) => self.refused.push((record, failure)),
-                Ok(found) => {
-                    note_growth(&mut self.grown, position, index, &found.multikey);
-                    for mut key in found.keys {
-                        stored_key(index, &mut key, record);
-                        self.bytes += key.len();
-                        self.keys.push(Found { index: position, key, record });
-                    }
-                }
-            }
-        }
-    }
-}
-
 /// The first keys that are put together.
-fn step_length(keys: &[Found]) -> usize {
+fn step_length(lengths: impl Iterator<Item = usize>) -> usize {
     let mut bytes = 0;
-    let fits = |found: &&Found| {
-        bytes += found.key.len();
+    let fits = |length: &usize| {
+        bytes += length;
         bytes <= BYTES_PER_STEP
     };
-    keys.iter().take(KEYS_PER_STEP).take_while(fits).count().max(1).min(keys.len())
+    lengths.take(KEYS_PER_STEP).take_while(fits).count().max(1)
 }
 
 impl Catalog {
@@ -178,11 +133,12 @@ impl Catalog {
             self.check_build(build, operation)?;
             let mut gathered = Gathered::default();
             next = self.gather(collection, built, next..end, &mut gathered)?;
-            let mut rest = gathered.keys.as_mut_slice();
+            gathered.sort();
+            let mut rest = gathered.keys();
             while !rest.is_empty() {
-                let (step, later) = rest.split_at_mut(step_length(rest));
+                let (step, later) = rest.split_at(step_length(rest.iter().map(Found::length)));
                 self.check_build(build, operation)?;
-                self.put_step(collection, built, build, &gathered.grown, step, operation)?;
+                self.put_step(collection, built, build, (&gathered, step), operation)?;
                 rest = later;
             }
             for (record, failure) in gathered.refused {
@@ -222,33 +178,31 @@ impl Catalog {
         collection: &Collection,
         built: &[Arc<Index>],
         build: &IndexBuild,
-        grown: &[(usize, Multikey)],
-        step: &mut [Found],
+        (gathered, step): (&Gathered, &[Found]),
         operation: &dyn OperationSource,
     ) -> Result<()> {
         let _structure = share(&collection.structure, operation)?;
         refuse_dropped(collection, build)?;
-        self.grow_multikey(collection, built, grown)?;
+        self.grow_multikey(collection, built, &gathered.grown)?;
         let mut stripes: Vec<usize> =
             step.iter().map(|found| record_stripe(collection.records, found.record)).collect();
-        let unique = step.iter().filter(|found| built[found.index].is_unique);
-        stripes.extend(unique.map(|found| key_stripe(built[found.index].keyspace, &found.key)));
-        step.sort_unstable_by(|one, other| (one.index, &one.key).cmp(&(other.index, &other.key)));
+        let unique = step.iter().filter(|found| built[found.index as usize].is_unique);
+        stripes.extend(unique.map(|found| key_stripe(built[found.index as usize].keyspace, gathered.of(found))));
         let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
         let latest = self.store.latest();
         let (mut batch, mut notes) = (Batch::new(), BuildNotes::default());
-        let mut previous: Option<&Found> = None;
+        let mut previous: Option<(u32, &[u8])> = None;
         for found in step.iter().filter(|found| !build.is_changed(found.record)) {
-            let index = &built[found.index];
+            let (index, key) = (&built[found.index as usize], gathered.of(found));
             if !index.is_unique {
                 // No writer has put a key of this record.
-                batch.put_key(index.keyspace, &found.key, found.record);
-            } else if previous.is_some_and(|previous| previous.index == found.index && previous.key == found.key) {
-                notes.add_holder(build, index, &found.key, found.record);
+                batch.put_key(index.keyspace, key, found.record);
+            } else if previous == Some((found.index, key)) {
+                notes.add_holder(build, index, key, found.record);
             } else {
-                let key = (index.as_ref(), found.key.as_slice());
-                build.put_key(latest, key, found.record, &mut batch, &mut notes).map_err(from_storage)?;
-                previous = Some(found);
+                let own = (index.as_ref(), key);
+                build.put_key(latest, own, found.record, &mut batch, &mut notes).map_err(from_storage)?;
+                previous = Some((found.index, key));
             }
         }
         if !batch.is_empty() {
@@ -448,12 +402,10 @@ mod tests {
 
     #[test]
     fn a_step_is_bounded_by_keys_and_by_bytes() {
-        let keys = |count: usize, bytes: usize| -> Vec<Found> {
-            (0..count).map(|_| Found { index: 0, key: vec![0; bytes], record: RecordId(1) }).collect()
-        };
-        assert_eq!(step_length(&keys(3, 10)), 3);
-        assert_eq!(step_length(&keys(100_000, 10)), KEYS_PER_STEP);
-        assert_eq!(step_length(&keys(100, BYTES_PER_STEP / 4)), 4);
-        assert_eq!(step_length(&keys(2, 2 * BYTES_PER_STEP)), 1);
+        let keys = |count: usize, bytes: usize| std::iter::repeat_n(bytes, count);
+        assert_eq!(step_length(keys(3, 10)), 3);
+        assert_eq!(step_length(keys(100_000, 10)), KEYS_PER_STEP);
+        assert_eq!(step_length(keys(100, BYTES_PER_STEP / 4)), 4);
+        assert_eq!(step_length(keys(2, 2 * BYTES_PER_STEP)), 1);
     }
 }

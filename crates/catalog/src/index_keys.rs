@@ -7,17 +7,15 @@
 //! Source: MongoDB manual, "Multikey Indexes".
 
 use crate::array_walk::ArrayWalk;
+use crate::long_key::{KEY_BYTES_MAX, shorten_key};
 use crate::{Index, IndexSpec, KeyTypes, Multikey};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, order};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::RecordId;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-/// Longest index key, in bytes; the trees below take no longer ones.
-pub(crate) const KEY_BYTES_MAX: usize = 60_000;
-
-/// Longest `_id` of a clustered collection on MongoDB, in bytes of its key. What is longer fails otherwise than what is too
-/// long for an index here.
+/// Longest `_id` of a clustered collection on MongoDB, in bytes of its key.
 const CLUSTERED_KEY_BYTES_MAX: usize = 8 << 20;
 
 /// Most bytes that a document's keys in one index take in memory. An array of as many numbers as a document holds takes
@@ -41,14 +39,16 @@ pub struct KeySet<'i> {
     index: &'i IndexSpec,
     keys: BTreeSet<Vec<u8>>,
     bytes: usize,
+    /// Whether one was longer than keys may be.
+    has_long: bool,
 }
 
 impl KeySet<'_> {
     /// Adds a key, without the record id.
     /// # Errors
-    /// `KeyTooLong`; `CannotBuildIndexKeys` where there are too many.
-    pub fn add(&mut self, key: Vec<u8>) -> Result<()> {
-        check_length(self.index, &key)?;
+    /// `CannotBuildIndexKeys` where there are too many; 5894900 for an `_id` of a clustered collection that is too long.
+    pub fn add(&mut self, mut key: Vec<u8>) -> Result<()> {
+        self.has_long |= fit(self.index, &mut key)?;
         let length = key.len();
         if self.keys.insert(key) {
             self.bytes += length + KEY_BYTES_BESIDES;
@@ -59,12 +59,14 @@ impl KeySet<'_> {
 
 /// Derives the keys of `document` in `index`; one that the index does not take has none.
 /// # Errors
-/// `CannotIndexParallelArrays`; `KeyTooLong`; `CannotBuildIndexKeys` where there are too many; 16746 where a name of digits
-/// is both an element's position and a field of an element; what the index's kind says besides.
+/// `CannotIndexParallelArrays`; `CannotBuildIndexKeys` where there are too many; 16746 where a name of digits is both an
+/// element's position and a field of an element; what the index's kind says besides, and [`KeySet::add`].
 pub fn index_keys(index: &IndexSpec, document: DocumentRef<'_>) -> Result<IndexKeys> {
     let mut single = Vec::with_capacity(24);
-    if let Some(types) = scalar_key(index, document, &mut single) {
-        check_length(index, &single)?;
+    if let Some(mut types) = scalar_key(index, document, &mut single) {
+        if fit(index, &mut single)? {
+            types.note_long_key();
+        }
         return Ok(IndexKeys { keys: BTreeSet::from([single]), multikey: Multikey::of_types(types) });
     }
     if let Some(partial) = &index.partial_filter
@@ -72,8 +74,13 @@ pub fn index_keys(index: &IndexSpec, document: DocumentRef<'_>) -> Result<IndexK
     {
         return Ok(IndexKeys::default());
     }
-    let mut keys = KeySet { index, keys: BTreeSet::new(), bytes: 0 };
-    let multikey = index.kind.keys(index, document, &mut keys)?;
+    let mut keys = KeySet { index, keys: BTreeSet::new(), bytes: 0, has_long: false };
+    let mut multikey = index.kind.keys(index, document, &mut keys)?;
+    if keys.has_long {
+        let mut types = multikey.types();
+        types.note_long_key();
+        multikey = multikey.with_types(types);
+    }
     Ok(IndexKeys { keys: keys.keys, multikey })
 }
 
@@ -92,6 +99,107 @@ pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut
         }
     }
     Some(types)
+}
+
+/// Adds the keys of a document as they stand in an index to `bytes`, and says in `places`, which it empties first, where each
+/// stands; what they add to what is known of the index, which is at that position of those that are written to, is noted.
+/// # Errors
+/// As [`index_keys`]; nothing is added or noted then.
+pub(crate) fn append_stored_keys(
+    (position, index): (usize, &Index),
+    document: DocumentRef<'_>,
+    record: RecordId,
+    (bytes, places): (&mut Vec<u8>, &mut Vec<Range<usize>>),
+    grown: &mut Vec<(usize, Multikey)>,
+) -> Result<()> {
+    places.clear();
+    let start = bytes.len();
+    if let Some(types) = scalar_key(index, document, bytes)
+        && bytes.len() - start <= KEY_BYTES_MAX
+    {
+        note_types(grown, position, index, types);
+        stored_key(index, bytes, record);
+        places.push(start..bytes.len());
+        return Ok(());
+    }
+    bytes.truncate(start);
+    if let Some(arrays) = array_keys(index, document, record, bytes, places) {
+        note_arrays(grown, position, index, arrays);
+        return Ok(());
+    }
+    let found = index_keys(index, document)?;
+    note_growth(grown, position, index, &found.multikey);
+    for key in found.keys {
+        let start = bytes.len();
+        bytes.extend_from_slice(&key);
+        stored_key(index, bytes, record);
+        places.push(start..bytes.len());
+    }
+    Ok(())
+}
+
+/// Most elements of an array whose keys [`array_keys`] derives: it compares each with the others.
+const ELEMENTS_MAX: usize = 64;
+
+/// The next commonest case: an index that takes all documents by their values, and one of its paths, a name without dots,
+/// leads to an array. The stored keys are added to `bytes`, and where they stand to `places`, smallest first and without
+/// repeats; which field has the array, and the types of the values. `None` for all else, and nothing is added then.
+fn array_keys(
+    index: &IndexSpec,
+    document: DocumentRef<'_>,
+    record: RecordId,
+    bytes: &mut Vec<u8>,
+    places: &mut Vec<Range<usize>>,
+) -> Option<(usize, KeyTypes)> {
+    if !index.is_plain {
+        return None;
+    }
+    let (array_at, array) = only_array(index, document)?;
+    let (start, mut types) = (bytes.len(), KeyTypes::default());
+    for (number, element) in array.iter().enumerate() {
+        let first = bytes.len();
+        for (position, field) in index.fields.iter().enumerate() {
+            let value = if position == array_at { Some(element) } else { scalar_at(document, &field.path).ok()? };
+            index.strings.append_key(bytes, value.unwrap_or(ValueRef::Null), field.direction);
+            if index.tells_types {
+                types.note(position, value);
+            }
+        }
+        if number == ELEMENTS_MAX || bytes.len() - first > KEY_BYTES_MAX {
+            bytes.truncate(start);
+            places.clear();
+            return None;
+        }
+        stored_key(index, bytes, record);
+        places.push(first..bytes.len());
+    }
+    places.sort_unstable_by(|one, other| bytes[one.clone()].cmp(&bytes[other.clone()]));
+    places.dedup_by(|one, other| bytes[one.clone()] == bytes[other.clone()]);
+    Some((array_at, types))
+}
+
+/// The one field of an index whose path meets an array, and that array, which has elements.
+fn only_array<'d>(index: &IndexSpec, document: DocumentRef<'d>) -> Option<(usize, ArrayRef<'d>)> {
+    let mut found = None;
+    for (position, field) in index.fields.iter().enumerate() {
+        if scalar_at(document, &field.path).is_err() {
+            if found.is_some() || field.path.contains('.') {
+                return None;
+            }
+            let array = document.get(&field.path).and_then(ValueRef::as_array)?;
+            found = Some((position, array));
+        }
+    }
+    found.filter(|(_, array)| !array.is_empty())
+}
+
+/// Notes what a document with an array at one field, and with values of those types, adds to what is known of an index.
+fn note_arrays(grown: &mut Vec<(usize, Multikey)>, position: usize, index: &Index, (field, types): (usize, KeyTypes)) {
+    if !index.key_types().covers(types) || !index.is_multikey_at(field) {
+        let mut found = Multikey::of_types(types);
+        found.note(field, 0);
+        note_growth(grown, position, index, &found);
+    }
 }
 
 /// Notes what a document adds to what is known of an index, at that position of those that are written to.
@@ -156,18 +264,15 @@ pub fn exact_key(key: DocumentRef<'_>, document: DocumentRef<'_>) -> DocumentBuf
     exact
 }
 
-fn check_length(index: &IndexSpec, key: &[u8]) -> Result<()> {
+/// Shortens a key that is longer than keys may be; whether it was.
+/// # Errors
+/// 5894900 where MongoDB would not store it at all.
+fn fit(index: &IndexSpec, key: &mut Vec<u8>) -> Result<bool> {
     if index.is_clustered && key.len() > CLUSTERED_KEY_BYTES_MAX {
         let message = format!("the _id of a clustered collection has at most {CLUSTERED_KEY_BYTES_MAX} bytes");
         return Err(Failure::new(ErrorCode(5_894_900), message));
     }
-    if key.len() <= KEY_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Failure::new(
-        ErrorCode::KEY_TOO_LONG,
-        format!("key of {} bytes is too large for index {}, at most {KEY_BYTES_MAX}", key.len(), index.name),
-    ))
+    Ok(shorten_key(key))
 }
 
 fn check_bytes(index: &IndexSpec, bytes: usize) -> Result<()> {

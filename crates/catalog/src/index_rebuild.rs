@@ -8,7 +8,7 @@
 
 use crate::catalog::Allocation;
 use crate::duplicate_key::duplicate_key;
-use crate::index_build::{Found, Gathered};
+use crate::gathered_keys::Gathered;
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
 use crate::waiting::lock;
@@ -69,7 +69,9 @@ impl Catalog {
         for index in old {
             batch.drop_keyspace(index.keyspace);
         }
+        let _changing = collection.change_indexes();
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
+        failpoint::pass(Failpoint::IndexesCommitted);
         collection.occupancy.note_change(lsn);
         collection.set_indexes(all);
         Ok(Some(lsn))
@@ -112,36 +114,35 @@ impl Catalog {
             operation.operation().check()?;
             let mut gathered = Gathered::default();
             next = self.gather(collection, new, next..end, &mut gathered)?;
-            let Gathered { mut keys, grown, refused, .. } = gathered;
-            for (position, more) in &grown {
+            for (position, more) in &gathered.grown {
                 new[*position].add_multikey(more);
             }
-            if let Some((_, failure)) = refused.into_iter().next() {
+            if let Some((_, failure)) = gathered.refused.drain(..).next() {
                 return Err(failure);
             }
-            keys.sort_unstable_by(|one, other| (one.index, &one.key).cmp(&(other.index, &other.key)));
-            self.put_alone(collection, new, &keys)?;
+            gathered.sort();
+            self.put_alone(collection, new, &gathered)?;
         }
         Ok(())
     }
 
     /// # Errors
     /// `DuplicateKey` where the documents do not permit the unique index that they are in.
-    fn put_alone(&self, collection: &Collection, new: &[Arc<Index>], keys: &[Found]) -> Result<()> {
+    fn put_alone(&self, collection: &Collection, new: &[Arc<Index>], gathered: &Gathered) -> Result<()> {
         let latest = self.store.latest();
         let mut batch = Batch::new();
-        let mut previous: Option<&Found> = None;
-        for found in keys {
-            let index = &new[found.index];
+        let mut previous: Option<(u32, &[u8])> = None;
+        for found in gathered.keys() {
+            let (index, key) = (&new[found.index as usize], gathered.of(found));
             if index.is_unique {
-                let is_again = previous.is_some_and(|last| (last.index, &last.key) == (found.index, &found.key));
-                let holder = latest.key(index.keyspace, &found.key).map_err(from_storage)?;
+                let is_again = previous == Some((found.index, key));
+                let holder = latest.key(index.keyspace, key).map_err(from_storage)?;
                 if is_again || holder.is_some() {
-                    return Err(duplicate_key(collection, index, &found.key, None));
+                    return Err(duplicate_key(collection, index, key, None));
                 }
-                previous = Some(found);
+                previous = Some((found.index, key));
             }
-            batch.put_key(index.keyspace, &found.key, found.record);
+            batch.put_key(index.keyspace, key, found.record);
         }
         if !batch.is_empty() {
             self.store.commit(&batch).map_err(from_storage)?;

@@ -2,6 +2,7 @@
 //!
 //! The catalog keeps that form: all that an index is and does is derived from it anew at each start.
 
+mod asked;
 mod options;
 
 use crate::index::{ID_INDEX, IndexField};
@@ -52,7 +53,7 @@ pub struct IndexSpec {
     pub document: DocumentBuf,
     /// Whether it is an ordered index that has keys of all documents.
     pub(crate) is_plain: bool,
-    /// Whether the types of the values in its keys are noted. Those of `_id` are not: each collection would have a record more.
+    /// Whether the types of the values in its keys are noted.
     pub tells_types: bool,
 }
 
@@ -79,7 +80,7 @@ impl IndexSpec {
             has_own_strings: false,
             document: spec,
             is_plain: true,
-            tells_types: false,
+            tells_types: true,
         }
     }
 
@@ -88,7 +89,7 @@ impl IndexSpec {
         let key = DocumentBuf::new().with("_id", 1_i32);
         let document = DocumentBuf::new().with("v", 2_i32).with("key", &key).with("name", name);
         let document = document.with("unique", true).with("clustered", true);
-        Self { name: name.to_owned(), is_clustered: true, document, ..Self::id() }
+        Self { name: name.to_owned(), is_clustered: true, document, tells_types: false, ..Self::id() }
     }
 
     /// The specification of an index that became unique after its keys were made.
@@ -133,7 +134,7 @@ impl IndexSpec {
         if let Some(strings) = &options.strings {
             read.kind.check_strings(strings)?;
         }
-        let mut document = DocumentBuf::new().with("v", 2_i32);
+        let mut document = DocumentBuf::new().with("v", options.version.unwrap_or(2));
         match &read.key {
             Some(key) => document.append("key", key),
             None => document.append("key", key),
@@ -291,6 +292,7 @@ mod tests {
             "{key: {a: 1, b: 'text', c: 'text', d: -1}, name: 'n', weights: {c: 5, e: 2}, default_language: 'none'}",
             "{key: {a: 1, '$**': 1}, name: 'n', wildcardProjection: {a: 0}}",
             "{key: {a: 'text'}, name: 'n', expireAfterSeconds: 1}",
+            "{key: {a: 1}, name: 'n', v: 1.0}",
         ] {
             assert_eq!(shown(&shown(spec)), shown(spec));
         }
@@ -336,6 +338,10 @@ mod tests {
         assert_eq!(code("{key: {a: 'text'}, name: 'n', collation: {locale: 'en'}}"), ErrorCode::CANNOT_CREATE_INDEX);
         assert_eq!(code("{key: {a: 'text', b: '2dsphere'}, name: 'n'}"), ErrorCode::CANNOT_CREATE_INDEX);
         assert_eq!(code("{key: {a: 0}, name: 'n'}"), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {a: 1}, name: 'n', v: 0}"), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {a: 1}, name: 'n', v: 1, collation: {locale: 'en'}}"), ErrorCode::CANNOT_CREATE_INDEX);
+        assert_eq!(code("{key: {a: 1}, name: 'n', v: '2'}"), ErrorCode::TYPE_MISMATCH);
+        assert_eq!(code("{key: {a: 1}, name: 'n', v: 1.5}"), ErrorCode::BAD_VALUE);
         assert_eq!(code("{key: {}, name: 'n'}"), ErrorCode::CANNOT_CREATE_INDEX);
         assert_eq!(code("{key: {a: 'hashed', b: 'hashed'}, name: 'n'}"), ErrorCode(31303));
     }

@@ -1,6 +1,6 @@
 //! The index keys of many documents, side by side.
 
-use crate::index_keys::{KEY_BYTES_MAX, index_keys, note_growth, note_types, own_part, scalar_key, stored_key};
+use crate::index_keys::{append_stored_keys, own_part};
 use crate::taken::Taken;
 use crate::transaction::Owned;
 use crate::write::locks_keys;
@@ -8,6 +8,7 @@ use crate::{Index, Multikey, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::Result;
 use bunko_store::{RecordId, View};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What keys are given room for, in bytes: an object id and its type.
@@ -17,6 +18,8 @@ pub(crate) const KEY_BYTES_USUAL: usize = 24;
 pub(crate) struct KeyList {
     bytes: Vec<u8>,
     pub(crate) entries: Vec<KeyEntry>,
+    /// Where the keys of the document at hand stand.
+    of_document: Vec<Range<usize>>,
 }
 
 pub(crate) struct KeyEntry {
@@ -29,7 +32,11 @@ pub(crate) struct KeyEntry {
 impl KeyList {
     /// Room for that many keys of usual length.
     pub(crate) fn with_capacity(keys: usize) -> Self {
-        Self { bytes: Vec::with_capacity(keys * KEY_BYTES_USUAL), entries: Vec::with_capacity(keys) }
+        Self {
+            bytes: Vec::with_capacity(keys * KEY_BYTES_USUAL),
+            entries: Vec::with_capacity(keys),
+            of_document: Vec::new(),
+        }
     }
 
     pub(crate) fn of<'k>(&'k self, entry: &KeyEntry) -> &'k [u8] {
@@ -65,24 +72,11 @@ impl KeyList {
     ) -> Result<()> {
         let body = DocumentRef::trusted(bytes);
         for (position, index) in indexes.iter().enumerate() {
-            let start = self.bytes.len();
-            if let Some(types) = scalar_key(index, body, &mut self.bytes)
-                && self.bytes.len() - start <= KEY_BYTES_MAX
-            {
-                note_types(grown, position, index, types);
-                stored_key(index, &mut self.bytes, record);
-                self.entries.push(KeyEntry { document, index: position, start, end: self.bytes.len() });
-                continue;
-            }
-            self.bytes.truncate(start);
-            let keys = index_keys(index, body)?;
-            note_growth(grown, position, index, &keys.multikey);
-            for key in keys.keys {
-                let start = self.bytes.len();
-                self.bytes.extend_from_slice(&key);
-                stored_key(index, &mut self.bytes, record);
-                self.entries.push(KeyEntry { document, index: position, start, end: self.bytes.len() });
-            }
+            let into = (&mut self.bytes, &mut self.of_document);
+            append_stored_keys((position, index), body, record, into, grown)?;
+            let entry =
+                |place: Range<usize>| KeyEntry { document, index: position, start: place.start, end: place.end };
+            self.entries.extend(self.of_document.drain(..).map(entry));
         }
         Ok(())
     }

@@ -14,6 +14,8 @@ const NULL: u8 = 8;
 const MISSING: u8 = 16;
 /// Something that no key gives back: a decimal has its digits, a document may hold numbers.
 const INEXACT: u8 = 32;
+/// Of the index and not of its last field: it has had a key that was shortened.
+const LONG_KEY: u64 = 1 << 63;
 const NUMBERS: u8 = INT32 | INT64 | DOUBLE;
 
 /// Of each of an index's first fields the types that may not be told from others in its keys. They are only ever added to, and
@@ -34,10 +36,27 @@ pub enum ReadBack {
 
 impl KeyTypes {
     /// Of keys that were made before types were noted.
-    pub(crate) const UNKNOWN: Self = Self(u64::MAX);
+    pub(crate) const UNKNOWN: Self = Self(!LONG_KEY);
+
+    /// Of `_id`s that are ints, or of a type that keys tell.
+    pub(crate) const COMMON_IDS: Self = Self(INT32 as u64);
 
     pub(crate) fn from_bits(bits: u64) -> Self {
         Self(bits)
+    }
+
+    /// Whether some key of the index may be a [shortened](crate::shorten_key) one.
+    pub fn has_long_keys(self) -> bool {
+        self.0 & LONG_KEY != 0
+    }
+
+    pub(crate) fn note_long_key(&mut self) {
+        self.0 |= LONG_KEY;
+    }
+
+    /// The types alone.
+    pub(crate) fn without_long_keys(self) -> Self {
+        Self(self.0 & !LONG_KEY)
     }
 
     pub(crate) fn bits(self) -> u64 {

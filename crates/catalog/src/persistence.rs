@@ -143,7 +143,10 @@ fn read_engine(document: DocumentRef<'_>) -> Result<EngineChoice> {
 fn read_index(document: DocumentRef<'_>) -> Result<Index> {
     let spec = document.get("spec").and_then(ValueRef::as_document).ok_or_else(|| malformed("spec"))?;
     let spec = read_spec(spec)?;
-    let types = if spec.tells_types { read_types(document) } else { KeyTypes::default() };
+    let mut types = if spec.tells_types { read_types(document) } else { KeyTypes::default() };
+    if is_true(document, "longKeys") {
+        types.note_long_key();
+    }
     let multikey = read_multikey(document, types).ok_or_else(|| malformed("multikey"))?;
     let is_ready = is_true(document, "ready") && has_present_sort_keys(document, &spec)?;
     let state = if is_ready { IndexState::Ready } else { IndexState::Building };
@@ -203,7 +206,8 @@ fn read_multikey(document: DocumentRef<'_>, types: KeyTypes) -> Option<Multikey>
 /// The types of an index's values; of one that a server without them has made nothing is known.
 fn read_types(document: DocumentRef<'_>) -> KeyTypes {
     match document.get("keyTypes") {
-        Some(ValueRef::Int64(bits)) => KeyTypes::from_bits(bits as u64),
+        // All bits are set by servers that knew of no long keys, too.
+        Some(ValueRef::Int64(bits)) => KeyTypes::from_bits(bits as u64).without_long_keys(),
         _ => KeyTypes::UNKNOWN,
     }
 }
@@ -231,7 +235,10 @@ pub(crate) fn encode_with(
             .with("ready", is_ready(index))
             .with("multikey", &multikey.bits().iter().map(|bits| *bits as i64).collect::<ArrayBuf>());
         if index.tells_types {
-            document.append("keyTypes", multikey.types().bits() as i64);
+            document.append("keyTypes", multikey.types().without_long_keys().bits() as i64);
+        }
+        if multikey.types().has_long_keys() {
+            document.append("longKeys", true);
         }
         if index.was_converted {
             document.append("converted", true);

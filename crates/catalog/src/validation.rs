@@ -51,7 +51,7 @@ impl Collection {
     /// Goes over every record and every key of one snapshot.
     pub fn validate(&self) -> Result<Validation> {
         let mut validation = Validation::default();
-        let (indexes, snapshot) = self.indexes_and_snapshot();
+        let (indexes, snapshot) = self.indexes_and_snapshot()?;
         let mut expected = vec![0_u64; indexes.len()];
         let mut cursor = snapshot.records(self.records, RecordRange::ALL, Direction::Forward);
         while let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? {
@@ -92,11 +92,15 @@ impl Collection {
     }
 
     /// The indexes that are complete in a snapshot: one that was finished or dropped around it is left out.
-    fn indexes_and_snapshot(&self) -> (Vec<Arc<Index>>, Snapshot) {
+    fn indexes_and_snapshot(&self) -> Result<(Vec<Arc<Index>>, Snapshot)> {
         let mut before = self.ready_indexes();
-        let snapshot = self.snapshot();
+        let mut snapshot = self.snapshot();
+        while self.are_indexes_changing() {
+            self.wait_for_indexes(|| Ok(()))?;
+            (before, snapshot) = (self.ready_indexes(), self.snapshot());
+        }
         let after = self.ready_indexes();
         before.retain(|index| after.iter().any(|other| Arc::ptr_eq(index, other)));
-        (before, snapshot)
+        Ok((before, snapshot))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: MongoDB manual, "Schema Validation".
 
-use crate::{Collection, Namespace};
+use crate::{Collection, EncryptedFields, Namespace};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef, extended_json};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
@@ -31,17 +31,59 @@ enum Action {
     ErrorAndLog,
 }
 
-/// A collection's validator, parsed.
+/// What a collection asks of its documents, parsed.
 pub(crate) struct Validator {
+    encrypted: Option<EncryptedFields>,
+    of_users: Option<UserValidator>,
+}
+
+/// The validator that `create` or `collMod` was given.
+struct UserValidator {
     /// A failure where the catalog holds a validator that this version does not know: nothing is written then.
     filter: Result<Filter>,
     level: Level,
     action: Action,
 }
 
+/// The options of a copy, whose documents were judged when they were stored.
+pub(crate) fn without_validator(options: &DocumentBuf) -> DocumentBuf {
+    let is_judge = |name: &str| matches!(name, "validator" | "validationLevel" | "validationAction");
+    let mut without = DocumentBuf::new();
+    for element in options.as_ref().iter().filter(|element| !is_judge(element.name)) {
+        without.append(element.name, element.value);
+    }
+    without
+}
+
 impl Validator {
-    /// The validator that the options of a collection with that order of strings ask for, if they do.
+    /// What the options of a collection with that order of strings ask for, if they ask for anything.
     pub fn of(options: DocumentRef<'_>, store: &Arc<Store>, strings: &StringOrder) -> Option<Self> {
+        let (encrypted, of_users) = (EncryptedFields::of(options), UserValidator::of(options, store, strings));
+        (encrypted.is_some() || of_users.is_some()).then_some(Self { encrypted, of_users })
+    }
+
+    /// Checks a document that is about to be written, in the place of `replaced` if there was one.
+    /// # Errors
+    /// `DocumentValidationFailure`, with `errInfo` where it is the users' validator's; what an `$expr` or the operation says.
+    pub fn check(
+        &self,
+        collection: &Collection,
+        document: &[u8],
+        replaced: Option<&[u8]>,
+        operation: &dyn OperationSource,
+    ) -> Result<()> {
+        if let Some(encrypted) = &self.encrypted {
+            encrypted.check(DocumentRef::trusted(document))?;
+        }
+        match &self.of_users {
+            Some(validator) => validator.check(collection, document, replaced, operation),
+            None => Ok(()),
+        }
+    }
+}
+
+impl UserValidator {
+    fn of(options: DocumentRef<'_>, store: &Arc<Store>, strings: &StringOrder) -> Option<Self> {
         let validator = options.get("validator").and_then(ValueRef::as_document)?;
         let text = |name: &str| options.get(name).and_then(ValueRef::as_str);
         let level = match text("validationLevel") {
@@ -60,10 +102,7 @@ impl Validator {
         Some(Self { filter: parse(validator, store, strings), level, action })
     }
 
-    /// Checks a document that is about to be written, in the place of `replaced` if there was one.
-    /// # Errors
-    /// `DocumentValidationFailure` with `errInfo`; what an `$expr` or the operation says.
-    pub fn check(
+    fn check(
         &self,
         collection: &Collection,
         document: &[u8],

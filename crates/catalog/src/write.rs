@@ -47,12 +47,18 @@ pub(crate) fn holder(view: &dyn View, index: &Index, key: &[u8]) -> bunko_store:
     if !index.ends_with_record() {
         return view.key(index.keyspace, key);
     }
-    // No key is the beginning of another, so that what begins with it is it, with a record behind.
+    // No whole key is the beginning of another, so that what begins with it is it, with a record behind.
     let own = own_part(index, key);
     let with_record = |record: u64| [own, record.to_be_bytes().as_slice()].concat();
     let range = KeyRange { start: Bound::Included(with_record(0)), end: Bound::Included(with_record(u64::MAX)) };
     let mut cursor = view.keys(index.keyspace, range, Direction::Forward);
-    Ok(cursor.next()?.map(|(_, record)| record))
+    while let Some((key, record)) = cursor.next()? {
+        // A shortened key may begin with any other.
+        if own_part(index, key) == own {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
 }
 
 impl Catalog {

@@ -4,7 +4,7 @@ use crate::key_pattern::{cannot_create, is_true};
 use crate::kinds::{self, KINDS};
 use crate::partial_filter::PartialFilter;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, StringOrder, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ pub(super) struct Options {
     pub partial_filter: Option<Arc<PartialFilter>>,
     pub expire_after_seconds: Option<i32>,
     pub strings: Option<StringOrder>,
+    /// The version of its keys, which makes no difference here.
+    pub version: Option<i32>,
     /// As `listIndexes` shows them.
     pub shown: DocumentBuf,
 }
@@ -47,13 +49,7 @@ impl Options {
     pub fn read(&mut self, spec: DocumentRef<'_>, name: &str, value: ValueRef<'_>, of_kind: &[&str]) -> Result<()> {
         match name {
             "key" | "name" | "ns" => {}
-            "v" if number::as_i64_exact(value) == Some(2) => {}
-            "v" => {
-                return Err(cannot_create(format!(
-                    "Invalid index specification {}; only version v: 2 is supported",
-                    ValueText(ValueRef::Document(spec))
-                )));
-            }
+            "v" => self.version = Some(version(spec, value)?),
             // Shown, and without effect, as on MongoDB since 4.2.
             "background" => {
                 truth(name, value)?;
@@ -125,6 +121,12 @@ impl Options {
         if self.is_sparse && self.partial_filter.is_some() {
             return Err(cannot_create("cannot mix \"partialFilterExpression\" and \"sparse\" options".to_owned()));
         }
+        if self.version == Some(1) && self.strings.is_some() {
+            return Err(cannot_create(format!(
+                "Invalid index specification {}; cannot create an index with the 'collation' option and v=1",
+                ValueText(ValueRef::Document(spec))
+            )));
+        }
         // Terms and their scores are one field.
         let fields = key.iter().filter(|field| field.name != kinds::TEXT_SCORES).count();
         if self.expire_after_seconds.is_some() && fields > 1 {
@@ -167,6 +169,24 @@ fn collation(value: ValueRef<'_>) -> Result<StringOrder> {
     }
 }
 
+/// The value of `v`.
+fn version(spec: DocumentRef<'_>, value: ValueRef<'_>) -> Result<i32> {
+    if !value.is_number() {
+        return Err(wrong_type("v", "a number", value));
+    }
+    let given = number::as_i64_exact(value).and_then(|given| i32::try_from(given).ok()).ok_or_else(|| {
+        let given = ValueText(value);
+        Failure::bad_value(format!("Index version must be representable as a 32-bit integer, but got {given}"))
+    })?;
+    if !matches!(given, 1 | 2) {
+        return Err(cannot_create(format!(
+            "Invalid index specification {}; cannot create an index with v={given}",
+            ValueText(ValueRef::Document(spec))
+        )));
+    }
+    Ok(given)
+}
+
 /// The value of `expireAfterSeconds`.
 fn expiry(spec: DocumentRef<'_>, value: ValueRef<'_>) -> Result<i32> {
     let text = ValueText(ValueRef::Document(spec));
@@ -190,9 +210,10 @@ fn expiry(spec: DocumentRef<'_>, value: ValueRef<'_>) -> Result<i32> {
 
 /// Options by engine: none of ours has any, so that only empty ones can be honoured.
 fn check_storage_engine(engines: DocumentRef<'_>) -> Result<()> {
+    let says_nothing = |option: Element<'_>| option.name == "configString" && option.value.as_str() == Some("");
     for engine in engines {
         match engine.value.as_document() {
-            Some(options) if options.is_empty() => {}
+            Some(options) if options.iter().all(says_nothing) => {}
             Some(_) => {
                 return Err(Failure::new(
                     ErrorCode::INVALID_OPTIONS,

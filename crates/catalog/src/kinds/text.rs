@@ -1,13 +1,15 @@
 //! Terms of texts and how much documents are about them, other fields in their order: `{a: 1, b: 'text', c: -1}`.
 //!
 //! A key is the values of the fields before the texts, a term, the document's score for it, and the values of the fields
-//! behind. Documents without terms have no keys.
+//! behind. Documents without terms have no keys. A key as a whole may be shortened, but not what a search reads of it: the
+//! part up to the term has a short form of its own.
 //! Source: MongoDB manual, "Text Indexes".
 
 use super::{Answers, IndexKind, KeyForm, KindEntry, ReadKind};
 use crate::geo_index::KeySpan;
 use crate::index_keys::KeySet;
 use crate::key_pattern::{cannot_create, read_fields};
+use crate::long_key::shorten_to;
 use crate::{IndexField, IndexSpec, Multikey};
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
 use bunko_bson::text::ValueText;
@@ -31,6 +33,9 @@ const ALL_FIELDS: &str = "$**";
 /// Weights are below this. Source: MongoDB, text indexes.
 const WEIGHT_END: i64 = 100_000;
 const SCORE_BYTES: usize = size_of::<f64>();
+/// What the values before the terms and a term take of a key, in bytes; of what is longer a short form stands there, so that
+/// the score has its place behind it. No search reads what stands behind the score.
+const LEAD_BYTES_MAX: usize = 40_000;
 
 /// A text index: which texts, and what stands around their terms in the keys.
 #[derive(Debug)]
@@ -198,6 +203,7 @@ impl TextIndex {
             key_string::append(&mut start, *value, field.direction);
         }
         key_string::append(&mut start, ValueRef::String(term), Direction::Ascending);
+        shorten_to(&mut start, LEAD_BYTES_MAX);
         let mut end = start.clone();
         end.push(MAX_BYTE);
         (start, end)
@@ -232,6 +238,7 @@ impl IndexKind for TextIndex {
             let mut key = Vec::with_capacity(prefix.len() + term.len() + SCORE_BYTES + suffix.len() + 8);
             key.extend_from_slice(&prefix);
             key_string::append(&mut key, ValueRef::String(&term), Direction::Ascending);
+            shorten_to(&mut key, LEAD_BYTES_MAX);
             key.extend_from_slice(&score.to_bits().to_be_bytes());
             key.extend_from_slice(&suffix);
             keys.add(key)?;

@@ -1,8 +1,9 @@
 //! That a transaction was committed, for whoever asks for it again.
 
 use super::history::COMMIT;
+use super::record::{self, Ranges};
 use super::retryable_write::{commit_with, put};
-use super::{Outcome, SessionUuid, WriteHistory, record};
+use super::{Outcome, SessionUuid, WriteHistory};
 use crate::Catalog;
 use bunko_store::planted::{self, Bug};
 use bunko_store::{Batch, Lsn};
@@ -22,19 +23,26 @@ pub(crate) fn commit_transaction(
             catalog.store.commit(part)?;
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        return commit_with(catalog, history, (session, number), &[COMMIT], &Outcome::One, &mut Batch::new());
+        return commit_with(
+            catalog,
+            history,
+            (session, number),
+            &Ranges::one(COMMIT),
+            &Outcome::One,
+            &mut Batch::new(),
+        );
     }
     let _whole = catalog.store.commit_whole();
     if let [batch] = parts {
-        return commit_with(catalog, history, (session, number), &[COMMIT], &Outcome::One, batch);
+        return commit_with(catalog, history, (session, number), &Ranges::one(COMMIT), &Outcome::One, batch);
     }
     if parts.iter().all(|part| catalog.store.is_volatile(part)) {
         // As there: a restart takes the changes too.
         let (written, _) = catalog.store.commit_chain(parts)?;
-        commit_with(catalog, history, (session, number), &[COMMIT], &Outcome::One, &mut Batch::new())?;
+        commit_with(catalog, history, (session, number), &Ranges::one(COMMIT), &Outcome::One, &mut Batch::new())?;
         return Ok(written);
     }
-    let ranges = [(COMMIT, COMMIT)];
+    let ranges = Ranges::one(COMMIT);
     let document = record::encode(session, number, &ranges, &Outcome::One);
     let last = parts.last_mut().expect("a chain has two at least");
     let (own, given_up) = put(catalog, history, document, last);

@@ -1,6 +1,6 @@
 //! What a session has done under its present number.
 
-use super::record::Range;
+use super::record::{Range, Ranges};
 use bunko_store::{Location, Lsn, RecordId};
 
 /// The number of a transaction's commit among statements; clients number theirs from 0 on.
@@ -55,6 +55,11 @@ impl WriteHistory {
     }
 
     fn give_up_done(&mut self) {
+        if let [done] = self.done[..] {
+            self.done.clear();
+            self.outdated.push((done.record, done.location));
+            return;
+        }
         // A record may tell of several ranges.
         self.done.sort_unstable_by_key(|done| done.record);
         self.done.dedup_by_key(|done| done.record);
@@ -72,14 +77,20 @@ impl WriteHistory {
     }
 
     /// Notes what a record that is in the log now tells of, and that the last `given_up` outdated ones are gone.
-    pub(super) fn add(&mut self, ranges: &[Range], record: RecordId, location: Location, lsn: Lsn, given_up: usize) {
+    pub(super) fn add(&mut self, ranges: &Ranges, record: RecordId, location: Location, lsn: Lsn, given_up: usize) {
         self.outdated.truncate(self.outdated.len() - given_up);
-        self.add_done(ranges, record, location, Some(lsn));
+        self.add_done(ranges.iter(), record, location, Some(lsn));
     }
 
-    fn add_done(&mut self, ranges: &[Range], record: RecordId, location: Location, lsn: Option<Lsn>) {
+    fn add_done(
+        &mut self,
+        ranges: impl Iterator<Item = Range>,
+        record: RecordId,
+        location: Location,
+        lsn: Option<Lsn>,
+    ) {
         for range in ranges {
-            let done = Done { range: *range, record, location, lsn };
+            let done = Done { range, record, location, lsn };
             // Statements come in their order as a rule.
             let place = match self.done.last() {
                 Some(last) if last.range.0 > range.0 => self.done.partition_point(|done| done.range.0 < range.0),
@@ -99,7 +110,7 @@ impl WriteHistory {
             self.give_up_done();
             self.number = Some(number);
         }
-        self.add_done(ranges, record, location, None);
+        self.add_done(ranges.iter().copied(), record, location, None);
     }
 
     /// All records that it stands on.

@@ -7,7 +7,7 @@
 //! [`Outcome::One`].
 
 use super::{Outcome, SessionUuid};
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Consecutive statements: the first and the last.
@@ -20,20 +20,33 @@ pub(super) struct WriteRecord {
     pub outcome: Outcome,
 }
 
-pub(super) fn encode(session: SessionUuid, number: i64, ranges: &[Range], outcome: &Outcome) -> DocumentBuf {
-    let mut statements = Vec::with_capacity(ranges.len() * 8);
-    for (first, last) in ranges {
-        statements.extend_from_slice(&first.to_le_bytes());
-        statements.extend_from_slice(&last.to_le_bytes());
+/// Bytes of a record of one range and the usual outcome.
+const BYTES_USUAL: usize = 56;
+
+pub(super) fn encode(session: SessionUuid, number: i64, ranges: &Ranges, outcome: &Outcome) -> DocumentBuf {
+    let outcome = outcome.encode();
+    let more = (ranges.len().saturating_sub(1)) * 8 + outcome.as_ref().map_or(0, |outcome| 3 + outcome.len_bytes());
+    // Every retryable write leaves one: it is put together in one piece, in memory of its size.
+    let mut bytes = Vec::with_capacity(BYTES_USUAL + more);
+    bytes.extend_from_slice(&((BYTES_USUAL + more) as i32).to_le_bytes());
+    bytes.extend_from_slice(b"\x05s\0\x10\0\0\0\x04");
+    bytes.extend_from_slice(&session);
+    bytes.extend_from_slice(b"\x12n\0");
+    bytes.extend_from_slice(&number.to_le_bytes());
+    bytes.extend_from_slice(b"\x05i\0");
+    bytes.extend_from_slice(&((ranges.len() * 8) as i32).to_le_bytes());
+    bytes.push(0);
+    for (first, last) in ranges.iter() {
+        bytes.extend_from_slice(&first.to_le_bytes());
+        bytes.extend_from_slice(&last.to_le_bytes());
     }
-    let mut document = DocumentBuf::new()
-        .with("s", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &session })
-        .with("n", number)
-        .with("i", ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &statements });
-    if let Some(outcome) = outcome.encode() {
-        document.append("o", &outcome);
+    if let Some(outcome) = outcome {
+        bytes.extend_from_slice(b"\x03o\0");
+        bytes.extend_from_slice(outcome.as_ref().as_bytes());
     }
-    document
+    bytes.push(0);
+    debug_assert_eq!(bytes.len(), BYTES_USUAL + more);
+    DocumentBuf::from_trusted(bytes)
 }
 
 impl WriteRecord {
@@ -59,16 +72,54 @@ impl WriteRecord {
     }
 }
 
-/// Statements as ranges, in the order in which they were done.
-pub(super) fn ranges_of(statements: &[i32]) -> Vec<Range> {
-    let mut ranges: Vec<Range> = Vec::new();
-    for statement in statements {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(*statement) => *last = *statement,
-            _ => ranges.push((*statement, *statement)),
+/// Statements in the order in which they were done, consecutive ones as a range. A single range, which is the usual case,
+/// takes no memory of its own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranges {
+    first: Option<Range>,
+    more: Vec<Range>,
+}
+
+impl Ranges {
+    /// That one statement.
+    pub fn one(statement: i32) -> Self {
+        Self { first: Some((statement, statement)), more: Vec::new() }
+    }
+
+    /// Adds the statement that was done next.
+    pub fn add(&mut self, statement: i32) {
+        match self.more.last_mut().or(self.first.as_mut()) {
+            Some((_, last)) if last.checked_add(1) == Some(statement) => *last = statement,
+            Some(_) => self.more.push((statement, statement)),
+            None => self.first = Some((statement, statement)),
         }
     }
-    ranges
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.first = None;
+        self.more.clear();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Range> + '_ {
+        self.first.into_iter().chain(self.more.iter().copied())
+    }
+}
+
+impl FromIterator<i32> for Ranges {
+    fn from_iter<T: IntoIterator<Item = i32>>(statements: T) -> Self {
+        let mut ranges = Self::default();
+        statements.into_iter().for_each(|statement| ranges.add(statement));
+        ranges
+    }
 }
 
 #[cfg(test)]
@@ -85,10 +136,12 @@ mod tests {
             Outcome::Returned { value: Some(returned), upserted: None },
             Outcome::Returned { value: None, upserted: Some(Value::Int32(7)) },
         ] {
-            let document = encode([9; 16], 1 << 40, &[(0, 5), (-3, i32::MAX)], &outcome);
-            let record = WriteRecord::decode(document.as_ref().as_bytes()).expect("well formed");
+            let ranges: Ranges = [0, 1, 2, 7, i32::MAX].into_iter().collect();
+            let document = encode([9; 16], 1 << 40, &ranges, &outcome);
+            let document = DocumentBuf::parse(document.into_bytes()).expect("well formed");
+            let record = WriteRecord::decode(document.as_ref().as_bytes()).expect("a record");
             assert_eq!((record.session, record.number), ([9; 16], 1 << 40));
-            assert_eq!(record.ranges, [(0, 5), (-3, i32::MAX)]);
+            assert_eq!(record.ranges, [(0, 2), (7, 7), (i32::MAX, i32::MAX)]);
             assert_eq!(
                 record.outcome.encode().map(DocumentBuf::into_bytes),
                 outcome.encode().map(DocumentBuf::into_bytes)
@@ -98,6 +151,10 @@ mod tests {
 
     #[test]
     fn consecutive_statements_are_one_range() {
-        assert_eq!(ranges_of(&[0, 1, 2, 5, 6, 4, i32::MAX]), [(0, 2), (5, 6), (4, 4), (i32::MAX, i32::MAX)]);
+        let mut ranges: Ranges = [0, 1, 2, 5, 6, 4, i32::MAX].into_iter().collect();
+        assert_eq!(ranges.iter().collect::<Vec<_>>(), [(0, 2), (5, 6), (4, 4), (i32::MAX, i32::MAX)]);
+        ranges.clear();
+        ranges.add(3);
+        assert_eq!(ranges.iter().collect::<Vec<_>>(), [(3, 3)]);
     }
 }

@@ -1,7 +1,7 @@
 //! One command's retryable write: the unit of work that its operation belongs to.
 
 use super::history::WriteHistory;
-use super::record::{self, WriteRecord, ranges_of};
+use super::record::{self, Ranges, WriteRecord};
 use super::{Outcome, SessionUuid, WRITE_HISTORIES};
 use crate::{Catalog, from_storage};
 use bunko_bson::DocumentBuf;
@@ -32,11 +32,30 @@ enum Statements {
     None,
     /// Each document of an insert is one; those that the batch at hand has so far.
     Inserts {
-        by_position: Vec<i32>,
-        done: Vec<i32>,
+        by_position: StatementNumbers,
+        done: Ranges,
     },
     /// All that the next batch does is these.
-    These(Vec<i32>),
+    These(Ranges),
+}
+
+/// The numbers of statements, by position.
+#[derive(Clone, Debug)]
+pub enum StatementNumbers {
+    /// They follow each other.
+    From(i32),
+    /// They do not.
+    Each(Vec<i32>),
+}
+
+impl StatementNumbers {
+    /// That of the statement there, if there is one.
+    pub fn at(&self, position: usize) -> Option<i32> {
+        match self {
+            Self::From(first) => Some(first.wrapping_add(position as i32)),
+            Self::Each(each) => each.get(position).copied(),
+        }
+    }
 }
 
 impl RetryableWrite {
@@ -72,25 +91,25 @@ impl RetryableWrite {
     }
 
     /// From now on documents are inserted that are these statements, by position.
-    pub fn begin_inserts(&self, statements: Vec<i32>) {
-        self.set(Statements::Inserts { by_position: statements, done: Vec::new() });
+    pub fn begin_inserts(&self, statements: StatementNumbers) {
+        self.set(Statements::Inserts { by_position: statements, done: Ranges::default() });
     }
 
     /// The next batch does one statement.
     pub fn begin(&self, statement: i32) {
-        self.set(Statements::These(vec![statement]));
+        self.set(Statements::These(Ranges::one(statement)));
     }
 
     /// The next batch does these statements, and no others.
-    pub fn begin_some(&self, statements: Vec<i32>) {
-        self.set(Statements::These(statements));
+    pub fn begin_some(&self, statements: impl IntoIterator<Item = i32>) {
+        self.set(Statements::These(statements.into_iter().collect()));
     }
 
     /// The statements that an insert began with, by position.
-    pub fn inserts(&self) -> Vec<i32> {
+    pub fn inserts(&self) -> StatementNumbers {
         match &self.turn.lock().statements {
             Statements::Inserts { by_position, .. } => by_position.clone(),
-            Statements::None | Statements::These(_) => Vec::new(),
+            Statements::None | Statements::These(_) => StatementNumbers::Each(Vec::new()),
         }
     }
 
@@ -114,8 +133,10 @@ impl RetryableWrite {
 
     /// The batch has the document at that position.
     pub(crate) fn note_inserted(&self, position: usize) {
-        if let Statements::Inserts { by_position, done } = &mut self.turn.lock().statements {
-            done.extend(by_position.get(position));
+        if let Statements::Inserts { by_position, done } = &mut self.turn.lock().statements
+            && let Some(statement) = by_position.at(position)
+        {
+            done.add(statement);
         }
     }
 
@@ -125,10 +146,8 @@ impl RetryableWrite {
     pub(crate) fn commit(&self, catalog: &Catalog, batch: &mut Batch<'_>) -> bunko_store::Result<Lsn> {
         let mut turn = self.turn.lock();
         let Turn { history, statements, outcome } = &mut *turn;
-        let done = match statements {
-            Statements::Inserts { done, .. } => done.as_slice(),
-            Statements::These(these) => these.as_slice(),
-            Statements::None => &[],
+        let (Statements::Inserts { done, .. } | Statements::These(done)) = &*statements else {
+            return catalog.store.commit(batch);
         };
         if done.is_empty() {
             return catalog.store.commit(batch);
@@ -149,12 +168,11 @@ pub(super) fn commit_with(
     catalog: &Catalog,
     history: &mut WriteHistory,
     (session, number): (SessionUuid, i64),
-    done: &[i32],
+    ranges: &Ranges,
     outcome: &Outcome,
     batch: &mut Batch<'_>,
 ) -> bunko_store::Result<Lsn> {
-    let ranges = ranges_of(done);
-    let document = record::encode(session, number, &ranges, outcome);
+    let document = record::encode(session, number, ranges, outcome);
     let (lsn, placed) = if catalog.store.is_volatile(batch) {
         // What outlives a restart may not stand among what does not. Nothing can be lost between the two: a restart
         // takes what was written too.
@@ -169,7 +187,7 @@ pub(super) fn commit_with(
         (lsn, (record, given_up, location))
     };
     let (record, given_up, location) = placed;
-    history.add(&ranges, record, location, lsn, given_up);
+    history.add(ranges, record, location, lsn, given_up);
     Ok(lsn)
 }
 

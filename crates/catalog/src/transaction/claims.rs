@@ -1,6 +1,6 @@
 //! What a write of a transaction must be alone with, and whether anybody came before.
 
-use super::owners::{Claimed, Owned};
+use super::owners::{Claimed, Owned, rung};
 use super::{Open, Transaction};
 use crate::index_keys::own_part;
 use crate::write::holder;
@@ -26,7 +26,7 @@ impl Transaction {
         }
         let mut document = Vec::new();
         let latest = self.catalog.store.latest().record(collection.records, record, &mut document);
-        if latest.map_err(from_storage)? == Some(location) { Ok(()) } else { Err(write_conflict()) }
+        if latest.map_err(from_storage)? == Some(location) { Ok(()) } else { Err(self.overtaken()) }
     }
 
     /// The same of a record that is inserted, so that who finds it in the middle of the commit waits for its end.
@@ -49,7 +49,7 @@ impl Transaction {
         }
         let snapshot = open.snapshot.as_ref().expect("a statement reads before it writes");
         let holder_in = |view: &dyn View| holder(view, index, key).map_err(from_storage);
-        if holder_in(self.catalog.store.latest())? == holder_in(&**snapshot)? { Ok(()) } else { Err(write_conflict()) }
+        if holder_in(self.catalog.store.latest())? == holder_in(&**snapshot)? { Ok(()) } else { Err(self.overtaken()) }
     }
 
     fn claim(&self, open: &mut Open, owned: Owned) -> Result<Claimed> {
@@ -57,9 +57,18 @@ impl Transaction {
         match claimed {
             Claimed::Now => open.owned.push(owned),
             Claimed::Before => {}
-            Claimed::ByOther => return Err(write_conflict()),
+            Claimed::ByOther => {
+                *self.obstacle.lock() = Some(self.catalog.owners.end_of_owner(&owned));
+                return Err(write_conflict());
+            }
         }
         Ok(claimed)
+    }
+
+    /// Somebody has changed it since the snapshot, and is through.
+    fn overtaken(&self) -> Failure {
+        *self.obstacle.lock() = Some(rung());
+        write_conflict()
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{Catalog, Collection, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::planted::{self, Bug};
-use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, Overlay, SEGMENT_BYTES, Snapshot};
+use bunko_store::{Batch, Bell, KeyspaceId, Lsn, NOT_LOGGED, Overlay, SEGMENT_BYTES, Snapshot};
 use occupancy::Stay;
 use operations::Operations;
 use owners::Owner;
@@ -47,6 +47,8 @@ pub struct Transaction {
     number: i64,
     owner: Owner,
     course: Mutex<Course>,
+    /// The end of whoever was in the way of a statement.
+    obstacle: Mutex<Option<Arc<Bell>>>,
 }
 
 /// How far it has come.
@@ -102,12 +104,18 @@ impl Transaction {
     pub fn begin(catalog: &Arc<Catalog>, session: SessionName, number: i64) -> Arc<Self> {
         let owner = catalog.owners.new_owner();
         let course = Mutex::new(Course::Open(Open::default()));
-        Arc::new(Self { catalog: Arc::clone(catalog), session, number, owner, course })
+        Arc::new(Self { catalog: Arc::clone(catalog), session, number, owner, course, obstacle: Mutex::default() })
     }
 
     /// The one that an operation's reads and writes belong to, if they do.
     pub fn of(operation: &dyn OperationSource) -> Option<&Self> {
         operation.unit()?.downcast_ref()
+    }
+
+    /// After a `WriteConflict`: a bell that rings, or has rung, once who was in the way has ended. To try again before that is
+    /// in vain.
+    pub fn take_obstacle(&self) -> Option<Arc<Bell>> {
+        self.obstacle.lock().take()
     }
 
     /// Its session.
@@ -269,7 +277,7 @@ impl Transaction {
     fn end(&self, course: Course) {
         if let Course::Open(open) = course {
             self.catalog.transaction_memory.tell(open.told_bytes, 0);
-            self.catalog.owners.release(&open.owned);
+            self.catalog.owners.release(&open.owned, self.owner);
             // What is private still was never created.
             open.created.iter().filter(|created| created.is_private()).for_each(|created| created.set_dropped());
         }

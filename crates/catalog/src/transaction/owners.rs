@@ -9,7 +9,7 @@
 use crate::{Collection, Index};
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
-use bunko_store::{KeyspaceId, RecordId};
+use bunko_store::{Bell, KeyspaceId, RecordId};
 use foldhash::fast::RandomState;
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ impl Owned {
 }
 
 /// Tells transactions apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner(u64);
 
 /// What came of a claim.
@@ -65,6 +65,8 @@ struct Table {
     owned: HashMap<Owned, Owner, RandomState>,
     /// Those who wait, by what they wait for: nobody is woken for what others wait for.
     waiting: HashMap<Owned, Queue, RandomState>,
+    /// The ends of owners that were in some transaction's way.
+    ends: HashMap<Owner, Arc<Bell>, RandomState>,
 }
 
 /// Who waits for one record or key.
@@ -97,6 +99,15 @@ impl Owners {
                 self.count.store(table.owned.len(), Ordering::Relaxed);
                 Claimed::Now
             }
+        }
+    }
+
+    /// Rings once whoever owns it has ended, and has rung where nobody owns it any more.
+    pub fn end_of_owner(&self, owned: &Owned) -> Arc<Bell> {
+        let mut table = self.table.lock();
+        match table.owned.get(owned).copied() {
+            Some(owner) => Arc::clone(table.ends.entry(owner).or_default()),
+            None => rung(),
         }
     }
 
@@ -135,8 +146,8 @@ impl Owners {
         outcome
     }
 
-    /// Gives all of those back.
-    pub fn release(&self, owned: &[Owned]) {
+    /// Gives all of those back, which are all that the owner has.
+    pub fn release(&self, owned: &[Owned], owner: Owner) {
         if owned.is_empty() {
             return;
         }
@@ -152,11 +163,22 @@ impl Owners {
             table.owned.shrink_to_fit();
         }
         self.count.store(table.owned.len(), Ordering::Relaxed);
+        let end = if table.ends.is_empty() { None } else { table.ends.remove(&owner) };
         drop(table);
         for released in woken {
             released.notify_all();
         }
+        if let Some(end) = end {
+            end.ring();
+        }
     }
+}
+
+/// A bell that has rung once.
+pub(super) fn rung() -> Arc<Bell> {
+    let bell = Bell::default();
+    bell.ring();
+    Arc::new(bell)
 }
 
 #[cfg(test)]
@@ -192,10 +214,14 @@ mod tests {
         };
         std::thread::sleep(Duration::from_millis(10));
         assert!(!waiting.is_finished() && owners.are_any());
-        owners.release(&[record]);
+        let (end_of_one, end_of_other) = (owners.end_of_owner(&record), owners.end_of_owner(&key));
+        owners.release(std::slice::from_ref(&record), one);
         waiting.join().expect("no panic");
-        owners.release(&[key]);
-        assert!(!owners.are_any());
+        assert_eq!((end_of_one.rings(), end_of_other.rings()), (1, 0));
+        assert_eq!(owners.end_of_owner(&record).rings(), 1, "nobody is in the way");
+        owners.release(&[key], other);
+        assert_eq!(end_of_other.rings(), 1);
+        assert!(!owners.are_any() && owners.table.lock().ends.is_empty());
     }
 
     #[test]
@@ -218,10 +244,10 @@ mod tests {
             std::thread::yield_now();
         }
         let [first, second] = waiting;
-        owners.release(&records[..1]);
+        owners.release(&records[..1], owner);
         first.join().expect("woken");
         assert!(!second.is_finished());
-        owners.release(&records[1..]);
+        owners.release(&records[1..], owner);
         second.join().expect("woken");
         assert!(owners.table.lock().waiting.is_empty());
     }

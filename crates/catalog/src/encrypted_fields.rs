@@ -1,0 +1,164 @@
+//! Fields that clients encrypt before they send them: nothing else is written into them.
+//!
+//! The server has no key. It sees which kind of ciphertext a value is, of which key, and of which type the text was.
+//! Source: MongoDB Client-Side Encryption specification, "Subtype 6"; "Queryable Encryption".
+
+use bunko_bson::{DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// The subtype of binary data that are encrypted.
+const ENCRYPTED: u8 = 6;
+/// What the bytes of a value begin with that is encrypted and cannot be searched by.
+const UNINDEXED: u8 = 16;
+/// Kind, id of the key, type of the text.
+const HEADER_BYTES: usize = 1 + 16 + 1;
+/// The field that MongoDB keeps the tags of searchable values in, which clients do not write.
+const TAGS: &str = "__safeContent__";
+
+/// The encrypted fields of a collection.
+#[derive(Clone, Debug)]
+pub struct EncryptedFields(Vec<EncryptedField>);
+
+#[derive(Clone, Debug)]
+struct EncryptedField {
+    path: String,
+    /// The type that the text has, as BSON numbers them; any where nothing is said.
+    kind: Option<u8>,
+}
+
+impl EncryptedFields {
+    /// Those that a collection's options name.
+    pub fn of(options: DocumentRef<'_>) -> Option<Self> {
+        let fields = options.get("encryptedFields")?.as_document()?.get("fields")?.as_array()?;
+        let fields = fields.iter().filter_map(ValueRef::as_document).filter_map(|field| {
+            let kind = field.get("bsonType").and_then(ValueRef::as_str).and_then(number_of);
+            Some(EncryptedField { path: field.get("path")?.as_str()?.to_owned(), kind })
+        });
+        Some(Self(fields.collect()))
+    }
+
+    /// Their paths.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|field| field.path.as_str())
+    }
+
+    /// Checks a document that is about to be written.
+    /// # Errors
+    /// `DocumentValidationFailure` for a value that is not encrypted, whether or not validation is bypassed: it would be
+    /// readable by everybody; 6666200 for the field of tags.
+    pub fn check(&self, document: DocumentRef<'_>) -> Result<()> {
+        if document.get(TAGS).is_some() {
+            return Err(Failure::new(ErrorCode(6_666_200), format!("Cannot insert a document with field name {TAGS}")));
+        }
+        match self.0.iter().find(|field| !field.is_encrypted(document)) {
+            None => Ok(()),
+            Some(field) => {
+                let message = format!("Document failed validation: the field '{}' is not encrypted", field.path);
+                Err(Failure::new(ErrorCode::DOCUMENT_VALIDATION_FAILURE, message))
+            }
+        }
+    }
+}
+
+impl EncryptedField {
+    /// Whether whatever stands at its path is encrypted.
+    fn is_encrypted(&self, document: DocumentRef<'_>) -> bool {
+        all_at(ValueRef::Document(document), &self.path, &|value| match value {
+            ValueRef::Binary { subtype: ENCRYPTED, bytes } if bytes.len() > HEADER_BYTES => {
+                bytes[0] == UNINDEXED && self.kind.is_none_or(|kind| bytes[HEADER_BYTES - 1] == kind)
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Whether all values that a path leads to are as wanted, through arrays as well.
+fn all_at(value: ValueRef<'_>, path: &str, is_wanted: &dyn Fn(ValueRef<'_>) -> bool) -> bool {
+    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    match value {
+        ValueRef::Document(document) => {
+            let mut fields = document.iter().filter(|field| field.name == name);
+            fields.all(|field| match rest {
+                Some(rest) => all_at(field.value, rest, is_wanted),
+                None => is_wanted(field.value),
+            })
+        }
+        ValueRef::Array(array) => array.iter().all(|element| all_at(element, path, is_wanted)),
+        _ => true,
+    }
+}
+
+/// The number that BSON has for a type.
+/// Source: bsonspec.org.
+fn number_of(alias: &str) -> Option<u8> {
+    Some(match alias {
+        "double" => 1,
+        "string" => 2,
+        "object" => 3,
+        "array" => 4,
+        "binData" => 5,
+        "objectId" => 7,
+        "bool" => 8,
+        "date" => 9,
+        "regex" => 11,
+        "dbPointer" => 12,
+        "javascript" => 13,
+        "symbol" => 14,
+        "javascriptWithScope" => 15,
+        "int" => 16,
+        "timestamp" => 17,
+        "long" => 18,
+        "decimal" => 19,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::{ArrayBuf, DocumentBuf};
+
+    fn value(first: u8, kind: u8) -> Vec<u8> {
+        [&[first][..], &[7; 16], &[kind], &[9; 48]].concat()
+    }
+
+    fn encrypted(bytes: &[u8]) -> ValueRef<'_> {
+        ValueRef::Binary { subtype: ENCRYPTED, bytes }
+    }
+
+    fn fields() -> EncryptedFields {
+        let field = |path: &str, kind: &str| DocumentBuf::new().with("path", path).with("bsonType", kind);
+        let fields: ArrayBuf = [field("ssn", "string"), field("a.b", "int")].iter().collect();
+        let option = DocumentBuf::new().with("fields", &fields);
+        EncryptedFields::of(DocumentBuf::new().with("encryptedFields", &option).as_ref()).expect("fields")
+    }
+
+    #[test]
+    fn only_what_is_encrypted_is_written() {
+        let (string, int, searchable) = (value(16, 2), value(16, 16), value(14, 2));
+        let sound = DocumentBuf::new()
+            .with("_id", 1)
+            .with("ssn", encrypted(&string))
+            .with("a", &DocumentBuf::new().with("b", encrypted(&int)));
+        fields().check(sound.as_ref()).expect("it is encrypted");
+        fields().check(DocumentBuf::new().with("_id", 1).with("a", 5).as_ref()).expect("there is none");
+        let inside = DocumentBuf::new().with("b", 5);
+        let array: ArrayBuf = [&inside].into_iter().collect();
+        for wrong in [
+            DocumentBuf::new().with("ssn", "123-45"),
+            DocumentBuf::new().with("ssn", ValueRef::Null),
+            DocumentBuf::new().with("ssn", encrypted(&int)),
+            DocumentBuf::new().with("ssn", encrypted(&searchable)),
+            DocumentBuf::new().with("ssn", encrypted(&string[..HEADER_BYTES])),
+            DocumentBuf::new().with("ssn", ValueRef::Binary { subtype: 0, bytes: &string }),
+            DocumentBuf::new().with("a", &inside),
+            DocumentBuf::new().with("a", &array),
+            DocumentBuf::new().with("ssn", encrypted(&string)).with("ssn", "twice"),
+        ] {
+            let failure = fields().check(wrong.as_ref()).expect_err("it is not encrypted");
+            assert_eq!(failure.code(), ErrorCode::DOCUMENT_VALIDATION_FAILURE, "{wrong:?}");
+        }
+        let tags = DocumentBuf::new().with(TAGS, &ArrayBuf::new());
+        assert_eq!(fields().check(tags.as_ref()).expect_err("tags").code(), ErrorCode(6_666_200));
+    }
+}

@@ -1,0 +1,363 @@
+//! What is kept in memory of a collection's documents, beside its records: vectors, and the words of texts.
+//!
+//! A table has what an index needs of all documents. It is made when the index is asked for the first time, from the
+//! documents themselves, and follows its record store from then on: each search first takes in what changed since. So no
+//! write pays for it beyond noting which records it changed, a crash leaves nothing to mend, and a search sees what was
+//! acknowledged before it began. What finds no room is searched document by document.
+//!
+//! Rejected: index entries in the store, which every write would pay for twice, in the log and in the engine, and which a
+//! search would have to read from blocks for each query.
+
+use crate::waiting::{exclude, share};
+use crate::{Collection, from_storage};
+use bunko_bson::{DocumentRef, ObjectId};
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
+use bunko_store::{ChangedRecords, Changes, Direction, RecordId, RecordRange, Snapshot, View};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use std::fmt::Debug;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// A table that was not asked for so long gives its room to others.
+const IDLE: Duration = Duration::from_mins(1);
+/// So many documents, or bytes of them, are taken in between two looks at the room.
+pub(crate) const DOCUMENTS_BETWEEN_LOOKS: usize = 256;
+const BYTES_BETWEEN_LOOKS: usize = 4 << 20;
+
+/// One state of a search index: its identity, and how often it was updated.
+pub type SearchIndexVersion = (ObjectId, i64);
+
+/// What is made of documents.
+pub(crate) trait Derived: Debug + Send + Sync + Sized {
+    /// What says how it is made.
+    type Definition: Debug + Send + Sync;
+    /// What it is called where it finds no room.
+    const NAME: &'static str;
+
+    /// One of no documents.
+    fn empty(definition: &Self::Definition) -> Self;
+
+    /// Takes a document in the place of the one that the record had.
+    /// # Errors
+    /// What the operation says; the record is then put again.
+    fn put(&mut self, record: u64, document: DocumentRef<'_>, operation: &OperationContext) -> Result<()>;
+
+    /// Forgets a record's document.
+    fn remove(&mut self, record: u64);
+
+    /// Whether it should be made anew, as most of it is of documents that are gone.
+    fn is_worn(&self) -> bool;
+
+    /// About the bytes that it takes.
+    fn bytes(&self) -> usize;
+}
+
+/// The room of all tables of one kind.
+#[derive(Debug)]
+pub(crate) struct TableMemory<D: Derived> {
+    bytes_max: AtomicU64,
+    tables: Mutex<Vec<Weak<FollowingTable<D>>>>,
+}
+
+/// The tables of one kind of one collection.
+#[derive(Debug)]
+pub(crate) struct FollowingTables<D: Derived>(Mutex<Vec<Arc<FollowingTable<D>>>>);
+
+/// What one index needs of its documents.
+#[derive(Debug)]
+pub(crate) struct FollowingTable<D: Derived> {
+    version: SearchIndexVersion,
+    pub definition: D::Definition,
+    pub state: RwLock<State<D>>,
+    /// What it takes.
+    pub bytes: AtomicUsize,
+    /// What it took when it found no room.
+    refused_bytes: AtomicUsize,
+    /// Whether a search reads all documents for it.
+    is_building: AtomicBool,
+    asked_at: Mutex<Instant>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State<D> {
+    pub table: D,
+    /// What changes in the record store; none while the table is empty.
+    changed: Option<Arc<ChangedRecords>>,
+    /// The first record that was never looked at; none once all were.
+    next: Option<RecordId>,
+    /// Records that changed and were not looked at since, the largest first.
+    pending: Vec<RecordId>,
+}
+
+/// How an index is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchIndexStanding {
+    /// In memory, or nobody has asked for it yet.
+    Ready,
+    /// A search reads all documents for it now; others wait for it.
+    Building,
+    /// It found no room: each search looks at all documents.
+    NoRoom,
+}
+
+/// Whether a table has all that it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Found,
+    NotFound,
+}
+
+impl<D: Derived> TableMemory<D> {
+    /// Room for `bytes_max` bytes.
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        Self { bytes_max: AtomicU64::new(bytes_max), tables: Mutex::default() }
+    }
+
+    /// What all tables may take, in bytes.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Sets it; what is beyond it goes when the next table asks for room.
+    pub(crate) fn set_bytes_max(&self, bytes_max: u64) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// What all tables take, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let tables = self.tables.lock();
+        let bytes = |table: Arc<FollowingTable<D>>| table.bytes.load(Ordering::Relaxed) as u64;
+        tables.iter().filter_map(Weak::upgrade).map(bytes).sum()
+    }
+
+    fn add(&self, table: &Arc<FollowingTable<D>>) {
+        let mut tables = self.tables.lock();
+        tables.retain(|table| table.strong_count() > 0);
+        tables.push(Arc::downgrade(table));
+    }
+
+    /// Whether a table may take so many bytes. Tables that nobody asks for give up theirs for it.
+    fn has_room(&self, table: &FollowingTable<D>, bytes: usize) -> Room {
+        table.bytes.store(bytes, Ordering::Relaxed);
+        let tables = self.tables.lock();
+        let mut others: Vec<Arc<FollowingTable<D>>> = tables.iter().filter_map(Weak::upgrade).collect();
+        others.retain(|other| !std::ptr::eq(Arc::as_ptr(other), table));
+        others.sort_by_key(|other| *other.asked_at.lock());
+        let mut total: u64 = others.iter().map(|other| other.bytes.load(Ordering::Relaxed) as u64).sum();
+        for other in others {
+            if total + bytes as u64 <= self.bytes_max() {
+                return Room::Found;
+            }
+            let own = other.bytes.load(Ordering::Relaxed);
+            let is_idle = other.asked_at.lock().elapsed() >= IDLE;
+            if own > 0
+                && is_idle
+                && let Some(mut state) = other.state.try_write()
+            {
+                *state = State::empty(&other.definition);
+                other.bytes.store(0, Ordering::Relaxed);
+                total -= own as u64;
+            }
+        }
+        if total + bytes as u64 <= self.bytes_max() { Room::Found } else { Room::NotFound }
+    }
+}
+
+impl<D: Derived> Default for FollowingTables<D> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<D: Derived> FollowingTables<D> {
+    /// Forgets what `is_kept` does not keep: an index that was dropped or updated.
+    pub(crate) fn retain(&self, is_kept: impl Fn(SearchIndexVersion) -> bool) {
+        self.0.lock().retain(|table| is_kept(table.version));
+    }
+
+    /// How an index is kept.
+    pub(crate) fn standing(&self, version: SearchIndexVersion) -> SearchIndexStanding {
+        let tables = self.0.lock();
+        match tables.iter().find(|table| table.version == version) {
+            Some(table) if table.is_building.load(Ordering::Relaxed) => SearchIndexStanding::Building,
+            Some(table) if table.refused_bytes.load(Ordering::Relaxed) > 0 => SearchIndexStanding::NoRoom,
+            _ => SearchIndexStanding::Ready,
+        }
+    }
+
+    /// The table of an index, which is made where there is none.
+    pub(crate) fn table(
+        &self,
+        version: SearchIndexVersion,
+        definition: &dyn Fn() -> D::Definition,
+        memory: &TableMemory<D>,
+    ) -> Arc<FollowingTable<D>> {
+        let mut tables = self.0.lock();
+        if let Some(table) = tables.iter().find(|table| table.version == version) {
+            *table.asked_at.lock() = Instant::now();
+            return Arc::clone(table);
+        }
+        tables.retain(|table| table.version.0 != version.0);
+        let definition = definition();
+        let table = Arc::new(FollowingTable {
+            version,
+            state: RwLock::new(State::empty(&definition)),
+            definition,
+            bytes: AtomicUsize::new(0),
+            refused_bytes: AtomicUsize::new(0),
+            is_building: AtomicBool::new(false),
+            asked_at: Mutex::new(Instant::now()),
+        });
+        memory.add(&table);
+        tables.push(Arc::clone(&table));
+        table
+    }
+}
+
+impl<D: Derived> State<D> {
+    fn empty(definition: &D::Definition) -> Self {
+        Self { table: D::empty(definition), changed: None, next: Some(RecordId::FIRST), pending: Vec::new() }
+    }
+
+    /// Whether it has all that a snapshot shows which was taken before this is asked.
+    fn is_current(&self) -> bool {
+        self.next.is_none()
+            && self.pending.is_empty()
+            && self.changed.as_ref().is_some_and(|changed| changed.are_none())
+    }
+
+    /// Reads all records again.
+    fn begin_anew(&mut self, definition: &D::Definition) {
+        *self = Self { changed: self.changed.take(), ..Self::empty(definition) };
+    }
+}
+
+/// Says that a table is being built, for as long as it is kept.
+struct Building<'t>(&'t AtomicBool);
+
+impl<'t> Building<'t> {
+    fn begin(flag: &'t AtomicBool) -> Self {
+        flag.store(true, Ordering::Relaxed);
+        Self(flag)
+    }
+}
+
+impl Drop for Building<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Collection {
+    /// Asks a table that has all of the present documents and nothing else, and is told which state of them that is; none
+    /// where it finds no room.
+    /// # Errors
+    /// Those of what is asked; those of the storage; what the operation says.
+    pub(crate) fn ask_current<D: Derived, A>(
+        &self,
+        table: &FollowingTable<D>,
+        memory: &TableMemory<D>,
+        operation: &OperationContext,
+        ask: impl FnOnce(&D, Snapshot) -> Result<A>,
+    ) -> Result<Option<A>> {
+        {
+            let state = share(&table.state, operation)?;
+            let snapshot = self.store.snapshot();
+            if state.is_current() {
+                return ask(&state.table, snapshot).map(Some);
+            }
+        }
+        let refused_bytes = table.refused_bytes.load(Ordering::Relaxed);
+        if refused_bytes > 0 && memory.bytes() + refused_bytes as u64 > memory.bytes_max() {
+            return Ok(None);
+        }
+        let mut state = exclude(&table.state, operation)?;
+        // Only snapshots that are taken afterwards show all that it is not told of.
+        state.changed.get_or_insert_with(|| self.store.follow(self.records));
+        let snapshot = self.store.snapshot();
+        let room = {
+            // The table is everybody's.
+            let _uncounted = bunko_heap::Uncounted::begin();
+            self.take_in(&mut state, &snapshot, table, memory, operation)?
+        };
+        if room == Room::NotFound {
+            let bytes = state.table.bytes();
+            tracing::warn!(
+                collection = %self.namespace(), kind = D::NAME, bytes, bytes_max = memory.bytes_max(),
+                "a search index finds no room in memory: each search looks at all documents"
+            );
+            // 0 would say that it was not refused.
+            table.refused_bytes.store(bytes.max(1), Ordering::Relaxed);
+            *state = State::empty(&table.definition);
+            table.bytes.store(0, Ordering::Relaxed);
+            return Ok(None);
+        }
+        table.refused_bytes.store(0, Ordering::Relaxed);
+        let state = RwLockWriteGuard::downgrade(state);
+        ask(&state.table, snapshot).map(Some)
+    }
+
+    /// Has a table take in what changed up to a snapshot. What it has taken in stays where the operation ends before.
+    fn take_in<D: Derived>(
+        &self,
+        state: &mut State<D>,
+        snapshot: &Snapshot,
+        table: &FollowingTable<D>,
+        memory: &TableMemory<D>,
+        operation: &OperationContext,
+    ) -> Result<Room> {
+        let changes = state.changed.as_ref().map_or(Changes::All, |changed| changed.take_before(snapshot.lsn()));
+        match changes {
+            Changes::All => state.begin_anew(&table.definition),
+            Changes::Records(records) => {
+                state.pending.extend(records);
+                state.pending.sort_unstable_by(|one, other| other.cmp(one));
+                state.pending.dedup();
+            }
+        }
+        if state.table.is_worn() {
+            state.begin_anew(&table.definition);
+        }
+        let _building = state.next.map(|_| Building::begin(&table.is_building));
+        let (mut document, mut documents, mut bytes) = (Vec::new(), 0_usize, 0_usize);
+        let mut is_looked_at = |length: usize| {
+            (documents, bytes) = (documents + 1, bytes + length);
+            let is_due = documents >= DOCUMENTS_BETWEEN_LOOKS || bytes >= BYTES_BETWEEN_LOOKS;
+            if is_due {
+                (documents, bytes) = (0, 0);
+            }
+            is_due
+        };
+        while let Some(record) = state.pending.last().copied() {
+            // What comes later is read later.
+            if state.next.is_none_or(|next| record < next) {
+                match snapshot.record(self.records, record, &mut document).map_err(from_storage)? {
+                    Some(_) => state.table.put(record.0, DocumentRef::trusted(&document), operation)?,
+                    None => state.table.remove(record.0),
+                }
+            }
+            state.pending.pop();
+            if is_looked_at(document.len()) && memory.has_room(table, state.table.bytes()) == Room::NotFound {
+                return Ok(Room::NotFound);
+            }
+            operation.work(1 + document.len() / 64)?;
+        }
+        if let Some(next) = state.next {
+            let range = RecordRange { start: Bound::Included(next), end: Bound::Unbounded };
+            let mut cursor = snapshot.records(self.records, range, Direction::Forward);
+            while let Some((record, _, document)) = cursor.next().map_err(from_storage)? {
+                state.table.put(record.0, DocumentRef::trusted(document), operation)?;
+                state.next = Some(RecordId(record.0 + 1));
+                if is_looked_at(document.len()) && memory.has_room(table, state.table.bytes()) == Room::NotFound {
+                    return Ok(Room::NotFound);
+                }
+                operation.work(1 + document.len() / 64)?;
+            }
+            state.next = None;
+        }
+        Ok(memory.has_room(table, state.table.bytes()))
+    }
+}

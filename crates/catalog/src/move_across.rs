@@ -1,0 +1,128 @@
+//! Giving a collection a name in another database, where the oplog is told of it: whoever follows the new database alone has
+//! to hear of every document. So they are copied beside the new name, and the copy takes it in one step.
+//!
+//! A server that is killed before has the source, and a collection of the temporary name; one that is killed right behind has
+//! both.
+
+use crate::transaction::{announce, exclude_all};
+use crate::user_writes;
+use crate::validator::without_validator;
+use crate::waiting::lock;
+use crate::{Catalog, Collection, CreateOptions, IndexSpec, Namespace, RenameTarget};
+use bunko_bson::DocumentBuf;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::Lsn;
+use std::sync::Arc;
+
+/// What is moved, and to where.
+pub struct Move<'a> {
+    /// The collection.
+    pub from: &'a Namespace,
+    /// Its name in another database.
+    pub to: &'a Namespace,
+    /// The name that the copy has until it is whole, in the same database as `to`.
+    pub temporary: &'a Namespace,
+    /// What becomes of a collection that has the new name already.
+    pub replace: RenameTarget,
+}
+
+impl Catalog {
+    /// Whether a rename has to be told by the documents.
+    pub fn moves_by_copy(&self, from: &Namespace, to: &Namespace) -> bool {
+        from.database() != to.database() && (self.tells_of(from) || self.tells_of(to))
+    }
+
+    /// Moves a collection with its options and indexes. `own` is an operation of the server's own, which no client stops: it
+    /// takes away what a failure leaves, and the source once the copy has its name.
+    /// # Errors
+    /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays; `BackgroundOperationInProgressForNamespace`
+    /// while an index is built. What the operation says; then all is as before.
+    pub fn move_across(
+        &self,
+        moved: &Move<'_>,
+        operation: &dyn OperationSource,
+        own: &dyn OperationSource,
+    ) -> Result<Lsn> {
+        user_writes::check(moved.from, operation)?;
+        user_writes::check(moved.to, operation)?;
+        self.refuse_view(moved.from)?;
+        self.check_target(moved)?;
+        let source = self.collection(moved.from).ok_or_else(|| not_found(moved.from))?;
+        let options = (*source.options()).clone();
+        let specs = specs_of(&source)?;
+        let create =
+            CreateOptions { options: without_validator(&options), engine: Some(source.engine.clone()), uuid: None };
+        let (copy, _) = self.create(moved.temporary, create, operation)?;
+        let outcome = self.fill_and_rename(moved, &source, (&copy, &specs), &options, operation, own);
+        if outcome.is_err() {
+            self.drop_collection(moved.temporary, own)?;
+        }
+        outcome
+    }
+
+    fn fill_and_rename(
+        &self,
+        moved: &Move<'_>,
+        source: &Arc<Collection>,
+        (copy, specs): (&Arc<Collection>, &[IndexSpec]),
+        options: &DocumentBuf,
+        operation: &dyn OperationSource,
+        own: &dyn OperationSource,
+    ) -> Result<Lsn> {
+        if !specs.is_empty() {
+            self.create_indexes(copy, specs, operation)?;
+        }
+        let present = [self.collection(moved.from), self.collection(moved.to)];
+        let present = present.iter().flatten().map(|present| announce(present, operation));
+        let _announced = present.collect::<Result<Vec<_>>>()?;
+        let mut changes = lock(&self.changes, operation)?;
+        let is_source = |found: &Arc<Collection>| Arc::ptr_eq(found, source);
+        self.collection(moved.from).filter(is_source).ok_or_else(|| not_found(moved.from))?;
+        self.check_target(moved)?;
+        let target = self.collection(moved.to);
+        {
+            let _no_writer = exclude_all(source, operation)?;
+            if specs_of(source)?.len() != specs.len() {
+                return Err(changed(moved.from));
+            }
+            self.copy_newest(source, copy, operation)?;
+            let _none_to_the_copy = exclude_all(copy, operation)?;
+            let _none_to_the_target = target.as_ref().map(|target| exclude_all(target, operation)).transpose()?;
+            copy.set_search_indexes((*source.search_indexes()).clone());
+            self.commit_rename(copy, target.as_ref(), moved.to, Some(options))?;
+        }
+        let dropped = self.drop_under(&mut changes, moved.from, own)?;
+        Ok(dropped.ok_or_else(|| not_found(moved.from))?.lsn)
+    }
+
+    fn check_target(&self, moved: &Move<'_>) -> Result<()> {
+        let target = self.collection(moved.to);
+        if target.is_none() && self.view(moved.to)?.is_some() {
+            let message = format!("a view already exists with that name: {}", moved.to);
+            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
+        }
+        if self.shows_oplog(moved.to) || target.is_some() && moved.replace == RenameTarget::Keep {
+            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
+        }
+        Ok(())
+    }
+}
+
+/// The indexes besides that on `_id`.
+fn specs_of(source: &Collection) -> Result<Vec<IndexSpec>> {
+    let indexes = source.indexes();
+    if indexes.iter().any(|index| index.build().is_some()) {
+        return Err(changed(&source.namespace()));
+    }
+    indexes.iter().filter(|index| !index.is_id()).map(|index| IndexSpec::parse(index.document.as_ref())).collect()
+}
+
+fn changed(namespace: &Namespace) -> Failure {
+    let message = format!("cannot perform operation: an index build is currently running for collection '{namespace}'");
+    Failure::new(ErrorCode::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE, message)
+}
+
+fn not_found(namespace: &Namespace) -> Failure {
+    Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {namespace} does not exist"))
+}

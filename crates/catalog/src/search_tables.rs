@@ -1,0 +1,86 @@
+//! The words of a collection's indexes of type `search`, in memory.
+
+use crate::Collection;
+use crate::following::{Derived, FollowingTables, SearchIndexVersion, TableMemory};
+use bunko_bson::DocumentRef;
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
+use bunko_search::{Postings, Schema};
+use bunko_store::Snapshot;
+use std::sync::Arc;
+
+/// What the words of all indexes may take in memory where nothing else is said, in bytes.
+pub const SEARCH_BYTES_MAX: u64 = 512 << 20;
+
+/// The postings of one collection.
+pub(crate) type SearchTables = FollowingTables<Postings>;
+
+/// The room of the postings of a server.
+#[derive(Debug)]
+pub struct SearchMemory(TableMemory<Postings>);
+
+impl Default for SearchMemory {
+    fn default() -> Self {
+        Self(TableMemory::new(SEARCH_BYTES_MAX))
+    }
+}
+
+impl SearchMemory {
+    /// What all postings may take, in bytes.
+    pub fn bytes_max(&self) -> u64 {
+        self.0.bytes_max()
+    }
+
+    /// Sets it; what is beyond it goes when the next index asks for room.
+    pub fn set_bytes_max(&self, bytes_max: u64) {
+        self.0.set_bytes_max(bytes_max);
+    }
+
+    /// What all postings take, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+}
+
+impl Derived for Postings {
+    type Definition = Arc<Schema>;
+    const NAME: &'static str = "search";
+
+    fn empty(schema: &Arc<Schema>) -> Self {
+        Self::new(schema)
+    }
+
+    fn put(&mut self, record: u64, document: DocumentRef<'_>, operation: &OperationContext) -> Result<()> {
+        Self::put(self, record, document, operation)
+    }
+
+    fn remove(&mut self, record: u64) {
+        Self::remove(self, record);
+    }
+
+    fn is_worn(&self) -> bool {
+        Self::is_worn(self)
+    }
+
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
+
+impl Collection {
+    /// Asks the words of one of its search indexes, those of all its present documents, and is told which state of them
+    /// that is; none where the index finds no room.
+    /// # Errors
+    /// Those of what is asked; those of the storage; what the operation says.
+    pub fn ask_postings<A>(
+        &self,
+        version: SearchIndexVersion,
+        schema: &Arc<Schema>,
+        memory: &SearchMemory,
+        operation: &OperationContext,
+        ask: impl FnOnce(&Postings, Snapshot) -> Result<A>,
+    ) -> Result<Option<A>> {
+        let table = self.search_tables().table(version, &|| Arc::clone(schema), &memory.0);
+        self.ask_current(&table, &memory.0, operation, ask)
+    }
+}
